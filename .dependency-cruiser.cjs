@@ -1,0 +1,41 @@
+/** Imports point one way: app, broker, gateway -> services -> scheduler, db, launchers -> contracts. */
+module.exports = {
+  forbidden: [
+    {
+      name: "no-circular",
+      severity: "error",
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } },
+    },
+    { name: "server-not-to-pages", severity: "error", from: { path: "^server/" }, to: { path: "^(app|components)/" } },
+    {
+      name: "scheduler-is-pure",
+      severity: "error",
+      from: { path: "^server/scheduler/", pathNot: "\\.test\\.ts$" },
+      to: { path: "^(server/(?!scheduler|contracts)|node_modules|app|components)" },
+    },
+    {
+      name: "contracts-stand-alone",
+      severity: "error",
+      from: { path: "^server/contracts/", pathNot: "\\.test\\.ts$" },
+      to: { path: "^server/(?!contracts)" },
+    },
+    {
+      name: "services-not-to-processes",
+      severity: "error",
+      from: { path: "^server/services/", pathNot: "\\.test\\.ts$" },
+      to: { path: "^server/(broker|gateway)/" },
+    },
+    {
+      name: "components-not-to-server-code",
+      severity: "error",
+      from: { path: "^components/" },
+      to: { path: "^server/(?!contracts)", dependencyTypesNot: ["type-only"] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+  },
+};

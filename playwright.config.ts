@@ -1,0 +1,31 @@
+import { defineConfig } from "@playwright/test";
+
+/** Journeys in real Chromium against a whole installation started by e2e/fixtures/installation.ts. */
+export default defineConfig({
+  testDir: "e2e",
+  testMatch: "**/*.e2e.ts",
+  fullyParallel: false,
+  workers: 1,
+  timeout: 240_000,
+  expect: { timeout: 20_000 },
+  reporter: [["list"], ["json", { outputFile: process.env.SLUICE_E2E_REPORT ?? "test-results/e2e.json" }]],
+  globalSetup: "./e2e/fixtures/global-setup.ts",
+  use: {
+    baseURL: process.env.SLUICE_PORTAL_URL,
+    trace: "retain-on-failure",
+    screenshot: "only-on-failure",
+    viewport: { width: 1440, height: 900 },
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: [
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    },
+  },
+});
