@@ -1,0 +1,212 @@
+//! The operations of the wire protocol. Opcodes are stable: a retired one is never used again.
+
+/// Type of one field on the wire; little-endian, without padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    U8,
+    U32,
+    U64,
+    I32,
+    F32,
+    /// 32 bytes: a SHA-256.
+    Hash,
+    /// Three u32: x, y, z.
+    Dim3,
+    /// u32 length and bytes; in requests borrowed from the frame.
+    Bytes,
+    /// u32 length and UTF-8; in requests borrowed from the frame.
+    Text,
+    /// A hand-written type of `protocol::types`.
+    Named(&'static str),
+}
+
+/// Whether the client waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Travel {
+    /// Sent and not waited for; a failure comes back as an `AsyncError`.
+    Posted,
+    /// Answered by one `Reply`.
+    Call,
+}
+
+/// One operation: `request` goes to gpud, `reply` comes back (calls only).
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    pub opcode: u16,
+    pub name: &'static str,
+    pub travel: Travel,
+    pub request: &'static [(&'static str, Type)],
+    pub reply: &'static [(&'static str, Type)],
+    pub doc: &'static str,
+}
+
+const fn posted(
+    opcode: u16,
+    name: &'static str,
+    request: &'static [(&'static str, Type)],
+    doc: &'static str,
+) -> Operation {
+    Operation { opcode, name, travel: Travel::Posted, request, reply: &[], doc }
+}
+
+const fn call(
+    opcode: u16,
+    name: &'static str,
+    request: &'static [(&'static str, Type)],
+    reply: &'static [(&'static str, Type)],
+    doc: &'static str,
+) -> Operation {
+    Operation { opcode, name, travel: Travel::Call, request, reply, doc }
+}
+
+use Type::{Bytes, Dim3, F32, Hash, I32, Named, Text, U8, U32, U64};
+
+/// Every operation. Handles (`stream`, `event`, `module`) are numbers chosen by the client and never reused; stream 0
+/// is the default stream. Addresses lie in the session's range.
+pub const OPERATIONS: &[Operation] = &[
+    // Session (control opcodes, below 256)
+    call(
+        6,
+        "Rebind",
+        &[("token", Text)],
+        &[("credit", U64), ("memory_bytes", U64), ("lease_id", Named("String"))],
+        "A parked session takes up a new lease on the same worker. The token must carry the session's own key.",
+    ),
+    posted(9, "CreditReturn", &[("bytes", U64)], "Idle credit goes back to the lease, as the answer to a recall."),
+    posted(20, "Goodbye", &[], "The client process ends in order; the session is closed and nothing is kept."),
+    // Memory
+    posted(
+        256,
+        "MemAlloc",
+        &[("address", U64), ("bytes", U64)],
+        "Maps memory at an address that the client chose, within its credit (bytes are exact).",
+    ),
+    posted(
+        257,
+        "MemFree",
+        &[("address", U64)],
+        "Waits for the device's work, unmaps; the bytes stay the client's credit.",
+    ),
+    call(
+        258,
+        "MemGrow",
+        &[("bytes", U64)],
+        &[("granted", U64)],
+        "Adds at least `bytes` to the credit, else fails with CUDA_ERROR_OUT_OF_MEMORY at once.",
+    ),
+    posted(
+        259,
+        "CopyToDevice",
+        &[("address", U64), ("stream", U64), ("data", Bytes)],
+        "Host to device, in stream order; the data were copied before the program's call returned.",
+    ),
+    call(
+        260,
+        "CopyFromDevice",
+        &[("address", U64), ("stream", U64), ("bytes", U64)],
+        &[("data", Bytes)],
+        "Device to host, after the stream's work so far.",
+    ),
+    posted(
+        261,
+        "CopyOnDevice",
+        &[("target", U64), ("source", U64), ("bytes", U64), ("stream", U64)],
+        "Device to device, in stream order.",
+    ),
+    posted(
+        262,
+        "Fill",
+        &[("address", U64), ("pattern", U32), ("width", U8), ("count", U64), ("stream", U64)],
+        "Sets `count` elements of `width` (1, 2 or 4) bytes to the pattern, in stream order.",
+    ),
+    call(263, "MemInfo", &[], &[("free", U64), ("total", U64)], "Free and total bytes of the lease (not the card)."),
+    // Modules
+    call(
+        288,
+        "ModuleQuery",
+        &[("module", U64), ("hash", Hash)],
+        &[("known", U8), ("info", Named("ModuleInfo"))],
+        "Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image.",
+    ),
+    call(
+        289,
+        "ModuleLoad",
+        &[("module", U64), ("hash", Hash), ("image", Bytes)],
+        &[("info", Named("ModuleInfo"))],
+        "Loads a module (PTX text or a binary image) and keeps the image under its hash.",
+    ),
+    posted(290, "ModuleUnload", &[("module", U64)], "Ends a module."),
+    posted(
+        291,
+        "FunctionSetAttribute",
+        &[("module", U64), ("function", U32), ("attribute", U32), ("value", I32)],
+        "cuFuncSetAttribute; the client has checked attribute and value.",
+    ),
+    // Work
+    posted(
+        304,
+        "Launch",
+        &[
+            ("module", U64),
+            ("function", U32),
+            ("grid", Dim3),
+            ("block", Dim3),
+            ("shared_bytes", U32),
+            ("flags", U32),
+            ("stream", U64),
+            ("parameters", Bytes),
+        ],
+        "Starts function number `function` of the module's list; parameters are laid out as the kernel's parameter \
+         buffer. flags: bit 0 = cooperative.",
+    ),
+    // Streams and events
+    posted(
+        320,
+        "StreamCreate",
+        &[("stream", U64), ("flags", U32), ("priority", I32)],
+        "flags as in cuStreamCreate (1 = does not wait for the default stream).",
+    ),
+    posted(321, "StreamDestroy", &[("stream", U64)], "The stream's work is finished first, without waiting here."),
+    call(322, "StreamSynchronize", &[("stream", U64)], &[], "Answered when the stream's work so far is done."),
+    call(323, "StreamQuery", &[("stream", U64)], &[("ready", U8)], "Answered at once."),
+    posted(
+        324,
+        "StreamWaitEvent",
+        &[("stream", U64), ("event", U64)],
+        "Later work of the stream waits for the event's last record.",
+    ),
+    posted(336, "EventCreate", &[("event", U64), ("flags", U32)], "flags as in cuEventCreate (2 = no timing)."),
+    posted(337, "EventDestroy", &[("event", U64)], "Ends an event."),
+    posted(338, "EventRecord", &[("event", U64), ("stream", U64)], "Records the event in the stream."),
+    call(339, "EventSynchronize", &[("event", U64)], &[], "Answered when the event's last record is reached."),
+    call(340, "EventQuery", &[("event", U64)], &[("ready", U8)], "Answered at once."),
+    call(
+        341,
+        "EventElapsed",
+        &[("start", U64), ("end", U64)],
+        &[("milliseconds", F32)],
+        "Time between two records; CUDA_ERROR_NOT_READY (600) while one is not reached.",
+    ),
+    call(352, "ContextSynchronize", &[], &[], "Answered when all the session's work so far is done."),
+    call(353, "Empty", &[], &[], "Does nothing: measures the way there and back."),
+    posted(354, "EmptyPosted", &[], "Does nothing: measures the cost of a posted call."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn opcodes_and_names_are_unique() {
+        let codes: BTreeSet<u16> = OPERATIONS.iter().map(|o| o.opcode).collect();
+        let names: BTreeSet<&str> = OPERATIONS.iter().map(|o| o.name).collect();
+        assert_eq!(codes.len(), OPERATIONS.len());
+        assert_eq!(names.len(), OPERATIONS.len());
+    }
+
+    #[test]
+    fn posted_operations_have_no_reply() {
+        assert!(OPERATIONS.iter().all(|o| o.travel == Travel::Call || o.reply.is_empty()));
+    }
+}

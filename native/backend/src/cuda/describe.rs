@@ -1,0 +1,112 @@
+//! The driver's devices and their recorded profiles.
+
+use super::loader::{Driver, Uuid};
+use crate::error::{CudaError, CudaResult, code};
+use crate::types::{DeviceDescription, DeviceProfile};
+use std::ffi::CStr;
+
+/// Attributes that are asked for: all that CUDA 13 numbers.
+const ATTRIBUTES: std::ops::RangeInclusive<u32> = 1..=148;
+/// What contexts and libraries take of a device besides what programs ask for; not lent.
+const RESERVE_BYTES: u64 = 1 << 30;
+
+/// The driver's devices.
+pub fn describe() -> CudaResult<Vec<DeviceDescription>> {
+    let driver = Driver::get()?;
+    let mut count = 0;
+    // SAFETY: the driver writes one int.
+    driver.check(unsafe { (driver.device_count)(&mut count) })?;
+    (0..count).map(|index| device(driver, index)).collect()
+}
+
+/// The number of the device with this UUID.
+pub fn find(driver: &Driver, uuid: &str) -> CudaResult<i32> {
+    let mut count = 0;
+    // SAFETY: the driver writes one int.
+    driver.check(unsafe { (driver.device_count)(&mut count) })?;
+    for index in 0..count {
+        let mut number = 0;
+        // SAFETY: the driver writes one int.
+        driver.check(unsafe { (driver.device_get)(&mut number, index) })?;
+        if uuid_of(driver, number)? == uuid {
+            return Ok(number);
+        }
+    }
+    Err(CudaError::new(code::INVALID_DEVICE, format!("{uuid} is not on this host any more")))
+}
+
+fn uuid_of(driver: &Driver, number: i32) -> CudaResult<String> {
+    let mut uuid = Uuid::default();
+    // SAFETY: the driver writes 16 bytes.
+    driver.check(unsafe { (driver.device_uuid)(&mut uuid, number) })?;
+    let hex: String = uuid.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    Ok(format!("GPU-{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)))
+}
+
+fn device(driver: &Driver, index: i32) -> CudaResult<DeviceDescription> {
+    let (mut number, mut memory, mut version) = (0, 0, 0);
+    let mut name = [0; 128];
+    // SAFETY: every pointer refers to a live local of the type that cuda.h names; the name's length is given.
+    unsafe {
+        driver.check((driver.device_get)(&mut number, index))?;
+        driver.check((driver.device_memory)(&mut memory, number))?;
+        driver.check((driver.driver_version)(&mut version))?;
+        driver.check((driver.device_name)(name.as_mut_ptr(), name.len() as i32, number))?;
+    }
+    // SAFETY: the driver wrote a NUL-terminated string into the array.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    let attribute = |attribute: u32| {
+        let mut value = 0;
+        // SAFETY: the driver writes one int.
+        (unsafe { (driver.device_attribute)(&mut value, attribute as i32, number) } == 0).then_some(value)
+    };
+    let mut attributes: std::collections::BTreeMap<u32, i32> =
+        ATTRIBUTES.filter_map(|number| Some((number, attribute(number)?))).collect();
+    // A program in a workspace cannot map its memory into a device elsewhere: CAN_MAP_HOST_MEMORY, MANAGED_MEMORY,
+    // PAGEABLE_MEMORY_ACCESS, CONCURRENT_MANAGED_ACCESS, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM.
+    [19, 83, 88, 89, 91].into_iter().for_each(|number| {
+        attributes.insert(number, 0);
+    });
+    Ok(DeviceDescription {
+        uuid: uuid_of(driver, number)?,
+        index: index as u32,
+        gpu_type: type_of(&name),
+        model: name.clone(),
+        memory_bytes: (memory as u64).saturating_sub(RESERVE_BYTES),
+        profile: DeviceProfile {
+            name,
+            compute_capability: (
+                attributes.get(&75).copied().unwrap_or_default() as u32,
+                attributes.get(&76).copied().unwrap_or_default() as u32,
+            ),
+            total_memory_bytes: memory as u64,
+            driver_version: version,
+            attributes,
+        },
+    })
+}
+
+/// `NVIDIA H200 NVL` is the type `h200`: the first word with a digit, else the whole name.
+fn type_of(name: &str) -> String {
+    let words = name.split([' ', '-']).filter(|word| word.chars().any(|c| c.is_ascii_digit()));
+    let word = words.into_iter().find(|word| !word.ends_with("GB")).unwrap_or(name);
+    word.to_ascii_lowercase().replace(' ', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::type_of;
+
+    #[test]
+    fn a_model_has_the_type_that_people_say() {
+        for (name, short) in [
+            ("NVIDIA H200", "h200"),
+            ("NVIDIA A100-SXM4-80GB", "a100"),
+            ("Tesla V100-SXM2-16GB", "v100"),
+            ("NVIDIA GeForce RTX 4090", "4090"),
+        ] {
+            assert_eq!(type_of(name), short);
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! A real GPU through the driver API of libcuda.so.1, loaded at run time: no toolkit is needed to build or to start.
+//!
+//! Issuing work never waits: whatever waits does so on a thread of [`waiters::Waiters`], behind an event that marks
+//! its place.  GPU time is not measured here yet; [`Device::gpu_time`] answers zero.
+
+mod describe;
+mod loader;
+mod memory;
+mod staging;
+mod waiters;
+
+pub use describe::describe;
+
+use crate::device::{Device, Done, ErrorObserver, HostWork};
+use crate::error::{CudaError, CudaResult, code};
+use crate::types::{
+    Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig, ModuleId, ModuleInfo, StreamId,
+};
+use loader::{Copy2DDescription, Driver, Handle};
+use memory::Memory;
+use sluice_softgpu::Module;
+use staging::Staging;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use waiters::Waiters;
+
+/// `CUfunction_attribute` numbers 0 to 9.
+const FUNCTION_ATTRIBUTES: usize = 10;
+
+/// A handle of the driver, which any thread may use once it has set the context.
+#[derive(Clone, Copy)]
+struct Shareable(Handle);
+// SAFETY: the driver's handles are not bound to a thread.
+unsafe impl Send for Shareable {}
+
+struct Loaded {
+    module: Shareable,
+    functions: Vec<(Shareable, FunctionInfo)>,
+}
+
+#[derive(Default)]
+struct State {
+    streams: HashMap<StreamId, Shareable>,
+    events: HashMap<EventId, Shareable>,
+    modules: HashMap<ModuleId, Loaded>,
+}
+
+struct Shared {
+    driver: &'static Driver,
+    context: Shareable,
+    device: i32,
+    memory: Mutex<Option<Memory>>,
+    staging: Mutex<Staging>,
+    sticky: Mutex<Option<CudaError>>,
+    observer: ErrorObserver,
+}
+
+// SAFETY: the context's handle may be used from any thread; all else is behind mutexes or immutable.
+unsafe impl Sync for Shared {}
+
+/// See the module.
+pub struct CudaDevice {
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+    waiters: Waiters,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unknown(what: &str) -> CudaError {
+    CudaError::new(code::INVALID_HANDLE, format!("there is no such {what}"))
+}
+
+impl Shared {
+    /// A call's outcome; the first sticky error is told at once.
+    fn check(&self, status: i32) -> CudaResult<()> {
+        let outcome = self.driver.check(status);
+        if let Err(error) = &outcome
+            && error.is_sticky()
+        {
+            let mut sticky = lock(&self.sticky);
+            if sticky.is_none() {
+                *sticky = Some(error.clone());
+                drop(sticky);
+                (self.observer)(error);
+            }
+        }
+        outcome
+    }
+
+    /// Makes the context the calling thread's, and answers the sticky error if there is one.
+    fn enter(&self) -> CudaResult<&'static Driver> {
+        if let Some(error) = lock(&self.sticky).clone() {
+            return Err(error);
+        }
+        // SAFETY: the primary context is retained for the life of the process.
+        self.check(unsafe { (self.driver.context_set)(self.context.0) })?;
+        Ok(self.driver)
+    }
+
+    fn memory<T>(&self, body: impl FnOnce(&mut Memory) -> CudaResult<T>) -> CudaResult<T> {
+        let mut memory = lock(&self.memory);
+        let memory =
+            memory.as_mut().ok_or_else(|| CudaError::new(code::UNKNOWN, "the session has no address range"))?;
+        body(memory)
+    }
+
+    /// An event, without timing unless wanted.
+    fn event(&self, flags: u32) -> CudaResult<Shareable> {
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the driver writes one handle.
+        self.check(unsafe { (self.driver.event_create)(&mut event, flags) })?;
+        Ok(Shareable(event))
+    }
+
+    /// Marks a place in a stream.
+    fn mark(&self, stream: Handle) -> CudaResult<Shareable> {
+        let event = self.event(2)?;
+        // SAFETY: a stream and an event of this context.
+        self.check(unsafe { (self.driver.event_record)(event.0, stream) })?;
+        Ok(event)
+    }
+
+    /// Waits for an event and ends it.
+    fn pass(&self, event: Shareable) -> CudaResult<()> {
+        let driver = self.enter()?;
+        // SAFETY: an event that this code made and nobody else destroys.
+        let outcome = self.check(unsafe { (driver.event_synchronize)(event.0) });
+        // SAFETY: as above.
+        unsafe { (driver.event_destroy)(event.0) };
+        outcome
+    }
+}
+
+impl CudaDevice {
+    /// Opens the device with this UUID and keeps its primary context.
+    pub fn open(uuid: &str, observer: ErrorObserver) -> CudaResult<CudaDevice> {
+        let driver = Driver::get()?;
+        let device = describe::find(driver, uuid)?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the driver writes one handle; the device number came from the driver.
+        driver.check(unsafe { (driver.context_retain)(&mut context, device) })?;
+        let shared = Shared {
+            driver,
+            context: Shareable(context),
+            device,
+            memory: Mutex::new(None),
+            staging: Mutex::new(Staging::new(driver)),
+            sticky: Mutex::new(None),
+            observer,
+        };
+        Ok(CudaDevice { shared: Arc::new(shared), state: Mutex::default(), waiters: Waiters::default() })
+    }
+
+    fn stream(&self, stream: StreamId) -> CudaResult<Handle> {
+        if stream == StreamId::LEGACY {
+            return Ok(std::ptr::null_mut());
+        }
+        lock(&self.state).streams.get(&stream).map(|handle| handle.0).ok_or_else(|| unknown("stream"))
+    }
+
+    fn event_handle(&self, event: EventId) -> CudaResult<Handle> {
+        lock(&self.state).events.get(&event).map(|handle| handle.0).ok_or_else(|| unknown("event"))
+    }
+
+    /// Calls back when the place in the stream has been passed; `then` runs on the waiting thread.
+    fn after<T: Send + 'static>(
+        &self,
+        stream: Handle,
+        then: impl FnOnce(&Shared) -> T + Send + 'static,
+        done: Done<T>,
+    ) -> CudaResult<()> {
+        let event = self.shared.mark(stream)?;
+        let shared = Arc::clone(&self.shared);
+        self.waiters.run(Box::new(move || done(shared.pass(event).map(|()| then(&shared)))));
+        Ok(())
+    }
+
+    /// Every stream, the default one first.
+    fn all_streams(&self) -> Vec<Shareable> {
+        let state = lock(&self.state);
+        std::iter::once(Shareable(std::ptr::null_mut())).chain(state.streams.values().copied()).collect()
+    }
+
+    /// Makes later work of every stream wait for what all streams hold now.
+    fn fence(&self) -> CudaResult<()> {
+        let streams = self.all_streams();
+        let marks: Vec<Shareable> =
+            streams.iter().map(|stream| self.shared.mark(stream.0)).collect::<Result<_, _>>()?;
+        for (stream, mark) in streams.iter().flat_map(|stream| marks.iter().map(move |mark| (stream, mark))) {
+            // SAFETY: streams and events of this context.
+            self.shared.check(unsafe { (self.shared.driver.stream_wait)(stream.0, mark.0, 0) })?;
+        }
+        for mark in marks {
+            // SAFETY: the driver keeps an event alive that work waits for.
+            unsafe { (self.shared.driver.event_destroy)(mark.0) };
+        }
+        Ok(())
+    }
+
+    /// Runs `then` when everything issued so far has run, also after a failure.
+    fn after_all(&self, then: impl FnOnce(&Shared) + Send + 'static) -> CudaResult<()> {
+        let marks: Vec<Shareable> =
+            self.all_streams().iter().map(|stream| self.shared.mark(stream.0)).collect::<Result<_, _>>()?;
+        let shared = Arc::clone(&self.shared);
+        self.waiters.run(Box::new(move || {
+            marks.into_iter().for_each(|mark| drop(shared.pass(mark)));
+            then(&shared);
+        }));
+        Ok(())
+    }
+
+    fn describe_function(&self, function: Handle) -> CudaResult<FunctionInfo> {
+        let driver = self.shared.driver;
+        let mut name = std::ptr::null();
+        // SAFETY: the driver writes a pointer to a string that lives as long as the module.
+        self.shared.check(unsafe { (driver.function_name)(&mut name, function) })?;
+        let mut params = Vec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: the driver writes two sizes; an index past the end is an error, which ends the list.
+            if unsafe { (driver.function_parameter)(function, params.len(), &mut offset, &mut size) } != 0 {
+                break;
+            }
+            params.push((offset as u32, size as u32));
+        }
+        let mut attributes = [0u32; FUNCTION_ATTRIBUTES];
+        for (number, value) in attributes.iter_mut().enumerate() {
+            let mut got = 0;
+            // SAFETY: the driver writes one int.
+            if unsafe { (driver.function_attribute)(&mut got, number as i32, function) } == 0 {
+                *value = got as u32;
+            }
+        }
+        let [threads, shared, constant, local, registers, ptx, binary, _, dynamic, _] = attributes;
+        Ok(FunctionInfo {
+            // SAFETY: not null after success, NUL-terminated.
+            name: unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned(),
+            params,
+            max_threads_per_block: threads,
+            static_shared_bytes: shared,
+            const_bytes: constant,
+            local_bytes: local,
+            registers,
+            ptx_version: ptx,
+            binary_version: binary,
+            max_dynamic_shared_bytes: dynamic,
+        })
+    }
+
+    /// The variables that PTX text names; of machine code the driver does not list them.
+    fn globals(&self, module: Handle, image: &[u8]) -> Vec<GlobalInfo> {
+        let Ok(parsed) = Module::parse(image) else { return Vec::new() };
+        let find = |name: &str| {
+            let (symbol, mut address, mut bytes) = (CString::new(name).ok()?, 0, 0);
+            let found =
+                // SAFETY: live locals and a C string.
+                unsafe { (self.shared.driver.module_global)(&mut address, &mut bytes, module, symbol.as_ptr()) };
+            (found == 0).then(|| GlobalInfo { name: name.to_owned(), address, bytes: bytes as u64 })
+        };
+        parsed.globals().filter_map(|global| find(&global.name)).collect()
+    }
+
+    fn functions(&self, module: Handle) -> CudaResult<Vec<(Shareable, FunctionInfo)>> {
+        let driver = self.shared.driver;
+        let mut count = 0;
+        // SAFETY: the driver writes one number.
+        self.shared.check(unsafe { (driver.module_function_count)(&mut count, module) })?;
+        let mut handles = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: the array has room for `count` handles.
+        self.shared.check(unsafe { (driver.module_functions)(handles.as_mut_ptr(), count, module) })?;
+        handles.into_iter().map(|handle| Ok((Shareable(handle), self.describe_function(handle)?))).collect()
+    }
+}
+
+impl Device for CudaDevice {
+    fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
+        let driver = self.shared.enter()?;
+        let memory = Memory::reserve(driver, self.shared.device, base, bytes)?;
+        *lock(&self.shared.memory) = Some(memory);
+        Ok(bytes)
+    }
+
+    fn alloc(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        self.shared.enter()?;
+        if self.shared.memory(|memory| memory.alloc(address, bytes))? { self.fence() } else { Ok(()) }
+    }
+
+    fn free(&self, address: u64, done: Done<u64>) -> CudaResult<()> {
+        let bytes = self.shared.memory(|memory| memory.free(address))?;
+        if self.shared.enter().is_err() {
+            // The context is lost, and its memory with it when the process ends.
+            done(Ok(bytes));
+            return Ok(());
+        }
+        self.after_all(move |shared| {
+            let released = shared.memory(|memory| {
+                memory.release(address, bytes);
+                Ok(bytes)
+            });
+            done(released);
+        })
+    }
+
+    fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let mut staging = lock(&self.shared.staging);
+        let buffer = staging.take(data.len())?;
+        // SAFETY: the buffer is at least as long as the data, and nobody else uses it.
+        let status = unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), buffer.memory.cast::<u8>(), data.len());
+            (driver.copy_in)(dst, buffer.memory, data.len(), stream)
+        };
+        if let Err(error) = self.shared.check(status) {
+            staging.give_back(buffer);
+            return Err(error);
+        }
+        let event = self.shared.mark(stream)?;
+        staging.lend(buffer, event.0);
+        Ok(())
+    }
+
+    fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let buffer = lock(&self.shared.staging).take(bytes as usize)?;
+        // SAFETY: the buffer is at least as long as the copy and lives until its event has passed.
+        let status = unsafe { (driver.copy_out)(buffer.memory, src, bytes as usize, stream) };
+        if let Err(error) = self.shared.check(status) {
+            lock(&self.shared.staging).give_back(buffer);
+            return Err(error);
+        }
+        let read = move |shared: &Shared| {
+            let buffer = buffer;
+            // SAFETY: the copy has ended: the first `bytes` bytes are written, and nobody else uses the buffer.
+            let data = unsafe { std::slice::from_raw_parts(buffer.memory.cast::<u8>(), bytes as usize) }.to_vec();
+            lock(&shared.staging).give_back(buffer);
+            data
+        };
+        self.after(stream, read, done)
+    }
+
+    fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        if copy.height == 1 {
+            // SAFETY: the driver checks the addresses.
+            return self.shared.check(unsafe { (driver.copy_device)(copy.dst, copy.src, copy.width as usize, stream) });
+        }
+        let description = Copy2DDescription {
+            src_x: 0,
+            src_y: 0,
+            src_kind: 2,
+            src_host: std::ptr::null(),
+            src_device: copy.src,
+            src_array: std::ptr::null_mut(),
+            src_pitch: copy.src_pitch as usize,
+            dst_x: 0,
+            dst_y: 0,
+            dst_kind: 2,
+            dst_host: std::ptr::null_mut(),
+            dst_device: copy.dst,
+            dst_array: std::ptr::null_mut(),
+            dst_pitch: copy.dst_pitch as usize,
+            width: copy.width as usize,
+            height: copy.height as usize,
+        };
+        // SAFETY: a description of the layout that cuda.h names; the driver checks the addresses.
+        self.shared.check(unsafe { (driver.copy_2d)(&description, stream) })
+    }
+
+    fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let (width, height, value) = (fill.width as usize, fill.height as usize, fill.value);
+        let pitch = if height == 1 { width * fill.element as usize } else { fill.pitch as usize };
+        // SAFETY: the driver checks the address.
+        let status = unsafe {
+            match fill.element {
+                1 => (driver.fill_8)(fill.dst, pitch, value as u8, width, height, stream),
+                2 => (driver.fill_16)(fill.dst, pitch, value as u16, width, height, stream),
+                4 => (driver.fill_32)(fill.dst, pitch, value, width, height, stream),
+                _ => return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes")),
+            }
+        };
+        self.shared.check(status)
+    }
+
+    fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo> {
+        let driver = self.shared.enter()?;
+        if lock(&self.state).modules.contains_key(&module) {
+            return Err(CudaError::new(code::INVALID_HANDLE, "the module's handle is already in use"));
+        }
+        // PTX text ends with a NUL for the driver.
+        let text = [image, &[0]].concat();
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the image is NUL-terminated text or a binary that carries its own length.
+        self.shared.check(unsafe { (driver.module_load)(&mut handle, text.as_ptr().cast()) })?;
+        let functions = self.functions(handle)?;
+        let globals = self.globals(handle, image);
+        let info = ModuleInfo { functions: functions.iter().map(|(_, f)| f.clone()).collect(), globals, bytes: 0 };
+        lock(&self.state).modules.insert(module, Loaded { module: Shareable(handle), functions });
+        Ok(info)
+    }
+
+    fn unload_module(&self, module: ModuleId) -> CudaResult<()> {
+        let gone = lock(&self.state).modules.remove(&module).ok_or_else(|| unknown("module"))?;
+        if self.shared.enter().is_err() {
+            return Ok(());
+        }
+        let module = gone.module;
+        self.after_all(move |shared| {
+            let module = module;
+            // SAFETY: a module of this context that no queued work uses any more.
+            unsafe { (shared.driver.module_unload)(module.0) };
+        })
+    }
+
+    fn set_function_attribute(&self, function: FunctionRef, attribute: u32, value: i32) -> CudaResult<()> {
+        let driver = self.shared.enter()?;
+        let state = lock(&self.state);
+        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
+        let (handle, _) = found.ok_or_else(|| unknown("function"))?;
+        // SAFETY: a function of a loaded module.
+        self.shared.check(unsafe { (driver.function_set_attribute)(handle.0, attribute as i32, value) })
+    }
+
+    fn launch(&self, stream: StreamId, function: FunctionRef, mut config: LaunchConfig) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let state = lock(&self.state);
+        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
+        let (handle, info) = found.ok_or_else(|| unknown("function"))?;
+        let mut pointers: Vec<*mut c_void> = Vec::with_capacity(info.params.len());
+        for (offset, size) in &info.params {
+            let (offset, size) = (*offset as usize, *size as usize);
+            let parameter = config.params.get_mut(offset..offset + size);
+            let parameter = parameter.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "too few parameter bytes"))?;
+            pointers.push(parameter.as_mut_ptr().cast());
+        }
+        let ([gx, gy, gz], [bx, by, bz], shared) = (config.grid, config.block, config.shared_bytes);
+        let (list, none) = (pointers.as_mut_ptr(), std::ptr::null_mut());
+        // SAFETY: a function of a loaded module; one pointer for each of its parameters, each to as many bytes as the
+        // driver said; the driver copies them before it returns.
+        let status = unsafe {
+            if config.cooperative {
+                (driver.launch_cooperative)(handle.0, gx, gy, gz, bx, by, bz, shared, stream, list)
+            } else {
+                (driver.launch)(handle.0, gx, gy, gz, bx, by, bz, shared, stream, list, none)
+            }
+        };
+        self.shared.check(status)
+    }
+
+    fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
+        let _ = (stream, work);
+        Err(CudaError::new(code::NOT_SUPPORTED, "host functions are not supported on this device yet"))
+    }
+
+    fn create_stream(&self, stream: StreamId, flags: u32, priority: i32) -> CudaResult<()> {
+        let driver = self.shared.enter()?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the driver writes one handle.
+        self.shared.check(unsafe { (driver.stream_create)(&mut handle, flags & 1, priority) })?;
+        lock(&self.state).streams.insert(stream, Shareable(handle));
+        Ok(())
+    }
+
+    fn destroy_stream(&self, stream: StreamId) -> CudaResult<()> {
+        let gone = lock(&self.state).streams.remove(&stream).ok_or_else(|| unknown("stream"))?;
+        match self.shared.enter() {
+            // SAFETY: a stream of this context, no longer in the table; the driver finishes its work first.
+            Ok(driver) => self.shared.check(unsafe { (driver.stream_destroy)(gone.0) }),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn synchronize_stream(&self, stream: StreamId, done: Done<()>) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.after(self.stream(stream)?, |_| (), done)
+    }
+
+    fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        // SAFETY: a stream of this context.
+        match unsafe { (driver.stream_query)(stream) } {
+            600 => Ok(false),
+            status => self.shared.check(status).map(|()| true),
+        }
+    }
+
+    fn wait_event(&self, stream: StreamId, event: EventId) -> CudaResult<()> {
+        let (driver, stream, event) = (self.shared.enter()?, self.stream(stream)?, self.event_handle(event)?);
+        // SAFETY: a stream and an event of this context.
+        self.shared.check(unsafe { (driver.stream_wait)(stream, event, 0) })
+    }
+
+    fn create_event(&self, event: EventId, flags: u32) -> CudaResult<()> {
+        self.shared.enter()?;
+        let handle = self.shared.event(flags & 3)?;
+        lock(&self.state).events.insert(event, handle);
+        Ok(())
+    }
+
+    fn destroy_event(&self, event: EventId) -> CudaResult<()> {
+        let gone = lock(&self.state).events.remove(&event).ok_or_else(|| unknown("event"))?;
+        match self.shared.enter() {
+            // SAFETY: an event of this context, no longer in the table.
+            Ok(driver) => self.shared.check(unsafe { (driver.event_destroy)(gone.0) }),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn record_event(&self, event: EventId, stream: StreamId) -> CudaResult<()> {
+        let (driver, stream, event) = (self.shared.enter()?, self.stream(stream)?, self.event_handle(event)?);
+        // SAFETY: a stream and an event of this context.
+        self.shared.check(unsafe { (driver.event_record)(event, stream) })
+    }
+
+    fn synchronize_event(&self, event: EventId, done: Done<()>) -> CudaResult<()> {
+        self.shared.enter()?;
+        let event = Shareable(self.event_handle(event)?);
+        let shared = Arc::clone(&self.shared);
+        self.waiters.run(Box::new(move || {
+            let event = event;
+            // SAFETY: an event of this context; one that is destroyed meanwhile is answered with an error.
+            done(shared.enter().and_then(|driver| shared.check(unsafe { (driver.event_synchronize)(event.0) })));
+        }));
+        Ok(())
+    }
+
+    fn query_event(&self, event: EventId) -> CudaResult<bool> {
+        let (driver, event) = (self.shared.enter()?, self.event_handle(event)?);
+        // SAFETY: an event of this context.
+        match unsafe { (driver.event_query)(event) } {
+            600 => Ok(false),
+            status => self.shared.check(status).map(|()| true),
+        }
+    }
+
+    fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32> {
+        let (driver, start, end) = (self.shared.enter()?, self.event_handle(start)?, self.event_handle(end)?);
+        let mut milliseconds = 0.0;
+        // SAFETY: the driver writes one float.
+        self.shared.check(unsafe { (driver.event_elapsed)(&mut milliseconds, start, end) })?;
+        Ok(milliseconds)
+    }
+
+    fn synchronize(&self, done: Done<()>) -> CudaResult<()> {
+        self.shared.enter()?;
+        let marks: Vec<Shareable> =
+            self.all_streams().iter().map(|stream| self.shared.mark(stream.0)).collect::<Result<_, _>>()?;
+        let shared = Arc::clone(&self.shared);
+        self.waiters.run(Box::new(move || {
+            done(marks.into_iter().map(|mark| shared.pass(mark)).fold(Ok(()), Result::and));
+        }));
+        Ok(())
+    }
+
+    fn gpu_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn park(&self) -> CudaResult<u64> {
+        let driver = self.shared.enter()?;
+        // SAFETY: waits for the context's work.
+        self.shared.check(unsafe { (driver.context_synchronize)() })?;
+        self.shared.memory(Memory::park)
+    }
+
+    fn unpark(&self) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.shared.memory(Memory::unpark)
+    }
+
+    /// The driver cannot stop a kernel; it ends with the process.
+    fn cancel(&self) {}
+}

@@ -1,0 +1,115 @@
+//! The trait that a worker executes on.
+
+use crate::error::{CudaError, CudaResult};
+use crate::types::{Copy2D, EventId, Fill, FunctionRef, LaunchConfig, ModuleId, ModuleInfo, StreamId};
+use std::time::Duration;
+
+/// What to do when an operation has run; called once, from any thread.
+pub type Done<T> = Box<dyn FnOnce(CudaResult<T>) + Send>;
+
+/// Work that the host does in stream order: starts it, and calls the closure when the stream may go on.
+pub type HostWork = Box<dyn FnOnce(Box<dyn FnOnce() + Send>) + Send>;
+
+/// Queued operations above which a client waits in its call.
+pub const BACKLOG: u64 = 65_536;
+
+/// Told about every failure of asynchronous work at the moment it happens.
+pub type ErrorObserver = Box<dyn Fn(&CudaError) + Send + Sync>;
+
+/// One device as one client process uses it.
+///
+/// The worker calls these in the order in which the client issued them, from one thread.  None of them waits for
+/// device work: an operation that CUDA calls blocking takes a [`Done`], which is called when its turn in stream order
+/// has come.  Handles and addresses are the client's; an operation on one that does not exist fails with CUDA's code.
+///
+/// Errors of asynchronous work reach the [`ErrorObserver`] at once, and the next [`Done`] of a synchronising
+/// operation.  A sticky one ([`CudaError::is_sticky`]) answers everything after it.
+pub trait Device: Send + Sync {
+    /// Takes the address range of this session and answers how much of it, from its beginning, the client may use;
+    /// the rest is for addresses that the device chooses.  Fails when any of it is in use: the client tries another.
+    fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64>;
+
+    /// Backs `bytes` at `address` (inside the reserved range).  The memory never holds another client's data.  An
+    /// address that was freed may be used again at once: later work comes after the work issued before the free.
+    fn alloc(&self, address: u64, bytes: u64) -> CudaResult<()>;
+
+    /// Returns the allocation at `address` once all work issued before has run; `done` gets its size.
+    fn free(&self, address: u64, done: Done<u64>) -> CudaResult<()>;
+
+    /// Host to device; `data` is read before this returns.
+    fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()>;
+
+    /// Device to host.
+    fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()>;
+
+    /// Device to device.
+    fn copy(&self, stream: StreamId, dst: u64, src: u64, bytes: u64) -> CudaResult<()> {
+        self.copy_2d(stream, Copy2D { dst, dst_pitch: bytes, src, src_pitch: bytes, width: bytes, height: 1 })
+    }
+
+    /// Device to device, by rows.
+    fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()>;
+
+    /// `cuMemsetD*`.
+    fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()>;
+
+    /// Loads PTX, a cubin or a fat binary; `image` is what the program handed over.
+    fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo>;
+
+    /// Unloads a module once all work issued before has run.
+    fn unload_module(&self, module: ModuleId) -> CudaResult<()>;
+
+    /// `cuFuncSetAttribute`.
+    fn set_function_attribute(&self, function: FunctionRef, attribute: u32, value: i32) -> CudaResult<()>;
+
+    /// Queues a kernel.
+    fn launch(&self, stream: StreamId, function: FunctionRef, config: LaunchConfig) -> CudaResult<()>;
+
+    /// Queues work of the host.
+    fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()>;
+
+    /// `flags` as `cuStreamCreate` takes them (1 = not ordered with the legacy default stream).
+    fn create_stream(&self, stream: StreamId, flags: u32, priority: i32) -> CudaResult<()>;
+    /// Work already queued still runs.
+    fn destroy_stream(&self, stream: StreamId) -> CudaResult<()>;
+    /// Calls back when everything issued to the stream before has run.
+    fn synchronize_stream(&self, stream: StreamId, done: Done<()>) -> CudaResult<()>;
+    /// `Ok(false)` while work is running.
+    fn query_stream(&self, stream: StreamId) -> CudaResult<bool>;
+    /// Makes later work of the stream wait for the event's latest recording.
+    fn wait_event(&self, stream: StreamId, event: EventId) -> CudaResult<()>;
+
+    /// `flags` as `cuEventCreate` takes them (2 = without timing).
+    fn create_event(&self, event: EventId, flags: u32) -> CudaResult<()>;
+    /// Forgets the event.
+    fn destroy_event(&self, event: EventId) -> CudaResult<()>;
+    /// Marks a place in the stream.
+    fn record_event(&self, event: EventId, stream: StreamId) -> CudaResult<()>;
+    /// Calls back when the event's latest recording has been passed.
+    fn synchronize_event(&self, event: EventId, done: Done<()>) -> CudaResult<()>;
+    /// `Ok(false)` while it has not been passed.
+    fn query_event(&self, event: EventId) -> CudaResult<bool>;
+    /// Milliseconds from one event to the other.
+    fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32>;
+
+    /// Calls back when everything issued before has run.
+    fn synchronize(&self, done: Done<()>) -> CudaResult<()>;
+
+    /// Time that kernels have run so far.
+    fn gpu_time(&self) -> Duration;
+
+    /// Moves every mapped byte out of the device's memory, keeping addresses; work has been drained before.
+    /// Answers the bytes that are parked.
+    fn park(&self) -> CudaResult<u64>;
+
+    /// Puts parked memory back at its addresses; the caller has charged it to the new lease.
+    fn unpark(&self) -> CudaResult<()>;
+
+    /// How much is queued, in operations; a client is made to wait above [`BACKLOG`].
+    fn backlog(&self) -> u64 {
+        0
+    }
+
+    /// Stops running kernels as soon as possible; their error is 702.
+    fn cancel(&self);
+}

@@ -1,0 +1,20 @@
+//! What a gpud worker executes on.
+//!
+//! [`Device`] is the border: driver-level operations on handles and addresses that the client chose.  Behind it stand
+//! the software GPU ([`soft`]), a real driver ([`cuda`]) and a recorder that executes nothing ([`null`]).
+
+mod attributes;
+pub mod cuda;
+pub mod device;
+pub mod error;
+pub mod null;
+pub mod soft;
+pub mod timeline;
+pub mod types;
+
+pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork};
+pub use error::{CudaError, CudaResult, code};
+pub use types::{
+    Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig,
+    ModuleId, ModuleInfo, StreamId,
+};

@@ -1,0 +1,231 @@
+//! A device that executes nothing: it records calls, bytes and the points at which a program waits.
+//!
+//! Tests use it to count blocking round trips.  Memory reads as zero, every kernel that PTX names exists.
+
+use crate::attributes;
+use crate::device::{Device, Done, ErrorObserver, HostWork};
+use crate::error::{CudaError, CudaResult, code};
+use crate::timeline::Timeline;
+use crate::types::{
+    Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionRef, LaunchConfig, ModuleId, ModuleInfo, StreamId,
+};
+use sluice_softgpu::Module;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// See the module.
+pub struct NullDevice {
+    timeline: Timeline,
+    recording: Mutex<Option<File>>,
+    memory: Mutex<BTreeMap<u64, u64>>,
+    modules: Mutex<HashMap<ModuleId, ModuleInfo>>,
+}
+
+/// The null devices of a host.
+pub fn describe(count: u32, memory_bytes: u64, host: &[u8]) -> Vec<DeviceDescription> {
+    let describe = |index| DeviceDescription {
+        uuid: crate::soft::device_uuid(b"null", host, index),
+        index,
+        gpu_type: "null".to_owned(),
+        model: "Sluice recorder (executes nothing)".to_owned(),
+        memory_bytes,
+        profile: DeviceProfile {
+            name: "Sluice recorder (executes nothing)".to_owned(),
+            ..attributes::software_gpu(memory_bytes)
+        },
+    };
+    (0..count).map(describe).collect()
+}
+
+impl NullDevice {
+    /// Opens the device; the recording, one JSON object a line, is appended to the file if one is named.
+    pub fn open(recording: Option<&str>, observer: ErrorObserver) -> CudaResult<NullDevice> {
+        let open = |path: &str| {
+            let file = File::options().append(true).create(true).open(path);
+            file.map_err(|error| CudaError::new(code::UNKNOWN, format!("{path}: {error}")))
+        };
+        Ok(NullDevice {
+            timeline: Timeline::new(observer),
+            recording: Mutex::new(recording.map(open).transpose()?),
+            memory: Mutex::default(),
+            modules: Mutex::default(),
+        })
+    }
+
+    /// Writes one line: the operation, its stream, its bytes, and whether the program waits for it.
+    fn record(&self, call: &str, stream: StreamId, bytes: u64, blocking: bool) {
+        let mut recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = recording.as_mut() {
+            let stream = stream.0;
+            let line =
+                format!("{{\"call\":\"{call}\",\"stream\":{stream},\"bytes\":{bytes},\"blocking\":{blocking}}}\n");
+            if file.write_all(line.as_bytes()).is_err() {
+                *recording = None;
+            }
+        }
+    }
+
+    fn check_memory(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = memory
+            .range(..=address)
+            .next_back()
+            .is_some_and(|(base, length)| address.checked_add(bytes).is_some_and(|end| end <= base + length));
+        if inside || bytes == 0 { Ok(()) } else { Err(CudaError::new(code::INVALID_VALUE, "not allocated")) }
+    }
+}
+
+impl Device for NullDevice {
+    fn reserve(&self, _base: u64, bytes: u64) -> CudaResult<u64> {
+        Ok(bytes)
+    }
+
+    fn alloc(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        self.record("alloc", StreamId::LEGACY, bytes, false);
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(address, bytes);
+        Ok(())
+    }
+
+    fn free(&self, address: u64, done: Done<u64>) -> CudaResult<()> {
+        let bytes = self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+        let bytes = bytes.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "nothing is allocated there"))?;
+        self.record("free", StreamId::LEGACY, bytes, false);
+        self.timeline.after_all(Box::new(move || done(Ok(bytes))));
+        Ok(())
+    }
+
+    fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()> {
+        self.record("copy-in", stream, data.len() as u64, false);
+        self.check_memory(dst, data.len() as u64)?;
+        self.timeline.submit_light(stream, Box::new(|| Ok(())))
+    }
+
+    fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()> {
+        self.record("copy-out", stream, bytes, true);
+        self.check_memory(src, bytes)?;
+        let zeros = vec![0; bytes as usize];
+        let answer: Done<()> = Box::new(move |outcome| done(outcome.map(|()| zeros)));
+        self.timeline.submit_call(stream, true, Box::new(|| Ok(())), answer)
+    }
+
+    fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
+        self.record("copy", stream, copy.width * copy.height, false);
+        self.timeline.submit_light(stream, Box::new(|| Ok(())))
+    }
+
+    fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()> {
+        self.record("fill", stream, fill.width * fill.height * u64::from(fill.element), false);
+        self.timeline.submit_light(stream, Box::new(|| Ok(())))
+    }
+
+    fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo> {
+        self.record("load-module", StreamId::LEGACY, image.len() as u64, true);
+        let parsed = Module::parse(image).map_err(|error| CudaError::new(code::INVALID_PTX, error.to_string()))?;
+        let info = ModuleInfo {
+            functions: parsed.kernels().map(crate::soft::describe_kernel).collect(),
+            globals: Vec::new(),
+            bytes: 0,
+        };
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner).insert(module, info.clone());
+        Ok(info)
+    }
+
+    fn unload_module(&self, module: ModuleId) -> CudaResult<()> {
+        let gone = self.modules.lock().unwrap_or_else(PoisonError::into_inner).remove(&module);
+        gone.map(drop).ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such module"))
+    }
+
+    fn set_function_attribute(&self, _function: FunctionRef, _attribute: u32, _value: i32) -> CudaResult<()> {
+        Ok(())
+    }
+
+    fn launch(&self, stream: StreamId, function: FunctionRef, config: LaunchConfig) -> CudaResult<()> {
+        self.record("launch", stream, config.params.len() as u64, false);
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = modules.get(&function.module).is_some_and(|m| (function.index as usize) < m.functions.len());
+        drop(modules);
+        if !known {
+            return Err(CudaError::new(code::INVALID_HANDLE, "there is no such function"));
+        }
+        self.timeline.submit_light(stream, Box::new(|| Ok(())))
+    }
+
+    fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
+        self.record("host-work", stream, 0, false);
+        self.timeline.submit_host(stream, work)
+    }
+
+    fn create_stream(&self, stream: StreamId, flags: u32, _priority: i32) -> CudaResult<()> {
+        self.timeline.create_stream(stream, flags)
+    }
+
+    fn destroy_stream(&self, stream: StreamId) -> CudaResult<()> {
+        self.timeline.destroy_stream(stream)
+    }
+
+    fn synchronize_stream(&self, stream: StreamId, done: Done<()>) -> CudaResult<()> {
+        self.record("synchronize-stream", stream, 0, true);
+        self.timeline.synchronize_stream(stream, done)
+    }
+
+    fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
+        self.record("query-stream", stream, 0, true);
+        self.timeline.query_stream(stream)
+    }
+
+    fn wait_event(&self, stream: StreamId, event: EventId) -> CudaResult<()> {
+        self.record("wait-event", stream, 0, false);
+        self.timeline.wait_event(stream, event)
+    }
+
+    fn create_event(&self, event: EventId, flags: u32) -> CudaResult<()> {
+        self.timeline.create_event(event, flags)
+    }
+
+    fn destroy_event(&self, event: EventId) -> CudaResult<()> {
+        self.timeline.destroy_event(event)
+    }
+
+    fn record_event(&self, event: EventId, stream: StreamId) -> CudaResult<()> {
+        self.record("record-event", stream, 0, false);
+        self.timeline.record_event(event, stream)
+    }
+
+    fn synchronize_event(&self, event: EventId, done: Done<()>) -> CudaResult<()> {
+        self.record("synchronize-event", StreamId::LEGACY, 0, true);
+        self.timeline.synchronize_event(event, done)
+    }
+
+    fn query_event(&self, event: EventId) -> CudaResult<bool> {
+        self.record("query-event", StreamId::LEGACY, 0, true);
+        self.timeline.query_event(event)
+    }
+
+    fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32> {
+        self.record("elapsed", StreamId::LEGACY, 0, true);
+        self.timeline.elapsed(start, end)
+    }
+
+    fn synchronize(&self, done: Done<()>) -> CudaResult<()> {
+        self.record("synchronize", StreamId::LEGACY, 0, true);
+        self.timeline.synchronize(done);
+        Ok(())
+    }
+
+    fn gpu_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn park(&self) -> CudaResult<u64> {
+        Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner).values().sum())
+    }
+
+    fn unpark(&self) -> CudaResult<()> {
+        Ok(())
+    }
+
+    fn cancel(&self) {}
+}

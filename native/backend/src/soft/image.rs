@@ -1,0 +1,172 @@
+//! Finds the PTX in what a program hands over: text, or a fat binary as nvcc embeds it.
+
+use crate::error::{CudaError, CudaResult, code};
+use std::borrow::Cow;
+
+const FAT_MAGIC: u32 = 0xba55_ed50;
+const KIND_PTX: u16 = 1;
+const LZ4: u64 = 0x2000;
+const ZSTD: u64 = 0x8000;
+/// The software GPU's compute capability.
+const OURS: u32 = 75;
+
+/// The PTX for this device.
+pub fn ptx_of(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
+    if image.starts_with(b"\x7fELF") {
+        let text = "this module holds machine code for an NVIDIA GPU and no PTX; the software GPU runs PTX only";
+        return Err(CudaError::new(code::NO_BINARY_FOR_GPU, text));
+    }
+    if word(image, 0) == Some(FAT_MAGIC) {
+        return from_fat_binary(image);
+    }
+    Ok(Cow::Borrowed(image))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// One PTX entry of a fat binary.
+struct Entry<'a> {
+    arch: u32,
+    flags: u64,
+    full_size: usize,
+    bytes: &'a [u8],
+}
+
+fn entries(image: &[u8]) -> Option<Vec<Entry<'_>>> {
+    let header = u16::from_le_bytes(image.get(6..8)?.try_into().ok()?) as usize;
+    let size = long(image, 8)? as usize;
+    let mut rest = image.get(header..header.checked_add(size)?)?;
+    let mut found = Vec::new();
+    while rest.len() >= 64 {
+        let kind = u16::from_le_bytes(rest.get(0..2)?.try_into().ok()?);
+        let (begin, length) = (word(rest, 4)? as usize, long(rest, 8)? as usize);
+        let payload = rest.get(begin..begin.checked_add(length)?)?;
+        if kind == KIND_PTX {
+            let (packed, flags) = (word(rest, 16)? as usize, long(rest, 40)?);
+            let compressed = flags & (LZ4 | ZSTD) != 0;
+            let bytes = if compressed { payload.get(..packed)? } else { payload };
+            found.push(Entry { arch: word(rest, 28)?, flags, full_size: long(rest, 56)? as usize, bytes });
+        }
+        rest = rest.get(begin + length..)?;
+    }
+    Some(found)
+}
+
+/// The newest PTX that is not newer than the device, else the oldest.
+fn from_fat_binary(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
+    let broken = || CudaError::new(code::INVALID_IMAGE, "the fat binary is damaged");
+    let found = entries(image).ok_or_else(broken)?;
+    let best = found.iter().filter(|entry| entry.arch <= OURS).max_by_key(|entry| entry.arch);
+    let best = best.or_else(|| found.iter().min_by_key(|entry| entry.arch)).ok_or_else(|| {
+        let text = "this fat binary holds machine code for NVIDIA GPUs and no PTX; the software GPU runs PTX only";
+        CudaError::new(code::NO_BINARY_FOR_GPU, text)
+    })?;
+    if best.flags & ZSTD != 0 {
+        let text = "the PTX in this fat binary is compressed with zstd, which the software GPU does not unpack yet; \
+                    build it with nvcc --no-compress";
+        return Err(CudaError::new(code::NO_BINARY_FOR_GPU, text));
+    }
+    if best.flags & LZ4 != 0 {
+        return unpack_lz4(best.bytes, best.full_size).map(Cow::Owned).ok_or_else(broken);
+    }
+    Ok(Cow::Borrowed(best.bytes))
+}
+
+/// Unpacks one LZ4 block (lz4_Block_format.md of the LZ4 project).
+fn unpack_lz4(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+    if size > 256 << 20 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(size);
+    let mut rest = packed.iter().copied();
+    let length = |rest: &mut dyn Iterator<Item = u8>, nibble: u8| {
+        let mut total = usize::from(nibble);
+        if nibble == 15 {
+            loop {
+                let more = rest.next()?;
+                total = total.checked_add(usize::from(more))?;
+                if more != 255 {
+                    break;
+                }
+            }
+        }
+        Some(total)
+    };
+    while let Some(token) = rest.next() {
+        let literals = length(&mut rest, token >> 4)?;
+        let before = out.len();
+        out.extend(rest.by_ref().take(literals));
+        if out.len() - before < literals || out.len() > size {
+            return None;
+        }
+        let Some(low) = rest.next() else { break };
+        let offset = usize::from(u16::from_le_bytes([low, rest.next()?]));
+        let matched = length(&mut rest, token & 15)? + 4;
+        if offset == 0 || offset > out.len() || matched > size - out.len() {
+            return None;
+        }
+        for _ in 0..matched {
+            out.push(*out.get(out.len() - offset)?);
+        }
+    }
+    (out.len() == size).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fat(entries: &[(u16, u32, u64, &[u8], usize)]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (kind, arch, flags, bytes, full) in entries {
+            let mut header = [0u8; 64];
+            header[0..2].copy_from_slice(&kind.to_le_bytes());
+            header[4..8].copy_from_slice(&64u32.to_le_bytes());
+            header[8..16].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+            header[16..20].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+            header[28..32].copy_from_slice(&arch.to_le_bytes());
+            header[40..48].copy_from_slice(&flags.to_le_bytes());
+            header[56..64].copy_from_slice(&(*full as u64).to_le_bytes());
+            body.extend_from_slice(&header);
+            body.extend_from_slice(bytes);
+        }
+        let mut image = FAT_MAGIC.to_le_bytes().to_vec();
+        image.extend_from_slice(&1u16.to_le_bytes());
+        image.extend_from_slice(&16u16.to_le_bytes());
+        image.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        image.extend_from_slice(&body);
+        image
+    }
+
+    #[test]
+    fn the_newest_ptx_that_fits_is_taken() {
+        let image =
+            fat(&[(2, 75, 0, b"sass", 4), (1, 52, 0, b"old", 3), (1, 75, 0, b"ours", 4), (1, 90, 0, b"new", 3)]);
+        assert_eq!(ptx_of(&image).as_deref(), Ok(b"ours".as_slice()));
+        let newer = fat(&[(1, 120, 0, b"b", 1), (1, 90, 0, b"a", 1)]);
+        assert_eq!(ptx_of(&newer).as_deref(), Ok(b"a".as_slice()));
+    }
+
+    #[test]
+    fn machine_code_alone_is_refused_with_its_reason() {
+        let error = ptx_of(&fat(&[(2, 75, 0, b"sass", 4)])).expect_err("no PTX");
+        assert_eq!(error.code, code::NO_BINARY_FOR_GPU);
+        assert!(ptx_of(b"\x7fELF...").expect_err("no PTX").text.contains("PTX only"));
+    }
+
+    #[test]
+    fn lz4_is_unpacked_and_damage_is_seen() {
+        // "abcabcabcabcX": three literals, a match of nine at offset 3, one literal.
+        let packed = [0x35, b'a', b'b', b'c', 3, 0, 0x10, b'X'];
+        let image = fat(&[(1, 75, LZ4, &packed, 13)]);
+        assert_eq!(ptx_of(&image).as_deref(), Ok(b"abcabcabcabcX".as_slice()));
+        assert!(ptx_of(&fat(&[(1, 75, LZ4, &packed[..5], 13)])).is_err());
+        assert!(ptx_of(&image[..60]).is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! Allocations in the session's address range, and the pages behind them.
+
+use crate::error::{CudaError, CudaResult, code};
+use sluice_softgpu::{Arena, PAGE};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The end of the range belongs to modules' variables, whose addresses the device chooses.
+const VARIABLE_BYTES: u64 = 1 << 30;
+
+/// See the module.
+pub struct Memory {
+    arena: Arena,
+    state: Mutex<State>,
+}
+
+/// An allocation that was freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    address: u64,
+    bytes: u64,
+}
+
+struct State {
+    /// Address to bytes.
+    allocations: BTreeMap<u64, u64>,
+    /// Freed, with pages that queued work may still use.
+    freed: Vec<Block>,
+    /// Where the next module's variables go; addresses are not used twice.
+    next_variable: u64,
+}
+
+impl Memory {
+    /// Reserves a range.
+    pub fn reserve(base: u64, bytes: u64) -> CudaResult<Memory> {
+        if bytes < 2 * VARIABLE_BYTES {
+            return Err(CudaError::new(code::INVALID_VALUE, "an address range of at least 2 GiB is needed"));
+        }
+        let arena =
+            Arena::reserve(base, bytes).map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
+        let next_variable = base + bytes - VARIABLE_BYTES;
+        Ok(Memory {
+            arena,
+            state: Mutex::new(State { allocations: BTreeMap::new(), freed: Vec::new(), next_variable }),
+        })
+    }
+
+    /// The address space that kernels run in.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the range, from its beginning, that allocations may use.
+    pub fn usable(&self) -> u64 {
+        self.arena.len() - VARIABLE_BYTES
+    }
+
+    /// Backs an allocation with pages, new ones zeroed; small neighbours share a page.  Answers whether something
+    /// that was freed here may still be in use by queued work.
+    pub fn alloc(&self, address: u64, bytes: u64) -> CudaResult<bool> {
+        let limit = self.arena.base() + self.usable();
+        let end = address.checked_add(bytes).filter(|end| bytes > 0 && address >= self.arena.base() && *end <= limit);
+        let end =
+            end.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "the allocation leaves the session's range"))?;
+        let mut state = self.state();
+        if state.overlapping(address, end).next().is_some() {
+            return Err(CudaError::new(code::INVALID_VALUE, "something is allocated there already"));
+        }
+        let (first, last) = pages(address, end);
+        self.arena.map(first, last - first).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        state.allocations.insert(address, bytes);
+        Ok(state.freed.iter().any(|block| block.address < end && block.address + block.bytes > address))
+    }
+
+    /// Ends an allocation; its pages stay until [`Memory::release`].
+    pub fn free(&self, address: u64) -> CudaResult<Block> {
+        let mut state = self.state();
+        let bytes = state.allocations.remove(&address);
+        let bytes = bytes.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "nothing is allocated there"))?;
+        let block = Block { address, bytes };
+        state.freed.push(block);
+        Ok(block)
+    }
+
+    /// Gives a freed allocation's pages back, as far as no other allocation uses them.
+    pub fn release(&self, block: Block) -> CudaResult<u64> {
+        let mut state = self.state();
+        if let Some(at) = state.freed.iter().position(|freed| *freed == block) {
+            state.freed.swap_remove(at);
+        }
+        let (mut from, last) = pages(block.address, block.address + block.bytes);
+        let mut gaps = Vec::new();
+        let mut in_use: Vec<(u64, u64)> = state.overlapping(from, last).collect();
+        in_use.reverse();
+        for (address, end) in in_use {
+            let (used_from, used_to) = pages(address, end);
+            gaps.push((from, used_from.max(from)));
+            from = from.max(used_to);
+        }
+        gaps.push((from, last.max(from)));
+        for (from, to) in gaps.into_iter().filter(|(from, to)| from < to) {
+            self.arena.unmap(from, to - from).map_err(|error| CudaError::new(code::UNKNOWN, error.to_string()))?;
+        }
+        Ok(block.bytes)
+    }
+
+    /// Bytes allocated.
+    pub fn allocated(&self) -> u64 {
+        self.state().allocations.values().sum()
+    }
+
+    /// Pages for a module's variables.
+    pub fn take_variables(&self, bytes: u64) -> CudaResult<u64> {
+        let length = bytes.next_multiple_of(PAGE);
+        let mut state = self.state();
+        let base = state.next_variable;
+        if base + length > self.arena.base() + self.arena.len() {
+            return Err(CudaError::new(code::OUT_OF_MEMORY, "no more room for modules' variables"));
+        }
+        self.arena.map(base, length).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        state.next_variable = base + length;
+        Ok(base)
+    }
+
+    /// Gives a module's variables back.
+    pub fn give_variables_back(&self, base: u64, bytes: u64) {
+        // The pages are ours and mapped; should the system refuse, they stay mapped and unused.
+        let _ = self.arena.unmap(base, bytes.next_multiple_of(PAGE));
+    }
+}
+
+/// The whole pages that hold `from..to`.
+fn pages(from: u64, to: u64) -> (u64, u64) {
+    (from / PAGE * PAGE, to.next_multiple_of(PAGE))
+}
+
+impl State {
+    /// Allocations with a byte in `from..to`, as (address, end), the last first.
+    fn overlapping(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
+        let before = self.allocations.range(..to.max(from)).rev();
+        before.map(|(address, bytes)| (*address, address + bytes)).take_while(move |(_, end)| *end > from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x10_0000_0000;
+
+    fn free(memory: &Memory, address: u64) -> CudaResult<u64> {
+        memory.release(memory.free(address)?)
+    }
+
+    #[test]
+    fn neighbours_on_one_page_live_and_die_alone() {
+        let memory = Memory::reserve(BASE, 4 << 30).expect("range");
+        memory.alloc(BASE, 512).expect("first");
+        memory.alloc(BASE + 512, 6000).expect("second");
+        memory.arena().write(BASE + 512, &[7; 6000]).expect("written");
+        assert_eq!(free(&memory, BASE), Ok(512));
+        let mut byte = [0];
+        memory.arena().read(BASE + 512 + 5999, &mut byte).expect("still there");
+        assert_eq!(byte, [7]);
+        assert_eq!(free(&memory, BASE + 512), Ok(6000));
+        assert!(memory.arena().read(BASE + 512, &mut byte).is_err());
+        assert!(memory.arena().is_empty());
+    }
+
+    #[test]
+    fn freed_pages_come_back_as_zeros() {
+        let memory = Memory::reserve(BASE + (8 << 30), 4 << 30).expect("range");
+        let at = memory.arena().base();
+        memory.alloc(at, 4096).expect("first");
+        memory.arena().write(at, &[9; 4096]).expect("written");
+        free(&memory, at).expect("freed");
+        memory.alloc(at, 4096).expect("again");
+        let mut bytes = [1; 4096];
+        memory.arena().read(at, &mut bytes).expect("read");
+        assert_eq!(bytes, [0; 4096]);
+    }
+
+    #[test]
+    fn an_address_used_again_before_its_pages_are_released_keeps_them() {
+        let memory = Memory::reserve(BASE + (24 << 30), 4 << 30).expect("range");
+        let at = memory.arena().base();
+        assert_eq!(memory.alloc(at, 3 * PAGE), Ok(false));
+        let block = memory.free(at).expect("freed");
+        assert_eq!(memory.alloc(at + PAGE, 100), Ok(true));
+        memory.arena().write(at + PAGE, &[5; 100]).expect("written");
+        assert_eq!(memory.release(block), Ok(3 * PAGE));
+        let mut byte = [0];
+        memory.arena().read(at + PAGE, &mut byte).expect("still there");
+        assert_eq!(byte, [5]);
+        assert!(memory.arena().read(at, &mut byte).is_err());
+        assert!(memory.arena().read(at + 2 * PAGE, &mut byte).is_err());
+    }
+
+    #[test]
+    fn what_overlaps_or_leaves_the_range_is_refused() {
+        let memory = Memory::reserve(BASE + (16 << 30), 4 << 30).expect("range");
+        let at = memory.arena().base();
+        memory.alloc(at + 4096, 4096).expect("first");
+        assert!(memory.alloc(at + 8000, 10).is_err());
+        assert!(memory.alloc(at, 4097).is_err());
+        assert!(memory.alloc(at + (4 << 30) - 4096, 4096).is_err());
+        assert!(memory.alloc(at, u64::MAX).is_err());
+        assert!(memory.free(at).is_err());
+    }
+}

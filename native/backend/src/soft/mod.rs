@@ -1,0 +1,432 @@
+//! The software GPU as a device: sluice-softgpu runs the kernels, the timeline orders them.
+
+mod image;
+mod memory;
+
+use crate::attributes;
+use crate::device::{Device, Done, ErrorObserver, HostWork};
+use crate::error::{CudaError, CudaResult, code};
+use crate::timeline::Timeline;
+use crate::types::{
+    Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig, ModuleId,
+    ModuleInfo, StreamId,
+};
+use memory::Memory;
+use sluice_softgpu::{Engine, KernelInfo, Launch, LoadedModule, Module};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Copies up to this size run on the thread that issues them.
+const LIGHT_BYTES: u64 = 1 << 20;
+/// Queued host data count as one operation for so many bytes: 256 MiB fill the backlog.
+const BYTES_PER_OPERATION: u64 = 4 << 10;
+/// Shared memory that a block has without asking for more.
+const DEFAULT_SHARED: u32 = 48 << 10;
+/// Shared memory that a block can ask for.
+const MOST_SHARED: u32 = 64 << 10;
+
+/// See the module.
+pub struct SoftDevice {
+    timeline: Timeline,
+    shared: Arc<Shared>,
+    modules: Mutex<HashMap<ModuleId, Loaded>>,
+}
+
+/// What queued work needs.
+struct Shared {
+    memory: OnceLock<Memory>,
+    engine: Engine,
+    cancel: AtomicBool,
+    gpu_time_ns: AtomicU64,
+    /// Host data that waits in queued copies, bytes.
+    waiting_bytes: AtomicU64,
+}
+
+struct Loaded {
+    module: Arc<LoadedModule>,
+    kernels: Vec<Kernel>,
+    /// Where the module's variables lie, and how long they are together.
+    variables: Option<(u64, u64)>,
+}
+
+struct Kernel {
+    name: Arc<str>,
+    static_shared: u32,
+    most_dynamic: u32,
+    param_bytes: u32,
+    unsupported: Option<String>,
+}
+
+/// The software GPUs of a host; `host` distinguishes it from others.
+pub fn describe(count: u32, memory_bytes: u64, host: &[u8]) -> Vec<DeviceDescription> {
+    let describe = |index| DeviceDescription {
+        uuid: device_uuid(b"soft", host, index),
+        index,
+        gpu_type: "soft".to_owned(),
+        model: attributes::software_gpu(memory_bytes).name,
+        memory_bytes,
+        profile: attributes::software_gpu(memory_bytes),
+    };
+    (0..count).map(describe).collect()
+}
+
+/// A stable `GPU-…` for a device without a serial number of its own.
+pub fn device_uuid(kind: &[u8], host: &[u8], index: u32) -> String {
+    // FNV-1a, twice with different beginnings: distinct is enough, nobody has to trust it.
+    let hash = |mut state: u64| {
+        for byte in kind.iter().chain(host).chain(&index.to_le_bytes()) {
+            state = (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        state
+    };
+    let (high, low) = (hash(0xcbf2_9ce4_8422_2325), hash(0x9e37_79b9_7f4a_7c15));
+    format!(
+        "GPU-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xffff,
+        low >> 48,
+        low & 0xffff_ffff_ffff
+    )
+}
+
+/// What a kernel's attributes are on this device.
+pub fn describe_kernel(kernel: &KernelInfo) -> FunctionInfo {
+    FunctionInfo {
+        name: kernel.name.clone(),
+        params: kernel.params.iter().map(|param| (param.offset, param.size)).collect(),
+        max_threads_per_block: kernel.max_threads,
+        static_shared_bytes: kernel.shared_bytes,
+        const_bytes: 0,
+        local_bytes: kernel.local_bytes,
+        registers: kernel.registers,
+        ptx_version: kernel.ptx_version,
+        binary_version: 75,
+        max_dynamic_shared_bytes: DEFAULT_SHARED.saturating_sub(kernel.shared_bytes),
+    }
+}
+
+fn bad_address(error: &std::io::Error) -> CudaError {
+    CudaError::new(code::INVALID_VALUE, format!("the address range is not allocated: {error}"))
+}
+
+impl SoftDevice {
+    /// Opens a device with an engine of so many threads (0: one for each core).
+    pub fn open(threads: usize, observer: ErrorObserver) -> CudaResult<SoftDevice> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let shared = Shared {
+            memory: OnceLock::new(),
+            engine: Engine::new(if threads == 0 { cores } else { threads }),
+            cancel: AtomicBool::new(false),
+            gpu_time_ns: AtomicU64::new(0),
+            waiting_bytes: AtomicU64::new(0),
+        };
+        Ok(SoftDevice { timeline: Timeline::new(observer), shared: Arc::new(shared), modules: Mutex::default() })
+    }
+
+    fn modules(&self) -> MutexGuard<'_, HashMap<ModuleId, Loaded>> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, module: Module) -> CudaResult<(LoadedModule, Option<(u64, u64)>)> {
+        let mut offsets = Vec::new();
+        let mut bytes = 0u64;
+        for global in module.globals() {
+            bytes = bytes.next_multiple_of(u64::from(global.align.max(16)));
+            offsets.push(bytes);
+            bytes = bytes.saturating_add(global.size);
+        }
+        let memory = self.shared.memory()?;
+        let base = if bytes == 0 { 0 } else { memory.take_variables(bytes)? };
+        let mut next = offsets.into_iter();
+        let placed =
+            LoadedModule::new(Arc::new(module), |_| Ok::<u64, CudaError>(base + next.next().unwrap_or_default()))?;
+        placed.initialise(memory.arena()).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        Ok((placed, (bytes > 0).then_some((base, bytes))))
+    }
+}
+
+impl Shared {
+    fn memory(&self) -> CudaResult<&Memory> {
+        self.memory.get().ok_or_else(|| CudaError::new(code::UNKNOWN, "the session has no address range"))
+    }
+}
+
+impl Device for SoftDevice {
+    fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
+        let memory = Memory::reserve(base, bytes)?;
+        let usable = memory.usable();
+        let taken = self.shared.memory.set(memory);
+        taken.map(|()| usable).map_err(|_| CudaError::new(code::INVALID_VALUE, "a range is already reserved"))
+    }
+
+    fn alloc(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        if let Some(failure) = self.timeline.failure() {
+            return Err(failure);
+        }
+        if self.shared.memory()?.alloc(address, bytes)? {
+            // The address was freed while work that may use it is still queued: what follows comes after that work.
+            self.timeline.fence();
+        }
+        Ok(())
+    }
+
+    fn free(&self, address: u64, done: Done<u64>) -> CudaResult<()> {
+        let block = self.shared.memory()?.free(address)?;
+        let shared = Arc::clone(&self.shared);
+        self.timeline.after_all(Box::new(move || {
+            done(shared.memory().and_then(|memory| memory.release(block)));
+        }));
+        Ok(())
+    }
+
+    fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()> {
+        let arena = self.shared.memory()?.arena();
+        if !arena.contains(dst, data.len() as u64) && !data.is_empty() {
+            return Err(bad_address(&std::io::Error::other(format!("{dst:#x}, {} bytes", data.len()))));
+        }
+        if self.timeline.is_clear(stream)? {
+            return arena.write(dst, data).map_err(|error| bad_address(&error));
+        }
+        let (shared, data) = (Arc::clone(&self.shared), data.to_vec());
+        shared.waiting_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+        let job = Box::new(move || {
+            shared.waiting_bytes.fetch_sub(data.len() as u64, Ordering::Relaxed);
+            shared.memory()?.arena().write(dst, &data).map_err(|error| bad_address(&error))
+        });
+        self.timeline.submit_light(stream, job)
+    }
+
+    fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()> {
+        let (shared, data) = (Arc::clone(&self.shared), Arc::new(Mutex::new(Vec::new())));
+        let read = Arc::clone(&data);
+        let job = Box::new(move || {
+            let arena = shared.memory()?.arena();
+            if !arena.contains(src, bytes) && bytes > 0 {
+                return Err(bad_address(&std::io::Error::other(format!("{src:#x}, {bytes} bytes"))));
+            }
+            let mut out = vec![0; bytes as usize];
+            arena.read(src, &mut out).map_err(|error| bad_address(&error))?;
+            *read.lock().unwrap_or_else(PoisonError::into_inner) = out;
+            Ok(())
+        });
+        let answer: Done<()> = Box::new(move |outcome| {
+            let data = std::mem::take(&mut *data.lock().unwrap_or_else(PoisonError::into_inner));
+            done(outcome.map(|()| data));
+        });
+        self.timeline.submit_call(stream, bytes <= LIGHT_BYTES, job, answer)
+    }
+
+    fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
+        let shared = Arc::clone(&self.shared);
+        let light = copy.width.saturating_mul(copy.height) <= LIGHT_BYTES;
+        let job = Box::new(move || {
+            let arena = shared.memory()?.arena();
+            for row in 0..copy.height {
+                let (to, from) = (copy.dst + row * copy.dst_pitch, copy.src + row * copy.src_pitch);
+                arena.copy(to, from, copy.width as usize).map_err(|error| bad_address(&error))?;
+            }
+            Ok(())
+        });
+        if light { self.timeline.submit_light(stream, job) } else { self.timeline.submit(stream, job) }
+    }
+
+    fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()> {
+        if !matches!(fill.element, 1 | 2 | 4) || !fill.dst.is_multiple_of(u64::from(fill.element)) {
+            return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes, aligned to its size"));
+        }
+        let shared = Arc::clone(&self.shared);
+        let light = fill.width.saturating_mul(fill.height) <= LIGHT_BYTES / 4;
+        let job = Box::new(move || {
+            let arena = shared.memory()?.arena();
+            let value = fill.value.to_le_bytes();
+            let pattern = value.get(..fill.element as usize).unwrap_or(&value);
+            for row in 0..fill.height {
+                arena
+                    .fill(fill.dst + row * fill.pitch, pattern, fill.width as usize)
+                    .map_err(|error| bad_address(&error))?;
+            }
+            Ok(())
+        });
+        if light { self.timeline.submit_light(stream, job) } else { self.timeline.submit(stream, job) }
+    }
+
+    fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo> {
+        if let Some(failure) = self.timeline.failure() {
+            return Err(failure);
+        }
+        if self.modules().contains_key(&module) {
+            return Err(CudaError::new(code::INVALID_HANDLE, "the module's handle is already in use"));
+        }
+        let text = image::ptx_of(image)?;
+        let parsed = Module::parse(&text).map_err(|error| CudaError::new(code::INVALID_PTX, format!("PTX {error}")))?;
+        let first = parsed.kernels().next().and_then(|kernel| kernel.unsupported.clone());
+        if let Some(error) = first
+            && parsed.kernels().all(|kernel| kernel.unsupported.is_some())
+        {
+            return Err(CudaError::new(code::NO_BINARY_FOR_GPU, format!("PTX {error}")));
+        }
+        let (placed, variables) = self.place(parsed)?;
+        let parsed = placed.module();
+        let functions: Vec<FunctionInfo> = parsed.kernels().map(describe_kernel).collect();
+        let globals = parsed.globals().filter_map(|global| {
+            let (address, bytes) = placed.global(&global.name)?;
+            Some(GlobalInfo { name: global.name.clone(), address, bytes })
+        });
+        let globals = globals.collect();
+        let kernels = parsed.kernels().map(|kernel| Kernel {
+            name: kernel.name.as_str().into(),
+            static_shared: kernel.shared_bytes,
+            most_dynamic: DEFAULT_SHARED.saturating_sub(kernel.shared_bytes),
+            param_bytes: kernel.param_bytes,
+            unsupported: kernel.unsupported.as_ref().map(ToString::to_string),
+        });
+        let kernels = kernels.collect();
+        let bytes = variables.map_or(0, |(_, bytes)| bytes);
+        self.modules().insert(module, Loaded { module: Arc::new(placed), kernels, variables });
+        Ok(ModuleInfo { functions, globals, bytes })
+    }
+
+    fn unload_module(&self, module: ModuleId) -> CudaResult<()> {
+        let gone = self.modules().remove(&module);
+        let gone = gone.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such module"))?;
+        if let Some((base, bytes)) = gone.variables {
+            let shared = Arc::clone(&self.shared);
+            self.timeline.after_all(Box::new(move || {
+                if let Ok(memory) = shared.memory() {
+                    memory.give_variables_back(base, bytes);
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    fn set_function_attribute(&self, function: FunctionRef, attribute: u32, value: i32) -> CudaResult<()> {
+        let mut modules = self.modules();
+        let kernel = modules.get_mut(&function.module).and_then(|m| m.kernels.get_mut(function.index as usize));
+        let kernel = kernel.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such function"))?;
+        match attribute {
+            // MAX_DYNAMIC_SHARED_SIZE_BYTES
+            8 => {
+                let wanted = u32::try_from(value).unwrap_or(u32::MAX);
+                if wanted > MOST_SHARED.saturating_sub(kernel.static_shared) {
+                    return Err(CudaError::new(code::INVALID_VALUE, "more shared memory than a block can have"));
+                }
+                kernel.most_dynamic = wanted;
+                Ok(())
+            }
+            // PREFERRED_SHARED_MEMORY_CARVEOUT is a hint.
+            9 => Ok(()),
+            _ => Err(CudaError::new(code::INVALID_VALUE, "the attribute cannot be set")),
+        }
+    }
+
+    fn launch(&self, stream: StreamId, function: FunctionRef, config: LaunchConfig) -> CudaResult<()> {
+        let modules = self.modules();
+        let loaded = modules.get(&function.module);
+        let found = loaded.and_then(|m| Some((Arc::clone(&m.module), m.kernels.get(function.index as usize)?)));
+        let (module, kernel) =
+            found.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such function"))?;
+        if let Some(reason) = &kernel.unsupported {
+            return Err(CudaError::new(code::NO_BINARY_FOR_GPU, format!("PTX {reason}")));
+        }
+        if config.shared_bytes > kernel.most_dynamic || config.params.len() < kernel.param_bytes as usize {
+            return Err(CudaError::new(code::INVALID_VALUE, "shared memory or parameters do not fit the kernel"));
+        }
+        let name = Arc::clone(&kernel.name);
+        drop(modules);
+        let shared = Arc::clone(&self.shared);
+        let job = Box::new(move || {
+            let launch = Launch {
+                module: &module,
+                kernel: &name,
+                grid: config.grid,
+                block: config.block,
+                dynamic_shared: config.shared_bytes,
+                params: &config.params,
+                cooperative: config.cooperative,
+            };
+            let began = Instant::now();
+            let outcome = shared.engine.launch(shared.memory()?.arena(), &launch, &shared.cancel);
+            shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), fault.to_string()))
+        });
+        self.timeline.submit(stream, job)
+    }
+
+    fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
+        self.timeline.submit_host(stream, work)
+    }
+
+    fn create_stream(&self, stream: StreamId, flags: u32, _priority: i32) -> CudaResult<()> {
+        self.timeline.create_stream(stream, flags)
+    }
+
+    fn destroy_stream(&self, stream: StreamId) -> CudaResult<()> {
+        self.timeline.destroy_stream(stream)
+    }
+
+    fn synchronize_stream(&self, stream: StreamId, done: Done<()>) -> CudaResult<()> {
+        self.timeline.synchronize_stream(stream, done)
+    }
+
+    fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
+        self.timeline.query_stream(stream)
+    }
+
+    fn wait_event(&self, stream: StreamId, event: EventId) -> CudaResult<()> {
+        self.timeline.wait_event(stream, event)
+    }
+
+    fn create_event(&self, event: EventId, flags: u32) -> CudaResult<()> {
+        self.timeline.create_event(event, flags)
+    }
+
+    fn destroy_event(&self, event: EventId) -> CudaResult<()> {
+        self.timeline.destroy_event(event)
+    }
+
+    fn record_event(&self, event: EventId, stream: StreamId) -> CudaResult<()> {
+        self.timeline.record_event(event, stream)
+    }
+
+    fn synchronize_event(&self, event: EventId, done: Done<()>) -> CudaResult<()> {
+        self.timeline.synchronize_event(event, done)
+    }
+
+    fn query_event(&self, event: EventId) -> CudaResult<bool> {
+        self.timeline.query_event(event)
+    }
+
+    fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32> {
+        self.timeline.elapsed(start, end)
+    }
+
+    fn synchronize(&self, done: Done<()>) -> CudaResult<()> {
+        self.timeline.synchronize(done);
+        Ok(())
+    }
+
+    fn gpu_time(&self) -> Duration {
+        Duration::from_nanos(self.shared.gpu_time_ns.load(Ordering::Relaxed))
+    }
+
+    /// The software GPU's memory is host memory: what is parked stays where it is, only on another account.
+    fn park(&self) -> CudaResult<u64> {
+        Ok(self.shared.memory()?.allocated())
+    }
+
+    fn unpark(&self) -> CudaResult<()> {
+        Ok(())
+    }
+
+    fn backlog(&self) -> u64 {
+        self.timeline.backlog().max(self.shared.waiting_bytes.load(Ordering::Relaxed) / BYTES_PER_OPERATION)
+    }
+
+    fn cancel(&self) {
+        self.shared.cancel.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,690 @@
+//! Streams and events of a device that has no queues of its own.
+//!
+//! Every operation is a node that waits for the nodes before it, as CUDA orders them: the same stream; the legacy
+//! default stream and the blocking streams each other; an event's recording.  A node whose turn has come runs on a
+//! small pool of threads, or at once on the thread that finished the last node before it when it is *light*.  Nothing
+//! that waits holds a thread.
+
+use crate::device::{Done, ErrorObserver, HostWork};
+use crate::error::{CudaError, CudaResult, code};
+use crate::types::{EventId, StreamId};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Threads that run operations; kernels bring the engine's own threads.
+const POOL_THREADS: usize = 4;
+
+type Job = Box<dyn FnOnce() -> CudaResult<()> + Send>;
+
+/// Who is told when a node has run.
+enum Notice {
+    /// A synchronising call: it gets the error that CUDA would report there.
+    Report(Done<()>),
+    /// Housekeeping, done after a failure as well.
+    Quiet(Box<dyn FnOnce() + Send>),
+}
+
+/// What a node does when its turn comes.
+enum Work {
+    /// Runs on the pool.
+    Heavy(Job),
+    /// Runs on whichever thread made it ready: it takes microseconds.
+    Light(Job),
+    /// Marks a place.
+    Marker,
+    /// Goes on when the host says so.
+    Host(HostWork),
+}
+
+struct Node {
+    waiting_for: usize,
+    followers: Vec<u64>,
+    work: Option<Work>,
+    notices: Vec<Notice>,
+}
+
+struct Stream {
+    /// Ordered with the legacy default stream.
+    blocking: bool,
+    tail: Option<u64>,
+}
+
+#[derive(Default)]
+struct Event {
+    timing: bool,
+    recording: Option<u64>,
+    passed: Option<Instant>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    nodes: HashMap<u64, Node>,
+    streams: HashMap<StreamId, Stream>,
+    /// Streams that were destroyed with work in them.
+    loose: HashSet<u64>,
+    /// The last fence, for streams that are made behind it.
+    fence: Option<u64>,
+    events: HashMap<EventId, Event>,
+    /// Recordings that have not been passed, and the event each belongs to.
+    recordings: HashMap<u64, EventId>,
+    ready: VecDeque<u64>,
+    sticky: Option<CudaError>,
+    /// A failure that the next synchronising call reports, once.
+    pending: Option<CudaError>,
+    stopped: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    observer: ErrorObserver,
+}
+
+/// The streams and events of one session.
+pub struct Timeline {
+    shared: Arc<Shared>,
+}
+
+impl Timeline {
+    /// A timeline with only the legacy default stream.
+    pub fn new(observer: ErrorObserver) -> Timeline {
+        let mut state = State { next: 1, ..State::default() };
+        state.streams.insert(StreamId::LEGACY, Stream { blocking: true, tail: None });
+        let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), observer });
+        for index in 0..POOL_THREADS {
+            let shared = Arc::clone(&shared);
+            let spawned = std::thread::Builder::new().name(format!("stream-{index}")).spawn(move || shared.serve());
+            debug_assert!(spawned.is_ok(), "threads at start");
+        }
+        Timeline { shared }
+    }
+
+    /// The sticky error, if there is one.
+    pub fn failure(&self) -> Option<CudaError> {
+        self.shared.lock().sticky.clone()
+    }
+
+    /// Queues work that takes a while.
+    pub fn submit(&self, stream: StreamId, job: Job) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Heavy(job), Vec::new(), None, None)
+    }
+
+    /// Queues work that takes microseconds: when nothing is before it, it runs before this returns.
+    pub fn submit_light(&self, stream: StreamId, job: Job) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Light(job), Vec::new(), None, None)
+    }
+
+    /// Operations that have not run.
+    pub fn backlog(&self) -> u64 {
+        self.shared.lock().nodes.len() as u64
+    }
+
+    /// Whether nothing is before the stream's next operation, so that it may be done at once.
+    pub fn is_clear(&self, stream: StreamId) -> CudaResult<bool> {
+        let mut state = self.shared.lock();
+        match state.sticky.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(state.before(stream)?.is_empty()),
+        }
+    }
+
+    /// Queues work whose caller waits for it; `light` as in [`Timeline::submit_light`].
+    pub fn submit_call(&self, stream: StreamId, light: bool, job: Job, done: Done<()>) -> CudaResult<()> {
+        let work = if light { Work::Light(job) } else { Work::Heavy(job) };
+        self.shared.enqueue(stream, work, vec![Notice::Report(done)], None, None)
+    }
+
+    /// Queues work of the host.
+    pub fn submit_host(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Host(work), Vec::new(), None, None)
+    }
+
+    /// Runs `job` once everything issued so far has run; nothing waits for it.  It also runs after a failure.
+    pub fn after_all(&self, job: Box<dyn FnOnce() + Send>) {
+        let mut state = self.shared.lock();
+        let tails = state.all_tails();
+        self.shared.attach(state, &tails, Work::Marker, vec![Notice::Quiet(job)]);
+    }
+
+    /// Makes everything issued later, in any stream, wait for everything issued so far.
+    pub fn fence(&self) {
+        let mut state = self.shared.lock();
+        let tails = state.all_tails();
+        if tails.is_empty() {
+            return;
+        }
+        let node = state.next;
+        state.streams.values_mut().for_each(|stream| stream.tail = Some(node));
+        state.fence = Some(node);
+        self.shared.attach(state, &tails, Work::Marker, Vec::new());
+    }
+
+    /// Calls back when everything issued so far has run.
+    pub fn synchronize(&self, done: Done<()>) {
+        let mut state = self.shared.lock();
+        let tails = state.all_tails();
+        self.shared.attach(state, &tails, Work::Marker, vec![Notice::Report(done)]);
+    }
+
+    /// Adds a stream.
+    pub fn create_stream(&self, stream: StreamId, flags: u32) -> CudaResult<()> {
+        let mut state = self.shared.lock();
+        if stream.0 <= 2 || state.streams.contains_key(&stream) {
+            return Err(CudaError::new(code::INVALID_HANDLE, "the stream's handle is already in use"));
+        }
+        let tail = state.fence.filter(|node| state.nodes.contains_key(node));
+        state.streams.insert(stream, Stream { blocking: flags & 1 == 0, tail });
+        Ok(())
+    }
+
+    /// Removes a stream; what it holds still runs.
+    pub fn destroy_stream(&self, stream: StreamId) -> CudaResult<()> {
+        let mut state = self.shared.lock();
+        if stream == StreamId::LEGACY {
+            return Err(CudaError::new(code::INVALID_HANDLE, "the default stream cannot be destroyed"));
+        }
+        let gone = state.streams.remove(&stream).ok_or_else(|| unknown("stream"))?;
+        if let Some(tail) = gone.tail.filter(|tail| state.nodes.contains_key(tail)) {
+            state.loose.insert(tail);
+        }
+        Ok(())
+    }
+
+    /// Calls back when everything issued to the stream so far has run.
+    pub fn synchronize_stream(&self, stream: StreamId, done: Done<()>) -> CudaResult<()> {
+        let mut state = self.shared.lock();
+        let tails = state.before(stream)?;
+        self.shared.attach(state, &tails, Work::Marker, vec![Notice::Report(done)]);
+        Ok(())
+    }
+
+    /// Whether everything issued to the stream so far has run.
+    pub fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
+        let mut state = self.shared.lock();
+        if let Some(failure) = state.report() {
+            return Err(failure);
+        }
+        Ok(state.before(stream)?.is_empty())
+    }
+
+    /// Adds an event.
+    pub fn create_event(&self, event: EventId, flags: u32) -> CudaResult<()> {
+        let mut state = self.shared.lock();
+        if state.events.contains_key(&event) {
+            return Err(CudaError::new(code::INVALID_HANDLE, "the event's handle is already in use"));
+        }
+        state.events.insert(event, Event { timing: flags & 2 == 0, ..Event::default() });
+        Ok(())
+    }
+
+    /// Removes an event.
+    pub fn destroy_event(&self, event: EventId) -> CudaResult<()> {
+        self.shared.lock().events.remove(&event).map(drop).ok_or_else(|| unknown("event"))
+    }
+
+    /// Marks a place in the stream.
+    pub fn record_event(&self, event: EventId, stream: StreamId) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Marker, Vec::new(), Some(event), None)
+    }
+
+    /// Makes the stream wait for the event's latest recording.
+    pub fn wait_event(&self, stream: StreamId, event: EventId) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Marker, Vec::new(), None, Some(event))
+    }
+
+    /// Calls back when the event's latest recording has been passed.
+    pub fn synchronize_event(&self, event: EventId, done: Done<()>) -> CudaResult<()> {
+        let state = self.shared.lock();
+        let recording = state.events.get(&event).ok_or_else(|| unknown("event"))?.recording;
+        let tails: Vec<u64> = recording.filter(|node| state.nodes.contains_key(node)).into_iter().collect();
+        self.shared.attach(state, &tails, Work::Marker, vec![Notice::Report(done)]);
+        Ok(())
+    }
+
+    /// Whether the event's latest recording has been passed (an event never recorded counts as passed).
+    pub fn query_event(&self, event: EventId) -> CudaResult<bool> {
+        let mut state = self.shared.lock();
+        if let Some(failure) = state.report() {
+            return Err(failure);
+        }
+        let event = state.events.get(&event).ok_or_else(|| unknown("event"))?;
+        Ok(event.recording.is_none() || event.passed.is_some())
+    }
+
+    /// Milliseconds between two recordings.
+    pub fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32> {
+        let mut state = self.shared.lock();
+        if let Some(failure) = state.report() {
+            return Err(failure);
+        }
+        let (start, end) = (
+            state.events.get(&start).ok_or_else(|| unknown("event"))?,
+            state.events.get(&end).ok_or_else(|| unknown("event"))?,
+        );
+        if !start.timing || !end.timing || start.recording.is_none() || end.recording.is_none() {
+            return Err(CudaError::new(code::INVALID_HANDLE, "both events must be recorded, with timing"));
+        }
+        match (start.passed, end.passed) {
+            (Some(from), Some(to)) if to >= from => Ok((to - from).as_secs_f32() * 1e3),
+            (Some(from), Some(to)) => Ok(-((from - to).as_secs_f32() * 1e3)),
+            _ => Err(CudaError::new(code::NOT_READY, "")),
+        }
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        self.shared.lock().stopped = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+/// Runs a job; one that panics has failed as a kernel fails, and its stream goes on to say so.
+fn run(job: Job) -> CudaResult<()> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or_else(|_| {
+        let text = "the GPU server failed inside this operation; its log says where";
+        Err(CudaError::new(code::LAUNCH_FAILED, text))
+    })
+}
+
+fn unknown(what: &str) -> CudaError {
+    CudaError::new(code::INVALID_HANDLE, format!("there is no such {what}"))
+}
+
+impl State {
+    /// The last unfinished operations of all streams.
+    fn all_tails(&mut self) -> Vec<u64> {
+        let nodes = &self.nodes;
+        self.loose.retain(|node| nodes.contains_key(node));
+        let streams = self.streams.values().filter_map(|stream| stream.tail).filter(|tail| nodes.contains_key(tail));
+        streams.chain(self.loose.iter().copied()).collect()
+    }
+
+    /// What an operation in `stream` has to wait for.
+    fn before(&mut self, stream: StreamId) -> CudaResult<Vec<u64>> {
+        let own = self.streams.get(&stream).ok_or_else(|| unknown("stream"))?;
+        let mut tails: Vec<u64> = own.tail.into_iter().collect();
+        if stream == StreamId::LEGACY {
+            tails.extend(self.streams.values().filter(|other| other.blocking).filter_map(|other| other.tail));
+        } else if own.blocking {
+            tails.extend(self.streams.get(&StreamId::LEGACY).and_then(|legacy| legacy.tail));
+        }
+        tails.retain(|tail| self.nodes.contains_key(tail));
+        tails.sort_unstable();
+        tails.dedup();
+        Ok(tails)
+    }
+
+    /// The error that a synchronising call has to report now.
+    fn report(&mut self) -> Option<CudaError> {
+        self.sticky.clone().or_else(|| self.pending.take())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a node to a stream; `records` is the event it marks, `awaits` the event it waits for.
+    fn enqueue(
+        self: &Arc<Self>,
+        stream: StreamId,
+        work: Work,
+        notices: Vec<Notice>,
+        records: Option<EventId>,
+        awaits: Option<EventId>,
+    ) -> CudaResult<()> {
+        let mut state = self.lock();
+        if let Some(failure) = state.sticky.clone() {
+            return Err(failure);
+        }
+        let mut tails = state.before(stream)?;
+        if let Some(event) = awaits {
+            let recording = state.events.get(&event).ok_or_else(|| unknown("event"))?.recording;
+            tails.extend(recording.filter(|node| state.nodes.contains_key(node)));
+        }
+        let node = state.next;
+        if let Some(event) = records {
+            let event_state = state.events.get_mut(&event).ok_or_else(|| unknown("event"))?;
+            event_state.recording = Some(node);
+            event_state.passed = None;
+            state.recordings.insert(node, event);
+        }
+        if let Some(stream) = state.streams.get_mut(&stream) {
+            stream.tail = Some(node);
+        }
+        self.attach(state, &tails, work, notices);
+        Ok(())
+    }
+
+    /// Adds a node behind `tails`, and runs it if there are none.
+    fn attach(self: &Arc<Self>, mut state: MutexGuard<'_, State>, tails: &[u64], work: Work, notices: Vec<Notice>) {
+        let id = state.next;
+        state.next += 1;
+        let mut waiting_for = 0;
+        for tail in tails {
+            if let Some(before) = state.nodes.get_mut(tail) {
+                before.followers.push(id);
+                waiting_for += 1;
+            }
+        }
+        state.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices });
+        if waiting_for == 0 {
+            self.start(state, vec![id]);
+        }
+    }
+
+    /// Runs nodes whose turn has come, and those that they set free, as far as that needs no other thread.
+    fn start<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, mut turn: Vec<u64>) {
+        while let Some(id) = turn.pop() {
+            let failed = state.sticky.clone();
+            let Some(node) = state.nodes.get_mut(&id) else { continue };
+            let heavy = matches!(node.work, Some(Work::Heavy(_)));
+            if heavy && failed.is_none() {
+                state.ready.push_back(id);
+                self.wake.notify_one();
+                continue;
+            }
+            let work = node.work.take();
+            drop(state);
+            let outcome = match (work, failed) {
+                (_, Some(failure)) => Err(failure),
+                (Some(Work::Light(job)), None) => run(job),
+                (Some(Work::Host(start)), None) => {
+                    // The node stays in the table until the host has answered.
+                    self.start_host(id, start);
+                    state = self.lock();
+                    continue;
+                }
+                _ => Ok(()),
+            };
+            state = self.finish(id, outcome, &mut turn);
+        }
+    }
+
+    fn start_host(self: &Arc<Self>, id: u64, start: HostWork) {
+        let shared = Arc::downgrade(self);
+        start(Box::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                let mut turn = Vec::new();
+                let state = shared.finish(id, Ok(()), &mut turn);
+                shared.start(state, turn);
+            }
+        }));
+    }
+
+    /// Takes a finished node out, tells who waited, and collects the nodes that it set free.
+    fn finish(&self, id: u64, outcome: CudaResult<()>, turn: &mut Vec<u64>) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        let Some(node) = state.nodes.remove(&id) else { return state };
+        let reports = node.notices.iter().any(|notice| matches!(notice, Notice::Report(_)));
+        let mut own = None;
+        let mut news = None;
+        if let Err(error) = outcome
+            && state.sticky.is_none()
+        {
+            if error.is_sticky() {
+                state.sticky = Some(error.clone());
+                news = Some(error);
+            } else if reports {
+                // The caller waits for this very operation and hears of it there, and only there.
+                own = Some(error);
+            } else {
+                state.pending = Some(error.clone());
+                news = Some(error);
+            }
+        }
+        if let Some(event) = state.recordings.remove(&id)
+            && let Some(event) = state.events.get_mut(&event)
+            && event.recording == Some(id)
+        {
+            event.passed = Some(Instant::now());
+        }
+        state.loose.remove(&id);
+        for follower in node.followers {
+            if let Some(waiting) = state.nodes.get_mut(&follower) {
+                waiting.waiting_for -= 1;
+                if waiting.waiting_for == 0 {
+                    turn.push(follower);
+                }
+            }
+        }
+        if node.notices.is_empty() && news.is_none() {
+            return state;
+        }
+        let report = own.or_else(|| if reports { state.report() } else { None });
+        drop(state);
+        if let Some(error) = &news {
+            (self.observer)(error);
+        }
+        for notice in node.notices {
+            match notice {
+                Notice::Report(done) => done(report.clone().map_or(Ok(()), Err)),
+                Notice::Quiet(job) => job(),
+            }
+        }
+        self.lock()
+    }
+
+    /// A pool thread's life.
+    fn serve(self: &Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            if let Some(id) = state.ready.pop_front() {
+                let failed = state.sticky.clone();
+                let work = state.nodes.get_mut(&id).and_then(|node| node.work.take());
+                drop(state);
+                let outcome = match (work, failed) {
+                    (_, Some(failure)) => Err(failure),
+                    (Some(Work::Heavy(job)), None) => run(job),
+                    _ => Ok(()),
+                };
+                let mut turn = Vec::new();
+                let after = self.finish(id, outcome, &mut turn);
+                self.start(after, turn);
+                state = self.lock();
+            } else if state.stopped {
+                return;
+            } else {
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    const A: StreamId = StreamId(10);
+    const B: StreamId = StreamId(11);
+    const LONG: Duration = Duration::from_secs(20);
+    const SHORT: Duration = Duration::from_millis(100);
+
+    /// A timeline with two streams, and what it has told its observer.
+    fn timeline(flags: u32) -> (Timeline, Receiver<CudaError>) {
+        let (sender, told) = channel();
+        let timeline = Timeline::new(Box::new(move |error| drop(sender.send(error.clone()))));
+        timeline.create_stream(A, flags).expect("new");
+        timeline.create_stream(B, flags).expect("new");
+        (timeline, told)
+    }
+
+    /// Work that ends when the sender is used or dropped.
+    fn hold(timeline: &Timeline, stream: StreamId) -> Sender<()> {
+        let (release, held) = channel::<()>();
+        let job = Box::new(move || {
+            let _ = held.recv();
+            Ok(())
+        });
+        timeline.submit(stream, job).expect("queued");
+        release
+    }
+
+    fn log(timeline: &Timeline, stream: StreamId, list: &Arc<Mutex<Vec<u32>>>, number: u32) {
+        let list = Arc::clone(list);
+        let job = Box::new(move || {
+            list.lock().expect("list").push(number);
+            Ok(())
+        });
+        timeline.submit(stream, job).expect("queued");
+    }
+
+    fn wait(timeline: &Timeline, stream: StreamId) -> Receiver<CudaResult<()>> {
+        let (sender, done) = channel();
+        timeline.synchronize_stream(stream, Box::new(move |outcome| drop(sender.send(outcome)))).expect("known");
+        done
+    }
+
+    #[test]
+    fn a_stream_keeps_its_order() {
+        let (timeline, _) = timeline(1);
+        let list = Arc::default();
+        (0..200).for_each(|number| log(&timeline, A, &list, number));
+        assert_eq!(wait(&timeline, A).recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(*list.lock().expect("list"), (0..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn streams_do_not_wait_for_each_other() {
+        let (timeline, _) = timeline(1);
+        let release = hold(&timeline, A);
+        assert_eq!(wait(&timeline, B).recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(wait(&timeline, StreamId::LEGACY).recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(timeline.query_stream(A), Ok(false));
+        drop(release);
+        assert_eq!(wait(&timeline, A).recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(timeline.query_stream(A), Ok(true));
+    }
+
+    #[test]
+    fn the_legacy_stream_waits_for_blocking_streams_and_they_for_it() {
+        let (timeline, _) = timeline(0);
+        let list = Arc::default();
+        let first = hold(&timeline, A);
+        log(&timeline, StreamId::LEGACY, &list, 1);
+        log(&timeline, B, &list, 2);
+        let done = wait(&timeline, B);
+        assert!(done.recv_timeout(SHORT).is_err(), "B waits for the default stream, and that for A");
+        drop(first);
+        assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(*list.lock().expect("list"), [1, 2]);
+    }
+
+    #[test]
+    fn an_event_orders_two_streams_and_measures_time() {
+        let (timeline, _) = timeline(1);
+        let (start, end) = (EventId(1), EventId(2));
+        timeline.create_event(start, 0).expect("new");
+        timeline.create_event(end, 0).expect("new");
+        timeline.record_event(start, A).expect("recorded");
+        let release = hold(&timeline, A);
+        timeline.record_event(end, A).expect("recorded");
+        timeline.wait_event(B, end).expect("known");
+        let done = wait(&timeline, B);
+        assert!(done.recv_timeout(SHORT).is_err());
+        assert_eq!(timeline.query_event(end), Ok(false));
+        assert_eq!(timeline.elapsed(start, end).map_err(|error| error.code), Err(code::NOT_READY));
+        drop(release);
+        assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+        assert!(timeline.elapsed(start, end).expect("both passed") >= 90.0);
+    }
+
+    #[test]
+    fn a_sticky_error_stops_everything_and_is_told_once() {
+        let (timeline, told) = timeline(1);
+        let fault = CudaError::new(code::ILLEGAL_ADDRESS, "wild");
+        let failing = fault.clone();
+        let release = hold(&timeline, A);
+        timeline.submit(A, Box::new(move || Err(failing))).expect("queued");
+        let list: Arc<Mutex<Vec<u32>>> = Arc::default();
+        log(&timeline, A, &list, 1);
+        let done = wait(&timeline, A);
+        drop(release);
+        assert_eq!(done.recv_timeout(LONG), Ok(Err(fault.clone())));
+        assert_eq!(told.recv_timeout(LONG), Ok(fault.clone()));
+        assert!(list.lock().expect("list").is_empty(), "later work does not run");
+        assert_eq!(timeline.submit(B, Box::new(|| Ok(()))), Err(fault.clone()));
+        assert_eq!(wait(&timeline, B).recv_timeout(LONG), Ok(Err(fault)));
+        assert!(told.try_recv().is_err());
+    }
+
+    #[test]
+    fn work_that_panics_is_a_failed_launch() {
+        let (timeline, told) = timeline(1);
+        timeline.submit(A, Box::new(|| panic!("on purpose"))).expect("queued");
+        let outcome = wait(&timeline, A).recv_timeout(LONG).expect("answered");
+        assert_eq!(outcome.map_err(|error| error.code), Err(code::LAUNCH_FAILED));
+        assert_eq!(told.recv_timeout(LONG).map(|error| error.code), Ok(code::LAUNCH_FAILED));
+    }
+
+    #[test]
+    fn another_error_is_reported_by_the_next_wait_and_then_forgotten() {
+        let (timeline, told) = timeline(1);
+        let refusal = CudaError::new(code::NO_BINARY_FOR_GPU, "no such instruction");
+        let failing = refusal.clone();
+        timeline.submit(A, Box::new(move || Err(failing))).expect("queued");
+        assert_eq!(wait(&timeline, A).recv_timeout(LONG), Ok(Err(refusal.clone())));
+        assert_eq!(told.recv_timeout(LONG), Ok(refusal));
+        assert_eq!(wait(&timeline, A).recv_timeout(LONG), Ok(Ok(())));
+    }
+
+    #[test]
+    fn housekeeping_reports_nothing_and_runs_after_failures_too() {
+        let (timeline, _) = timeline(1);
+        timeline.submit(A, Box::new(|| Err(CudaError::new(code::INVALID_VALUE, "odd")))).expect("queued");
+        let (sender, ran) = channel();
+        timeline.after_all(Box::new(move || {
+            let _ = sender.send(());
+        }));
+        ran.recv_timeout(LONG).expect("ran");
+        assert!(matches!(wait(&timeline, A).recv_timeout(LONG), Ok(Err(_))), "the error waits for who asks");
+    }
+
+    #[test]
+    fn a_fence_orders_what_comes_later_behind_everything() {
+        let (timeline, _) = timeline(1);
+        let release = hold(&timeline, A);
+        timeline.fence();
+        timeline.create_stream(StreamId(12), 1).expect("new");
+        assert_eq!(timeline.is_clear(B), Ok(false));
+        assert_eq!(timeline.is_clear(StreamId(12)), Ok(false), "also a stream made after the fence");
+        drop(release);
+        assert_eq!(wait(&timeline, B).recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(timeline.is_clear(StreamId(12)), Ok(true));
+    }
+
+    #[test]
+    fn host_work_holds_its_stream_and_no_other() {
+        let (timeline, _) = timeline(1);
+        let (sender, started) = channel();
+        timeline.submit_host(A, Box::new(move |go_on| drop(sender.send(go_on)))).expect("queued");
+        let go_on = started.recv_timeout(LONG).expect("started");
+        let done = wait(&timeline, A);
+        assert_eq!(wait(&timeline, B).recv_timeout(LONG), Ok(Ok(())));
+        assert!(done.recv_timeout(SHORT).is_err());
+        go_on();
+        assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+    }
+
+    #[test]
+    fn a_stream_destroyed_with_work_in_it_finishes_it() {
+        let (timeline, _) = timeline(1);
+        let list = Arc::default();
+        let release = hold(&timeline, A);
+        log(&timeline, A, &list, 1);
+        timeline.destroy_stream(A).expect("known");
+        assert!(timeline.submit(A, Box::new(|| Ok(()))).is_err());
+        let (sender, done) = channel();
+        timeline.synchronize(Box::new(move |outcome| drop(sender.send(outcome))));
+        assert!(done.recv_timeout(SHORT).is_err());
+        drop(release);
+        assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(*list.lock().expect("list"), [1]);
+    }
+}

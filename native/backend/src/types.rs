@@ -1,0 +1,127 @@
+//! Handles, addresses and descriptions that cross the backend's border.
+
+use std::collections::BTreeMap;
+
+/// A stream's handle, chosen by the client; never used twice in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u64);
+
+impl StreamId {
+    /// The legacy default stream, which orders itself with every blocking stream.
+    pub const LEGACY: StreamId = StreamId(0);
+
+    /// The stream that a wire handle names: CUDA's `CU_STREAM_LEGACY` (1) is the stream 0.
+    pub fn from_wire(handle: u64) -> StreamId {
+        if handle <= 1 { StreamId::LEGACY } else { StreamId(handle) }
+    }
+}
+
+/// An event's handle, chosen by the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventId(pub u64);
+
+/// A module's handle, chosen by the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ModuleId(pub u64);
+
+/// A function of a module: its place in [`ModuleInfo::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FunctionRef {
+    pub module: ModuleId,
+    pub index: u32,
+}
+
+/// One kernel launch.
+#[derive(Clone, Debug)]
+pub struct LaunchConfig {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Dynamic shared memory, bytes a block.
+    pub shared_bytes: u32,
+    /// All blocks must be resident at once.
+    pub cooperative: bool,
+    /// The parameters, laid out as [`FunctionInfo::params`] says.
+    pub params: Vec<u8>,
+}
+
+/// A two-dimensional copy inside the device, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy2D {
+    pub dst: u64,
+    pub dst_pitch: u64,
+    pub src: u64,
+    pub src_pitch: u64,
+    pub width: u64,
+    pub height: u64,
+}
+
+/// A fill of `height` rows of `width` elements of `element` (1, 2 or 4) bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    pub dst: u64,
+    /// Bytes from row to row; not read when `height` is 1.
+    pub pitch: u64,
+    pub value: u32,
+    pub element: u32,
+    pub width: u64,
+    pub height: u64,
+}
+
+/// What `cuFuncGetAttribute` answers for one kernel, and how its parameters lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionInfo {
+    pub name: String,
+    /// Offset and size of every parameter in the parameter buffer, bytes.
+    pub params: Vec<(u32, u32)>,
+    pub max_threads_per_block: u32,
+    pub static_shared_bytes: u32,
+    pub const_bytes: u32,
+    pub local_bytes: u32,
+    pub registers: u32,
+    /// As CUDA gives it: 75 for 7.5.
+    pub ptx_version: u32,
+    pub binary_version: u32,
+    pub max_dynamic_shared_bytes: u32,
+}
+
+/// A module's global variable at its device address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalInfo {
+    pub name: String,
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// What a loaded module holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleInfo {
+    pub functions: Vec<FunctionInfo>,
+    pub globals: Vec<GlobalInfo>,
+    /// Device memory the module takes itself, bytes.
+    pub bytes: u64,
+}
+
+/// What is known of a device before and after attaching; the broker keeps it as the type's profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceProfile {
+    pub name: String,
+    pub compute_capability: (u32, u32),
+    pub total_memory_bytes: u64,
+    /// As `cuDriverGetVersion` gives it: 13000 for 13.0.
+    pub driver_version: i32,
+    /// `CUdevice_attribute` number to value.
+    pub attributes: BTreeMap<u32, i32>,
+}
+
+/// A device that gpud offers to the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceDescription {
+    /// `GPU-…`, stable for this device on this host.
+    pub uuid: String,
+    pub index: u32,
+    pub gpu_type: String,
+    pub model: String,
+    /// Memory that leases may use, bytes.
+    pub memory_bytes: u64,
+    pub profile: DeviceProfile,
+}

@@ -1,0 +1,42 @@
+//! The `sluice` command.
+
+mod args;
+mod run;
+mod text;
+
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let matches = args::command().get_matches();
+    match matches.subcommand() {
+        Some(("run", options)) => run::run(options),
+        Some(("gpu", options)) => show(options.get_flag("json"), text::overview),
+        Some(("smi", options)) => show(options.get_flag("json"), text::table),
+        _ => ExitCode::from(2),
+    }
+}
+
+/// Asks the client library.
+fn ask(request: &Value) -> Value {
+    sluice_client::request::answer(sluice_client::process::get(), request)
+}
+
+/// The sentence of an answer that is an error.
+fn problem(answer: &Value) -> Option<String> {
+    let error = answer.get("error")?;
+    Some(match text::string(error, "/message") {
+        "" => error.to_string(),
+        message => message.to_owned(),
+    })
+}
+
+fn show(as_json: bool, render: fn(&Value) -> String) -> ExitCode {
+    let status = ask(&json!({"op": "status"}));
+    if let Some(problem) = problem(&status) {
+        eprintln!("sluice: {problem}");
+        return ExitCode::FAILURE;
+    }
+    println!("{}", if as_json { status.to_string() } else { render(&status) });
+    ExitCode::SUCCESS
+}

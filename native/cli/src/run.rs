@@ -1,0 +1,230 @@
+//! `sluice run`: borrow, run the program, give back.
+
+use crate::text::{attached, queued, refused, string};
+use crate::{ask, problem};
+use clap::ArgMatches;
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Instant;
+
+/// As `timeout` and `env` use it: the program could not be started for want of what it needs.
+const NOT_STARTED: u8 = 125;
+/// Signals that the program is meant to get.
+const SIGNALS: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Runs a program on a borrowed GPU; its exit code is ours.
+pub fn run(options: &ArgMatches) -> ExitCode {
+    let words: Vec<OsString> = options.get_many::<OsString>("command").unwrap_or_default().cloned().collect();
+    let Some((program, rest)) = words.split_first() else { return ExitCode::from(NOT_STARTED) };
+    let signals = Signals::take();
+    let label: String = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let label: String = label.chars().take(200).collect();
+    let owner = json!({"kind": "process", "pid": std::process::id(), "startTime": start_time(), "label": label});
+    let served = ask(&json!({"op": "init", "owner": owner}));
+    if let Some(problem) = problem(&served) {
+        return fail(&problem);
+    }
+    if let Err(code) = borrow(options, &signals) {
+        return code;
+    }
+    let mut command = Command::new(program);
+    command.args(rest).env("SLUICE_OWNER_SOCKET", string(&served, "/socket"));
+    point_at_shims(&mut command);
+    // SAFETY: only an async-signal-safe call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+            Ok(())
+        });
+    }
+    let outcome = match command.spawn() {
+        Ok(child) => Ok(signals.pass_on(child)),
+        Err(error) => Err(format!("{}: {error}", program.to_string_lossy())),
+    };
+    let answer = ask(&json!({"op": "detach"}));
+    if let Some(problem) = problem(&answer)
+        && outcome.is_ok()
+    {
+        eprintln!("sluice: the GPU could not be given back in order: {problem}");
+    }
+    let _ = std::fs::remove_file(string(&served, "/socket"));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(problem) => {
+            eprintln!("sluice: {problem}");
+            ExitCode::from(127)
+        }
+    }
+}
+
+fn fail(problem: &str) -> ExitCode {
+    eprintln!("sluice: {problem}");
+    ExitCode::from(NOT_STARTED)
+}
+
+/// Attaches, waiting in the queue with a live line.
+fn borrow(options: &ArgMatches, signals: &Signals) -> Result<(), ExitCode> {
+    let text = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
+    let wait = options.get_one::<u64>("wait").copied().unwrap_or(120);
+    let amount = if options.contains_id("mem") { text("mem") } else { text("gpu") };
+    let id = uuid::Uuid::new_v4().to_string();
+    let mut request = json!({
+        "op": "attach", "requestId": id, "amount": amount, "waitSeconds": wait,
+        "guaranteed": options.get_flag("guaranteed"),
+    });
+    if options.contains_id("type") {
+        request["gpuType"] = json!(text("type"));
+    }
+    if let Some(seconds) = options.get_one::<u64>("for") {
+        request["forSeconds"] = json!(seconds);
+    }
+    let began = Instant::now();
+    let live = std::io::stderr().is_terminal();
+    let mut answer = ask(&request);
+    let mut told = false;
+    loop {
+        if let Some(problem) = problem(&answer) {
+            return Err(fail(&problem));
+        }
+        match string(&answer, "/state") {
+            "granted" => {
+                eprintln!("{}{}", if live && told { "\r\x1b[K" } else { "" }, attached(&answer));
+                return Ok(());
+            }
+            "queued" => {
+                let line = queued(&answer, began.elapsed().as_secs(), wait);
+                if live {
+                    eprint!("\r\x1b[K{line}");
+                    let _ = std::io::stderr().flush();
+                } else if !told {
+                    eprintln!("{line}");
+                }
+                told = true;
+            }
+            _ => {
+                if live && told {
+                    eprintln!();
+                }
+                return Err(fail(&refused(&answer)));
+            }
+        }
+        if let Some(signal) = signals.pending() {
+            ask(&json!({"op": "cancel", "requestId": id}));
+            eprintln!("{}sluice: stopped; left the queue", if live { "\n" } else { "" });
+            return Err(ExitCode::from(128u8.wrapping_add(signal as u8)));
+        }
+        answer = ask(&json!({"op": "poll", "requestId": id, "waitSeconds": 1}));
+    }
+}
+
+/// Lets the program find the CUDA shims: by the library path, and preloaded for programs that carry their own path.
+fn point_at_shims(command: &mut Command) {
+    let Some(folder) = shim_folder() else { return };
+    let joined = |name: &str, first: &Path, separator: &str| {
+        let mut value = first.as_os_str().to_owned();
+        if let Some(old) = std::env::var_os(name).filter(|old| !old.is_empty()) {
+            value.push(separator);
+            value.push(old);
+        }
+        value
+    };
+    command.env("LD_PRELOAD", joined("LD_PRELOAD", &folder.join("libcuda.so.1"), " "));
+    command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", &folder, ":"));
+}
+
+/// `SLUICE_LIBRARY_DIR`, else the Python package beside which this command was installed, else this command's folder.
+fn shim_folder() -> Option<PathBuf> {
+    let has_shim = |folder: &PathBuf| folder.join("libcuda.so.1").is_file();
+    if let Some(folder) = std::env::var_os("SLUICE_LIBRARY_DIR").map(PathBuf::from).filter(has_shim) {
+        return Some(folder);
+    }
+    let program = std::env::current_exe().ok()?;
+    let bin = program.parent()?;
+    let pythons = std::fs::read_dir(bin.parent()?.join("lib")).into_iter().flatten().flatten();
+    let packages = pythons.map(|python| python.path().join("site-packages/sluice_gpu/lib"));
+    packages.chain([bin.to_owned()]).find(has_shim)
+}
+
+/// Field 22 of /proc/self/stat: with the process id it names this process for good.
+fn start_time() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    fields.split_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or_default()
+}
+
+/// Signals to this process, taken by one thread and passed on to the program.
+struct Signals {
+    child: Arc<AtomicI32>,
+    last: Arc<AtomicI32>,
+    child_gone: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Blocks the signals in every thread made after this, and takes them.
+    fn take() -> Signals {
+        // SAFETY: the set is initialised before use; the signal numbers are valid.
+        let set = unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            SIGNALS.iter().for_each(|signal| {
+                libc::sigaddset(&mut set, *signal);
+            });
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            set
+        };
+        let signals = Signals { child: Arc::default(), last: Arc::default(), child_gone: Arc::default() };
+        let (child, last, gone) =
+            (Arc::clone(&signals.child), Arc::clone(&signals.last), Arc::clone(&signals.child_gone));
+        let taken = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            loop {
+                // SAFETY: `info` is plain data that sigwaitinfo fills in.
+                let (signal, code) = unsafe {
+                    let mut info: libc::siginfo_t = std::mem::zeroed();
+                    (libc::sigwaitinfo(&set, &mut info), info.si_code)
+                };
+                if signal <= 0 {
+                    continue;
+                }
+                last.store(signal, Ordering::Release);
+                let pid = child.load(Ordering::Acquire);
+                // What the terminal sends goes to the whole foreground group, the program has it already.
+                if pid > 0 && !gone.load(Ordering::Acquire) && code <= 0 {
+                    // SAFETY: the child is not reaped while `gone` is false.
+                    unsafe { libc::kill(pid, signal) };
+                }
+            }
+        });
+        if let Err(error) = taken {
+            eprintln!("sluice: signals are not passed on: {error}");
+        }
+        signals
+    }
+
+    /// The last signal since the start.
+    fn pending(&self) -> Option<i32> {
+        Some(self.last.load(Ordering::Acquire)).filter(|signal| *signal > 0)
+    }
+
+    /// Waits for the program; its exit code, or 128 and the signal that ended it.
+    fn pass_on(&self, mut child: Child) -> u8 {
+        self.child.store(child.id() as i32, Ordering::Release);
+        let status = child.wait();
+        self.child_gone.store(true, Ordering::Release);
+        match status {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => code as u8,
+                (None, Some(signal)) => 128u8.wrapping_add(signal as u8),
+                _ => NOT_STARTED,
+            },
+            Err(_) => NOT_STARTED,
+        }
+    }
+}

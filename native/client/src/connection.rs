@@ -1,0 +1,592 @@
+//! One session's connection: numbered frames out, replies in, and its resumption after a loss.
+//!
+//! Posting appends to a buffer; whoever finds the link idle writes (the caller of a blocking call itself, otherwise the
+//! writer thread), and what comes meanwhile is coalesced into the next write. Everything stays until it is
+//! acknowledged, so that a lost connection is taken up again without the program noticing.
+
+use crate::dial::{self, Ticket};
+use crate::error::{CudaError, CudaResult};
+use crate::fork;
+use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded};
+use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, widen_ack};
+use sluice_protocol::handshake::{Resume, Welcome};
+use sluice_protocol::messages::{CallRequest, Goodbye, Request};
+use sluice_protocol::reply::decode_reply;
+use sluice_protocol::{Frame, Reader, Wire, cuda, opcode};
+use sluice_transport::stream::Closer;
+use sluice_transport::{FrameReader, ReadHalf, Stream, WriteHalf};
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// How long a lost connection is tried again.
+const RESUME_FOR: Duration = Duration::from_secs(30);
+/// Frames received without one to send before they are acknowledged on their own account.
+const ACK_FRAMES: u64 = 64;
+/// As [`ACK_FRAMES`], in bytes.
+const ACK_BYTES: usize = 1 << 20;
+
+/// What gpud tells on its own account. Called on the reading thread: must not wait.
+pub trait Notices: Send + Sync {
+    fn async_error(&self, error: AsyncError);
+    fn lease_ended(&self, ended: LeaseEnded);
+    /// How many bytes of idle credit are given back.
+    fn credit_recall(&self, bytes: u64) -> u64;
+    /// The session is gone for good.
+    fn lost(&self, text: &str);
+}
+
+struct Segment {
+    bytes: Arc<Vec<u8>>,
+    /// Number of the last numbered frame in it.
+    last: u64,
+}
+
+enum Phase {
+    Open,
+    Broken,
+    Dead(CudaError),
+}
+
+struct Outgoing {
+    phase: Phase,
+    last: u64,
+    acked: u64,
+    /// Not yet given to a writer.
+    tail: Vec<u8>,
+    /// Given to a writer, not acknowledged; the last `unsent` are still to be written.
+    sealed: VecDeque<Segment>,
+    unsent: usize,
+    bytes: usize,
+    writing: bool,
+    writer_sleeps: bool,
+    waiting_for_space: usize,
+    /// Goodbye was said: the end of the connection is expected.
+    closing: bool,
+    ack_sent: u64,
+    spare: Vec<Vec<u8>>,
+}
+
+struct Waiter {
+    answer: Mutex<Option<CudaResult<Vec<u8>>>>,
+    ready: Condvar,
+}
+
+/// The answer to a call that is under way.
+pub struct Pending {
+    waiter: Arc<Waiter>,
+}
+
+/// See the module's documentation.
+pub struct Connection {
+    out: Mutex<Outgoing>,
+    /// There is something to write, or the phase changed.
+    work: Condvar,
+    /// Acknowledgements came, a write ended, or the phase changed.
+    space: Condvar,
+    socket: Mutex<Option<WriteHalf>>,
+    closer: Mutex<Option<Closer>>,
+    calls: Mutex<HashMap<u64, Arc<Waiter>>>,
+    received: AtomicU64,
+    ticket: Mutex<Ticket>,
+    session_id: String,
+    notices: Arc<dyn Notices>,
+    /// Times that the connection was taken up again.
+    pub resumed: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Number of the calling thread, from 1.
+fn thread_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local! {
+        static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}
+
+impl Connection {
+    /// Takes over a welcomed stream and starts the session's two threads.
+    pub fn start(
+        stream: Stream,
+        welcome: &Welcome,
+        ticket: Ticket,
+        notices: Arc<dyn Notices>,
+    ) -> io::Result<Arc<Self>> {
+        let (read, write) = stream.split()?;
+        let closer = write.closer()?;
+        for descriptor in [read.as_raw_fd(), write.as_raw_fd(), closer.as_raw_fd()] {
+            fork::register(descriptor);
+        }
+        let connection = Arc::new(Self {
+            out: Mutex::new(Outgoing {
+                phase: Phase::Open,
+                last: 0,
+                acked: 0,
+                tail: Vec::with_capacity(64 << 10),
+                sealed: VecDeque::new(),
+                unsent: 0,
+                bytes: 0,
+                writing: false,
+                writer_sleeps: false,
+                waiting_for_space: 0,
+                closing: false,
+                ack_sent: 0,
+                spare: Vec::new(),
+            }),
+            work: Condvar::new(),
+            space: Condvar::new(),
+            closer: Mutex::new(Some(closer)),
+            socket: Mutex::new(Some(write)),
+            calls: Mutex::new(HashMap::new()),
+            received: AtomicU64::new(0),
+            ticket: Mutex::new(ticket),
+            session_id: welcome.session_id.clone(),
+            notices,
+            resumed: AtomicU64::new(0),
+        });
+        let writer = Arc::downgrade(&connection);
+        std::thread::Builder::new().name("sluice-write".into()).spawn(move || write_loop(&writer))?;
+        let reader = Arc::clone(&connection);
+        std::thread::Builder::new().name("sluice-read".into()).spawn(move || reader.read_loop(read))?;
+        Ok(connection)
+    }
+
+    /// The session's id, as the broker knows it.
+    pub fn session_id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// Where and with which key the session was opened.
+    pub fn ticket(&self) -> Ticket {
+        lock(&self.ticket).clone()
+    }
+
+    /// A new lease: later resumptions carry its token.
+    pub fn set_token(&self, token: String) {
+        lock(&self.ticket).token = token;
+    }
+
+    /// Sends and does not wait, except for room in the window.
+    pub fn post<'a, R: Request<'a>>(&self, request: &R) -> CudaResult {
+        let mut out = self.room(lock(&self.out));
+        self.append(&mut out, R::OPCODE, |bytes| request.put(bytes))?;
+        self.wake_writer(&mut out);
+        Ok(())
+    }
+
+    /// Sends and waits for the answer.
+    pub fn call<'a, R: CallRequest<'a>>(&self, request: &R) -> CudaResult<R::Reply> {
+        let answer = self.begin(request)?.wait()?;
+        let (_, body) = decode_reply(&answer).map_err(broken)?;
+        let mut reader = Reader::new(body?);
+        R::Reply::take(&mut reader).map_err(broken)
+    }
+
+    /// Sends; the answer is waited for later.
+    pub fn begin<'a, R: CallRequest<'a>>(&self, request: &R) -> CudaResult<Pending> {
+        let waiter = Arc::new(Waiter { answer: Mutex::new(None), ready: Condvar::new() });
+        let mut out = self.room(lock(&self.out));
+        // The reply may come before append returns to us: the waiter has to be there first.
+        lock(&self.calls).insert(out.last + 1, Arc::clone(&waiter));
+        if let Err(error) = self.append(&mut out, R::OPCODE, |bytes| request.put(bytes)) {
+            lock(&self.calls).remove(&(out.last + 1));
+            return Err(error);
+        }
+        if !out.writing && matches!(out.phase, Phase::Open) {
+            drop(self.write_batch(out));
+        }
+        Ok(Pending { waiter })
+    }
+
+    /// Says goodbye and closes; what was posted before is executed. Waits for its acknowledgement only shortly.
+    pub fn close(&self) {
+        let mut out = lock(&self.out);
+        if matches!(out.phase, Phase::Open) && self.append(&mut out, Goodbye::OPCODE, |_| ()).is_ok() {
+            let last = out.last;
+            self.wake_writer(&mut out);
+            out.closing = true;
+            let until = Instant::now() + Duration::from_millis(300);
+            out.waiting_for_space += 1;
+            while out.acked < last && matches!(out.phase, Phase::Open) {
+                let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+                out = self.space.wait_timeout(out, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            out.waiting_for_space -= 1;
+        }
+        drop(out);
+        self.die(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, "the session was closed"));
+    }
+
+    /// Ends the session here: every waiting and later call fails with `error`.
+    pub fn die(&self, error: CudaError) {
+        {
+            let mut out = lock(&self.out);
+            if !matches!(out.phase, Phase::Dead(_)) {
+                out.phase = Phase::Dead(error.clone());
+            }
+            out.sealed.clear();
+            out.tail.clear();
+            out.unsent = 0;
+            self.work.notify_all();
+            self.space.notify_all();
+        }
+        self.shut();
+        for (_, waiter) in lock(&self.calls).drain() {
+            waiter.set(Err(error.clone()));
+        }
+    }
+
+    fn shut(&self) {
+        if let Some(closer) = &*lock(&self.closer) {
+            closer.close();
+        }
+    }
+
+    /// Waits until the window has room.
+    fn room<'g>(&self, mut out: MutexGuard<'g, Outgoing>) -> MutexGuard<'g, Outgoing> {
+        while !matches!(out.phase, Phase::Dead(_)) && (out.bytes > WINDOW_BYTES || out.last - out.acked > WINDOW_FRAMES)
+        {
+            self.wake_writer(&mut out);
+            out.waiting_for_space += 1;
+            out = self.space.wait(out).unwrap_or_else(PoisonError::into_inner);
+            out.waiting_for_space -= 1;
+        }
+        out
+    }
+
+    fn append(&self, out: &mut Outgoing, code: u16, body: impl FnOnce(&mut Vec<u8>)) -> CudaResult {
+        if let Phase::Dead(error) = &out.phase {
+            return Err(error.clone());
+        }
+        let received = self.received.load(Ordering::Acquire);
+        let seq = if code == opcode::ACK || code == opcode::PONG { 0 } else { out.last + 1 };
+        if seq > 0 {
+            out.last = seq;
+        }
+        out.ack_sent = received;
+        let header = Header { opcode: code, thread: thread_number(), ack: received as u32, seq, ..Header::default() };
+        let before = out.tail.len();
+        put_frame(&mut out.tail, header, body);
+        out.bytes += out.tail.len() - before;
+        Ok(())
+    }
+
+    fn wake_writer(&self, out: &mut Outgoing) {
+        if out.writer_sleeps && !out.writing {
+            out.writer_sleeps = false;
+            self.work.notify_one();
+        }
+    }
+
+    /// Writes what is there now, once; what came meanwhile is left to the writer thread.
+    fn write_batch<'g>(&'g self, mut out: MutexGuard<'g, Outgoing>) -> MutexGuard<'g, Outgoing> {
+        if !out.tail.is_empty() {
+            let next = out.spare.pop().unwrap_or_else(|| Vec::with_capacity(64 << 10));
+            let bytes = Arc::new(std::mem::replace(&mut out.tail, next));
+            let last = out.last;
+            out.sealed.push_back(Segment { bytes, last });
+            out.unsent += 1;
+        }
+        let from = out.sealed.len() - out.unsent;
+        let batch: Vec<Arc<Vec<u8>>> = out.sealed.range(from..).map(|segment| Arc::clone(&segment.bytes)).collect();
+        out.unsent = 0;
+        out.writing = true;
+        drop(out);
+        let mut failed = false;
+        if let Some(socket) = &mut *lock(&self.socket) {
+            for bytes in &batch {
+                failed = failed || socket.write_all(bytes).is_err();
+            }
+            failed = failed || socket.flush().is_err();
+        }
+        drop(batch);
+        let mut out = lock(&self.out);
+        out.writing = false;
+        if failed {
+            // The reading thread sees the end of the connection and takes it up again.
+            if matches!(out.phase, Phase::Open) {
+                out.phase = Phase::Broken;
+            }
+            self.shut();
+        }
+        if out.waiting_for_space > 0 || failed {
+            self.space.notify_all();
+        }
+        if out.unsent > 0 || !out.tail.is_empty() {
+            self.wake_writer(&mut out);
+        }
+        out
+    }
+
+    fn acknowledged(&self, ack: u32) {
+        let mut out = lock(&self.out);
+        let acked = widen_ack(out.acked, ack).min(out.last);
+        if acked == out.acked {
+            return;
+        }
+        out.acked = acked;
+        while out.sealed.len() > out.unsent && out.sealed.front().is_some_and(|segment| segment.last <= acked) {
+            if let Some(segment) = out.sealed.pop_front() {
+                out.bytes -= segment.bytes.len();
+                if let Ok(mut bytes) = Arc::try_unwrap(segment.bytes)
+                    && bytes.capacity() <= 1 << 20
+                    && out.spare.len() < 4
+                {
+                    bytes.clear();
+                    out.spare.push(bytes);
+                }
+            }
+        }
+        if out.waiting_for_space > 0 {
+            self.space.notify_all();
+        }
+    }
+
+    fn read_loop(self: Arc<Self>, mut half: ReadHalf) {
+        loop {
+            let descriptor = half.as_raw_fd();
+            let mut reader = FrameReader::new(half);
+            let mut unacknowledged = 0;
+            let mut ok = true;
+            while ok {
+                match reader.next() {
+                    Ok(Some(frame)) => {
+                        unacknowledged += frame.payload.len();
+                        ok = self.take(frame).is_ok();
+                        unacknowledged = self.acknowledge(unacknowledged);
+                    }
+                    Ok(None) | Err(_) => ok = false,
+                }
+            }
+            fork::unregister(descriptor);
+            drop(reader);
+            match self.resume() {
+                Some(next) => half = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Acknowledges on its own account when much came and nothing went; returns the bytes still unacknowledged.
+    fn acknowledge(&self, bytes: usize) -> usize {
+        let received = self.received.load(Ordering::Acquire);
+        let mut out = lock(&self.out);
+        let frames = received - out.ack_sent;
+        if frames == 0 {
+            return 0;
+        }
+        if frames < ACK_FRAMES && bytes < ACK_BYTES {
+            return bytes;
+        }
+        if self.append(&mut out, opcode::ACK, |_| ()).is_ok() {
+            self.wake_writer(&mut out);
+        }
+        0
+    }
+
+    fn take(&self, frame: Frame) -> Result<(), ()> {
+        self.acknowledged(frame.header.ack);
+        if frame.header.seq > 0 {
+            let received = self.received.load(Ordering::Acquire);
+            if frame.header.seq <= received {
+                return Ok(());
+            }
+            if frame.header.seq != received + 1 {
+                return Err(());
+            }
+        }
+        let mut reader = Reader::new(&frame.payload);
+        match frame.header.opcode {
+            opcode::REPLY => {
+                let (call, _) = decode_reply(&frame.payload).map_err(|_| ())?;
+                let waiter = lock(&self.calls).remove(&call);
+                self.received.store(frame.header.seq, Ordering::Release);
+                if let Some(waiter) = waiter {
+                    waiter.set(Ok(frame.payload));
+                }
+                return Ok(());
+            }
+            opcode::ASYNC_ERROR => self.notices.async_error(AsyncError::take(&mut reader).map_err(|_| ())?),
+            opcode::LEASE_ENDED => {
+                let ended = LeaseEnded::take(&mut reader).map_err(|_| ())?;
+                let parked = ended.parked;
+                let text = ended.reason.clone();
+                self.notices.lease_ended(ended);
+                if !parked {
+                    self.die(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text));
+                }
+            }
+            opcode::CREDIT_RECALL => {
+                let recall = CreditRecall::take(&mut reader).map_err(|_| ())?;
+                let bytes = self.notices.credit_recall(recall.bytes);
+                let request = sluice_protocol::messages::CreditReturn { bytes };
+                let mut out = lock(&self.out);
+                if self
+                    .append(&mut out, <sluice_protocol::messages::CreditReturn as Request>::OPCODE, |bytes| {
+                        request.put(bytes);
+                    })
+                    .is_ok()
+                {
+                    self.wake_writer(&mut out);
+                }
+            }
+            opcode::PING => {
+                let mut out = lock(&self.out);
+                if self.append(&mut out, opcode::PONG, |bytes| bytes.extend_from_slice(&frame.payload)).is_ok() {
+                    self.wake_writer(&mut out);
+                }
+            }
+            // Newer servers may tell more than this client knows.
+            _ => {}
+        }
+        if frame.header.seq > 0 {
+            self.received.store(frame.header.seq, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Takes the session up again on a new connection; None when it is over.
+    fn resume(&self) -> Option<ReadHalf> {
+        {
+            let mut out = lock(&self.out);
+            if out.closing {
+                out.phase = Phase::Dead(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, "the session was closed"));
+                self.space.notify_all();
+            }
+            if matches!(out.phase, Phase::Dead(_)) {
+                self.forget_socket();
+                return None;
+            }
+            out.phase = Phase::Broken;
+        }
+        self.shut();
+        let until = Instant::now() + RESUME_FOR;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            if matches!(lock(&self.out).phase, Phase::Dead(_)) {
+                self.forget_socket();
+                return None;
+            }
+            let ticket = self.ticket();
+            let received = self.received.load(Ordering::Acquire);
+            let resume = Resume { session_id: self.session_id.clone(), received };
+            match dial::open(&ticket, Vec::new(), Some(resume)) {
+                Ok((stream, welcome)) => match self.take_up(stream, welcome.executed) {
+                    Ok(read) => return Some(read),
+                    Err(error) => self.give_up_after(until, &error.to_string())?,
+                },
+                Err(error) if error.is_final() => {
+                    self.lose(&error.to_string());
+                    return None;
+                }
+                Err(error) => self.give_up_after(until, &error.to_string())?,
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    fn give_up_after(&self, until: Instant, text: &str) -> Option<()> {
+        if Instant::now() < until {
+            return Some(());
+        }
+        self.lose(text);
+        None
+    }
+
+    fn lose(&self, text: &str) {
+        self.forget_socket();
+        self.notices.lost(text);
+        self.die(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text));
+    }
+
+    fn forget_socket(&self) {
+        if let Some(socket) = lock(&self.socket).take() {
+            fork::unregister(socket.as_raw_fd());
+        }
+        if let Some(closer) = lock(&self.closer).take() {
+            fork::unregister(closer.as_raw_fd());
+        }
+    }
+
+    fn take_up(&self, stream: Stream, executed: u64) -> io::Result<ReadHalf> {
+        let (read, write) = stream.split()?;
+        let closer = write.closer()?;
+        let mut out = lock(&self.out);
+        // A writer that still holds an old batch must not put it on the new connection.
+        out.waiting_for_space += 1;
+        while out.writing {
+            out = self.space.wait(out).unwrap_or_else(PoisonError::into_inner);
+        }
+        out.waiting_for_space -= 1;
+        self.forget_socket();
+        for descriptor in [read.as_raw_fd(), write.as_raw_fd(), closer.as_raw_fd()] {
+            fork::register(descriptor);
+        }
+        *lock(&self.socket) = Some(write);
+        *lock(&self.closer) = Some(closer);
+        out.unsent = 0;
+        drop(out);
+        self.acknowledged(executed as u32);
+        let mut out = lock(&self.out);
+        out.unsent = out.sealed.len();
+        if matches!(out.phase, Phase::Broken) {
+            out.phase = Phase::Open;
+        }
+        self.resumed.fetch_add(1, Ordering::Relaxed);
+        self.work.notify_all();
+        self.space.notify_all();
+        Ok(read)
+    }
+}
+
+fn write_loop(connection: &Weak<Connection>) {
+    loop {
+        let Some(connection) = connection.upgrade() else { return };
+        let mut out = lock(&connection.out);
+        loop {
+            match out.phase {
+                Phase::Dead(_) => return,
+                Phase::Open if !out.writing && (out.unsent > 0 || !out.tail.is_empty()) => break,
+                _ => {
+                    out.writer_sleeps = true;
+                    out = connection.work.wait(out).unwrap_or_else(PoisonError::into_inner);
+                    out.writer_sleeps = false;
+                }
+            }
+        }
+        drop(connection.write_batch(out));
+    }
+}
+
+impl Waiter {
+    fn set(&self, answer: CudaResult<Vec<u8>>) {
+        *lock(&self.answer) = Some(answer);
+        self.ready.notify_one();
+    }
+}
+
+impl Pending {
+    /// The payload of the reply frame.
+    pub fn wait(self) -> CudaResult<Vec<u8>> {
+        let mut answer = lock(&self.waiter.answer);
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            answer = self.waiter.ready.wait(answer).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// An answer that cannot be read.
+pub fn broken(error: impl std::fmt::Display) -> CudaError {
+    CudaError::new(cuda::ERROR_UNKNOWN, format!("the GPU server's answer cannot be read: {error}"))
+}

@@ -1,0 +1,124 @@
+//! Opening and resuming a session: connect, answer the challenge, be welcomed.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use sluice_protocol::frame::Frame;
+use sluice_protocol::handshake::{
+    AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode, Resume, Welcome,
+};
+use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_transport::{Address, Stream, read_handshake, write_handshake};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time that one attempt may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The ephemeral key of one session.
+pub struct Key {
+    pair: Ed25519KeyPair,
+}
+
+impl Key {
+    /// A new random key.
+    pub fn generate() -> Result<Self, String> {
+        let random = ring::rand::SystemRandom::new();
+        let document = Ed25519KeyPair::generate_pkcs8(&random).map_err(|_| "no random numbers".to_owned())?;
+        let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).map_err(|error| error.to_string())?;
+        Ok(Self { pair })
+    }
+
+    /// base64url of the 32 bytes, as the broker takes it.
+    pub fn public(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.pair.public_key().as_ref())
+    }
+
+    fn sign(&self, nonce: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode(self.pair.sign(&[HELLO_CONTEXT, nonce].concat()).as_ref())
+    }
+}
+
+/// What a session is opened with, and resumed with after a lost connection.
+#[derive(Clone)]
+pub struct Ticket {
+    pub address: Address,
+    /// SHA-256 of the server's certificate, for `tls://`.
+    pub pin: Option<[u8; 32]>,
+    pub token: String,
+    pub key: Arc<Key>,
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub enum DialError {
+    /// gpud said no.
+    Refused(Refused),
+    /// gpud could not be reached or understood.
+    Io(String),
+}
+
+impl std::fmt::Display for DialError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(refused) => write!(f, "the GPU server refused: {}", refused.text),
+            Self::Io(text) => write!(f, "the GPU server cannot be reached: {text}"),
+        }
+    }
+}
+
+impl DialError {
+    /// Trying again cannot help.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Refused(refused) => !matches!(refused.code, RefusedCode::Unavailable | RefusedCode::Range),
+            Self::Io(_) => false,
+        }
+    }
+}
+
+fn io(error: impl std::fmt::Display) -> DialError {
+    DialError::Io(error.to_string())
+}
+
+/// Opens a session (`resume` None) or takes one up again.
+pub fn open(
+    ticket: &Ticket,
+    ranges: Vec<AddressRange>,
+    resume: Option<Resume>,
+) -> Result<(Stream, Welcome), DialError> {
+    let mut stream = Stream::connect(&ticket.address, ticket.pin.as_ref(), TIMEOUT).map_err(io)?;
+    stream.set_timeout(Some(TIMEOUT)).map_err(io)?;
+    let challenge: Challenge = read(&mut stream)?;
+    if challenge.version[0] != VERSION_MAJOR {
+        return Err(DialError::Refused(Refused {
+            code: RefusedCode::Version,
+            text: format!("it speaks protocol {}, this client {VERSION_MAJOR}", challenge.version[0]),
+        }));
+    }
+    let nonce = URL_SAFE_NO_PAD.decode(&challenge.nonce).map_err(io)?;
+    let hello = Hello {
+        version: [VERSION_MAJOR, VERSION_MINOR],
+        features: Vec::new(),
+        token: ticket.token.clone(),
+        signature: ticket.key.sign(&nonce),
+        ranges,
+        resume,
+        pid: std::process::id(),
+    };
+    write_handshake(&mut stream, &hello).map_err(io)?;
+    let welcome: Welcome = read(&mut stream)?;
+    stream.set_timeout(None).map_err(io)?;
+    Ok((stream, welcome))
+}
+
+fn read<M: Handshake>(stream: &mut Stream) -> Result<M, DialError> {
+    let Frame { header, payload } = read_handshake(stream).map_err(io)?;
+    if header.opcode == M::OPCODE {
+        M::decode(&payload).map_err(io)
+    } else if header.opcode == opcode::REFUSED {
+        Err(DialError::Refused(Refused::decode(&payload).map_err(io)?))
+    } else {
+        Err(DialError::Io(format!("unexpected message {}", header.opcode)))
+    }
+}

@@ -1,0 +1,176 @@
+//! Copies and fills.
+
+use super::memory::check_range;
+use super::{current, stream};
+use crate::arena::Lookup;
+use crate::connection::{Pending, broken};
+use crate::error::{CudaResult, INVALID_VALUE};
+use crate::process::Process;
+use sluice_protocol::Reader;
+use sluice_protocol::Wire;
+use sluice_protocol::frame::CHUNK_BYTES;
+use sluice_protocol::messages::{CopyFromDevice, CopyOnDevice, CopyToDevice, Fill};
+use sluice_protocol::reply::decode_reply;
+use std::collections::VecDeque;
+use std::ffi::c_void;
+
+/// Chunks of one device-to-host copy that are under way at a time.
+const LANES: usize = 4;
+
+/// Host to device: the data are taken before this returns, so the program may overwrite them.
+unsafe fn to_device(process: &Process, target: u64, source: *const c_void, bytes: usize, on: usize) -> CudaResult {
+    if bytes == 0 {
+        return Ok(());
+    }
+    if source.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let session = process.session()?;
+    check_range(process, &session, target, bytes as u64)?;
+    let stream = stream::at_server(process, &session, on)?;
+    // SAFETY: the caller's memory, `bytes` long.
+    let data = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), bytes) };
+    for (index, chunk) in data.chunks(CHUNK_BYTES).enumerate() {
+        let address = target + (index * CHUNK_BYTES) as u64;
+        session.connection.post(&CopyToDevice { address, stream, data: chunk })?;
+    }
+    Ok(())
+}
+
+unsafe fn from_device(process: &Process, target: *mut c_void, source: u64, bytes: usize, on: usize) -> CudaResult {
+    if bytes == 0 {
+        return Ok(());
+    }
+    if target.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let session = process.session()?;
+    check_range(process, &session, source, bytes as u64)?;
+    let stream = stream::at_server(process, &session, on)?;
+    let mut under_way: VecDeque<(usize, usize, Pending)> = VecDeque::new();
+    let mut next = 0;
+    while next < bytes || !under_way.is_empty() {
+        if next < bytes && under_way.len() < LANES {
+            let length = (bytes - next).min(CHUNK_BYTES);
+            let request = CopyFromDevice { address: source + next as u64, stream, bytes: length as u64 };
+            under_way.push_back((next, length, session.connection.begin(&request)?));
+            next += length;
+            continue;
+        }
+        let Some((offset, length, pending)) = under_way.pop_front() else { break };
+        let answer = pending.wait()?;
+        let (_, body) = decode_reply(&answer).map_err(broken)?;
+        let data = <&[u8]>::take(&mut Reader::new(body?)).map_err(broken)?;
+        if data.len() != length {
+            return Err(broken("a copy of another length"));
+        }
+        // SAFETY: the caller's memory has room for `bytes`; offset + length lies inside.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target.cast::<u8>().add(offset), length) };
+    }
+    Ok(())
+}
+
+fn on_device(process: &Process, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let session = process.session()?;
+    check_range(process, &session, target, bytes as u64)?;
+    check_range(process, &session, source, bytes as u64)?;
+    let stream = stream::at_server(process, &session, on)?;
+    session.connection.post(&CopyOnDevice { target, source, bytes: bytes as u64, stream })
+}
+
+fn fill(process: &Process, address: u64, pattern: u32, width: u8, count: usize, on: usize) -> CudaResult {
+    if count == 0 {
+        return Ok(());
+    }
+    let bytes = (count as u64).checked_mul(u64::from(width)).ok_or(INVALID_VALUE)?;
+    if !address.is_multiple_of(u64::from(width)) {
+        return Err(INVALID_VALUE);
+    }
+    let session = process.session()?;
+    check_range(process, &session, address, bytes)?;
+    let stream = stream::at_server(process, &session, on)?;
+    session.connection.post(&Fill { address, pattern, width, count: count as u64, stream })
+}
+
+pub unsafe fn cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { to_device(current()?, target, source, bytes, 0) }
+}
+
+pub unsafe fn cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void, bytes: usize, stream: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { to_device(current()?, target, source, bytes, stream) }
+}
+
+pub unsafe fn cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { from_device(current()?, target, source, bytes, 0) }
+}
+
+pub unsafe fn cuMemcpyDtoHAsync_v2(target: *mut c_void, source: u64, bytes: usize, stream: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { from_device(current()?, target, source, bytes, stream) }
+}
+
+pub unsafe fn cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) -> CudaResult {
+    on_device(current()?, target, source, bytes, 0)
+}
+
+pub unsafe fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
+    on_device(current()?, target, source, bytes, stream)
+}
+
+/// Unified addressing: which side an address is on follows from its range.
+pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
+    let process = current()?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let session = process.session()?;
+    let device =
+        |address: u64| !matches!(session.lookup(address, 0), Lookup::Foreign) || process.ended_range(address).is_some();
+    match (device(target), device(source)) {
+        (true, true) => on_device(process, target, source, bytes, stream),
+        // SAFETY: an address outside all device ranges is the caller's host memory.
+        (true, false) => unsafe { to_device(process, target, source as *const c_void, bytes, stream) },
+        // SAFETY: as above.
+        (false, true) => unsafe { from_device(process, target as *mut c_void, source, bytes, stream) },
+        (false, false) => {
+            // SAFETY: both are the caller's host memory; the regions may overlap.
+            unsafe { std::ptr::copy(source as *const u8, target as *mut u8, bytes) };
+            Ok(())
+        }
+    }
+}
+
+pub unsafe fn cuMemcpy(target: u64, source: u64, bytes: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuMemcpyAsync(target, source, bytes, 0) }
+}
+
+pub unsafe fn cuMemsetD8_v2(address: u64, value: u8, count: usize) -> CudaResult {
+    fill(current()?, address, u32::from(value), 1, count, 0)
+}
+
+pub unsafe fn cuMemsetD16_v2(address: u64, value: u16, count: usize) -> CudaResult {
+    fill(current()?, address, u32::from(value), 2, count, 0)
+}
+
+pub unsafe fn cuMemsetD32_v2(address: u64, value: u32, count: usize) -> CudaResult {
+    fill(current()?, address, value, 4, count, 0)
+}
+
+pub unsafe fn cuMemsetD8Async(address: u64, value: u8, count: usize, stream: usize) -> CudaResult {
+    fill(current()?, address, u32::from(value), 1, count, stream)
+}
+
+pub unsafe fn cuMemsetD16Async(address: u64, value: u16, count: usize, stream: usize) -> CudaResult {
+    fill(current()?, address, u32::from(value), 2, count, stream)
+}
+
+pub unsafe fn cuMemsetD32Async(address: u64, value: u32, count: usize, stream: usize) -> CudaResult {
+    fill(current()?, address, value, 4, count, stream)
+}

@@ -1,0 +1,44 @@
+//! The border to C.
+
+use crate::error::CudaResult;
+use crate::message;
+use sluice_protocol::cuda;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// One function that `cuGetProcAddress` finds.
+pub struct Entry {
+    pub name: &'static str,
+    pub since: u32,
+    pub address: usize,
+}
+
+/// Failures whose code alone tells nobody what to change: images that do not fit, and faults of kernels.
+const ABOUT_PROGRAM: [u32; 9] = [200, 209, 218, 700, 702, 710, 716, 717, 719];
+
+/// Runs a function's body: no panic crosses the border, and a failure's sentence is kept for `cuGetErrorString`.
+#[inline]
+pub fn guard(symbol: &'static str, body: impl FnOnce() -> CudaResult) -> u32 {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => cuda::SUCCESS,
+        Ok(Err(error)) => {
+            if let Some(text) = error.text {
+                if ABOUT_PROGRAM.contains(&error.code) {
+                    message::tell(message::Kind::Program, &text);
+                }
+                message::remember(error.code, text);
+            }
+            error.code
+        }
+        Err(_) => {
+            message::remember(cuda::ERROR_UNKNOWN, format!("{symbol} failed inside Sluice's client"));
+            cuda::ERROR_UNKNOWN
+        }
+    }
+}
+
+/// A function that is not served.
+#[cold]
+pub fn refused(symbol: &'static str, reason: &'static str) -> u32 {
+    message::remember(cuda::ERROR_NOT_SUPPORTED, format!("{symbol} is not supported: {reason}"));
+    cuda::ERROR_NOT_SUPPORTED
+}

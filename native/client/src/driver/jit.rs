@@ -1,0 +1,58 @@
+//! JIT options: only the buffer for the error log is of use here.
+
+use std::ffi::{c_char, c_void};
+
+/// CU_JIT_ERROR_LOG_BUFFER
+const ERROR_LOG: u32 = 5;
+/// CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+const ERROR_LOG_BYTES: u32 = 6;
+/// CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES
+const INFO_LOG_BYTES: u32 = 4;
+
+/// Where the program wants to read what went wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    buffer: usize,
+    bytes: usize,
+}
+
+/// Finds the error log in an option list; says that nothing was written to the logs (their sizes become 0).
+///
+/// # Safety
+/// `options` and `values` are lists of `count` entries, as the CUDA Driver API describes them.
+pub unsafe fn error_log(count: u32, options: *const u32, values: *mut *mut c_void) -> Option<Log> {
+    if options.is_null() || values.is_null() {
+        return None;
+    }
+    let (mut buffer, mut bytes) = (0, 0);
+    for index in 0..count as usize {
+        // SAFETY: both lists are `count` long.
+        let (option, value) = unsafe { (options.add(index).read(), values.add(index).read()) };
+        match option {
+            ERROR_LOG => buffer = value as usize,
+            ERROR_LOG_BYTES => bytes = value as u32 as usize,
+            _ => {}
+        }
+        if matches!(option, INFO_LOG_BYTES | ERROR_LOG_BYTES) {
+            // SAFETY: as above; these two options are outputs too.
+            unsafe { values.add(index).write(std::ptr::null_mut()) };
+        }
+    }
+    (buffer != 0 && bytes > 1).then_some(Log { buffer, bytes })
+}
+
+impl Log {
+    /// Writes the text, cut to the buffer.
+    ///
+    /// # Safety
+    /// The program's buffer is still there.
+    pub unsafe fn write(&self, text: &str) {
+        let count = text.len().min(self.bytes - 1);
+        let target = self.buffer as *mut c_char;
+        // SAFETY: the buffer has room for `bytes`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr().cast(), target, count);
+            target.add(count).write(0);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The linker: PTX in, the same PTX out. gpud's driver (or the software GPU) compiles it when it is loaded.
+
+use super::jit::error_log;
+use super::{current, put, text};
+use crate::error::{CudaError, CudaResult, INVALID_VALUE};
+use crate::image;
+use crate::objects::{Link, new_handle};
+use sluice_protocol::cuda;
+use std::ffi::{c_char, c_void};
+use std::sync::{Mutex, PoisonError};
+
+pub unsafe fn cuLinkCreate_v2(
+    count: u32,
+    options: *const u32,
+    values: *mut *mut c_void,
+    state: *mut usize,
+) -> CudaResult {
+    let process = current()?;
+    let handle = new_handle();
+    // SAFETY: the caller's lists; the option values are outputs until cuLinkDestroy, as CUDA says.
+    let error_log = unsafe { error_log(count, options, values) };
+    // SAFETY: the caller's output.
+    unsafe { put(state, handle as usize)? };
+    process.objects.links.put(handle, Mutex::new(Link { error_log, ..Link::default() }));
+    Ok(())
+}
+
+fn add(state: usize, data: Vec<u8>) -> CudaResult {
+    let link = current()?.objects.links.get(state)?;
+    link.lock().unwrap_or_else(PoisonError::into_inner).parts.push(data);
+    Ok(())
+}
+
+fn check_kind(kind: u32) -> CudaResult {
+    match kind {
+        // Cubin, PTX, fat binary
+        0..=2 => Ok(()),
+        3 | 4 => Err(CudaError::new(
+            cuda::ERROR_NOT_SUPPORTED,
+            "linking object files and libraries is not served yet; link PTX or a cubin",
+        )),
+        _ => Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "this kind of linker input is not served; hand over PTX")),
+    }
+}
+
+pub unsafe fn cuLinkAddData_v2(
+    state: usize,
+    kind: u32,
+    data: *const c_void,
+    bytes: usize,
+    _name: *const c_char,
+    _count: u32,
+    _options: *const u32,
+    _values: *const *mut c_void,
+) -> CudaResult {
+    check_kind(kind)?;
+    if data.is_null() || bytes == 0 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's data, `bytes` long.
+    let mut data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec();
+    if image::is_ptx(&data) {
+        let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
+        data.truncate(end);
+    }
+    add(state, data)
+}
+
+pub unsafe fn cuLinkAddFile_v2(
+    state: usize,
+    kind: u32,
+    path: *const c_char,
+    _count: u32,
+    _options: *const u32,
+    _values: *const *mut c_void,
+) -> CudaResult {
+    check_kind(kind)?;
+    // SAFETY: the caller's string.
+    let path = unsafe { text(path)? };
+    let data = std::fs::read(path).map_err(|_| CudaError::code(cuda::ERROR_FILE_NOT_FOUND))?;
+    add(state, data)
+}
+
+pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut usize) -> CudaResult {
+    let link = current()?.objects.links.get(state)?;
+    let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
+    if link.output.is_none() {
+        let [part] = &link.parts[..] else {
+            let error = if link.parts.is_empty() {
+                INVALID_VALUE
+            } else {
+                CudaError::new(cuda::ERROR_NOT_SUPPORTED, "linking several modules into one is not served yet")
+            };
+            if let (Some(log), Some(text)) = (&link.error_log, &error.text) {
+                // SAFETY: the program keeps its buffer until cuLinkDestroy.
+                unsafe { log.write(text) };
+            }
+            return Err(error);
+        };
+        let mut output = part.clone();
+        // Readers that take PTX as a C string find its end.
+        output.push(0);
+        link.output = Some(output.into_boxed_slice());
+    }
+    let output = link.output.as_mut().ok_or(INVALID_VALUE)?;
+    // SAFETY: the caller's outputs; the buffer lives until cuLinkDestroy.
+    unsafe {
+        put(image, output.as_mut_ptr().cast())?;
+        if bytes.is_null() { Ok(()) } else { put(bytes, output.len() - 1) }
+    }
+}
+
+pub unsafe fn cuLinkDestroy(state: usize) -> CudaResult {
+    super::ready()?.objects.links.remove(state).map(|_| ())
+}

@@ -1,0 +1,222 @@
+//! Device memory and page-locked host memory.
+
+use super::{current, put};
+use crate::arena::Lookup;
+use crate::error::{CudaError, CudaResult, INVALID_VALUE};
+use crate::process::Process;
+use sluice_protocol::cuda;
+use sluice_protocol::messages::MemInfo;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult {
+    let process = current()?;
+    // A child process asks its lease's owner first: what it sees here decides what it allocates.
+    let session = process.session_now().or_else(|| process.owner.borrow_from_parent(process));
+    let (free_bytes, total_bytes) = match session {
+        Some(session) => {
+            let answer = session.connection.call(&MemInfo)?;
+            (answer.free, answer.total)
+        }
+        None => {
+            // The default amount, half of a device.
+            let half = process.profile().device.total_memory_bytes / 2;
+            (half, half)
+        }
+    };
+    // SAFETY: the caller's outputs.
+    unsafe {
+        put(free, free_bytes as usize)?;
+        put(total, total_bytes as usize)
+    }
+}
+
+pub unsafe fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> CudaResult {
+    let process = current()?;
+    if bytes == 0 || address.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let found = process.session()?.alloc(bytes as u64)?;
+    // SAFETY: the caller's output.
+    unsafe { put(address, found) }
+}
+
+pub unsafe fn cuMemAllocPitch_v2(
+    address: *mut u64,
+    pitch: *mut usize,
+    width: usize,
+    height: usize,
+    element: u32,
+) -> CudaResult {
+    if !matches!(element, 4 | 8 | 16) || pitch.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let row = width.checked_next_multiple_of(512).ok_or(INVALID_VALUE)?;
+    let bytes = row.checked_mul(height).ok_or(INVALID_VALUE)?;
+    // SAFETY: the caller's outputs.
+    unsafe {
+        cuMemAlloc_v2(address, bytes)?;
+        put(pitch, row)
+    }
+}
+
+pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
+    let process = super::ready()?;
+    if address == 0 {
+        return Ok(());
+    }
+    // Memory of an ended lease is gone already: freeing it succeeds and does nothing.
+    let Some(session) = process.any_session() else {
+        return process.ended_range(address).map(|_| ()).ok_or(INVALID_VALUE);
+    };
+    match session.free(address) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let _ = process.last_loss();
+            process.ended_range(address).map(|_| ()).ok_or(error)
+        }
+    }
+}
+
+pub unsafe fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> CudaResult {
+    super::stream::check(current()?, stream)?;
+    // SAFETY: as the caller's.
+    unsafe { cuMemAlloc_v2(address, bytes) }
+}
+
+pub unsafe fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> CudaResult {
+    let process = current()?;
+    process.objects.pools.get(pool)?;
+    super::stream::check(process, stream)?;
+    // SAFETY: as the caller's.
+    unsafe { cuMemAlloc_v2(address, bytes) }
+}
+
+pub unsafe fn cuMemFreeAsync(address: u64, stream: usize) -> CudaResult {
+    super::stream::check(super::ready()?, stream)?;
+    // SAFETY: as the caller's. Freeing waits for all work at gpud, not here.
+    unsafe { cuMemFree_v2(address) }
+}
+
+pub unsafe fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> CudaResult {
+    let process = current()?;
+    let session = process.any_session().ok_or(CudaError::code(cuda::ERROR_NOT_FOUND))?;
+    let Lookup::Live { start, bytes: size } = session.lookup(address, 0) else {
+        return Err(CudaError::code(cuda::ERROR_NOT_FOUND));
+    };
+    if !base.is_null() {
+        // SAFETY: the caller's output.
+        unsafe { put(base, start)? };
+    }
+    if !bytes.is_null() {
+        // SAFETY: the caller's output.
+        unsafe { put(bytes, size as usize)? };
+    }
+    Ok(())
+}
+
+/// Checks that device memory is there, whole.
+pub(crate) fn check_range(
+    process: &Process,
+    session: &crate::session::Session,
+    address: u64,
+    bytes: u64,
+) -> CudaResult {
+    match session.lookup(address, bytes) {
+        Lookup::Live { .. } => Ok(()),
+        Lookup::Unmapped => Err(INVALID_VALUE),
+        Lookup::Foreign => Err(process.stale(address).unwrap_or(INVALID_VALUE)),
+    }
+}
+
+/// One piece of page-locked memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Pinned {
+    pub bytes: usize,
+    pub flags: u32,
+    /// Allocated here (else registered).
+    own: bool,
+}
+
+/// Page-locked memory is ordinary memory here: copies go through the connection's buffers.
+pub(crate) fn pinned() -> MutexGuard<'static, BTreeMap<usize, Pinned>> {
+    static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
+    PINNED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The piece that holds an address.
+pub(crate) fn pinned_at(address: usize) -> Option<(usize, Pinned)> {
+    let pinned = pinned();
+    let (start, piece) = pinned.range(..=address).next_back()?;
+    (address < start + piece.bytes).then_some((*start, *piece))
+}
+
+pub unsafe fn cuMemHostAlloc(memory: *mut *mut c_void, bytes: usize, flags: u32) -> CudaResult {
+    current()?;
+    if bytes == 0 || memory.is_null() || flags > 7 {
+        return Err(INVALID_VALUE);
+    }
+    let mut address = std::ptr::null_mut();
+    // SAFETY: a plain allocation; it is given back by cuMemFreeHost alone.
+    if unsafe { libc::posix_memalign(&raw mut address, 4096, bytes) } != 0 {
+        return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
+    }
+    pinned().insert(address as usize, Pinned { bytes, flags, own: true });
+    // SAFETY: the caller's output.
+    unsafe { put(memory, address) }
+}
+
+pub unsafe fn cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuMemHostAlloc(memory, bytes, 0) }
+}
+
+pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
+    super::ready()?;
+    let mut pinned = pinned();
+    match pinned.get(&(memory as usize)) {
+        Some(piece) if piece.own => {
+            pinned.remove(&(memory as usize));
+            // SAFETY: it came from posix_memalign above, and is freed once.
+            unsafe { libc::free(memory) };
+            Ok(())
+        }
+        _ => Err(INVALID_VALUE),
+    }
+}
+
+pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32) -> CudaResult {
+    current()?;
+    if memory.is_null() || bytes == 0 {
+        return Err(INVALID_VALUE);
+    }
+    // CU_MEMHOSTREGISTER_DEVICEMAP: kernels would have to reach it.
+    if flags & 2 != 0 {
+        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "kernels on a remote GPU cannot reach host memory"));
+    }
+    if pinned_at(memory as usize).is_some() {
+        return Err(CudaError::code(cuda::ERROR_HOST_MEMORY_ALREADY_REGISTERED));
+    }
+    pinned().insert(memory as usize, Pinned { bytes, flags: 0, own: false });
+    Ok(())
+}
+
+pub unsafe fn cuMemHostUnregister(memory: *mut c_void) -> CudaResult {
+    super::ready()?;
+    let mut pinned = pinned();
+    match pinned.get(&(memory as usize)) {
+        Some(piece) if !piece.own => {
+            pinned.remove(&(memory as usize));
+            Ok(())
+        }
+        _ => Err(CudaError::code(cuda::ERROR_HOST_MEMORY_NOT_REGISTERED)),
+    }
+}
+
+pub unsafe fn cuMemHostGetFlags(flags: *mut u32, memory: *mut c_void) -> CudaResult {
+    current()?;
+    let (_, piece) = pinned_at(memory as usize).ok_or(INVALID_VALUE)?;
+    // SAFETY: the caller's output.
+    unsafe { put(flags, piece.flags) }
+}

@@ -1,0 +1,97 @@
+//! The CUDA Driver API, function by function, in files named after their objects. Each function here has the C
+//! function's parameters; [`crate::generated`] wraps it for C.
+#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments, missing_docs)]
+
+pub mod context;
+pub mod copy;
+pub mod device;
+pub mod event;
+pub mod function;
+pub mod guard;
+pub mod init;
+pub mod jit;
+pub mod launch;
+pub mod link;
+pub mod memory;
+pub mod module;
+pub mod occupancy;
+pub mod pointer;
+pub mod pool;
+pub mod stream;
+
+pub use context::*;
+pub use copy::*;
+pub use device::*;
+pub use event::*;
+pub use function::*;
+pub use init::*;
+pub use launch::*;
+pub use link::*;
+pub use memory::*;
+pub use module::*;
+pub use occupancy::*;
+pub use pointer::*;
+pub use pool::*;
+pub use stream::*;
+
+use crate::error::{CudaError, CudaResult, INVALID_VALUE};
+use crate::fork;
+use crate::process::{self, Process};
+use sluice_protocol::cuda;
+use std::sync::atomic::Ordering;
+
+/// The process, after `cuInit`.
+#[inline]
+pub(crate) fn ready() -> CudaResult<&'static Process> {
+    if fork::is_child() {
+        return Err(forked());
+    }
+    let process = process::get();
+    if process.initialised.load(Ordering::Acquire) {
+        Ok(process)
+    } else {
+        Err(CudaError::code(cuda::ERROR_NOT_INITIALIZED))
+    }
+}
+
+#[cold]
+pub(crate) fn forked() -> CudaError {
+    CudaError::new(
+        cuda::ERROR_NOT_INITIALIZED,
+        "CUDA cannot be used in a process forked from one that has used it; start it with \"spawn\" instead of fork",
+    )
+}
+
+/// The process, with a context current on this thread.
+#[inline]
+pub(crate) fn current() -> CudaResult<&'static Process> {
+    let process = ready()?;
+    context::current_context()?;
+    Ok(process)
+}
+
+/// Writes an output.
+///
+/// # Safety
+/// `target` is null or points to room for a `T`.
+#[inline]
+pub(crate) unsafe fn put<T>(target: *mut T, value: T) -> CudaResult {
+    if target.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null, and the caller answers for the room.
+    unsafe { target.write_unaligned(value) };
+    Ok(())
+}
+
+/// Reads a C string.
+///
+/// # Safety
+/// `text` is null or points to text that ends with NUL.
+pub(crate) unsafe fn text<'a>(text: *const std::ffi::c_char) -> CudaResult<&'a str> {
+    if text.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null, and the caller answers for the NUL.
+    unsafe { std::ffi::CStr::from_ptr(text) }.to_str().map_err(|_| INVALID_VALUE)
+}

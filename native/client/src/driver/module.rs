@@ -1,0 +1,277 @@
+//! Modules and libraries (one and the same here): loading, look-up of kernels and globals, unloading.
+
+use super::jit::error_log;
+use super::{current, put, ready, text};
+use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_FOUND};
+use crate::image;
+use crate::objects::{Function, Module, new_handle};
+use crate::process::Process;
+use sluice_protocol::cuda;
+use sluice_protocol::messages::ModuleUnload;
+use std::ffi::{c_char, c_void};
+use std::sync::{Arc, PoisonError};
+
+/// Records an image and, with a lease, loads it at once, so that what is wrong with it is told here.
+fn load(process: &'static Process, image: Vec<u8>) -> CudaResult<u64> {
+    let handle = new_handle();
+    let module = Module::new(handle, image.into());
+    if let Some(session) = process.session_now() {
+        module.ensure(&session)?;
+    } else if image::is_ptx(&module.image) && module.known().is_none_or(|info| info.functions.is_empty()) {
+        let text = std::str::from_utf8(&module.image).is_ok_and(|text| text.contains(".version"));
+        if !text {
+            return Err(CudaError::code(cuda::ERROR_INVALID_IMAGE));
+        }
+    }
+    process.objects.modules.put(handle, module);
+    Ok(handle)
+}
+
+unsafe fn load_image(
+    module: *mut usize,
+    image: *const c_void,
+    count: u32,
+    options: *const u32,
+    values: *mut *mut c_void,
+) -> CudaResult {
+    let process = current()?;
+    if image.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's image, whole.
+    let image = unsafe { image::copy(image.cast()) }.ok_or(CudaError::code(cuda::ERROR_INVALID_IMAGE))?;
+    // SAFETY: the caller's lists.
+    let log = unsafe { error_log(count, options, values) };
+    match load(process, image) {
+        // SAFETY: the caller's output.
+        Ok(handle) => unsafe { put(module, handle as usize) },
+        Err(error) => {
+            if let (Some(log), Some(text)) = (log, &error.text) {
+                // SAFETY: the caller's buffer, named in this very call.
+                unsafe { log.write(text) };
+            }
+            Err(error)
+        }
+    }
+}
+
+unsafe fn read_file(path: *const c_char) -> CudaResult<Vec<u8>> {
+    // SAFETY: the caller's string.
+    let path = unsafe { text(path)? };
+    let mut data = std::fs::read(path).map_err(|_| CudaError::code(cuda::ERROR_FILE_NOT_FOUND))?;
+    data.push(0);
+    Ok(data)
+}
+
+pub unsafe fn cuModuleLoadData(module: *mut usize, image: *const c_void) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { load_image(module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
+}
+
+pub unsafe fn cuModuleLoadDataEx(
+    module: *mut usize,
+    image: *const c_void,
+    count: u32,
+    options: *const u32,
+    values: *mut *mut c_void,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { load_image(module, image, count, options, values) }
+}
+
+pub unsafe fn cuModuleLoadFatBinary(module: *mut usize, image: *const c_void) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuModuleLoadData(module, image) }
+}
+
+pub unsafe fn cuModuleLoad(module: *mut usize, path: *const c_char) -> CudaResult {
+    // SAFETY: as the caller's; the file's text got its NUL.
+    unsafe {
+        let data = read_file(path)?;
+        cuModuleLoadData(module, data.as_ptr().cast())
+    }
+}
+
+pub unsafe fn cuLibraryLoadData(
+    library: *mut usize,
+    image: *const c_void,
+    jit_options: *const u32,
+    jit_values: *mut *mut c_void,
+    jit_count: u32,
+    _options: *const u32,
+    _values: *const *mut c_void,
+    _count: u32,
+) -> CudaResult {
+    // Libraries belong to no context; ours need none either.
+    let process = ready()?;
+    if image.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's image, whole.
+    let image = unsafe { image::copy(image.cast()) }.ok_or(CudaError::code(cuda::ERROR_INVALID_IMAGE))?;
+    // SAFETY: the caller's lists.
+    let log = unsafe { error_log(jit_count, jit_options, jit_values) };
+    match load(process, image) {
+        // SAFETY: the caller's output.
+        Ok(handle) => unsafe { put(library, handle as usize) },
+        Err(error) => {
+            if let (Some(log), Some(text)) = (log, &error.text) {
+                // SAFETY: the caller's buffer, named in this very call.
+                unsafe { log.write(text) };
+            }
+            Err(error)
+        }
+    }
+}
+
+pub unsafe fn cuLibraryLoadFromFile(
+    library: *mut usize,
+    path: *const c_char,
+    jit_options: *const u32,
+    jit_values: *mut *mut c_void,
+    jit_count: u32,
+    options: *const u32,
+    values: *const *mut c_void,
+    count: u32,
+) -> CudaResult {
+    // SAFETY: as the caller's; the file's text got its NUL.
+    unsafe {
+        let data = read_file(path)?;
+        cuLibraryLoadData(library, data.as_ptr().cast(), jit_options, jit_values, jit_count, options, values, count)
+    }
+}
+
+pub unsafe fn cuModuleUnload(module: usize) -> CudaResult {
+    let process = ready()?;
+    let removed = process.objects.modules.remove(module)?;
+    for handle in removed.functions.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        let _ = process.objects.functions.remove(*handle as usize);
+    }
+    if let Some(session) = process.session_now()
+        && removed.is_in(&session)
+    {
+        session.connection.post(&ModuleUnload { module: removed.handle })?;
+    }
+    Ok(())
+}
+
+pub unsafe fn cuLibraryUnload(library: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuModuleUnload(library) }
+}
+
+/// CU_MODULE_LAZY_LOADING or CU_MODULE_EAGER_LOADING, as CUDA_MODULE_LOADING says.
+pub unsafe fn cuModuleGetLoadingMode(mode: *mut u32) -> CudaResult {
+    ready()?;
+    let eager = std::env::var("CUDA_MODULE_LOADING").is_ok_and(|value| value == "EAGER");
+    // SAFETY: the caller's output.
+    unsafe { put(mode, if eager { 1 } else { 2 }) }
+}
+
+/// The handle of a kernel; asked twice it is the same.
+fn function(process: &Process, module: &Arc<Module>, name: &str) -> CudaResult<u64> {
+    // A binary image that gpud has not seen yet is taken at its word; PTX text is read here.
+    if let Some(info) = module.known()
+        && !info.functions.iter().any(|function| function.name == name)
+    {
+        return Err(NOT_FOUND);
+    }
+    let mut functions = module.functions.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = functions.get(name) {
+        return Ok(*handle);
+    }
+    let handle = new_handle();
+    process.objects.functions.put(handle, Function::new(handle, name.to_owned(), Arc::clone(module)));
+    functions.insert(name.to_owned(), handle);
+    Ok(handle)
+}
+
+pub unsafe fn cuModuleGetFunction(out: *mut usize, module: usize, name: *const c_char) -> CudaResult {
+    let process = ready()?;
+    let module = process.objects.modules.get(module)?;
+    // SAFETY: the caller's string and output.
+    unsafe { put(out, function(process, &module, text(name)?)? as usize) }
+}
+
+pub unsafe fn cuLibraryGetKernel(kernel: *mut usize, library: usize, name: *const c_char) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuModuleGetFunction(kernel, library, name) }
+}
+
+pub unsafe fn cuLibraryGetModule(module: *mut usize, library: usize) -> CudaResult {
+    ready()?.objects.modules.get(library)?;
+    // SAFETY: the caller's output.
+    unsafe { put(module, library) }
+}
+
+fn names(process: &Process, module: &Arc<Module>) -> CudaResult<Vec<String>> {
+    let info = match module.known() {
+        Some(info) => info,
+        None => module.ensure(&*process.session()?)?,
+    };
+    Ok(info.functions.iter().map(|function| function.name.clone()).collect())
+}
+
+pub unsafe fn cuModuleGetFunctionCount(count: *mut u32, module: usize) -> CudaResult {
+    let process = ready()?;
+    let module = process.objects.modules.get(module)?;
+    // SAFETY: the caller's output.
+    unsafe { put(count, names(process, &module)?.len() as u32) }
+}
+
+pub unsafe fn cuModuleEnumerateFunctions(functions: *mut usize, count: u32, module: usize) -> CudaResult {
+    let process = ready()?;
+    let module = process.objects.modules.get(module)?;
+    if functions.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    for (index, name) in names(process, &module)?.iter().take(count as usize).enumerate() {
+        // SAFETY: the caller's list is `count` long.
+        unsafe { put(functions.add(index), function(process, &module, name)? as usize)? };
+    }
+    Ok(())
+}
+
+pub unsafe fn cuLibraryGetKernelCount(count: *mut u32, library: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuModuleGetFunctionCount(count, library) }
+}
+
+pub unsafe fn cuLibraryEnumerateKernels(kernels: *mut usize, count: u32, library: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuModuleEnumerateFunctions(kernels, count, library) }
+}
+
+pub unsafe fn cuModuleGetGlobal_v2(
+    address: *mut u64,
+    bytes: *mut usize,
+    module: usize,
+    name: *const c_char,
+) -> CudaResult {
+    let process = ready()?;
+    let module = process.objects.modules.get(module)?;
+    // SAFETY: the caller's string.
+    let name = unsafe { text(name)? };
+    // Only gpud knows where a global lies.
+    let info = module.ensure(&*process.session()?)?;
+    let global = info.globals.iter().find(|global| global.name == name).ok_or(NOT_FOUND)?;
+    if !address.is_null() {
+        // SAFETY: the caller's output.
+        unsafe { put(address, global.address)? };
+    }
+    if !bytes.is_null() {
+        // SAFETY: the caller's output.
+        unsafe { put(bytes, global.bytes as usize)? };
+    }
+    Ok(())
+}
+
+pub unsafe fn cuLibraryGetGlobal(
+    address: *mut u64,
+    bytes: *mut usize,
+    library: usize,
+    name: *const c_char,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuModuleGetGlobal_v2(address, bytes, library, name) }
+}

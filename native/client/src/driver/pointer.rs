@@ -1,0 +1,83 @@
+//! What an address is.
+
+use super::memory::pinned_at;
+use super::{put, ready};
+use crate::arena::Lookup;
+use crate::error::{CudaResult, INVALID_VALUE, NOT_SUPPORTED};
+use crate::process::Process;
+use std::ffi::c_void;
+use std::sync::PoisonError;
+
+unsafe fn attribute(process: &Process, value: *mut c_void, attribute: u32, address: u64) -> CudaResult {
+    let device = match process.any_session().map(|session| session.lookup(address, 0)) {
+        Some(Lookup::Live { start, bytes }) => Some((start, bytes)),
+        _ => None,
+    };
+    let host = pinned_at(address as usize);
+    let (start, bytes) = match (device, host) {
+        (Some(found), _) => found,
+        (None, Some((start, piece))) => (start as u64, piece.bytes as u64),
+        (None, None) => return Err(process.stale(address).unwrap_or(INVALID_VALUE)),
+    };
+    let is_device = device.is_some();
+    // SAFETY: the caller's output has the type that CUDA names for the attribute.
+    unsafe {
+        match attribute {
+            1 => put(value.cast(), *process.primary.lock().unwrap_or_else(PoisonError::into_inner)),
+            2 => put(value.cast(), if is_device { 2u32 } else { 1 }),
+            3 if is_device => put(value.cast(), address),
+            4 if !is_device => put(value.cast(), address),
+            3 | 4 => Err(INVALID_VALUE),
+            6 => put(value.cast(), 1i32),
+            7 => put(value.cast(), start),
+            8 => put(value.cast(), 0u8),
+            9 => put(value.cast(), 0i32),
+            10 => put(value.cast(), 0u8),
+            11 => put(value.cast(), start),
+            12 => put(value.cast(), bytes as usize),
+            13 => put(value.cast(), 1u8),
+            14 => put(value.cast(), 0u64),
+            17 => put(value.cast(), 0usize),
+            _ => Err(NOT_SUPPORTED),
+        }
+    }
+}
+
+pub unsafe fn cuPointerGetAttribute(value: *mut c_void, number: u32, address: u64) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { attribute(ready()?, value, number, address) }
+}
+
+/// Unlike the single question, an address that is unknown gets zeros.
+pub unsafe fn cuPointerGetAttributes(
+    count: u32,
+    attributes: *const u32,
+    values: *const *mut c_void,
+    address: u64,
+) -> CudaResult {
+    let process = ready()?;
+    if attributes.is_null() || values.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    for index in 0..count as usize {
+        // SAFETY: both lists are `count` long; outputs have the types that CUDA names.
+        unsafe {
+            let (number, value) = (attributes.add(index).read(), values.add(index).read());
+            if attribute(process, value, number, address).is_err() {
+                match number {
+                    2 | 6 => put(value.cast(), 0u32)?,
+                    9 => put(value.cast(), -2i32)?,
+                    8 | 10 | 13 => put(value.cast(), 0u8)?,
+                    _ => put(value.cast(), 0u64)?,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is the only one that can be set, and copies here are always so ordered.
+pub unsafe fn cuPointerSetAttribute(_value: *const c_void, number: u32, _address: u64) -> CudaResult {
+    ready()?;
+    if number == 6 { Ok(()) } else { Err(INVALID_VALUE) }
+}

@@ -1,0 +1,21 @@
+//! The client of a borrowed GPU: `libsluice_client.so`.
+//!
+//! Loading it does nothing. The shims (`libcuda.so.1`, …) hand every CUDA call on to [`generated`], which calls the
+//! hand-written functions in [`driver`]. [`session`] and [`connection`] speak with gpud; [`owner`] speaks with the
+//! broker and serves the lease to child processes; [`request`] is the door for Python.
+
+pub mod arena;
+pub mod connection;
+pub mod dial;
+pub mod driver;
+pub mod error;
+pub mod fork;
+pub mod generated;
+pub mod image;
+pub mod message;
+pub mod objects;
+pub mod owner;
+pub mod process;
+pub mod profile;
+pub mod request;
+pub mod session;

@@ -1,0 +1,93 @@
+//! Sentences for people: what the last failed CUDA calls meant.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// What a CUDA call without a lease says.
+pub const NO_GPU: &str = "this notebook has no GPU. Run %gpu attach 0.5, then this cell again.";
+
+/// What a sentence is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// There is no lease, or one was lost.
+    Lease,
+    /// The program asked for what the device cannot do, or did something wrong on it.
+    Program,
+}
+
+impl Kind {
+    /// As `sluice_request` answers it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lease => "lease",
+            Self::Program => "program",
+        }
+    }
+}
+
+static LAST: Mutex<Option<(Kind, String)>> = Mutex::new(None);
+static PRINTED: Mutex<Option<String>> = Mutex::new(None);
+/// Something (IPython) asks for messages and shows them; then nothing is printed here.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static THREAD: std::cell::RefCell<Option<(u32, String)>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Keeps the sentence of a failed call, and prints it once where nobody asks for it.
+pub fn tell(kind: Kind, text: &str) {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, text.to_owned()));
+    if ASKED.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if printed.as_deref() != Some(text) {
+        *printed = Some(text.to_owned());
+        eprintln!("sluice: {text}");
+    }
+}
+
+/// The sentence since last asked.
+pub fn take() -> Option<(Kind, String)> {
+    shown_elsewhere();
+    LAST.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// From now on somebody asks: nothing is printed.
+pub fn shown_elsewhere() {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// A new lease: the next loss is printed again.
+pub fn reset() {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *PRINTED.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// Remembers what this thread's last failure meant, for `cuGetErrorString`.
+pub fn remember(code: u32, text: String) {
+    THREAD.with(|last| *last.borrow_mut() = Some((code, text)));
+}
+
+/// The sentence of this thread's last failure with this code, as a string that lives for good.
+pub fn of_code(code: u32) -> Option<&'static CString> {
+    let text = THREAD.with(|last| match &*last.borrow() {
+        Some((remembered, text)) if *remembered == code => Some(text.clone()),
+        _ => None,
+    })?;
+    Some(interned(&text))
+}
+
+/// A C string that lives for good; equal texts share one.
+pub fn interned(text: &str) -> &'static CString {
+    static TEXTS: LazyLock<Mutex<HashMap<String, &'static CString>>> = LazyLock::new(Mutex::default);
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = texts.get(text) {
+        return found;
+    }
+    let made: &'static CString = Box::leak(Box::new(CString::new(text.replace('\0', " ")).unwrap_or_default()));
+    texts.insert(text.to_owned(), made);
+    made
+}

@@ -1,0 +1,325 @@
+//! Handles of this process and what they stand for.
+//!
+//! A handle is a number that is never used twice. An object lives through generations: it is made again at gpud on its
+//! first use after a new attach.
+
+use crate::error::{CudaResult, INVALID_HANDLE, NOT_FOUND};
+use crate::image;
+use crate::session::Session;
+use sluice_protocol::messages::{EventCreate, FunctionSetAttribute, ModuleLoad, ModuleQuery, StreamCreate};
+use sluice_protocol::{FunctionInfo, ModuleInfo, cuda};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// First handle; small numbers mean something else in CUDA (0 none, 1 legacy, 2 per-thread stream). Handles are not
+/// addresses, but programs print and align them as if they were.
+const FIRST: u64 = 0x5100_0000_0000;
+
+/// All objects of one kind.
+pub struct Table<T> {
+    entries: RwLock<HashMap<u64, Arc<T>>>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { entries: RwLock::new(HashMap::new()) }
+    }
+}
+
+/// A handle that no object of this process ever had.
+pub fn new_handle() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(FIRST);
+    NEXT.fetch_add(16, Ordering::Relaxed)
+}
+
+impl<T> Table<T> {
+    /// Files an object under its handle.
+    pub fn put(&self, handle: u64, object: T) -> Arc<T> {
+        let object = Arc::new(object);
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(handle, Arc::clone(&object));
+        object
+    }
+
+    /// The object, or CUDA_ERROR_INVALID_HANDLE.
+    pub fn get(&self, handle: usize) -> CudaResult<Arc<T>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(&(handle as u64)).cloned().ok_or(INVALID_HANDLE)
+    }
+
+    /// Takes the object out.
+    pub fn remove(&self, handle: usize) -> CudaResult<Arc<T>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(&(handle as u64)).ok_or(INVALID_HANDLE)
+    }
+
+    /// Every object.
+    pub fn all(&self) -> Vec<(u64, Arc<T>)> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().map(|(handle, object)| (*handle, Arc::clone(object))).collect()
+    }
+}
+
+/// Everything that the program made.
+#[derive(Default)]
+pub struct Objects {
+    pub contexts: Table<Context>,
+    pub streams: Table<Stream>,
+    pub events: Table<Event>,
+    pub modules: Table<Module>,
+    pub functions: Table<Function>,
+    pub links: Table<Mutex<Link>>,
+    pub pools: Table<Pool>,
+}
+
+/// A context. All contexts of a process share one at gpud.
+pub struct Context {
+    pub flags: u32,
+    pub primary: bool,
+}
+
+/// A stream.
+pub struct Stream {
+    pub handle: u64,
+    pub context: u64,
+    pub flags: u32,
+    pub priority: i32,
+    /// Generation in which it exists at gpud.
+    made: Mutex<u64>,
+}
+
+impl Stream {
+    pub fn new(handle: u64, context: u64, flags: u32, priority: i32) -> Self {
+        Self { handle, context, flags, priority, made: Mutex::new(0) }
+    }
+
+    /// Makes it at gpud when this generation has none yet.
+    pub fn ensure(&self, session: &Session) -> CudaResult {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if *made != session.generation {
+            session.connection.post(&StreamCreate {
+                stream: self.handle,
+                flags: self.flags,
+                priority: self.priority,
+            })?;
+            *made = session.generation;
+        }
+        Ok(())
+    }
+
+    /// Whether it exists at gpud in this generation.
+    pub fn is_in(&self, session: &Session) -> bool {
+        *self.made.lock().unwrap_or_else(PoisonError::into_inner) == session.generation
+    }
+}
+
+/// An event.
+pub struct Event {
+    pub handle: u64,
+    pub context: u64,
+    pub flags: u32,
+    made: Mutex<u64>,
+    /// Generation of the last record; 0 when never recorded.
+    pub recorded: AtomicU64,
+}
+
+impl Event {
+    pub fn new(handle: u64, context: u64, flags: u32) -> Self {
+        Self { handle, context, flags, made: Mutex::new(0), recorded: AtomicU64::new(0) }
+    }
+
+    /// As [`Stream::ensure`].
+    pub fn ensure(&self, session: &Session) -> CudaResult {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if *made != session.generation {
+            session.connection.post(&EventCreate { event: self.handle, flags: self.flags })?;
+            *made = session.generation;
+        }
+        Ok(())
+    }
+
+    /// Whether it exists at gpud in this generation.
+    pub fn is_in(&self, session: &Session) -> bool {
+        *self.made.lock().unwrap_or_else(PoisonError::into_inner) == session.generation
+    }
+}
+
+/// A module or library, with its image, so that it can be loaded again.
+pub struct Module {
+    pub handle: u64,
+    pub image: Arc<[u8]>,
+    hash: [u8; 32],
+    bound: Mutex<Bound>,
+    /// Function handles by name: asking twice gives the same.
+    pub functions: Mutex<HashMap<String, u64>>,
+}
+
+#[derive(Default)]
+struct Bound {
+    generation: u64,
+    /// What gpud said, in this or an earlier generation.
+    info: Option<Arc<ModuleInfo>>,
+}
+
+impl Module {
+    pub fn new(handle: u64, image: Arc<[u8]>) -> Self {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &image).as_ref());
+        Self { handle, image, hash, bound: Mutex::default(), functions: Mutex::default() }
+    }
+
+    /// Loads it at gpud when this generation has not; the image travels once for each server.
+    pub fn ensure(&self, session: &Session) -> CudaResult<Arc<ModuleInfo>> {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(info) = &bound.info
+            && bound.generation == session.generation
+        {
+            return Ok(Arc::clone(info));
+        }
+        let answer = session.connection.call(&ModuleQuery { module: self.handle, hash: self.hash })?;
+        let info = if answer.known != 0 {
+            answer.info
+        } else {
+            let load = ModuleLoad { module: self.handle, hash: self.hash, image: &self.image };
+            session.connection.call(&load)?.info
+        };
+        session.add_globals(&info);
+        let info = Arc::new(info);
+        *bound = Bound { generation: session.generation, info: Some(Arc::clone(&info)) };
+        Ok(info)
+    }
+
+    /// What is known of its functions: from gpud, else read out of PTX text.
+    pub fn known(&self) -> Option<Arc<ModuleInfo>> {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if bound.info.is_none() {
+            bound.info = image::describe_ptx(&self.image).map(Arc::new);
+        }
+        bound.info.clone()
+    }
+
+    /// Whether it is loaded at gpud in this generation.
+    pub fn is_in(&self, session: &Session) -> bool {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).generation == session.generation
+    }
+}
+
+/// A function or kernel (one handle serves as both).
+pub struct Function {
+    pub handle: u64,
+    pub name: String,
+    pub module: Arc<Module>,
+    resolved: RwLock<Option<Arc<Resolved>>>,
+    /// Attributes that the program set, to be set again in a new generation.
+    set: Mutex<Vec<(u32, i32)>>,
+}
+
+/// A function as one generation knows it.
+pub struct Resolved {
+    pub generation: u64,
+    pub index: u32,
+    pub info: FunctionInfo,
+    /// Bytes of the parameter buffer.
+    pub parameter_bytes: usize,
+    pub max_threads: u32,
+    pub max_dynamic_shared: u32,
+}
+
+impl Function {
+    pub fn new(handle: u64, name: String, module: Arc<Module>) -> Self {
+        Self { handle, name, module, resolved: RwLock::new(None), set: Mutex::default() }
+    }
+
+    /// The function in this generation; loads its module when that has not happened.
+    #[inline]
+    pub fn resolve(&self, session: &Session) -> CudaResult<Arc<Resolved>> {
+        if let Some(resolved) = &*self.resolved.read().unwrap_or_else(PoisonError::into_inner)
+            && resolved.generation == session.generation
+        {
+            return Ok(Arc::clone(resolved));
+        }
+        self.resolve_again(session)
+    }
+
+    #[cold]
+    fn resolve_again(&self, session: &Session) -> CudaResult<Arc<Resolved>> {
+        let module = self.module.ensure(session)?;
+        let index = module.functions.iter().position(|function| function.name == self.name).ok_or(NOT_FOUND)?;
+        let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        for &(attribute, value) in set.iter() {
+            session.connection.post(&FunctionSetAttribute {
+                module: self.module.handle,
+                function: index as u32,
+                attribute,
+                value,
+            })?;
+        }
+        let mut info = module.functions[index].clone();
+        for &(attribute, value) in set.iter() {
+            overwrite(&mut info.attributes, attribute, value);
+        }
+        let resolved = Arc::new(Resolved {
+            generation: session.generation,
+            index: index as u32,
+            parameter_bytes: info.parameters.iter().map(|p| (p.offset + p.bytes) as usize).max().unwrap_or(0),
+            max_threads: attribute_of(&info, 0).unwrap_or(1024) as u32,
+            max_dynamic_shared: attribute_of(&info, 8).map_or(48 << 10, |bytes| bytes as u32),
+            info,
+        });
+        *self.resolved.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&resolved));
+        Ok(resolved)
+    }
+
+    /// What is known without asking gpud.
+    pub fn known(&self) -> Option<FunctionInfo> {
+        let module = self.module.known()?;
+        let mut info = module.functions.iter().find(|function| function.name == self.name)?.clone();
+        for &(attribute, value) in self.set.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            overwrite(&mut info.attributes, attribute, value);
+        }
+        Some(info)
+    }
+
+    /// Sets an attribute for this and later generations.
+    pub fn set_attribute(&self, session: Option<&Session>, attribute: u32, value: i32) -> CudaResult {
+        if !matches!(attribute, 8 | 9) {
+            return Err(crate::error::CudaError::code(cuda::ERROR_INVALID_VALUE));
+        }
+        {
+            let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+            overwrite(&mut set, attribute, value);
+        }
+        // Resolving again sends what was set.
+        *self.resolved.write().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(session) = session {
+            self.resolve(session)?;
+        }
+        Ok(())
+    }
+}
+
+/// The value of a CUfunction_attribute.
+pub fn attribute_of(info: &FunctionInfo, attribute: u32) -> Option<i32> {
+    info.attributes.iter().find(|(number, _)| *number == attribute).map(|(_, value)| *value)
+}
+
+fn overwrite(list: &mut Vec<(u32, i32)>, attribute: u32, value: i32) {
+    match list.iter_mut().find(|(number, _)| *number == attribute) {
+        Some(entry) => entry.1 = value,
+        None => list.push((attribute, value)),
+    }
+}
+
+/// A linker's state: what was added.
+#[derive(Default)]
+pub struct Link {
+    pub parts: Vec<Vec<u8>>,
+    pub output: Option<Box<[u8]>>,
+    pub error_log: Option<crate::driver::jit::Log>,
+}
+
+/// A memory pool: its attributes. Its memory comes from the session's arena.
+#[derive(Default)]
+pub struct Pool {
+    pub release_threshold: AtomicU64,
+    pub own: bool,
+}

@@ -1,0 +1,61 @@
+//! The broker's HTTP, with this workspace's credential.
+
+use serde_json::{Value, json};
+use std::sync::OnceLock;
+use std::time::Duration;
+use ureq::Agent;
+
+fn agent() -> &'static Agent {
+    static AGENT: OnceLock<Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .timeout_connect(Some(Duration::from_secs(5)))
+            .timeout_global(Some(Duration::from_secs(40)))
+            .build()
+            .into()
+    })
+}
+
+/// A method of the broker.
+pub enum Method {
+    Get,
+    Post(Value),
+    Delete,
+}
+
+/// One question; the answer's body, or `{code, message}` as the error.
+pub fn ask(method: Method, path: &str) -> Result<Value, Value> {
+    let base = std::env::var("SLUICE_BROKER_URL")
+        .map_err(|_| failure("unavailable", "this is no Sluice workspace: SLUICE_BROKER_URL is not set".into()))?;
+    let url = format!("{}{path}", base.trim_end_matches('/'));
+    let bearer = format!("Bearer {}", credential()?);
+    let sent = match method {
+        Method::Get => agent().get(&url).header("authorization", &bearer).call(),
+        Method::Delete => agent().delete(&url).header("authorization", &bearer).call(),
+        Method::Post(body) => agent().post(&url).header("authorization", &bearer).send_json(&body),
+    };
+    let mut answer = sent.map_err(|error| failure("unavailable", format!("the broker cannot be reached: {error}")))?;
+    let status = answer.status().as_u16();
+    let body: Value = answer.body_mut().read_json().unwrap_or(Value::Null);
+    if status < 400 {
+        return Ok(body);
+    }
+    match body.get("error") {
+        Some(error) => Err(error.clone()),
+        None => Err(failure("internal", format!("the broker answered {status}"))),
+    }
+}
+
+fn credential() -> Result<String, Value> {
+    let path = std::env::var("SLUICE_CREDENTIAL_FILE").unwrap_or_else(|_| "/run/sluice/credential".into());
+    std::fs::read_to_string(&path)
+        .map(|text| text.trim().to_owned())
+        .map_err(|error| failure("unauthenticated", format!("the workspace's credential {path}: {error}")))
+}
+
+/// An error as the broker writes them.
+pub fn failure(code: &str, message: String) -> Value {
+    json!({ "code": code, "message": message })
+}

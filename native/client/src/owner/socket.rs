@@ -1,0 +1,68 @@
+//! The owner's Unix socket: JSON lines, one question and one answer each. Only this user may open it.
+
+use super::broker::failure;
+use crate::fork;
+use crate::process::Process;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A line longer than this is no question of ours.
+const MAX_LINE: u64 = 64 << 10;
+
+/// Starts to serve; returns the socket's path.
+pub fn serve(process: &'static Process) -> Result<String, Value> {
+    let folder = std::env::var_os("SLUICE_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let path = folder.join(format!("owner-{}.sock", std::process::id()));
+    let broken = |error: io::Error| failure("internal", format!("{}: {error}", path.display()));
+    // A process of this number that is gone may have left its own.
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).map_err(broken)?;
+    // It stays open as long as this process lives: nothing unregisters it.
+    fork::register(listener.as_raw_fd());
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(broken)?;
+    std::thread::Builder::new()
+        .name("sluice-owner".into())
+        .spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let answer = move || {
+                    let _ = answer_lines(process, stream);
+                };
+                // Without a thread for it the question goes unanswered; the asker sees the end of the stream.
+                let _ = std::thread::Builder::new().name("sluice-child".into()).spawn(answer);
+            }
+        })
+        .map_err(broken)?;
+    Ok(path.display().to_string())
+}
+
+fn answer_lines(process: &'static Process, stream: UnixStream) -> io::Result<()> {
+    let mut reader = BufReader::new(io::Read::take(stream.try_clone()?, MAX_LINE));
+    let mut writer = stream;
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 0 {
+        let answer = match serde_json::from_str::<Value>(&line) {
+            Ok(request) => crate::request::answer(process, &request),
+            Err(error) => serde_json::json!({ "error": failure("invalid", error.to_string()) }),
+        };
+        writeln!(writer, "{answer}")?;
+        line.clear();
+        reader.get_mut().set_limit(MAX_LINE);
+    }
+    Ok(())
+}
+
+/// Asks an owner.
+pub fn ask(path: &OsStr, request: &Value) -> io::Result<Value> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(Duration::from_secs(45)))?;
+    writeln!(stream, "{request}")?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(io::Error::other)
+}

@@ -1,0 +1,338 @@
+//! One generation: a session on one gpud, its address range and credit.
+
+use crate::arena::{Arena, Lookup};
+use crate::connection::{Connection, Notices};
+use crate::dial::{self, DialError, Ticket};
+use crate::error::{CudaError, CudaResult};
+use crate::message;
+use sluice_protocol::control::{AsyncError, LeaseEnded};
+use sluice_protocol::handshake::{AddressRange, RefusedCode, Welcome};
+use sluice_protocol::messages::{MemAlloc, MemFree, MemGrow, Rebind};
+use sluice_protocol::{ModuleInfo, cuda};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const BOUND: u8 = 0;
+const PARKED: u8 = 1;
+const LOST: u8 = 2;
+
+/// Device addresses of one generation: at most this many bytes.
+const RANGE_BYTES: u64 = 256 << 30;
+/// Where ranges are proposed first: above programs and their heap, below libraries and stacks.
+const RANGE_START: u64 = 0x2000_0000_0000;
+
+/// See the module's documentation.
+pub struct Session {
+    /// Counts up in the life of the process.
+    pub generation: u64,
+    pub connection: Arc<Connection>,
+    pub shared: Arc<Shared>,
+    pub welcome: Welcome,
+}
+
+/// What the connection's reading thread may touch.
+pub struct Shared {
+    phase: AtomicU8,
+    loss: Mutex<Option<String>>,
+    arena: Mutex<Arena>,
+    sticky: AtomicBool,
+    error: Mutex<Option<CudaError>>,
+    memory_bytes: AtomicU64,
+    lease_id: Mutex<String>,
+    /// Freed while parked: gpud hears of it after the next attach.
+    deferred: Mutex<Vec<u64>>,
+    /// Module globals: (address, bytes).
+    globals: Mutex<Vec<(u64, u64)>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Notices for Shared {
+    fn async_error(&self, error: AsyncError) {
+        if error.sticky {
+            *lock(&self.error) = Some(CudaError::new(error.code, error.text));
+            self.sticky.store(true, Ordering::Release);
+        }
+    }
+
+    fn lease_ended(&self, ended: LeaseEnded) {
+        // Under the lock of the words, which `unpark` takes too: what gpud has parked does not become usable again.
+        let mut loss = lock(&self.loss);
+        *loss = Some(ended.reason);
+        if ended.parked {
+            let _ = self.phase.compare_exchange(BOUND, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        } else {
+            self.phase.store(LOST, Ordering::Release);
+        }
+    }
+
+    fn credit_recall(&self, bytes: u64) -> u64 {
+        // A thread may hold the arena while it waits for room in the window, which only this thread can make.
+        for _ in 0..20 {
+            if let Ok(mut arena) = self.arena.try_lock() {
+                return arena.give_up_credit(bytes);
+            }
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+        0
+    }
+
+    fn lost(&self, text: &str) {
+        let mut loss = lock(&self.loss);
+        if loss.is_none() {
+            *loss = Some(format!("The connection to your GPU was lost ({text})."));
+        }
+        self.phase.store(LOST, Ordering::Release);
+    }
+}
+
+/// Why there is no session in [`Session::usable`].
+pub enum Unusable {
+    Parked,
+    /// For good, with the reason in words.
+    Lost(String),
+}
+
+impl Session {
+    /// Opens a session as generation `generation`.
+    pub fn open(ticket: Ticket, generation: u64, lease_id: String) -> Result<Arc<Self>, DialError> {
+        let mut slot = generation;
+        for _ in 0..4 {
+            let ranges = propose(&mut slot);
+            let (stream, welcome) = match dial::open(&ticket, ranges, None) {
+                Err(DialError::Refused(refused)) if refused.code == RefusedCode::Range => continue,
+                other => other?,
+            };
+            let shared = Arc::new(Shared {
+                phase: AtomicU8::new(BOUND),
+                loss: Mutex::new(None),
+                arena: Mutex::new(Arena::new(welcome.range.base, welcome.range.bytes, welcome.credit)),
+                sticky: AtomicBool::new(false),
+                error: Mutex::new(None),
+                memory_bytes: AtomicU64::new(welcome.memory_bytes),
+                lease_id: Mutex::new(lease_id),
+                deferred: Mutex::new(Vec::new()),
+                globals: Mutex::new(Vec::new()),
+            });
+            let notices: Arc<dyn Notices> = Arc::clone(&shared) as Arc<dyn Notices>;
+            let connection = Connection::start(stream, &welcome, ticket, notices)
+                .map_err(|error| DialError::Io(error.to_string()))?;
+            return Ok(Arc::new(Self { generation, connection, shared, welcome }));
+        }
+        Err(DialError::Io("no address range is free on both sides".into()))
+    }
+
+    /// Whether calls can go to gpud now.
+    pub fn usable(&self) -> Result<(), Unusable> {
+        match self.shared.phase.load(Ordering::Acquire) {
+            BOUND => Ok(()),
+            PARKED => Err(Unusable::Parked),
+            _ => Err(Unusable::Lost(self.loss().unwrap_or_else(|| "Your GPU is gone.".into()))),
+        }
+    }
+
+    /// The words with which the lease ended.
+    pub fn loss(&self) -> Option<String> {
+        lock(&self.shared.loss).clone()
+    }
+
+    /// The lease was given back by this process; memory may stay parked at gpud.
+    pub fn park(&self) {
+        let _ = self.shared.phase.compare_exchange(BOUND, PARKED, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The lease could not be given back after [`Session::park`]: it is used on, unless gpud has ended it meanwhile.
+    pub fn unpark(&self) {
+        let usable = {
+            // A free that saw the session parked has been noted when the arena is ours.
+            let _arena = lock(&self.shared.arena);
+            let loss = lock(&self.shared.loss);
+            loss.is_none()
+                && self.shared.phase.compare_exchange(PARKED, BOUND, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        };
+        if usable {
+            let deferred = std::mem::take(&mut *lock(&self.shared.deferred));
+            for address in deferred {
+                // A connection that is lost by now fails the next call of the program, with the reason.
+                let _ = self.free(address);
+            }
+        }
+    }
+
+    /// Takes up a new lease on the same worker.
+    pub fn rebind(&self, token: &str) -> CudaResult {
+        let reply = self.connection.call(&Rebind { token })?;
+        self.connection.set_token(token.to_owned());
+        self.shared.memory_bytes.store(reply.memory_bytes, Ordering::Release);
+        *lock(&self.shared.lease_id) = reply.lease_id;
+        lock(&self.shared.arena).credit = reply.credit;
+        *lock(&self.shared.loss) = None;
+        self.shared.phase.store(BOUND, Ordering::Release);
+        let deferred = std::mem::take(&mut *lock(&self.shared.deferred));
+        deferred.into_iter().try_for_each(|address| self.free(address))
+    }
+
+    /// The lease that the session is bound to.
+    pub fn lease_id(&self) -> String {
+        lock(&self.shared.lease_id).clone()
+    }
+
+    /// Memory of the lease.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shared.memory_bytes.load(Ordering::Acquire)
+    }
+
+    /// Bytes of live allocations.
+    pub fn used_bytes(&self) -> u64 {
+        lock(&self.shared.arena).used()
+    }
+
+    /// An error after which nothing works any more in this generation.
+    #[inline]
+    pub fn check_sticky(&self) -> CudaResult {
+        if self.shared.sticky.load(Ordering::Acquire)
+            && let Some(error) = &*lock(&self.shared.error)
+        {
+            return Err(error.clone());
+        }
+        Ok(())
+    }
+
+    /// Device memory: posted within the credit, else after gpud has granted more.
+    pub fn alloc(&self, bytes: u64) -> CudaResult<u64> {
+        loop {
+            let mut arena = lock(&self.shared.arena);
+            match arena.alloc(bytes) {
+                Ok(Some(address)) => {
+                    // Posted under the lock: a free and an allocation of one address must not overtake each other.
+                    let posted = self.connection.post(&MemAlloc { address, bytes });
+                    if posted.is_err() {
+                        arena.release(address);
+                    }
+                    return posted.map(|()| address);
+                }
+                Ok(None) => return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY)),
+                Err(missing) => {
+                    drop(arena);
+                    if bytes > self.memory_bytes() {
+                        return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
+                    }
+                    let granted = self.connection.call(&MemGrow { bytes: missing })?.granted;
+                    lock(&self.shared.arena).credit += granted;
+                }
+            }
+        }
+    }
+
+    /// Ends an allocation.
+    pub fn free(&self, address: u64) -> CudaResult {
+        let mut arena = lock(&self.shared.arena);
+        if !matches!(arena.lookup(address, 0), Lookup::Live { start, .. } if start == address) {
+            return Err(crate::error::INVALID_VALUE);
+        }
+        match self.usable() {
+            Ok(()) => {
+                self.connection.post(&MemFree { address })?;
+                arena.release(address);
+            }
+            // The block stays taken until gpud has heard of it.
+            Err(Unusable::Parked) => {
+                let mut deferred = lock(&self.shared.deferred);
+                if deferred.contains(&address) {
+                    return Err(crate::error::INVALID_VALUE);
+                }
+                deferred.push(address);
+            }
+            Err(Unusable::Lost(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Ends every allocation.
+    pub fn free_all(&self) -> CudaResult {
+        let addresses = lock(&self.shared.arena).addresses();
+        addresses.into_iter().try_for_each(|address| self.free(address))
+    }
+
+    /// What lies at an address.
+    pub fn lookup(&self, address: u64, bytes: u64) -> Lookup {
+        let found = lock(&self.shared.arena).lookup(address, bytes);
+        if matches!(found, Lookup::Live { .. }) {
+            return found;
+        }
+        let global = lock(&self.shared.globals)
+            .iter()
+            .copied()
+            .find(|&(start, size)| address >= start && address < start + size && bytes <= start + size - address);
+        global.map_or(found, |(start, bytes)| Lookup::Live { start, bytes })
+    }
+
+    /// Learns where a module's globals lie.
+    pub fn add_globals(&self, info: &ModuleInfo) {
+        lock(&self.shared.globals).extend(info.globals.iter().map(|global| (global.address, global.bytes)));
+    }
+
+    /// First address and length of the range.
+    pub fn range(&self) -> (u64, u64) {
+        (self.welcome.range.base, self.welcome.range.bytes)
+    }
+
+    /// Says goodbye.
+    pub fn close(&self) {
+        message::reset();
+        self.shared.phase.store(LOST, Ordering::Release);
+        self.connection.close();
+    }
+}
+
+/// Reserves ranges of this process's own address space (no access), so that device addresses never name anything
+/// else here. They stay reserved: a device address is never used again in the life of the process.
+fn propose(slot: &mut u64) -> Vec<AddressRange> {
+    let mut ranges = Vec::new();
+    for _ in 0..64 {
+        let base = RANGE_START + *slot * RANGE_BYTES;
+        *slot += 1;
+        if let Some(range) = reserve(base, RANGE_BYTES) {
+            ranges.push(range);
+        }
+        if ranges.len() == 4 {
+            return ranges;
+        }
+    }
+    // Small address spaces: whatever the kernel has left.
+    for bytes in [RANGE_BYTES, 64 << 30, 16 << 30, 4 << 30] {
+        if ranges.is_empty()
+            && let Some(range) = reserve(0, bytes)
+        {
+            ranges.push(range);
+        }
+    }
+    ranges
+}
+
+fn reserve(base: u64, bytes: u64) -> Option<AddressRange> {
+    let fixed = if base == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    // SAFETY: a fresh mapping without access; MAP_FIXED_NOREPLACE never touches an existing one.
+    let address = unsafe {
+        libc::mmap(
+            base as *mut libc::c_void,
+            bytes as usize,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return None;
+    }
+    if base != 0 && address as u64 != base {
+        // A kernel older than MAP_FIXED_NOREPLACE took the address as a hint.
+        // SAFETY: the mapping was just made here.
+        unsafe { libc::munmap(address, bytes as usize) };
+        return None;
+    }
+    Some(AddressRange { base: address as u64, bytes })
+}

@@ -1,0 +1,133 @@
+//! Starts a gpud for tests and benchmarks, and finds what cargo built.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The folder with `gpud`, `libcuda.so` and `libsluice_client.so`: `SLUICE_NATIVE_DIR`, else where this program was
+/// built (they are built first when cargo runs us).
+pub fn native_dir() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        if let Some(folder) = std::env::var_os("SLUICE_NATIVE_DIR") {
+            return folder.into();
+        }
+        let program = std::env::current_exe().unwrap_or_default();
+        let folder = program
+            .ancestors()
+            .find(|folder| folder.ends_with("debug") || folder.ends_with("release"))
+            .map_or_else(PathBuf::new, Path::to_path_buf);
+        if let (Some(cargo), Some(target)) = (std::env::var_os("CARGO"), folder.parent()) {
+            let mut build = Command::new(cargo);
+            build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("build").arg("--quiet").arg("--target-dir").arg(target);
+            build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
+            if folder.ends_with("release") {
+                build.arg("--release");
+            }
+            let built = build.status().is_ok_and(|status| status.success());
+            assert!(built, "gpud and the shim do not build");
+        }
+        folder
+    })
+}
+
+/// A gpud of our own; ended with the value.
+pub struct Gpud {
+    child: Child,
+    pub address: String,
+    pub device_uuid: String,
+    key: Ed25519KeyPair,
+    state: PathBuf,
+}
+
+impl Gpud {
+    /// Starts `gpud --backend BACKEND` on a free port, trusting this program's tokens.
+    pub fn start(backend: &str, options: &[&str]) -> Result<Self, String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|error| error.to_string())?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let state = std::env::temp_dir().join(format!("sluice-conformance-{}-{number}", std::process::id()));
+        let trusted = format!("k1={}", URL_SAFE_NO_PAD.encode(key.public_key().as_ref()));
+        let program = native_dir().join("gpud");
+        let common = ["--state", &state.display().to_string(), "--name", "conformance", "--backend", backend]
+            .map(str::to_owned)
+            .to_vec();
+        let failed = |error: std::io::Error| format!("{}: {error}", program.display());
+        let listed = Command::new(&program).arg("devices").args(&common).args(options).output().map_err(failed)?;
+        let devices: Value = serde_json::from_slice(&listed.stdout).map_err(|error| error.to_string())?;
+        let device_uuid = devices[0]["uuid"].as_str().ok_or("gpud names no device")?.to_owned();
+        let mut command = Command::new(&program);
+        // SAFETY: prctl is allowed between fork and exec. gpud ends with this program, however that ends.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+        }
+        let mut child = command
+            .args(&common)
+            .args(["--listen", "127.0.0.1:0", "--trust-key", &trusted])
+            .args(options)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(failed)?;
+        }
+        let ready: Value = serde_json::from_str(&line).map_err(|error| format!("gpud said {line:?}: {error}"))?;
+        let address = ready["address"].as_str().ok_or("gpud names no address")?.to_owned();
+        Ok(Self { child, address, device_uuid, key, state })
+    }
+
+    /// A session token as the broker makes them.
+    pub fn token(&self, public_key: &str, lease: &str, memory_bytes: u64) -> String {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let claims = serde_json::json!({
+            "iss": "sluice", "aud": "gpud:conformance", "sub": "ws-conformance", "jti": format!("j{number}"),
+            "iat": now, "exp": now + 600, "sid": format!("gws-{number}"), "cnf": { "ed25519": public_key },
+            "lease": {
+                "id": lease, "epoch": 1, "deviceUuid": self.device_uuid, "milli": 500,
+                "memoryBytes": memory_bytes, "gpuType": "soft", "expiresAt": now + 3600,
+            },
+        });
+        let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"EdDSA","kid":"k1","typ":"JWT"}"#);
+        let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let signature = URL_SAFE_NO_PAD.encode(self.key.sign(signed.as_bytes()).as_ref());
+        format!("{signed}.{signature}")
+    }
+
+    /// CPU time of gpud and its workers so far, microseconds.
+    pub fn cpu_us(&self) -> u64 {
+        let mut total = 0;
+        let mut open = vec![self.child.id()];
+        while let Some(pid) = open.pop() {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split_whitespace().collect();
+            let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+            total += (ticks(11) + ticks(12)) * 10_000;
+            for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+                let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+                open.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            }
+        }
+        total
+    }
+}
+
+impl Drop for Gpud {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.state);
+    }
+}

@@ -1,0 +1,8 @@
+//! Driver-API programs that run through any `libcuda.so.1`: the shim with a gpud behind it, or a real driver.
+
+pub mod broker;
+pub mod calls;
+pub mod driver;
+pub mod gpud;
+pub mod programs;
+pub mod proxy;

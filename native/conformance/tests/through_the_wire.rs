@@ -1,0 +1,21 @@
+//! The programs through the shim, a real gpud and the software GPU.
+
+use sluice_conformance::gpud::native_dir;
+use sluice_conformance::programs::PROGRAMS;
+use std::process::Command;
+
+#[test]
+fn every_program_gets_cudas_answers() {
+    let mut failed = Vec::new();
+    for (name, _) in PROGRAMS {
+        let output = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"))
+            .env("SLUICE_NATIVE_DIR", native_dir())
+            .args(["--memory", "268435456", "--", env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", name])
+            .output()
+            .expect("runs");
+        if !output.status.success() {
+            failed.push(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

@@ -1,0 +1,193 @@
+//! The command line.
+
+use crate::config::{Config, parse_bytes, parse_listen};
+use crate::orders::BackendChoice;
+use crate::supervisor::hello::read_key;
+use std::path::PathBuf;
+
+/// What the user wants.
+#[derive(Clone, Debug)]
+pub enum Invocation {
+    Help,
+    Version,
+    /// Inside: a worker process.
+    Worker,
+    /// Inside: name the driver's devices.
+    Probe,
+    /// Print the devices that these options offer, as JSON.
+    Devices {
+        config: Box<Config>,
+    },
+    /// Run, after joining with this token if there is one.
+    Run {
+        config: Box<Config>,
+        token: Option<String>,
+    },
+}
+
+/// `gpud --help`.
+pub const HELP: &str = "\
+Lends the GPUs of this host.
+
+  gpud join URL --token TOKEN [options]    join a pool, then run (the pool page shows this line)
+  gpud [options]                           run as a server that has joined before
+  gpud devices [options]                   print the devices that would be offered, as JSON
+
+  --token TOKEN          one-time token of the pool page (also --join-token)
+  --broker URL           the broker (default: the one that was joined)
+  --state DIR            key and place in the pool; one for each gpud of a host
+                         (default: $XDG_STATE_HOME/sluice-gpud or ~/.local/state/sluice-gpud)
+  --listen ADDRESS       HOST:PORT or unix:///PATH; TLS on any address that is not local (default: 0.0.0.0:3010;
+                         for a broker on this host 127.0.0.1 and the first free port from 3010 on)
+  --advertise HOST:PORT  how clients reach this host, when it is not the address above
+  --backend NAME         auto, cuda, soft or null (default: auto: cuda if its driver reports a device, else soft)
+  --name NAME            how the pool page calls this server (default: the host's name)
+  --soft-devices N       how many software GPUs (default: 1)
+  --soft-memory BYTES    memory of each (default: 8G)
+  --park-limit BYTES     host memory for parked leases (default: 4G)
+  --trust-key KID=KEY    admit session tokens that this Ed25519 key signed (for tests; repeatable)
+  --recording FILE       where the null backend writes what it was asked to do
+";
+
+/// Reads the arguments after the program's name.
+pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, String> {
+    let mut arguments = arguments.into_iter().peekable();
+    let mut broker = None;
+    let mut joining = false;
+    match arguments.peek().map(String::as_str) {
+        Some("worker") => return Ok(Invocation::Worker),
+        Some("probe") => return Ok(Invocation::Probe),
+        Some("join") => {
+            arguments.next();
+            broker = arguments.next_if(|argument| !argument.starts_with('-'));
+            joining = true;
+        }
+        _ => {}
+    }
+    let devices = arguments.next_if(|argument| argument == "devices").is_some();
+    let mut token = None;
+    let mut state = None;
+    let mut listen = None;
+    let mut advertise = None;
+    let mut backend = "auto".to_owned();
+    let mut name = None;
+    let mut soft_devices = 1;
+    let mut soft_memory = 8 << 30;
+    let mut park_limit = 4 << 30;
+    let mut recording = None;
+    let mut trusted_keys = crate::token::Keys::new();
+    while let Some(argument) = arguments.next() {
+        let (flag, inline) = match argument.split_once('=') {
+            Some((flag, value)) if flag.starts_with("--") => (flag.to_owned(), Some(value.to_owned())),
+            _ => (argument, None),
+        };
+        let mut value = || inline.clone().or_else(|| arguments.next()).ok_or(format!("{flag} needs a value"));
+        match flag.as_str() {
+            "--help" | "-h" => return Ok(Invocation::Help),
+            "--version" | "-V" => return Ok(Invocation::Version),
+            "--broker" => broker = Some(value()?),
+            "--token" | "--join-token" => token = Some(value()?),
+            "--state" => state = Some(PathBuf::from(value()?)),
+            "--listen" => listen = Some(parse_listen(&value()?)?),
+            "--advertise" => advertise = Some(value()?),
+            "--backend" => backend = value()?,
+            "--name" => name = Some(value()?),
+            "--soft-devices" => soft_devices = number(&value()?)?,
+            "--soft-memory" => soft_memory = parse_bytes(&value()?)?,
+            "--park-limit" => park_limit = parse_bytes(&value()?)?,
+            "--recording" => recording = Some(value()?),
+            "--trust-key" => {
+                let text = value()?;
+                let (kid, key) = text.split_once('=').ok_or("--trust-key: use KID=KEY")?;
+                trusted_keys.insert(kid.to_owned(), read_key(key)?);
+            }
+            _ => return Err(format!("{flag}: not known; gpud --help lists what is")),
+        }
+    }
+    if joining && broker.is_none() {
+        return Err("gpud join: the broker's URL is missing; the pool page shows the whole line".to_owned());
+    }
+    if joining && token.is_none() {
+        return Err("gpud join: --token is missing; the pool page shows the whole line".to_owned());
+    }
+    let backend = match backend.as_str() {
+        "auto" => None,
+        "soft" => Some(BackendChoice::Soft { threads: 0 }),
+        "null" => Some(BackendChoice::Null { recording }),
+        "cuda" => Some(BackendChoice::Cuda),
+        other => return Err(format!("--backend {other}: use auto, cuda, soft or null")),
+    };
+    let config = Config {
+        state: state.unwrap_or_else(default_state),
+        broker,
+        listen,
+        advertise,
+        name: name.unwrap_or_else(host_name),
+        backend,
+        soft_devices,
+        soft_memory,
+        park_limit,
+        trusted_keys,
+    };
+    let config = Box::new(config);
+    Ok(if devices { Invocation::Devices { config } } else { Invocation::Run { config, token } })
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number @ 1..=64) => Ok(number),
+        _ => Err(format!("{text}: use a number from 1 to 64")),
+    }
+}
+
+fn default_state() -> PathBuf {
+    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    std::env::var_os("XDG_STATE_HOME").map_or(home.join(".local/state"), PathBuf::from).join("sluice-gpud")
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "gpud".to_owned() } else { name.trim().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Invocation, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn joining_names_broker_and_token() {
+        let Ok(Invocation::Run { config, token }) = parsed("join http://b:1 --token slj_x --name two --backend=null")
+        else {
+            panic!("not read")
+        };
+        assert_eq!((config.broker.as_deref(), token.as_deref()), (Some("http://b:1"), Some("slj_x")));
+        assert_eq!((config.name.as_str(), &config.backend), ("two", &Some(BackendChoice::Null { recording: None })));
+    }
+
+    #[test]
+    fn the_bare_line_leaves_backend_and_address_to_the_host() {
+        let Ok(Invocation::Run { config, .. }) = parsed("join http://b:1 --token slj_x") else { panic!("not read") };
+        assert_eq!((&config.backend, &config.listen), (&None, &None));
+    }
+
+    #[test]
+    fn help_is_given_wherever_it_is_asked_for() {
+        for line in ["--help", "-h", "join --help", "join http://b:1 --help", "devices --help"] {
+            assert!(matches!(parsed(line), Ok(Invocation::Help)), "{line}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(parsed("join --token slj_x").expect_err("no broker").contains("URL"));
+        assert!(parsed("join http://b:1 --token slj_x --lissten x").expect_err("no such").contains("--lissten"));
+        assert!(parsed("join http://b:1").expect_err("no token").contains("--token"));
+        assert!(parsed("--backend cloud").expect_err("no such").contains("auto, cuda, soft or null"));
+        assert!(parsed("--brokr x").expect_err("no such").contains("--brokr"));
+        assert!(parsed("--trust-key k=short").is_err());
+    }
+}

@@ -1,0 +1,303 @@
+//! A lease's account, shared by its workers: one page of memory that supervisor and workers map.
+//!
+//! Every worker owns a slot and writes only there; what the lease uses is the sum.  A charge is made under a robust
+//! mutex, so the limit holds exactly for any number of processes, and a worker that dies while it holds the mutex
+//! leaves nothing half done: a slot is one word.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Client processes that one lease can have at once.
+pub const SLOTS: usize = 128;
+
+/// What one worker has used.
+#[repr(C)]
+#[derive(Default)]
+struct Slot {
+    /// Bytes charged: allocations and idle credit.
+    charged: AtomicU64,
+    /// Bytes allocated.
+    memory: AtomicU64,
+    parked: AtomicU64,
+    gpu_time_ns: AtomicU64,
+    calls: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+#[repr(C)]
+struct Page {
+    lock: libc::pthread_mutex_t,
+    limit: AtomicU64,
+    slots: [Slot; SLOTS],
+}
+
+/// Totals of a worker or of a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Bytes that count against the limit: allocations and idle credit.
+    pub charged: u64,
+    /// Bytes allocated.
+    pub memory: u64,
+    pub parked: u64,
+    pub gpu_time_ns: u64,
+    pub calls: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// The mapped account of one lease.
+pub struct Ledger {
+    page: NonNull<Page>,
+    memory: OwnedFd,
+}
+
+// SAFETY: everything in the page is an atomic or the process-shared mutex; the mapping lives as long as the value.
+unsafe impl Send for Ledger {}
+// SAFETY: as above.
+unsafe impl Sync for Ledger {}
+
+impl Ledger {
+    /// A new account with a limit in bytes.
+    pub fn create(limit: u64) -> io::Result<Ledger> {
+        // SAFETY: the name is a C string, the flags are valid.
+        let fd = unsafe { libc::memfd_create(c"sluice-lease".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and belongs to nobody else.
+        let memory = unsafe { OwnedFd::from_raw_fd(fd) };
+        File::from(memory.try_clone()?).set_len(size_of::<Page>() as u64)?;
+        let ledger = Ledger::map(memory)?;
+        // SAFETY: the page is fresh, zeroed, and not yet shared; the mutex is initialised in place before any use.
+        unsafe {
+            let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
+            libc::pthread_mutexattr_init(&mut attributes);
+            libc::pthread_mutexattr_setpshared(&mut attributes, libc::PTHREAD_PROCESS_SHARED);
+            libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST);
+            let made = libc::pthread_mutex_init(&raw mut (*ledger.page.as_ptr()).lock, &attributes);
+            libc::pthread_mutexattr_destroy(&mut attributes);
+            if made != 0 {
+                return Err(io::Error::from_raw_os_error(made));
+            }
+        }
+        ledger.page().limit.store(limit, Ordering::Release);
+        Ok(ledger)
+    }
+
+    /// Maps an account that [`Ledger::create`] made, in this or another process.
+    pub fn map(memory: OwnedFd) -> io::Result<Ledger> {
+        if File::from(memory.try_clone()?).metadata()?.len() < size_of::<Page>() as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the lease account is too short"));
+        }
+        // SAFETY: a shared mapping of a file that is long enough; the address is the kernel's choice.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Page>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                memory.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(address.cast::<Page>()) {
+            Some(page) if address != libc::MAP_FAILED => Ok(Ledger { page, memory }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn page(&self) -> &Page {
+        // SAFETY: mapped for the life of `self`; shared fields are atomics, the mutex is only used through libc.
+        unsafe { self.page.as_ref() }
+    }
+
+    /// The descriptor to hand to a worker.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
+    fn locked<T>(&self, body: impl FnOnce(&Page) -> T) -> T {
+        // SAFETY: the page is mapped; only the address of the mutex is taken.
+        let lock = unsafe { &raw mut (*self.page.as_ptr()).lock };
+        // SAFETY: the mutex was initialised by `create` and is process-shared; EOWNERDEAD means that its holder died,
+        // and no slot can be half written, so the state is consistent at once.
+        unsafe {
+            if libc::pthread_mutex_lock(lock) == libc::EOWNERDEAD {
+                libc::pthread_mutex_consistent(lock);
+            }
+        }
+        let out = body(self.page());
+        // SAFETY: held by this thread.
+        unsafe { libc::pthread_mutex_unlock(lock) };
+        out
+    }
+
+    /// The lease's memory limit in bytes.
+    pub fn limit(&self) -> u64 {
+        self.page().limit.load(Ordering::Acquire)
+    }
+
+    /// Charges `bytes` to a slot, or answers `false` and charges nothing when the lease's limit would be passed.
+    pub fn charge(&self, slot: usize, bytes: u64) -> bool {
+        self.locked(|page| {
+            let used: u64 = page.slots.iter().map(|slot| slot.charged.load(Ordering::Acquire)).sum();
+            let fits = used.checked_add(bytes).is_some_and(|sum| sum <= page.limit.load(Ordering::Acquire));
+            if fits && let Some(slot) = page.slots.get(slot) {
+                slot.charged.fetch_add(bytes, Ordering::AcqRel);
+            }
+            fits
+        })
+    }
+
+    /// Gives charged bytes back.
+    pub fn release(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            let _ =
+                slot.charged.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(old.saturating_sub(bytes)));
+        }
+    }
+
+    /// States what of the charge is allocated.
+    pub fn set_memory(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.memory.store(bytes, Ordering::Release);
+        }
+    }
+
+    /// States what a slot has parked in the host's memory.
+    pub fn set_parked(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.parked.store(bytes, Ordering::Release);
+        }
+    }
+
+    /// Counts work of a slot.
+    pub fn count(&self, slot: usize, calls: u64, bytes_in: u64, bytes_out: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.calls.fetch_add(calls, Ordering::Relaxed);
+            slot.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+            slot.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        }
+    }
+
+    /// States the GPU time measured so far.
+    pub fn set_gpu_time(&self, slot: usize, nanoseconds: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.gpu_time_ns.store(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// What one slot has used.
+    pub fn slot(&self, slot: usize) -> Totals {
+        self.page().slots.get(slot).map(Slot::totals).unwrap_or_default()
+    }
+
+    /// What all slots have used.
+    pub fn totals(&self) -> Totals {
+        self.page().slots.iter().map(Slot::totals).fold(Totals::default(), Totals::plus)
+    }
+
+    /// Empties the slot of a worker that is gone, and answers what it had used.
+    pub fn clear(&self, slot: usize) -> Totals {
+        self.locked(|page| {
+            let Some(slot) = page.slots.get(slot) else { return Totals::default() };
+            let totals = slot.totals();
+            for field in [
+                &slot.charged,
+                &slot.memory,
+                &slot.parked,
+                &slot.gpu_time_ns,
+                &slot.calls,
+                &slot.bytes_in,
+                &slot.bytes_out,
+            ] {
+                field.store(0, Ordering::Release);
+            }
+            totals
+        })
+    }
+}
+
+impl Slot {
+    fn totals(&self) -> Totals {
+        Totals {
+            charged: self.charged.load(Ordering::Acquire),
+            memory: self.memory.load(Ordering::Acquire),
+            parked: self.parked.load(Ordering::Acquire),
+            gpu_time_ns: self.gpu_time_ns.load(Ordering::Relaxed),
+            calls: self.calls.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Totals {
+    /// The sum of two.
+    pub fn plus(self, other: Totals) -> Totals {
+        Totals {
+            charged: self.charged + other.charged,
+            memory: self.memory + other.memory,
+            parked: self.parked + other.parked,
+            gpu_time_ns: self.gpu_time_ns + other.gpu_time_ns,
+            calls: self.calls + other.calls,
+            bytes_in: self.bytes_in + other.bytes_in,
+            bytes_out: self.bytes_out + other.bytes_out,
+        }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this size, and nothing borrows from it any more.
+        unsafe { libc::munmap(self.page.as_ptr().cast(), size_of::<Page>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn many_threads_never_pass_the_limit() {
+        let ledger = Arc::new(Ledger::create(1_000).expect("memfd"));
+        let threads: Vec<_> = (0..8)
+            .map(|slot| {
+                let ledger = Arc::clone(&ledger);
+                std::thread::spawn(move || (0..1_000).filter(|_| ledger.charge(slot, 7)).count() as u64)
+            })
+            .collect();
+        let granted: u64 = threads.into_iter().map(|thread| thread.join().expect("thread")).sum();
+        assert_eq!(granted, 1_000 / 7);
+        assert_eq!(ledger.totals().charged, granted * 7);
+        assert!(ledger.charge(0, 1_000 - granted * 7));
+        assert!(!ledger.charge(0, 1));
+    }
+
+    #[test]
+    fn a_charge_that_overflows_is_refused() {
+        let ledger = Ledger::create(u64::MAX).expect("memfd");
+        assert!(ledger.charge(0, 10));
+        assert!(!ledger.charge(1, u64::MAX));
+    }
+
+    #[test]
+    fn a_process_that_dies_holding_the_lock_blocks_nobody() {
+        let ledger = Ledger::create(100).expect("memfd");
+        // SAFETY: the child only takes the lock and exits; it allocates nothing.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            ledger.locked(|_| unsafe { libc::_exit(0) });
+        }
+        // SAFETY: waits for the child made above.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        assert!(ledger.charge(3, 100));
+        assert_eq!(ledger.clear(3).charged, 100);
+        assert_eq!(ledger.totals().charged, 0);
+    }
+}

@@ -1,0 +1,68 @@
+//! What supervisor and worker say to each other over their socket pair.
+
+use crate::control::messages::{DeviceReport, EndMode};
+use serde::{Deserialize, Serialize};
+use sluice_protocol::handshake::AddressRange;
+
+/// Which backend a worker opens.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum BackendChoice {
+    /// The software GPU; `threads` 0 means one for each core.
+    Soft { threads: usize },
+    /// Records and executes nothing; the recording goes to this file.
+    Null { recording: Option<String> },
+    /// A real driver.
+    Cuda,
+}
+
+/// The lease that a worker works for, as far as it has to know.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeasePart {
+    pub lease_id: String,
+    pub session_id: String,
+    /// The worker's slot in the lease's account.
+    pub slot: usize,
+    pub memory_bytes: u64,
+}
+
+/// Supervisor to worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Order {
+    /// First order, with the account and the connection beside it.
+    Start { backend: BackendChoice, device: DeviceReport, lease: LeasePart, ranges: Vec<AddressRange> },
+    /// The client is back, on the connection beside this; it has received frames up to this number.
+    Connection { received: u64 },
+    /// The lease is over; at most `park_limit` bytes may be kept.
+    EndLease { mode: EndMode, reason: String, park_limit: u64 },
+    /// The client's new lease, with its account beside it.
+    Rebound { call: u64, lease: LeasePart },
+    /// The client's new lease is refused.
+    NotRebound { call: u64, text: String },
+    /// A sibling needs memory: ask the client for idle credit.
+    Recall { bytes: u64 },
+    /// Memory may be free now for a growth that waited; `last` = there will be no more.
+    Freed { last: bool },
+}
+
+/// Worker to supervisor.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(tag = "report", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Report {
+    /// The session is open.
+    Opened,
+    /// The client's connection was lost; the session waits for it.
+    Lost,
+    /// The session is over, by the client's goodbye or because nobody came back.
+    Closed { clean: bool },
+    /// The lease's end has been carried out.
+    Ended { parked_bytes: u64 },
+    /// The client wants to go on under a new lease.
+    Rebind { call: u64, token: String },
+    /// The new lease has been taken up, or could not be.
+    Resumed { taken: bool },
+    /// A growth of this many bytes waits.
+    Wanted { bytes: u64 },
+}

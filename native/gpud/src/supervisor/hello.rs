@@ -1,0 +1,197 @@
+//! The hello of one connection: who it is, and which worker it goes to.
+
+use crate::orders::{LeasePart, Order};
+use crate::supervisor::Supervisor;
+use crate::supervisor::accept::{HELLO_TIME, descriptor};
+use crate::supervisor::leases::{kill, now};
+use crate::supervisor::pool::{Pool, Worker};
+use crate::token::{self, Claims, from_base64url, to_base64url};
+use ring::rand::{SecureRandom, SystemRandom};
+use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
+use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_transport::{Stream, read_handshake, write_handshake};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Client processes that one gpud serves at once.
+const WORKERS: usize = 512;
+
+/// Reads until a moment, however slowly the bytes come.
+struct Until<'a> {
+    stream: &'a mut Stream,
+    deadline: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+/// A refusal, and its sentence.
+type Refusal = (RefusedCode, String);
+
+impl Supervisor {
+    /// Greets a connection and hands it to its worker, or tells it why not.
+    pub fn greet(self: &Arc<Self>, mut stream: Stream) -> io::Result<()> {
+        stream.set_timeout(Some(HELLO_TIME))?;
+        let mut nonce = [0; 32];
+        SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no random numbers"))?;
+        let version = [VERSION_MAJOR, VERSION_MINOR];
+        let challenge = Challenge { nonce: to_base64url(&nonce), version, features: Vec::new() };
+        let deadline = Instant::now() + HELLO_TIME;
+        write_handshake(&mut stream, &challenge)?;
+        let frame = read_handshake(&mut Until { stream: &mut stream, deadline })?;
+        if frame.header.opcode != opcode::HELLO {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a hello"));
+        }
+        let hello = Hello::decode(&frame.payload).map_err(io::Error::other)?;
+        let refused = match self.verify(&hello, &nonce) {
+            Err(refusal) => Some((stream, refusal)),
+            Ok(claims) => self.admit(stream, &hello, &claims)?,
+        };
+        let Some((mut stream, (code, text))) = refused else { return Ok(()) };
+        write_handshake(&mut stream, &Refused { code, text: text.clone() })?;
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    }
+
+    /// Checks version, token and proof.
+    fn verify(&self, hello: &Hello, nonce: &[u8]) -> Result<Claims, Refusal> {
+        if hello.version[0] != VERSION_MAJOR {
+            let text = format!(
+                "this GPU server speaks protocol {VERSION_MAJOR}.{VERSION_MINOR}, the client {}.{}",
+                hello.version[0], hello.version[1]
+            );
+            return Err((RefusedCode::Version, text));
+        }
+        let audience = format!("gpud:{}", self.server_id());
+        let pool = self.pool();
+        let claims = token::verify(&hello.token, &pool.keys, &audience, now(), hello.resume.is_some())
+            .map_err(|error| (RefusedCode::Credential, error.to_string()))?;
+        let message = [HELLO_CONTEXT, nonce].concat();
+        if !token::proves_possession(&claims, &message, &hello.signature) {
+            let text = "the client does not hold the key that the session token is bound to".to_owned();
+            return Err((RefusedCode::Credential, text));
+        }
+        Ok(claims)
+    }
+
+    /// Whether a lease may be worked for.
+    pub(super) fn check_lease(&self, pool: &Pool, claims: &Claims) -> Result<(), String> {
+        let lease = &claims.lease;
+        if let Some(reason) = pool.end_reason(&lease.id) {
+            return Err(reason.to_owned());
+        }
+        // A lease of an earlier epoch holds only if the broker said so when the channel was last opened.
+        let fenced = pool.epoch.is_some_and(|epoch| lease.epoch < epoch);
+        if fenced && !pool.held.contains(&lease.id) && !pool.leases.contains_key(&lease.id) {
+            return Err("the lease was closed while the GPU server was out of reach".to_owned());
+        }
+        if lease.expires_at <= now() {
+            return Err("the lease's time is up".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Hands the connection to its worker; gives it back with the reason when there is none for it.
+    fn admit(
+        self: &Arc<Self>,
+        stream: Stream,
+        hello: &Hello,
+        claims: &Claims,
+    ) -> io::Result<Option<(Stream, Refusal)>> {
+        let mut pool = self.pool();
+        if pool.stopping {
+            return Ok(Some((stream, (RefusedCode::Unavailable, "the GPU server stops".to_owned()))));
+        }
+        let known = pool.worker_of_session(&claims.sid).map(|(id, worker)| (id, worker.key.clone()));
+        if let Some((id, key)) = &known
+            && *key == claims.cnf.ed25519
+        {
+            if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
+                let connection = descriptor(stream)?;
+                if let Some(worker) = pool.workers.get_mut(id) {
+                    worker.connected = true;
+                    let order = Order::Connection { received: resume.received };
+                    worker.channel.send(&order, &[connection.as_fd()])?;
+                }
+                return Ok(None);
+            }
+            // The same client begins anew, having lost what it knew: what it had is of no use to anybody.
+            kill(&pool, *id);
+        } else if known.is_some() {
+            let text = "the session belongs to another client".to_owned();
+            return Ok(Some((stream, (RefusedCode::Credential, text))));
+        }
+        if hello.resume.is_some() {
+            let reason = pool.end_reason(&claims.lease.id);
+            let text = reason.unwrap_or("the session is not on this GPU server any more").to_owned();
+            return Ok(Some((stream, (RefusedCode::Gone, text))));
+        }
+        if let Err(text) = self.check_lease(&pool, claims) {
+            return Ok(Some((stream, (RefusedCode::Lease, text))));
+        }
+        let Some(device) = pool.devices.iter().find(|d| d.uuid == claims.lease.device_uuid).cloned() else {
+            let text = "the lease's device is not on this GPU server".to_owned();
+            return Ok(Some((stream, (RefusedCode::Unavailable, text))));
+        };
+        if pool.workers.len() >= WORKERS {
+            let text = format!("the GPU server has {WORKERS} client processes already");
+            return Ok(Some((stream, (RefusedCode::Unavailable, text))));
+        }
+        let memory_bytes = claims.lease.memory_bytes.min(device.memory_bytes);
+        let (seat, ledger) = match pool.take_seat(&claims.lease.id, &claims.sid, memory_bytes) {
+            Ok(seat) => seat,
+            Err(text) => return Ok(Some((stream, (RefusedCode::Unavailable, text)))),
+        };
+        let fresh = match self.spawner.lock().map_err(|_| io::Error::other("spawner")).and_then(|s| s.take()) {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                pool.give_seat_up(&seat);
+                let text = format!("the GPU server cannot start a worker: {error}");
+                return Ok(Some((stream, (RefusedCode::Unavailable, text))));
+            }
+        };
+        let id = pool.new_worker_id();
+        let channel = Arc::new(fresh.channel);
+        let lease = LeasePart {
+            lease_id: seat.lease_id.clone(),
+            session_id: seat.session_id.clone(),
+            slot: seat.slot,
+            memory_bytes,
+        };
+        let worker = Worker {
+            channel: Arc::clone(&channel),
+            pid: fresh.child.id(),
+            key: claims.cnf.ed25519.clone(),
+            device_uuid: device.uuid.clone(),
+            seat,
+            connected: false,
+            parked: false,
+            next_seat: None,
+            clean: false,
+        };
+        pool.workers.insert(id, worker);
+        drop(pool);
+        Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));
+        let connection = descriptor(stream)?;
+        let order = Order::Start { backend: self.backend.clone(), device, lease, ranges: hello.ranges.clone() };
+        channel.send(&order, &[ledger.descriptor(), connection.as_fd()])?;
+        Ok(None)
+    }
+}
+
+/// Reads an Ed25519 public key given on the command line.
+pub fn read_key(text: &str) -> Result<Vec<u8>, String> {
+    match from_base64url(text.trim_end_matches('=')) {
+        Some(key) if key.len() == 32 => Ok(key),
+        _ => Err(format!("{text}: not an Ed25519 public key in base64url")),
+    }
+}

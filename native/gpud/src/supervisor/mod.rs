@@ -1,0 +1,87 @@
+//! The supervisor: owns no device.  It admits clients, gives each its worker, and carries out what the broker says.
+
+pub mod accept;
+pub mod hello;
+mod leases;
+pub mod pool;
+mod spawn;
+
+use crate::config::Config;
+use crate::control::messages::GpudMessage;
+use crate::devices::Offer;
+use crate::identity::Identity;
+use crate::orders::BackendChoice;
+use crate::passing::Channel;
+use pool::{Pool, WorkerId};
+use spawn::Spawner;
+use std::io;
+use std::process::Child;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// See the module.
+pub struct Supervisor {
+    pub config: Config,
+    /// What the workers open.
+    backend: BackendChoice,
+    pub identity: Mutex<Identity>,
+    pool: Mutex<Pool>,
+    spawner: Mutex<Spawner>,
+    /// Where messages for the broker go.
+    outgoing: Mutex<Option<Sender<GpudMessage>>>,
+}
+
+impl Supervisor {
+    /// A supervisor for these devices.
+    pub fn new(config: Config, identity: Identity, offer: Offer) -> io::Result<Arc<Supervisor>> {
+        let sandbox = !matches!(offer.backend, BackendChoice::Cuda);
+        let pool = Pool::new(offer.devices, config.trusted_keys.clone());
+        Ok(Arc::new(Supervisor {
+            config,
+            backend: offer.backend,
+            identity: Mutex::new(identity),
+            pool: Mutex::new(pool),
+            spawner: Mutex::new(Spawner::start(sandbox)?),
+            outgoing: Mutex::new(None),
+        }))
+    }
+
+    /// What is known now.
+    pub fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name under which tokens address this server: its id in the pool, or its own name before it has one.
+    pub fn server_id(&self) -> String {
+        let identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        identity.place().map_or_else(|| self.config.name.clone(), |place| place.server_id.clone())
+    }
+
+    /// Sends to the broker, if the channel is open; what matters is said again when it opens.
+    pub fn tell_broker(&self, message: GpudMessage) {
+        if let Some(outgoing) = &*self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = outgoing.send(message);
+        }
+    }
+
+    /// Opens or closes the way to the broker.
+    pub fn set_outgoing(&self, outgoing: Option<Sender<GpudMessage>>) {
+        *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = outgoing;
+    }
+
+    /// Listens to a worker until it ends, then cleans up after it.
+    fn attend(self: Arc<Self>, id: WorkerId, mut child: Child, channel: Arc<Channel>) {
+        let name = format!("worker-{}", child.id());
+        let attended = std::thread::Builder::new().name(name).spawn(move || {
+            while let Ok(Some((report, _))) = channel.receive() {
+                self.heard(id, report);
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+            self.worker_gone(id);
+        });
+        if let Err(error) = attended {
+            eprintln!("gpud: cannot listen to a worker: {error}");
+        }
+    }
+}

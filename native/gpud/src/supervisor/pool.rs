@@ -1,0 +1,184 @@
+//! What the supervisor knows: leases, workers, keys.  Plain data; the other files of this folder act on it.
+
+use crate::control::messages::{DeviceReport, LeaseUsage};
+use crate::ledger::{Ledger, SLOTS, Totals};
+use crate::passing::Channel;
+use crate::token::Keys;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Ended leases whose reason is remembered for clients that come back.
+const ENDED: usize = 4096;
+
+/// A worker's number in this supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub u64);
+
+/// One lease with workers here.
+pub struct Lease {
+    pub ledger: Arc<Ledger>,
+    slots: [bool; SLOTS],
+    /// What workers that are gone have used.
+    pub retired: Totals,
+    pub state: LeaseState,
+}
+
+/// Where a lease stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseState {
+    Active,
+    /// These workers have not carried out the end yet.
+    Ending {
+        waiting: HashSet<WorkerId>,
+        parked_bytes: u64,
+    },
+    /// Ended; what is left is parked.
+    Ended,
+}
+
+/// A place in a lease: its account and the worker's slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    pub lease_id: String,
+    pub session_id: String,
+    pub slot: usize,
+}
+
+/// One worker process.
+pub struct Worker {
+    pub channel: Arc<Channel>,
+    pub pid: u32,
+    /// The client's ephemeral key.
+    pub key: String,
+    pub device_uuid: String,
+    pub seat: Seat,
+    pub connected: bool,
+    pub parked: bool,
+    /// A new lease that the worker is about to take up.
+    pub next_seat: Option<Seat>,
+    pub clean: bool,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Pool {
+    pub keys: Keys,
+    pub epoch: Option<u64>,
+    /// Leases that the broker said to hold when the channel was last opened.
+    pub held: HashSet<String>,
+    pub devices: Vec<DeviceReport>,
+    pub leases: BTreeMap<String, Lease>,
+    pub workers: HashMap<WorkerId, Worker>,
+    ended: VecDeque<(String, String)>,
+    next_worker: u64,
+    pub stopping: bool,
+}
+
+impl Lease {
+    /// What the lease has used since it began.
+    pub fn totals(&self) -> Totals {
+        self.ledger.totals().plus(self.retired)
+    }
+
+    /// Empties a slot; what it used stays counted, what it held is free.
+    pub fn vacate(&mut self, slot: usize) {
+        let gone = self.ledger.clear(slot);
+        let used = Totals { charged: 0, memory: 0, parked: 0, ..gone };
+        self.retired = self.retired.plus(used);
+        if let Some(taken) = self.slots.get_mut(slot) {
+            *taken = false;
+        }
+    }
+}
+
+impl Pool {
+    /// A pool of these devices without any lease.
+    pub fn new(devices: Vec<DeviceReport>, keys: Keys) -> Pool {
+        Pool { devices, keys, ..Pool::default() }
+    }
+
+    /// Why a lease is over, if it was ended here.
+    pub fn end_reason(&self, lease_id: &str) -> Option<&str> {
+        self.ended.iter().rev().find(|(id, _)| id == lease_id).map(|(_, reason)| reason.as_str())
+    }
+
+    /// Remembers that a lease is over.
+    pub fn remember_end(&mut self, lease_id: &str, reason: &str) {
+        if self.ended.len() == ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((lease_id.to_owned(), reason.to_owned()));
+    }
+
+    /// Takes a slot in a lease; makes the lease's account when this is its first worker here.
+    pub fn take_seat(&mut self, lease_id: &str, session_id: &str, limit: u64) -> Result<(Seat, Arc<Ledger>), String> {
+        if !self.leases.contains_key(lease_id) {
+            let ledger = Ledger::create(limit).map_err(|error| format!("no account for the lease: {error}"))?;
+            let lease = Lease {
+                ledger: Arc::new(ledger),
+                slots: [false; SLOTS],
+                retired: Totals::default(),
+                state: LeaseState::Active,
+            };
+            self.leases.insert(lease_id.to_owned(), lease);
+        }
+        let lease = self.leases.get_mut(lease_id).ok_or("the lease is gone")?;
+        let slot = lease.slots.iter().position(|taken| !taken);
+        let slot = slot.ok_or_else(|| format!("the lease has {SLOTS} client processes already"))?;
+        lease.slots[slot] = true;
+        let seat = Seat { lease_id: lease_id.to_owned(), session_id: session_id.to_owned(), slot };
+        Ok((seat, Arc::clone(&lease.ledger)))
+    }
+
+    /// Gives a seat up; an ended lease without workers is forgotten.
+    pub fn give_seat_up(&mut self, seat: &Seat) {
+        if let Some(lease) = self.leases.get_mut(&seat.lease_id) {
+            lease.vacate(seat.slot);
+            if lease.state == LeaseState::Ended && !lease.slots.contains(&true) {
+                self.leases.remove(&seat.lease_id);
+            }
+        }
+    }
+
+    /// A number for a new worker.
+    pub fn new_worker_id(&mut self) -> WorkerId {
+        self.next_worker += 1;
+        WorkerId(self.next_worker)
+    }
+
+    /// The worker of a session.
+    pub fn worker_of_session(&self, session_id: &str) -> Option<(WorkerId, &Worker)> {
+        self.workers.iter().find(|(_, worker)| worker.seat.session_id == session_id).map(|(id, worker)| (*id, worker))
+    }
+
+    /// Workers that use a lease (not those that only keep its parked memory).
+    pub fn active_workers(&self, lease_id: &str) -> Vec<WorkerId> {
+        let uses = |worker: &&(&WorkerId, &Worker)| worker.1.seat.lease_id == lease_id && !worker.1.parked;
+        self.workers.iter().collect::<Vec<_>>().iter().filter(uses).map(|(id, _)| **id).collect()
+    }
+
+    /// Bytes parked in this host's memory.
+    pub fn parked_bytes(&self) -> u64 {
+        self.leases.values().map(|lease| lease.totals().parked).sum()
+    }
+
+    /// What every lease here has used.
+    pub fn usage(&self) -> Vec<LeaseUsage> {
+        self.leases.iter().map(|(id, lease)| self.lease_usage(id, lease)).collect()
+    }
+
+    fn lease_usage(&self, id: &str, lease: &Lease) -> LeaseUsage {
+        let totals = lease.totals();
+        let sessions = self.workers.values().filter(|w| w.seat.lease_id == id && w.connected && !w.parked).count();
+        LeaseUsage {
+            lease_id: id.to_owned(),
+            sessions: sessions as u64,
+            memory_bytes: totals.memory,
+            parked_bytes: totals.parked,
+            gpu_time_us: totals.gpu_time_ns / 1000,
+            calls: totals.calls,
+            bytes_in: totals.bytes_in,
+            bytes_out: totals.bytes_out,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Opens the backend that a worker was told to use.
+
+use crate::control::messages::DeviceReport;
+use crate::orders::BackendChoice;
+use sluice_backend::{CudaResult, Device, ErrorObserver};
+use std::sync::Arc;
+
+/// The device behind a report.
+pub fn open(backend: &BackendChoice, report: &DeviceReport, observer: ErrorObserver) -> CudaResult<Arc<dyn Device>> {
+    Ok(match backend {
+        BackendChoice::Soft { threads } => Arc::new(sluice_backend::soft::SoftDevice::open(*threads, observer)?),
+        BackendChoice::Null { recording } => {
+            Arc::new(sluice_backend::null::NullDevice::open(recording.as_deref(), observer)?)
+        }
+        BackendChoice::Cuda => {
+            return Err(sluice_backend::CudaError::new(801, format!("no driver for {}", report.uuid)));
+        }
+    })
+}

@@ -1,0 +1,247 @@
+//! The operations of the declaration list, executed on the session's device.
+
+use crate::worker::session::{Phase, Session, failure};
+use sluice_backend as backend;
+use sluice_backend::{EventId, FunctionRef, LaunchConfig, ModuleId, StreamId};
+use sluice_protocol::generated::Handler;
+use sluice_protocol::messages::*;
+use sluice_protocol::wire::Blob;
+use sluice_protocol::{Failure, FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo, ReplyTo, cuda};
+
+/// Longest reply to one copy from the device; clients cut larger copies into pieces.
+const COPY_BYTES: u64 = sluice_protocol::MAX_FRAME_BYTES as u64 - 4096;
+
+/// Runs a call that answers later; when it cannot even be queued, it is answered with that.
+macro_rules! later {
+    ($session:expr, $reply:expr, |$device:ident, $done:ident| $make:expr, $queue:expr) => {{
+        match $session.active() {
+            Err(error) => $reply.send(Err(error)),
+            Ok($device) => {
+                let slot = std::sync::Arc::new(std::sync::Mutex::new(Some($reply)));
+                let taken = std::sync::Arc::clone(&slot);
+                let $done = Box::new(move |outcome: backend::CudaResult<_>| {
+                    let reply = taken.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+                    if let Some(reply) = reply {
+                        reply.send(outcome.map($make).map_err(failure));
+                    }
+                });
+                if let Err(error) = $queue {
+                    let reply = slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+                    if let Some(reply) = reply {
+                        reply.send(Err(failure(error)));
+                    }
+                }
+            }
+        }
+    }};
+}
+
+fn describe(info: backend::ModuleInfo) -> ModuleInfo {
+    let functions = info.functions.into_iter().map(|function| FunctionInfo {
+        attributes: vec![
+            (0, function.max_threads_per_block as i32),
+            (1, function.static_shared_bytes as i32),
+            (2, function.const_bytes as i32),
+            (3, function.local_bytes as i32),
+            (4, function.registers as i32),
+            (5, function.ptx_version as i32),
+            (6, function.binary_version as i32),
+            (7, 0),
+            (8, function.max_dynamic_shared_bytes as i32),
+            (9, -1),
+        ],
+        parameters: function.params.into_iter().map(|(offset, bytes)| ParameterInfo { offset, bytes }).collect(),
+        name: function.name,
+    });
+    let globals = info.globals.into_iter();
+    ModuleInfo {
+        functions: functions.collect(),
+        globals: globals.map(|g| GlobalInfo { name: g.name, address: g.address, bytes: g.bytes }).collect(),
+    }
+}
+
+impl Session {
+    fn load(&mut self, module: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
+        let info = self.active()?.load_module(ModuleId(module), image).map_err(failure)?;
+        if !self.charge_module(module, &info) {
+            let _ = self.device.unload_module(ModuleId(module));
+            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "the module's variables do not fit into the lease"));
+        }
+        Ok(describe(info))
+    }
+}
+
+impl Handler for Session {
+    fn rebind(&mut self, _thread: u32, request: Rebind<'_>, reply: ReplyTo<RebindReply>) {
+        self.ask_rebind(request.token, reply);
+    }
+
+    fn credit_return(&mut self, _thread: u32, request: CreditReturn) -> Result<(), Failure> {
+        // A recall that crossed the end of the lease asks for credit that is gone already.
+        if self.phase == Phase::Active { self.credit_returned(request.bytes) } else { Ok(()) }
+    }
+
+    fn goodbye(&mut self, _thread: u32, _request: Goodbye) -> Result<(), Failure> {
+        self.phase = Phase::Over;
+        Ok(())
+    }
+
+    fn mem_alloc(&mut self, _thread: u32, request: MemAlloc) -> Result<(), Failure> {
+        self.allocate(request.address, request.bytes)
+    }
+
+    fn mem_free(&mut self, _thread: u32, request: MemFree) -> Result<(), Failure> {
+        self.free(request.address)
+    }
+
+    fn mem_grow(&mut self, _thread: u32, request: MemGrow, reply: ReplyTo<MemGrowReply>) {
+        self.grow(request.bytes, reply);
+    }
+
+    fn copy_to_device(&mut self, _thread: u32, request: CopyToDevice<'_>) -> Result<(), Failure> {
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.copy_in(stream, request.address, request.data).map_err(failure)
+    }
+
+    fn copy_from_device(&mut self, _thread: u32, request: CopyFromDevice, reply: ReplyTo<CopyFromDeviceReply>) {
+        if request.bytes > COPY_BYTES {
+            return reply.send(Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the copy is longer than a frame")));
+        }
+        let stream = StreamId::from_wire(request.stream);
+        later!(
+            self,
+            reply,
+            |device, done| |data| CopyFromDeviceReply { data: Blob(data) },
+            device.copy_out(stream, request.address, request.bytes, done)
+        );
+    }
+
+    fn copy_on_device(&mut self, _thread: u32, request: CopyOnDevice) -> Result<(), Failure> {
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.copy(stream, request.target, request.source, request.bytes).map_err(failure)
+    }
+
+    fn fill(&mut self, _thread: u32, request: Fill) -> Result<(), Failure> {
+        let fill = backend::Fill {
+            dst: request.address,
+            pitch: 0,
+            value: request.pattern,
+            element: u32::from(request.width),
+            width: request.count,
+            height: 1,
+        };
+        self.active()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
+    }
+
+    fn mem_info(&mut self, _thread: u32, _request: MemInfo, reply: ReplyTo<MemInfoReply>) {
+        let (free, total) = self.memory();
+        reply.send(self.active().map(|_| MemInfoReply { free, total }));
+    }
+
+    fn module_query(&mut self, _thread: u32, request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>) {
+        let Some(image) = self.images.find(&request.hash) else {
+            return reply.send(Ok(ModuleQueryReply { known: 0, info: ModuleInfo::default() }));
+        };
+        reply.send(self.load(request.module, &image).map(|info| ModuleQueryReply { known: 1, info }));
+    }
+
+    fn module_load(&mut self, _thread: u32, request: ModuleLoad<'_>, reply: ReplyTo<ModuleLoadReply>) {
+        if !self.images.keep(&request.hash, request.image) {
+            return reply.send(Err(Failure::new(cuda::ERROR_INVALID_IMAGE, "the image does not have its hash")));
+        }
+        reply.send(self.load(request.module, request.image).map(|info| ModuleLoadReply { info }));
+    }
+
+    fn module_unload(&mut self, _thread: u32, request: ModuleUnload) -> Result<(), Failure> {
+        self.release_module(request.module);
+        self.device.unload_module(ModuleId(request.module)).map_err(failure)
+    }
+
+    fn function_set_attribute(&mut self, _thread: u32, request: FunctionSetAttribute) -> Result<(), Failure> {
+        let function = FunctionRef { module: ModuleId(request.module), index: request.function };
+        self.active()?.set_function_attribute(function, request.attribute, request.value).map_err(failure)
+    }
+
+    fn launch(&mut self, _thread: u32, request: Launch<'_>) -> Result<(), Failure> {
+        let function = FunctionRef { module: ModuleId(request.module), index: request.function };
+        let config = LaunchConfig {
+            grid: request.grid,
+            block: request.block,
+            shared_bytes: request.shared_bytes,
+            cooperative: request.flags & 1 != 0,
+            params: request.parameters.to_vec(),
+        };
+        self.active()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
+    }
+
+    fn stream_create(&mut self, _thread: u32, request: StreamCreate) -> Result<(), Failure> {
+        let stream = StreamId(request.stream);
+        self.active()?.create_stream(stream, request.flags, request.priority).map_err(failure)
+    }
+
+    fn stream_destroy(&mut self, _thread: u32, request: StreamDestroy) -> Result<(), Failure> {
+        self.device.destroy_stream(StreamId(request.stream)).map_err(failure)
+    }
+
+    fn stream_synchronize(&mut self, _thread: u32, request: StreamSynchronize, reply: ReplyTo<StreamSynchronizeReply>) {
+        let stream = StreamId::from_wire(request.stream);
+        later!(self, reply, |device, done| |()| StreamSynchronizeReply, device.synchronize_stream(stream, done));
+    }
+
+    fn stream_query(&mut self, _thread: u32, request: StreamQuery, reply: ReplyTo<StreamQueryReply>) {
+        let ready =
+            self.active().and_then(|device| device.query_stream(StreamId::from_wire(request.stream)).map_err(failure));
+        reply.send(ready.map(|ready| StreamQueryReply { ready: u8::from(ready) }));
+    }
+
+    fn stream_wait_event(&mut self, _thread: u32, request: StreamWaitEvent) -> Result<(), Failure> {
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.wait_event(stream, EventId(request.event)).map_err(failure)
+    }
+
+    fn event_create(&mut self, _thread: u32, request: EventCreate) -> Result<(), Failure> {
+        self.active()?.create_event(EventId(request.event), request.flags).map_err(failure)
+    }
+
+    fn event_destroy(&mut self, _thread: u32, request: EventDestroy) -> Result<(), Failure> {
+        self.device.destroy_event(EventId(request.event)).map_err(failure)
+    }
+
+    fn event_record(&mut self, _thread: u32, request: EventRecord) -> Result<(), Failure> {
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.record_event(EventId(request.event), stream).map_err(failure)
+    }
+
+    fn event_synchronize(&mut self, _thread: u32, request: EventSynchronize, reply: ReplyTo<EventSynchronizeReply>) {
+        let event = EventId(request.event);
+        later!(self, reply, |device, done| |()| EventSynchronizeReply, device.synchronize_event(event, done));
+    }
+
+    fn event_query(&mut self, _thread: u32, request: EventQuery, reply: ReplyTo<EventQueryReply>) {
+        let ready = self.active().and_then(|device| device.query_event(EventId(request.event)).map_err(failure));
+        reply.send(ready.map(|ready| EventQueryReply { ready: u8::from(ready) }));
+    }
+
+    fn event_elapsed(&mut self, _thread: u32, request: EventElapsed, reply: ReplyTo<EventElapsedReply>) {
+        let (start, end) = (EventId(request.start), EventId(request.end));
+        let time = self.active().and_then(|device| device.elapsed(start, end).map_err(failure));
+        reply.send(time.map(|milliseconds| EventElapsedReply { milliseconds }));
+    }
+
+    fn context_synchronize(
+        &mut self,
+        _thread: u32,
+        _request: ContextSynchronize,
+        reply: ReplyTo<ContextSynchronizeReply>,
+    ) {
+        later!(self, reply, |device, done| |()| ContextSynchronizeReply, device.synchronize(done));
+    }
+
+    fn empty(&mut self, _thread: u32, _request: Empty, reply: ReplyTo<EmptyReply>) {
+        reply.send(Ok(EmptyReply));
+    }
+
+    fn empty_posted(&mut self, _thread: u32, _request: EmptyPosted) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! One connection of a client: frames in, acknowledgements out.
+
+use crate::worker::outbox::Outbox;
+use crate::worker::session::{Phase, Session};
+use sluice_backend::BACKLOG;
+use sluice_protocol::frame::Header;
+use sluice_protocol::generated::dispatch;
+use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
+use sluice_transport::FrameReader;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A client whose frames have been taken over hears of it at the latest after this silence.
+const ACK_MILLISECONDS: i32 = 2;
+/// … or after this many frames,
+const ACK_FRAMES: u64 = 1024;
+/// … or bytes.
+const ACK_BYTES: u64 = 4 << 20;
+
+/// How long reading pauses while the device is behind.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long a client has to read the last words.
+const LINGER_TIME: Duration = Duration::from_millis(500);
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It broke; the client may come back.
+    Lost,
+    /// The client broke the protocol.
+    Broken,
+    /// The client is done.
+    Goodbye,
+}
+
+/// Ends a connection from another thread; its reader sees the end.
+pub fn hang_up(connection: &File) {
+    // SAFETY: a valid descriptor; failure (not a socket, not connected) leaves nothing to do.
+    unsafe { libc::shutdown(connection.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
+/// Says no more, and waits a moment for the client to have read what was said: closing a socket on which unread
+/// frames lie would make the client's system throw our last words away.
+pub fn linger(connection: &File) {
+    // SAFETY: as in `hang_up`.
+    unsafe { libc::shutdown(connection.as_raw_fd(), libc::SHUT_WR) };
+    let deadline = Instant::now() + LINGER_TIME;
+    let mut sink = vec![0; 64 << 10];
+    let mut connection = connection;
+    while Instant::now() < deadline {
+        if readable_within(connection, 20) && !matches!(connection.read(&mut sink), Ok(1..)) {
+            return;
+        }
+    }
+}
+
+/// Executes frames until the connection ends.
+pub fn serve(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> End {
+    match frames(connection, session, outbox) {
+        Ok(end) => end,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            hang_up(connection);
+            eprintln!("gpud worker: the client broke the protocol: {error}");
+            End::Broken
+        }
+        Err(_) => End::Lost,
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> io::Result<End> {
+    let sink: Arc<dyn ReplySink> = Arc::clone(outbox) as Arc<dyn ReplySink>;
+    let mut reader = FrameReader::new(connection);
+    let mut frame = Frame { header: Header::default(), payload: Vec::new() };
+    let lock = || session.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut unconfirmed_bytes = 0;
+    loop {
+        if outbox.unconfirmed() > 0 {
+            let silent = !reader.has_frame() && !readable_within(connection, ACK_MILLISECONDS);
+            if silent || outbox.unconfirmed() >= ACK_FRAMES || unconfirmed_bytes >= ACK_BYTES {
+                outbox.send_unnumbered(opcode::ACK, &[]);
+            }
+        }
+        if outbox.unconfirmed() == 0 {
+            unconfirmed_bytes = 0;
+        }
+        match reader.next_into(&mut frame.payload)? {
+            Some(header) => frame.header = header,
+            None => return Ok(End::Lost),
+        }
+        outbox.confirm(frame.header.ack);
+        match frame.header.opcode {
+            opcode::ACK | opcode::PONG => continue,
+            opcode::PING => {
+                outbox.send_unnumbered(opcode::PONG, &frame.payload);
+                continue;
+            }
+            _ => {}
+        }
+        match outbox.take_over(frame.header.seq) {
+            Some(true) => {}
+            Some(false) => continue,
+            None => return Err(invalid("a frame is missing")),
+        }
+        let bytes = (frame.payload.len() + HEADER_BYTES) as u64;
+        unconfirmed_bytes += bytes;
+        let written = outbox.bytes_written();
+        let mut session = lock();
+        let outcome = dispatch(&mut *session, &frame, &sink).map_err(invalid)?;
+        if let Err(failure) = outcome {
+            session.tell_failure(frame.header.seq, &failure);
+        }
+        session.count(1, bytes, outbox.bytes_written() - written);
+        if session.phase == Phase::Over {
+            return Ok(End::Goodbye);
+        }
+        while session.device.backlog() > BACKLOG {
+            // The client runs ahead of the device: its window fills, and its calls wait.
+            drop(session);
+            std::thread::sleep(BACKLOG_PAUSE);
+            session = lock();
+        }
+    }
+}
+
+fn readable_within(connection: &File, milliseconds: i32) -> bool {
+    let mut poll = libc::pollfd { fd: connection.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    unsafe { libc::poll(&mut poll, 1, milliseconds) != 0 }
+}

@@ -1,0 +1,237 @@
+//! A worker: one process for one client process, under its lease's limits.
+//!
+//! The main thread carries out the supervisor's orders, one thread executes the client's frames in their order, and
+//! one writes what was measured into the lease's account.  The device's own threads finish work.
+
+mod devices;
+mod dispatch;
+mod link;
+mod outbox;
+mod session;
+
+use crate::control::messages::EndMode;
+use crate::ledger::Ledger;
+use crate::orders::{Order, Report};
+use crate::passing::Channel;
+use outbox::Outbox;
+use session::Session;
+use sluice_protocol::Failure;
+use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
+use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The descriptor on which a worker finds its supervisor.
+pub const SUPERVISOR_DESCRIPTOR: i32 = 3;
+/// How long a session waits for a client whose connection was lost.
+const RETURN_TIME: Duration = Duration::from_secs(30);
+/// How often measurements are written into the lease's account.
+const SETTLE_TIME: Duration = Duration::from_millis(200);
+
+/// A client's connection and the last frame that it has received.
+struct Arrival {
+    connection: File,
+    received: u64,
+}
+
+/// A worker that has lost one of its own threads is of no use: it ends, and its client hears of it.  A panic inside
+/// device work is caught where the work runs.
+fn end_when_a_thread_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        if matches!(std::thread::current().name(), Some("main" | "frames" | "meter")) {
+            std::process::abort();
+        }
+    }));
+}
+
+/// Runs a worker process to its end.
+pub fn main() -> io::Result<()> {
+    end_when_a_thread_panics();
+    // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
+    let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
+    let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
+    let Order::Start { backend, device: report, lease, ranges } = order else {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
+    };
+    let (account, connection) = two(descriptors)?;
+    let connection = File::from(connection);
+    let outbox = Arc::new(Outbox::default());
+    let observer = {
+        let outbox = Arc::clone(&outbox);
+        move |error: &sluice_backend::CudaError| {
+            session::send_async_error(&outbox, 0, &Failure::new(error.code, error.text.clone()));
+        }
+    };
+    let opened = devices::open(&backend, &report, Box::new(observer)).map(|device| {
+        let range = ranges.iter().find_map(|range| {
+            let bytes = device.reserve(range.base, range.bytes).ok()?;
+            Some(AddressRange { base: range.base, bytes })
+        });
+        (device, range)
+    });
+    let refusal = match opened {
+        Ok((device, Some(range))) => {
+            let greeting = Greeting { report, range, outbox: Arc::clone(&outbox) };
+            let ledger = Arc::new(Ledger::map(account)?);
+            let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, ledger);
+            return work(session, greeting, connection, &supervisor);
+        }
+        Ok((_, None)) => Refused {
+            code: RefusedCode::Range,
+            text: "none of the proposed address ranges is free on the GPU server".to_owned(),
+        },
+        Err(error) => Refused { code: RefusedCode::Unavailable, text: error.to_string() },
+    };
+    outbox.connect(connection, (opcode::REFUSED, refusal.encode()), 0);
+    supervisor.send(&Report::Closed { clean: true }, &[])
+}
+
+fn two(descriptors: Vec<OwnedFd>) -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut descriptors = descriptors.into_iter();
+    match (descriptors.next(), descriptors.next()) {
+        (Some(first), Some(second)) => Ok((first, second)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing")),
+    }
+}
+
+/// What a client that connects is told.
+struct Greeting {
+    report: crate::control::messages::DeviceReport,
+    range: AddressRange,
+    outbox: Arc<Outbox>,
+}
+
+impl Greeting {
+    fn welcome(&self, session: &Session) -> Welcome {
+        let profile = &self.report.profile;
+        Welcome {
+            version: [VERSION_MAJOR, VERSION_MINOR],
+            features: Vec::new(),
+            session_id: session.lease().session_id.clone(),
+            executed: self.outbox.received(),
+            range: self.range,
+            device: Device {
+                uuid: self.report.uuid.clone(),
+                gpu_type: self.report.gpu_type.clone(),
+                profile: DeviceProfile {
+                    name: profile.name.clone(),
+                    compute_capability_major: profile.compute_capability_major as i32,
+                    compute_capability_minor: profile.compute_capability_minor as i32,
+                    total_memory_bytes: profile.total_memory_bytes,
+                    driver_version: profile.driver_version,
+                    attributes: profile.attributes.clone(),
+                },
+            },
+            memory_bytes: session.lease().memory_bytes,
+            credit: session.idle_credit(),
+        }
+    }
+}
+
+/// The session, shared by the threads that execute frames and orders.
+type Shared = Arc<Mutex<Session>>;
+
+fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Channel) -> io::Result<()> {
+    let session = Arc::new(Mutex::new(session));
+    let (arrivals, arriving) = channel();
+    let mut current = connection.try_clone()?;
+    let _ = arrivals.send(Arrival { connection, received: 0 });
+    lock(&session).report(&Report::Opened);
+    let frames = Arc::clone(&session);
+    std::thread::Builder::new().name("frames".to_owned()).spawn(move || {
+        let clean = serve(&frames, &greeting, &arriving);
+        end(&lock(&frames), clean);
+    })?;
+    let meter = Arc::clone(&session);
+    std::thread::Builder::new().name("meter".to_owned()).spawn(move || {
+        loop {
+            std::thread::sleep(SETTLE_TIME);
+            lock(&meter).settle();
+        }
+    })?;
+    while let Some((order, descriptors)) = supervisor.receive::<Order>()? {
+        carry_out(order, descriptors, &session, &arrivals, &mut current)?;
+    }
+    // The supervisor is gone, and with it every lease.
+    Ok(())
+}
+
+/// Executes connection after connection; answers whether the session ended in order.
+fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) -> bool {
+    while let Ok(arrival) = arriving.recv_timeout(RETURN_TIME) {
+        let Ok(writing) = arrival.connection.try_clone() else { return false };
+        let welcome = greeting.welcome(&lock(session));
+        greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);
+        let end = link::serve(&arrival.connection, session, &greeting.outbox);
+        greeting.outbox.disconnect();
+        match end {
+            link::End::Lost => lock(session).report(&Report::Lost),
+            link::End::Broken => return false,
+            link::End::Goodbye => return true,
+        }
+    }
+    false
+}
+
+/// Ends this process: its memory is gone with it.
+fn end(session: &Session, clean: bool) -> ! {
+    session.settle();
+    session.report(&Report::Closed { clean });
+    std::process::exit(0)
+}
+
+fn carry_out(
+    order: Order,
+    descriptors: Vec<OwnedFd>,
+    session: &Shared,
+    arrivals: &Sender<Arrival>,
+    current: &mut File,
+) -> io::Result<()> {
+    match order {
+        Order::Start { .. } => return Err(io::Error::new(io::ErrorKind::InvalidData, "a second start")),
+        Order::Connection { received } => {
+            if let Some(connection) = descriptors.into_iter().next() {
+                let connection = File::from(connection);
+                link::hang_up(current);
+                *current = connection.try_clone()?;
+                let _ = arrivals.send(Arrival { connection, received });
+            }
+        }
+        Order::EndLease { mode, reason, park_limit } => {
+            let mut session = lock(session);
+            let parked = match mode {
+                EndMode::Park => session.park(&reason, park_limit),
+                EndMode::Kill => None,
+            };
+            if parked.is_none() {
+                session.tell_ended(false, &reason);
+                session.settle();
+            }
+            session.report(&Report::Ended { parked_bytes: parked.unwrap_or(0) });
+            if parked.is_none() {
+                session.device.cancel();
+                link::linger(current);
+                end(&session, true);
+            }
+        }
+        Order::Rebound { call, lease } => {
+            if let Some(account) = descriptors.into_iter().next() {
+                lock(session).rebound(call, lease, Ledger::map(account)?);
+            }
+        }
+        Order::NotRebound { call, text } => lock(session).not_rebound(call, text),
+        Order::Recall { bytes } => lock(session).recall(bytes),
+        Order::Freed { last } => lock(session).freed(last),
+    }
+    Ok(())
+}

@@ -1,0 +1,383 @@
+//! One client's session: its memory account, its lease, and the operations on its device.
+
+use crate::ledger::Ledger;
+use crate::orders::{LeasePart, Report};
+use crate::passing::Channel;
+use crate::worker::outbox::Outbox;
+use ring::digest::{SHA256, digest};
+use sluice_backend::{CudaError, Device, ModuleInfo};
+use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded};
+use sluice_protocol::messages::{MemGrowReply, RebindReply};
+use sluice_protocol::wire::Wire;
+use sluice_protocol::{Failure, ReplyTo, cuda, opcode};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Images that a worker keeps for modules that are loaded again.
+const IMAGE_BYTES: usize = 256 << 20;
+/// How long running work may take before a lease that is to be parked is ended without keeping its memory.
+const DRAIN_TIME: Duration = Duration::from_secs(6);
+/// A growth for something small brings this much, so that the next small allocations need not ask.
+const SMALL_GROWTH: u64 = 1 << 20;
+
+/// Where the session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Work is executed.
+    Active,
+    /// The lease has ended with this sentence; what was allocated is parked until a new lease is bound.
+    Parked(String),
+    /// The client said goodbye, or the lease was ended for good.
+    Over,
+}
+
+/// Images by their SHA-256, the oldest forgotten first.
+#[derive(Default)]
+pub struct Images {
+    images: HashMap<[u8; 32], Arc<Vec<u8>>>,
+    order: VecDeque<[u8; 32]>,
+    bytes: usize,
+}
+
+impl Images {
+    /// The image of this hash.
+    pub fn find(&self, hash: &[u8; 32]) -> Option<Arc<Vec<u8>>> {
+        self.images.get(hash).cloned()
+    }
+
+    /// Keeps an image if it is the one of this hash.
+    pub fn keep(&mut self, hash: &[u8; 32], image: &[u8]) -> bool {
+        if digest(&SHA256, image).as_ref() != hash {
+            return false;
+        }
+        if image.len() <= IMAGE_BYTES && self.images.insert(*hash, Arc::new(image.to_vec())).is_none() {
+            self.order.push_back(*hash);
+            self.bytes += image.len();
+        }
+        while self.bytes > IMAGE_BYTES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.bytes -= self.images.remove(&oldest).map_or(0, |image| image.len());
+        }
+        true
+    }
+}
+
+/// See the module.
+pub struct Session {
+    pub device: Arc<dyn Device>,
+    pub outbox: Arc<Outbox>,
+    pub supervisor: Arc<Channel>,
+    pub phase: Phase,
+    pub images: Images,
+    lease: LeasePart,
+    ledger: Arc<Ledger>,
+    /// Bytes charged for this process: its allocations and its idle credit.
+    credit: u64,
+    /// Address to bytes.
+    allocations: BTreeMap<u64, u64>,
+    allocated: u64,
+    /// What loaded modules' variables take, by module.
+    modules: HashMap<u64, u64>,
+    growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
+    rebinds: HashMap<u64, ReplyTo<RebindReply>>,
+    next_rebind: u64,
+    /// Kernel time before the lease of now.
+    gpu_time_before: Duration,
+}
+
+/// A backend's error as it travels.
+pub fn failure(error: CudaError) -> Failure {
+    Failure { code: error.code, text: error.text }
+}
+
+impl Session {
+    /// A session on an opened device.
+    pub fn new(
+        device: Arc<dyn Device>,
+        outbox: Arc<Outbox>,
+        supervisor: Arc<Channel>,
+        lease: LeasePart,
+        ledger: Arc<Ledger>,
+    ) -> Session {
+        Session {
+            device,
+            outbox,
+            supervisor,
+            phase: Phase::Active,
+            images: Images::default(),
+            lease,
+            ledger,
+            credit: 0,
+            allocations: BTreeMap::new(),
+            allocated: 0,
+            modules: HashMap::new(),
+            growths: VecDeque::new(),
+            rebinds: HashMap::new(),
+            next_rebind: 1,
+            gpu_time_before: Duration::ZERO,
+        }
+    }
+
+    /// The lease of now.
+    pub fn lease(&self) -> &LeasePart {
+        &self.lease
+    }
+
+    /// Bytes that may be allocated without asking.
+    pub fn idle_credit(&self) -> u64 {
+        self.credit - self.allocated
+    }
+
+    /// Tells the supervisor; when it is gone, this process is about to end with it.
+    pub fn report(&self, report: &Report) {
+        let _ = self.supervisor.send(report, &[]);
+    }
+
+    /// The device, or why nothing can be executed now.
+    pub fn active(&self) -> Result<&dyn Device, Failure> {
+        match &self.phase {
+            Phase::Active => Ok(self.device.as_ref()),
+            Phase::Parked(reason) => Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, reason.clone())),
+            Phase::Over => Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, "the lease has ended")),
+        }
+    }
+
+    /// Free and total bytes of the lease: idle credit counts as free, it can be recalled.
+    pub fn memory(&self) -> (u64, u64) {
+        let total = self.ledger.limit();
+        (total.saturating_sub(self.ledger.totals().memory), total)
+    }
+
+    /// Writes what was measured into the account.
+    pub fn settle(&self) {
+        let time = self.device.gpu_time().saturating_sub(self.gpu_time_before);
+        self.ledger.set_gpu_time(self.lease.slot, time.as_nanos() as u64);
+    }
+
+    /// Counts calls and bytes.
+    pub fn count(&self, calls: u64, bytes_in: u64, bytes_out: u64) {
+        self.ledger.count(self.lease.slot, calls, bytes_in, bytes_out);
+    }
+
+    /// Tells the client that a posted operation failed.  A sticky error has been told when it happened.
+    pub fn tell_failure(&self, seq: u64, failure: &Failure) {
+        if !cuda::is_sticky(failure.code) {
+            send_async_error(&self.outbox, seq, failure);
+        }
+    }
+
+    /// Backs an allocation within the credit.
+    pub fn allocate(&mut self, address: u64, bytes: u64) -> Result<(), Failure> {
+        if bytes > self.idle_credit() {
+            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "the allocation is larger than this process's credit"));
+        }
+        self.active()?.alloc(address, bytes).map_err(failure)?;
+        self.allocations.insert(address, bytes);
+        self.set_allocated(self.allocated + bytes);
+        Ok(())
+    }
+
+    /// Returns an allocation; its bytes stay credit.
+    pub fn free(&mut self, address: u64) -> Result<(), Failure> {
+        let bytes = self.allocations.get(&address).copied();
+        let bytes = bytes.ok_or_else(|| Failure::new(cuda::ERROR_INVALID_VALUE, "nothing is allocated there"))?;
+        self.device.free(address, Box::new(|_| {})).map_err(failure)?;
+        self.allocations.remove(&address);
+        self.set_allocated(self.allocated - bytes);
+        Ok(())
+    }
+
+    fn set_allocated(&mut self, bytes: u64) {
+        self.allocated = bytes;
+        match self.phase {
+            Phase::Active => self.ledger.set_memory(self.lease.slot, self.held()),
+            Phase::Parked(_) => {
+                self.credit = bytes;
+                self.ledger.set_parked(self.lease.slot, self.held());
+            }
+            Phase::Over => {}
+        }
+    }
+
+    /// Adds to the credit, now or when siblings have given idle credit back.
+    pub fn grow(&mut self, bytes: u64, reply: ReplyTo<MemGrowReply>) {
+        if let Err(failure) = self.active() {
+            return reply.send(Err(failure));
+        }
+        match self.try_grow(bytes) {
+            Some(granted) => reply.send(Ok(MemGrowReply { granted })),
+            None if bytes > self.ledger.limit() => reply.send(Err(self.out_of_memory(bytes))),
+            None => {
+                self.growths.push_back((bytes, reply));
+                self.report(&Report::Wanted { bytes });
+            }
+        }
+    }
+
+    fn try_grow(&mut self, bytes: u64) -> Option<u64> {
+        let generous = if bytes < SMALL_GROWTH { SMALL_GROWTH } else { bytes };
+        let granted = [generous, bytes].into_iter().find(|bytes| self.ledger.charge(self.lease.slot, *bytes))?;
+        self.credit += granted;
+        Some(granted)
+    }
+
+    fn out_of_memory(&self, bytes: u64) -> Failure {
+        let (free, total) = self.memory();
+        Failure::new(
+            cuda::ERROR_OUT_OF_MEMORY,
+            format!("{bytes} bytes were asked for; {free} of the lease's {total} bytes are free"),
+        )
+    }
+
+    /// Memory may be free for growths that waited; after the last chance they are out of memory.
+    pub fn freed(&mut self, last: bool) {
+        while let Some((bytes, reply)) = self.growths.pop_front() {
+            match self.try_grow(bytes) {
+                Some(granted) => reply.send(Ok(MemGrowReply { granted })),
+                None if last => reply.send(Err(self.out_of_memory(bytes))),
+                None => {
+                    self.growths.push_front((bytes, reply));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The client gives idle credit back.
+    pub fn credit_returned(&mut self, bytes: u64) -> Result<(), Failure> {
+        if bytes > self.idle_credit() {
+            return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "more credit was returned than was idle"));
+        }
+        self.credit -= bytes;
+        self.ledger.release(self.lease.slot, bytes);
+        Ok(())
+    }
+
+    /// Asks the client for idle credit.
+    pub fn recall(&self, bytes: u64) {
+        let mut payload = Vec::new();
+        CreditRecall { bytes }.put(&mut payload);
+        self.outbox.send(opcode::CREDIT_RECALL, 0, &payload);
+    }
+
+    /// Charges a module's own device memory (its variables) to the lease.
+    pub fn charge_module(&mut self, module: u64, info: &ModuleInfo) -> bool {
+        if info.bytes == 0 {
+            return true;
+        }
+        let fits = self.ledger.charge(self.lease.slot, info.bytes);
+        if fits {
+            self.modules.insert(module, info.bytes);
+            self.set_allocated(self.allocated);
+        }
+        fits
+    }
+
+    /// Gives an unloaded module's memory back.
+    pub fn release_module(&mut self, module: u64) {
+        if let Some(bytes) = self.modules.remove(&module) {
+            if self.phase == Phase::Active {
+                self.ledger.release(self.lease.slot, bytes);
+            }
+            self.set_allocated(self.allocated);
+        }
+    }
+
+    /// Bytes that this process holds on the device: allocations and modules' variables.
+    fn held(&self) -> u64 {
+        self.allocated + self.modules.values().sum::<u64>()
+    }
+
+    /// Ends the lease and keeps the memory if it may be kept; answers the bytes that are parked.
+    pub fn park(&mut self, reason: &str, park_limit: u64) -> Option<u64> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        self.device
+            .synchronize(Box::new(move |outcome| {
+                let _ = sender.send(outcome.is_ok());
+            }))
+            .ok()?;
+        let drained = receiver.recv_timeout(DRAIN_TIME).unwrap_or(false);
+        if !drained || self.held() > park_limit {
+            return None;
+        }
+        self.device.park().ok()?;
+        for (bytes, reply) in std::mem::take(&mut self.growths) {
+            reply.send(Err(self.out_of_memory(bytes)));
+        }
+        self.settle();
+        let held = self.held();
+        self.ledger.release(self.lease.slot, self.credit + held - self.allocated);
+        self.ledger.set_memory(self.lease.slot, 0);
+        self.ledger.set_parked(self.lease.slot, held);
+        self.credit = self.allocated;
+        self.phase = Phase::Parked(reason.to_owned());
+        self.tell_ended(true, reason);
+        Some(held)
+    }
+
+    /// Tells the client that its lease has ended.
+    pub fn tell_ended(&self, parked: bool, reason: &str) {
+        let mut payload = Vec::new();
+        let parked_bytes = if parked { self.held() } else { 0 };
+        LeaseEnded { parked, parked_bytes, reason: reason.to_owned() }.put(&mut payload);
+        self.outbox.send(opcode::LEASE_ENDED, 0, &payload);
+    }
+
+    /// Asks the supervisor whether a token's lease may be taken up.
+    pub fn ask_rebind(&mut self, token: &str, reply: ReplyTo<RebindReply>) {
+        if !matches!(self.phase, Phase::Parked(_)) {
+            return reply.send(Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the session has a lease")));
+        }
+        let call = self.next_rebind;
+        self.next_rebind += 1;
+        self.rebinds.insert(call, reply);
+        self.report(&Report::Rebind { call, token: token.to_owned() });
+    }
+
+    /// The supervisor refused.
+    pub fn not_rebound(&mut self, call: u64, text: String) {
+        if let Some(reply) = self.rebinds.remove(&call) {
+            reply.send(Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, text)));
+        }
+    }
+
+    /// Takes up a new lease: charges what is parked and puts it back at its addresses.
+    pub fn rebound(&mut self, call: u64, lease: LeasePart, ledger: Ledger) {
+        let Some(reply) = self.rebinds.remove(&call) else { return };
+        let held = self.held();
+        if !ledger.charge(lease.slot, held) {
+            self.report(&Report::Resumed { taken: false });
+            let text =
+                format!("{held} bytes are parked, more than the new lease's {} bytes have free", lease.memory_bytes);
+            return reply.send(Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, text)));
+        }
+        if let Err(error) = self.device.unpark() {
+            ledger.release(lease.slot, held);
+            self.report(&Report::Resumed { taken: false });
+            return reply.send(Err(failure(error)));
+        }
+        self.ledger.set_parked(self.lease.slot, 0);
+        self.gpu_time_before = self.device.gpu_time();
+        self.ledger = Arc::new(ledger);
+        self.lease = lease;
+        self.credit = self.allocated;
+        self.phase = Phase::Active;
+        self.ledger.set_memory(self.lease.slot, held);
+        self.report(&Report::Resumed { taken: true });
+        reply.send(Ok(RebindReply {
+            credit: 0,
+            memory_bytes: self.lease.memory_bytes,
+            lease_id: self.lease.lease_id.clone(),
+        }));
+    }
+}
+
+/// Sends an [`AsyncError`].
+pub fn send_async_error(outbox: &Outbox, seq: u64, failure: &Failure) {
+    let mut payload = Vec::new();
+    let sticky = cuda::is_sticky(failure.code);
+    AsyncError { seq, code: failure.code, sticky, text: failure.text.clone() }.put(&mut payload);
+    outbox.send(opcode::ASYNC_ERROR, 0, &payload);
+}

@@ -1,0 +1,162 @@
+//! What a worker may do to its host, and what gpud sends over a network.
+
+mod support;
+
+use base64::Engine as _;
+use ring::signature::KeyPair as _;
+use serde_json::Value;
+use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{ADD_ONE, BASE64URL, Gpud, NAME, PATIENCE, key, unique};
+
+const MIB: u64 = 1 << 20;
+const NOBODY: u32 = 65534;
+
+fn user() -> u32 {
+    // SAFETY: has no preconditions and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The values of one line of a process's status; nothing if there is no such process.
+fn status(pid: u32, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// The worker that is made ahead, once it runs the program: it serves the next client.
+fn next_worker(gpud: &Gpud) -> u32 {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        for pid in gpud.workers() {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if line.ends_with(b"\0worker\0") {
+                return pid;
+            }
+        }
+        assert!(Instant::now() < deadline, "no worker is made ahead");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A session computes, and its worker has none of root's rights.
+fn serves_without_rights(gpud: &Gpud) {
+    let worker = next_worker(gpud);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(10, ADD_ONE).expect("loaded");
+    let data = client.alloc(1024).expect("memory");
+    client.write(data, &[0; 1024]);
+    client.launch(10, 1, 256, &data.to_le_bytes());
+    assert_eq!(client.read(data, 1024).expect("result"), [1, 0, 0, 0].repeat(256));
+    let uid = if user() == 0 { NOBODY } else { user() }.to_string();
+    assert_eq!(status(worker, "Uid"), [&*uid, &*uid, &*uid, &*uid]);
+    if user() == 0 {
+        assert_eq!(status(worker, "Gid"), ["65534"; 4]);
+        assert_eq!(status(worker, "Groups"), [""; 0]);
+    }
+    for rights in ["CapPrm", "CapEff", "CapAmb"] {
+        assert_eq!(status(worker, rights), ["0000000000000000"], "{rights}");
+    }
+    assert_eq!(status(worker, "NoNewPrivs"), ["1"]);
+}
+
+#[test]
+fn a_worker_is_nobody_on_its_host() {
+    serves_without_rights(&Gpud::start(&[]));
+}
+
+/// As [`Gpud::start`], with another copy of the program.
+fn start_copy(program: &Path, state: PathBuf) -> Gpud {
+    let trusted = format!("k1={}", BASE64URL.encode(key(1).public_key().as_ref()));
+    let mut command = Command::new(program);
+    command.args(["--backend", "soft", "--name", NAME, "--listen", "127.0.0.1:0", "--trust-key", &trusted]);
+    command.arg("--state").arg(&state).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("gpud starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("ready line");
+    let ready: Value = serde_json::from_str(&line).expect("JSON");
+    let address = ready["address"].as_str().expect("address").parse().expect("address");
+    let listed = Command::new(program).args(["devices", "--backend", "soft", "--state"]).arg(&state).output();
+    let devices: Value = serde_json::from_slice(&listed.expect("gpud devices").stdout).expect("JSON");
+    let device = devices[0]["uuid"].as_str().expect("uuid").to_owned();
+    Gpud { child, address, state, device, server_id: NAME.to_owned() }
+}
+
+/// A copy of the program in a folder that its owner alone may enter; removed with the value.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn new(mode: u32) -> Copy {
+        let folder = std::env::temp_dir().join(format!("gpud-private-{}-{}", std::process::id(), unique()));
+        std::fs::create_dir(&folder).expect("folder");
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("mode");
+        let copy = Copy(folder);
+        std::fs::copy(env!("CARGO_BIN_EXE_gpud"), copy.program()).expect("copied");
+        std::fs::set_permissions(copy.program(), Permissions::from_mode(mode)).expect("mode");
+        copy
+    }
+
+    fn program(&self) -> PathBuf {
+        self.0.join("gpud")
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn workers_start_from_a_folder_that_only_its_owner_enters() {
+    let copy = Copy::new(0o755);
+    serves_without_rights(&start_copy(&copy.program(), copy.0.join("state")));
+}
+
+#[test]
+fn a_program_that_workers_may_not_start_is_named_at_once() {
+    if user() != 0 {
+        // Who is not root starts workers as themselves.
+        return;
+    }
+    let copy = Copy::new(0o700);
+    let mut command = Command::new(copy.program());
+    command.args(["--backend", "soft", "--listen", "127.0.0.1:0", "--trust-key"]);
+    command.arg(format!("k1={}", BASE64URL.encode(key(1).public_key().as_ref())));
+    let output = command.arg("--state").arg(copy.0.join("state")).output().expect("gpud ends");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains(&format!("chmod o+x {}", copy.program().display())), "{text}");
+}
+
+#[test]
+fn a_worker_ends_with_its_supervisor_even_when_it_cannot_notice() {
+    let mut gpud = Gpud::start(&[]);
+    let worker = next_worker(&gpud);
+    // SAFETY: this gpud's own worker; a stopped process reads no end of a socket.
+    unsafe { libc::kill(worker as i32, libc::SIGSTOP) };
+    gpud.child.kill().expect("killed");
+    gpud.child.wait().expect("ended");
+    let deadline = Instant::now() + PATIENCE;
+    while !matches!(status(worker, "State").first().map(String::as_str), None | Some("Z" | "X")) {
+        assert!(Instant::now() < deadline, "the worker outlives its supervisor");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_token_is_not_sent_over_a_network_in_the_clear() {
+    let state = std::env::temp_dir().join(format!("gpud-clear-{}-{}", std::process::id(), unique()));
+    // An address of documentation, where nobody answers: had gpud dialled it, it would say so instead.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpud"));
+    command.args(["join", "http://192.0.2.1:3001", "--token", "slj_t", "--backend", "soft", "--listen", "127.0.0.1:0"]);
+    let output = command.arg("--state").arg(&state).output().expect("gpud ends");
+    let _ = std::fs::remove_dir_all(&state);
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("use https://192.0.2.1:3001"), "{text}");
+}

@@ -1,0 +1,182 @@
+//! Who is let in, and what happens to those who are not.
+
+mod support;
+
+use serde_json::{Value, json};
+use sluice_protocol::frame::{Header, put_frame};
+use sluice_protocol::handshake::{Hello, RefusedCode, Resume};
+use sluice_protocol::opcode;
+use sluice_transport::{Stream, read_handshake, write_handshake};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+use support::{Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with};
+
+const MIB: u64 = 1 << 20;
+
+fn refusal(gpud: &Gpud, seed: u8, token: &str) -> RefusedCode {
+    match hello(&gpud.address, &key(seed), token, vec![range()], None) {
+        Err(HelloError::Refused(refused)) => {
+            assert!(!refused.text.is_empty());
+            refused.code
+        }
+        other => panic!("not refused: {:?}", other.map(|(_, welcome)| welcome)),
+    }
+}
+
+fn claims(gpud: &Gpud, change: impl Fn(&mut Value)) -> Value {
+    let mut claims = gpud.claims(&key(9), "lea-1", 64 * MIB);
+    change(&mut claims);
+    claims
+}
+
+#[test]
+fn a_stolen_token_is_of_no_use() {
+    let gpud = Gpud::start(&[]);
+    let token = sign(&claims(&gpud, |_| {}));
+    assert_eq!(refusal(&gpud, 8, &token), RefusedCode::Credential);
+    // Its owner is still let in, and the thief still is not.
+    let mut owner = Client::connect(&gpud.address, key(9), token.clone()).expect("welcome");
+    assert_eq!(refusal(&gpud, 8, &token), RefusedCode::Credential);
+    owner.alloc(MIB).expect("undisturbed");
+}
+
+#[test]
+fn tokens_that_do_not_hold_are_refused() {
+    let gpud = Gpud::start(&[]);
+    let credential = [
+        claims(&gpud, |c| c["exp"] = json!(now() - 1)),
+        claims(&gpud, |c| c["iat"] = json!(now() + 3600)),
+        claims(&gpud, |c| c["aud"] = json!("gpud:another")),
+        claims(&gpud, |c| c["iss"] = json!("somebody")),
+        claims(&gpud, |c| c["lease"]["memoryBytes"] = json!(-1)),
+        claims(&gpud, |c| c["cnf"] = json!({})),
+    ];
+    for claims in credential {
+        assert_eq!(refusal(&gpud, 9, &sign(&claims)), RefusedCode::Credential, "{claims}");
+    }
+    assert_eq!(refusal(&gpud, 9, &sign_with(2, &claims(&gpud, |_| {}))), RefusedCode::Credential);
+    assert_eq!(refusal(&gpud, 9, "nonsense"), RefusedCode::Credential);
+    let over = claims(&gpud, |c| c["lease"]["expiresAt"] = json!(now() - 1));
+    assert_eq!(refusal(&gpud, 9, &sign(&over)), RefusedCode::Lease);
+    let elsewhere = claims(&gpud, |c| c["lease"]["deviceUuid"] = json!("GPU-elsewhere"));
+    assert_eq!(refusal(&gpud, 9, &sign(&elsewhere)), RefusedCode::Unavailable);
+}
+
+#[test]
+fn a_session_is_taken_up_only_by_its_own_key() {
+    let gpud = Gpud::start(&[]);
+    let mut owner = gpud.connect("lea-1", 64 * MIB);
+    let resume = || Some(Resume { session_id: owner.welcome.session_id.clone(), received: 0 });
+    // The thief has the broker sign a token for the same session id with a key of its own.
+    let mut stolen = gpud.claims(&key(8), "lea-1", 64 * MIB);
+    stolen["sid"] = json!(owner.welcome.session_id);
+    let Err(HelloError::Refused(refused)) = hello(&gpud.address, &key(8), &sign(&stolen), vec![], resume()) else {
+        panic!("not refused")
+    };
+    assert_eq!(refused.code, RefusedCode::Credential);
+    let unknown = Some(Resume { session_id: "gws-unknown".to_owned(), received: 0 });
+    let token = sign(&gpud.claims(&key(8), "lea-1", 64 * MIB));
+    let Err(HelloError::Refused(refused)) = hello(&gpud.address, &key(8), &token, vec![], unknown) else {
+        panic!("not refused")
+    };
+    assert_eq!(refused.code, RefusedCode::Gone);
+    owner.alloc(MIB).expect("undisturbed");
+}
+
+#[test]
+fn another_major_version_is_told_which_one_is_spoken() {
+    let gpud = Gpud::start(&[]);
+    let mut stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    read_handshake(&mut stream).expect("challenge");
+    let hello = Hello {
+        version: [99, 0],
+        features: vec![],
+        token: String::new(),
+        signature: String::new(),
+        ranges: vec![],
+        resume: None,
+        pid: 0,
+    };
+    write_handshake(&mut stream, &hello).expect("sent");
+    let frame = read_handshake(&mut stream).expect("answer");
+    assert_eq!(frame.header.opcode, opcode::REFUSED);
+    assert!(String::from_utf8_lossy(&frame.payload).contains("version"));
+}
+
+/// Whether gpud ends the connection within a time.
+fn ends(stream: &mut Stream, within: Duration) -> bool {
+    let began = Instant::now();
+    stream.set_timeout(Some(within)).expect("timeout");
+    let mut sink = vec![0; 4096];
+    loop {
+        match stream.read(&mut sink) {
+            Ok(0) => return began.elapsed() < within,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[test]
+fn random_bytes_end_only_their_own_connection() {
+    let gpud = Gpud::start(&[]);
+    let mut good = gpud.connect("lea-1", 64 * MIB);
+    let mut state = 1u64;
+    for round in 0..20 {
+        let mut stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+        let noise: Vec<u8> = (0..200 + round * 50)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 56) as u8
+            })
+            .collect();
+        let _ = stream.write_all(&noise);
+        if let Stream::Tcp(socket) = &stream {
+            let _ = socket.shutdown(std::net::Shutdown::Write);
+        }
+        assert!(ends(&mut stream, PATIENCE));
+    }
+    good.alloc(MIB).expect("undisturbed");
+}
+
+#[test]
+fn an_unknown_operation_or_half_a_frame_ends_only_its_session() {
+    let gpud = Gpud::start(&[]);
+    let mut good = gpud.connect("lea-1", 64 * MIB);
+    for (code, payload) in [(9_999, vec![]), (256, vec![1, 2, 3]), (259, vec![0xff; 20])] {
+        let mut bad = gpud.connect("lea-1", 64 * MIB);
+        let mut bytes = Vec::new();
+        put_frame(&mut bytes, Header { opcode: code, seq: 1, ..Header::default() }, |out| out.extend(&payload));
+        bad.stream.write_all(&bytes).expect("sent");
+        assert!(ends(&mut bad.stream, PATIENCE), "opcode {code}");
+    }
+    let mut long = gpud.connect("lea-1", 64 * MIB);
+    long.stream.write_all(&Header { len: u32::MAX, opcode: 256, seq: 1, ..Header::default() }.encode()).expect("sent");
+    assert!(ends(&mut long.stream, PATIENCE));
+    good.alloc(MIB).expect("undisturbed");
+}
+
+#[test]
+fn whoever_says_nothing_is_not_waited_for() {
+    let gpud = Gpud::start(&[]);
+    let mut silent: Vec<Stream> =
+        (0..8).map(|_| Stream::connect(&gpud.address, None, PATIENCE).expect("connected")).collect();
+    let mut half = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    half.write_all(&Header { len: 100, opcode: opcode::HELLO, ..Header::default() }.encode()[..10]).expect("sent");
+    let slow = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    let Stream::Tcp(socket) = &slow else { panic!("TCP") };
+    let mut drip = socket.try_clone().expect("clone");
+    let dripping = std::thread::spawn(move || {
+        let began = Instant::now();
+        drip.write_all(&Header { len: 100_000, opcode: opcode::HELLO, ..Header::default() }.encode()).expect("sent");
+        while drip.write_all(&[0]).is_ok() && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        began.elapsed()
+    });
+    // Meanwhile others are served.
+    gpud.connect("lea-1", 64 * MIB).alloc(MIB).expect("served");
+    assert!(ends(&mut half, Duration::from_secs(15)));
+    assert!(silent.iter_mut().all(|stream| ends(stream, Duration::from_secs(15))));
+    assert!(dripping.join().expect("ended") < Duration::from_secs(15));
+}

@@ -1,0 +1,241 @@
+//! The ends and returns of leases, as the broker orders them.
+
+mod support;
+
+use base64::Engine as _;
+use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage};
+use sluice_protocol::cuda;
+use sluice_protocol::handshake::RefusedCode;
+use sluice_protocol::messages as m;
+use sluice_transport::Stream;
+use std::time::{Duration, Instant};
+use support::broker::Broker;
+use support::{ADD_ONE, BASE64URL, Client, ENDLESS, Gpud, HelloError, PATIENCE, hello, key, range, sign};
+
+const MIB: u64 = 1 << 20;
+
+fn joined(options: &[&str], leases: &[&str]) -> (Broker, Gpud) {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join(&mut broker, options);
+    broker.welcome(1, leases);
+    (broker, gpud)
+}
+
+/// A token for the client of this connection and another lease.
+fn next_token(gpud: &Gpud, client: &Client, lease: &str, memory: u64) -> String {
+    sign(&gpud.claims(&client.key, lease, memory))
+}
+
+#[test]
+fn a_server_joins_and_is_in_the_pool_again_after_the_line_was_lost() {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join(&mut broker, &["--soft-memory", "2G", "--soft-devices", "2"]);
+    let hello = broker.welcome(1, &[]);
+    assert_eq!(hello["serverId"], "gsv-test");
+    assert_eq!(hello["devices"].as_array().map(Vec::len), Some(2));
+    assert_eq!(hello["devices"][1]["memoryBytes"], 2u64 << 30);
+    assert_eq!(hello["dataAddress"], gpud.address.to_string());
+    broker.hang_up();
+    let again = broker.welcome(2, &[]);
+    assert_eq!(again["devices"], hello["devices"]);
+    broker.say(&BrokerMessage::Ping { nonce: "n".to_owned() });
+    broker.hear(|message| matches!(message, GpudMessage::Pong { nonce } if nonce == "n"));
+}
+
+#[test]
+fn an_encrypted_line_is_pinned_by_the_fingerprint_in_the_hello() {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join(&mut broker, &["--listen", "tls://127.0.0.1:0"]);
+    let hello = broker.welcome(1, &["lea-1"]);
+    assert!(hello["dataAddress"].as_str().is_some_and(|address| address.starts_with("tls://")), "{hello}");
+    let pin = BASE64URL.decode(hello["tlsFingerprint"].as_str().expect("told")).expect("base64url");
+    let pin: [u8; 32] = pin.try_into().expect("SHA-256");
+    assert!(Stream::connect(&gpud.address, Some(&[0; 32]), PATIENCE).is_err(), "another certificate is not trusted");
+    let stream = Stream::connect(&gpud.address, Some(&pin), PATIENCE).expect("pinned");
+    let owner = key(99);
+    let token = sign(&gpud.claims(&owner, "lea-1", 64 * MIB));
+    let mut client = Client::connect_on(stream, owner, token).expect("welcome");
+    let data = client.alloc(8 * MIB).expect("fits");
+    let bytes: Vec<u8> = (0..8 * MIB).map(|number| (number % 251) as u8).collect();
+    client.write(data, &bytes);
+    assert_eq!(client.read(data, 8 * MIB).expect("read"), bytes);
+}
+
+#[test]
+fn parked_memory_is_there_again_under_the_next_lease() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    broker.hear(|message| matches!(message, GpudMessage::SessionOpened { lease_id, .. } if lease_id == "lea-1"));
+    client.load(1, ADD_ONE).expect("loaded");
+    let data = client.alloc(MIB).expect("fits");
+    client.write(data, &vec![42; MIB as usize]);
+    client.call(&m::ContextSynchronize).expect("written");
+    broker.end_lease("lea-1", EndMode::Park, "Given back.");
+    assert_eq!(broker.lease_ended("lea-1"), MIB);
+    let ended = client.lease_ended();
+    assert_eq!((ended.parked, ended.parked_bytes, ended.reason.as_str()), (true, MIB, "Given back."));
+
+    let refused = client.read(data, 4).expect_err("no lease");
+    assert_eq!((refused.code, refused.text.as_str()), (cuda::ERROR_DEVICE_UNAVAILABLE, "Given back."));
+    // Somebody else has the device meanwhile.
+    let mut other = gpud.connect("lea-2", 64 * MIB);
+    other.alloc(64 * MIB).expect("all of it");
+
+    let token = next_token(&gpud, &client, "lea-3", 32 * MIB);
+    let reply = client.rebind(&token).expect("taken up");
+    assert_eq!((reply.lease_id.as_str(), reply.memory_bytes), ("lea-3", 32 * MIB));
+    broker.hear(|message| matches!(message, GpudMessage::SessionOpened { lease_id, .. } if lease_id == "lea-3"));
+    assert!(client.read(data, MIB).expect("there").iter().all(|byte| *byte == 42));
+    client.write(data, &[0; 1024]);
+    client.launch(1, 1, 256, &data.to_le_bytes());
+    let out = client.read(data, 1024).expect("the module is there too");
+    assert!(out.chunks(4).all(|number| number == [1, 0, 0, 0]));
+    let info = client.call(&m::MemInfo).expect("info");
+    assert_eq!((info.free, info.total), (31 * MIB, 32 * MIB));
+}
+
+#[test]
+fn what_is_parked_must_fit_the_next_lease() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    let data = client.alloc(32 * MIB).expect("fits");
+    client.write(data, &[7; 4]);
+    client.call(&m::ContextSynchronize).expect("written");
+    broker.end_lease("lea-1", EndMode::Park, "Given back.");
+    client.lease_ended();
+    let small = next_token(&gpud, &client, "lea-2", 16 * MIB);
+    assert_eq!(client.rebind(&small).expect_err("too small").code, cuda::ERROR_OUT_OF_MEMORY);
+    let large = next_token(&gpud, &client, "lea-3", 32 * MIB);
+    client.rebind(&large).expect("fits");
+    assert_eq!(client.read(data, 4).expect("there"), [7; 4]);
+}
+
+#[test]
+fn a_parked_session_takes_up_only_a_lease_of_its_own_client() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    broker.end_lease("lea-1", EndMode::Park, "Given back.");
+    client.lease_ended();
+    let foreign = sign(&gpud.claims(&key(3), "lea-2", 64 * MIB));
+    let refused = client.rebind(&foreign).expect_err("another client's");
+    assert!(refused.text.contains("another client"), "{}", refused.text);
+    let ended = next_token(&gpud, &client, "lea-1", 64 * MIB);
+    assert_eq!(client.rebind(&ended).expect_err("over").text, "Given back.");
+}
+
+#[test]
+fn more_than_the_host_may_keep_is_not_parked() {
+    let (mut broker, gpud) = joined(&["--park-limit", "8M"], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.alloc(9 * MIB).expect("fits");
+    client.call(&m::ContextSynchronize).expect("allocated");
+    broker.end_lease("lea-1", EndMode::Park, "Given back.");
+    assert_eq!(broker.lease_ended("lea-1"), 0);
+    assert!(!client.lease_ended().parked);
+}
+
+#[test]
+fn parked_memory_can_be_dropped() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.alloc(MIB).expect("fits");
+    client.call(&m::ContextSynchronize).expect("allocated");
+    broker.end_lease("lea-1", EndMode::Park, "Given back.");
+    assert_eq!(broker.lease_ended("lea-1"), MIB);
+    broker.say(&BrokerMessage::DropParked { lease_id: "lea-1".to_owned() });
+    broker.hear(|message| matches!(message, GpudMessage::SessionClosed { lease_id, .. } if lease_id == "lea-1"));
+    client.lease_ended();
+    assert!(client.next().is_err(), "the worker is gone");
+}
+
+#[test]
+fn a_lease_ended_by_force_stops_an_endless_kernel() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, ENDLESS).expect("loaded");
+    client.launch(1, 1, 32, &[0; 8]);
+    let began = Instant::now();
+    broker.end_lease("lea-1", EndMode::Kill, "Your GPU was ended by an admin.");
+    assert_eq!(client.lease_ended().reason, "Your GPU was ended by an admin.");
+    assert_eq!(broker.lease_ended("lea-1"), 0);
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(client.next().is_err(), "the worker is gone");
+    // Its token is of no use any more, and the reason is told.
+    let Err(HelloError::Refused(refused)) = hello(&gpud.address, &client.key, &client.token, vec![range()], None)
+    else {
+        panic!("a token of an ended lease was accepted")
+    };
+    assert_eq!((refused.code, refused.text.as_str()), (RefusedCode::Lease, "Your GPU was ended by an admin."));
+}
+
+#[test]
+fn the_end_of_an_unknown_lease_is_answered_each_time() {
+    let (mut broker, _gpud) = joined(&[], &[]);
+    for _ in 0..2 {
+        broker.end_lease("lea-nowhere", EndMode::Park, "Given back.");
+        assert_eq!(broker.lease_ended("lea-nowhere"), 0);
+    }
+}
+
+#[test]
+fn leases_that_the_broker_does_not_name_end_when_the_line_is_back() {
+    let (mut broker, gpud) = joined(&[], &["lea-1", "lea-2"]);
+    let mut kept = gpud.connect("lea-1", 64 * MIB);
+    let mut fenced = gpud.connect("lea-2", 64 * MIB);
+    let data = kept.alloc(16).expect("fits");
+    kept.write(data, &[5; 16]);
+    broker.hear(|message| matches!(message, GpudMessage::SessionOpened { lease_id, .. } if lease_id == "lea-1"));
+    broker.hear(|message| matches!(message, GpudMessage::SessionOpened { lease_id, .. } if lease_id == "lea-2"));
+    broker.hang_up();
+    let hello = broker.welcome(2, &["lea-1"]);
+    let held: Vec<&str> =
+        hello["held"].as_array().expect("list").iter().filter_map(|l| l["leaseId"].as_str()).collect();
+    assert_eq!(held, ["lea-1", "lea-2"]);
+    assert!(!fenced.lease_ended().parked);
+    assert_eq!(kept.read(data, 16).expect("goes on"), [5; 16]);
+    // A token of the earlier epoch for a lease that nobody names any more is refused.
+    let client = key(77);
+    let stale = sign(&gpud.claims(&client, "lea-9", MIB));
+    let answer = hello_code(&gpud, &client, &stale);
+    assert_eq!(answer, Some(RefusedCode::Lease));
+}
+
+fn hello_code(gpud: &Gpud, client: &ring::signature::Ed25519KeyPair, token: &str) -> Option<RefusedCode> {
+    match hello(&gpud.address, client, token, vec![range()], None) {
+        Err(HelloError::Refused(refused)) => Some(refused.code),
+        _ => None,
+    }
+}
+
+#[test]
+fn usage_is_reported_while_it_changes() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, ADD_ONE).expect("loaded");
+    let data = client.alloc(3 * MIB).expect("fits");
+    client.launch(1, 3 * 1024, 256, &data.to_le_bytes());
+    client.call(&m::ContextSynchronize).expect("done");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let GpudMessage::Usage { leases } = broker.hear(|message| matches!(message, GpudMessage::Usage { .. })) else {
+            unreachable!("just matched")
+        };
+        let lease = leases.iter().find(|lease| lease.lease_id == "lea-1").expect("named");
+        if lease.memory_bytes == 3 * MIB && lease.gpu_time_us > 0 && lease.calls >= 4 && lease.sessions == 1 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{lease:?}");
+    }
+}
+
+#[test]
+fn a_removed_server_says_so_and_stops() {
+    let (mut broker, mut gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    broker.say(&BrokerMessage::Removed { reason: "replaced".to_owned() });
+    assert_eq!(client.lease_ended().reason, "The GPU server was removed from the pool.");
+    assert_eq!(gpud.child.wait().expect("ended").code(), Some(0));
+    // The pool never takes the key again, so the next join makes a new one.
+    assert!(!gpud.state.join("server.json").exists());
+    assert!(!gpud.state.join("server-key.pk8").exists());
+}

@@ -1,0 +1,69 @@
+//! Notices that gpud sends on its own account, as numbered frames.
+
+use crate::wire::{DecodeError, Reader, Wire};
+
+/// A posted operation failed. The error is also kept on the server's side and answers the next call that CUDA allows
+/// to report it; this frame lets the client answer earlier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsyncError {
+    /// Number of the frame that failed; 0 when it cannot be told.
+    pub seq: u64,
+    /// CUresult.
+    pub code: u32,
+    /// The context cannot be used any more (CUDA's sticky errors, e.g. 700).
+    pub sticky: bool,
+    pub text: String,
+}
+
+impl<'a> Wire<'a> for AsyncError {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.seq.put(out);
+        self.code.put(out);
+        u8::from(self.sticky).put(out);
+        self.text.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            seq: u64::take(reader)?,
+            code: u32::take(reader)?,
+            sticky: u8::take(reader)? != 0,
+            text: String::take(reader)?,
+        })
+    }
+}
+
+/// The lease has ended. Parked: memory and handles are kept, the connection stays, and only `Rebind` and `Goodbye`
+/// are executed until a new lease is bound. Not parked: the server closes the connection after this frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseEnded {
+    pub parked: bool,
+    pub parked_bytes: u64,
+    /// One sentence for a person, e.g. `Your GPU was ended by an admin: maintenance.`
+    pub reason: String,
+}
+
+impl<'a> Wire<'a> for LeaseEnded {
+    fn put(&self, out: &mut Vec<u8>) {
+        u8::from(self.parked).put(out);
+        self.parked_bytes.put(out);
+        self.reason.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { parked: u8::take(reader)? != 0, parked_bytes: u64::take(reader)?, reason: String::take(reader)? })
+    }
+}
+
+/// gpud asks for up to `bytes` of idle credit; the client answers at once with `CreditReturn` (0 when it has none).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditRecall {
+    pub bytes: u64,
+}
+
+impl<'a> Wire<'a> for CreditRecall {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { bytes: u64::take(reader)? })
+    }
+}

@@ -1,0 +1,62 @@
+//! CUresult values (CUDA Driver API, `cuda.h`).
+
+macro_rules! results {
+    ($($constant:ident = $code:literal, $name:literal, $text:literal;)*) => {
+        $(#[doc = $text] pub const $constant: u32 = $code;)*
+
+        /// The name of a CUresult, e.g. `CUDA_ERROR_INVALID_VALUE`.
+        pub fn name(code: u32) -> Option<&'static str> {
+            match code { $($code => Some($name),)* _ => None }
+        }
+
+        /// The description of a CUresult.
+        pub fn description(code: u32) -> Option<&'static str> {
+            match code { $($code => Some($text),)* _ => None }
+        }
+    };
+}
+
+results! {
+    SUCCESS = 0, "CUDA_SUCCESS", "no error";
+    ERROR_INVALID_VALUE = 1, "CUDA_ERROR_INVALID_VALUE", "invalid argument";
+    ERROR_OUT_OF_MEMORY = 2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory";
+    ERROR_NOT_INITIALIZED = 3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error";
+    ERROR_DEINITIALIZED = 4, "CUDA_ERROR_DEINITIALIZED", "driver shutting down";
+    ERROR_DEVICE_UNAVAILABLE = 46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable";
+    ERROR_NO_DEVICE = 100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected";
+    ERROR_INVALID_DEVICE = 101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal";
+    ERROR_INVALID_IMAGE = 200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid";
+    ERROR_INVALID_CONTEXT = 201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context";
+    ERROR_NO_BINARY_FOR_GPU = 209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device";
+    ERROR_UNSUPPORTED_LIMIT = 215, "CUDA_ERROR_UNSUPPORTED_LIMIT", "limit is not supported on this architecture";
+    ERROR_PEER_ACCESS_UNSUPPORTED = 217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "peer access is not supported between these two devices";
+    ERROR_INVALID_PTX = 218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed";
+    ERROR_UNSUPPORTED_PTX_VERSION = 222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain.";
+    ERROR_INVALID_SOURCE = 300, "CUDA_ERROR_INVALID_SOURCE", "device kernel image is invalid";
+    ERROR_FILE_NOT_FOUND = 301, "CUDA_ERROR_FILE_NOT_FOUND", "file not found";
+    ERROR_OPERATING_SYSTEM = 304, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS";
+    ERROR_INVALID_HANDLE = 400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle";
+    ERROR_NOT_FOUND = 500, "CUDA_ERROR_NOT_FOUND", "named symbol not found";
+    ERROR_NOT_READY = 600, "CUDA_ERROR_NOT_READY", "device not ready";
+    ERROR_ILLEGAL_ADDRESS = 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered";
+    ERROR_LAUNCH_OUT_OF_RESOURCES = 701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch";
+    ERROR_LAUNCH_TIMEOUT = 702, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated";
+    ERROR_PRIMARY_CONTEXT_ACTIVE = 708, "CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE", "cannot set while device is active in this process";
+    ERROR_CONTEXT_IS_DESTROYED = 709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed";
+    ERROR_ASSERT = 710, "CUDA_ERROR_ASSERT", "device-side assert triggered";
+    ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "part or all of the requested memory range is already mapped";
+    ERROR_HOST_MEMORY_NOT_REGISTERED = 713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", "pointer does not correspond to a registered memory region";
+    ERROR_MISALIGNED_ADDRESS = 716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address";
+    ERROR_INVALID_ADDRESS_SPACE = 717, "CUDA_ERROR_INVALID_ADDRESS_SPACE", "operation not supported on global/shared address space";
+    ERROR_ILLEGAL_INSTRUCTION = 715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered";
+    ERROR_LAUNCH_FAILED = 719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure";
+    ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch";
+    ERROR_NOT_PERMITTED = 800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted";
+    ERROR_NOT_SUPPORTED = 801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported";
+    ERROR_UNKNOWN = 999, "CUDA_ERROR_UNKNOWN", "unknown error";
+}
+
+/// Errors after which the context cannot be used any more.
+pub fn is_sticky(code: u32) -> bool {
+    matches!(code, ERROR_ILLEGAL_ADDRESS | 702 | 710 | 714 | 715 | 716 | 717 | 718 | ERROR_LAUNCH_FAILED)
+}

@@ -1,0 +1,27 @@
+//! Frames, messages and codecs of the data plane, without any I/O.
+//!
+//! A connection starts with four handshake messages (JSON in frames, see [`handshake`]); after `Welcome` both sides
+//! send binary frames: numbered ones (operations, replies, notices) and unnumbered ones (`Ack`, `Ping`, `Pong`).
+//! Every header carries the cumulative acknowledgement of the other direction, so that both sides can forget what
+//! the peer has taken over and send the rest again after a lost connection.
+
+pub mod control;
+pub mod cuda;
+pub mod frame;
+pub mod generated;
+pub mod handshake;
+pub mod opcode;
+pub mod reply;
+pub mod types;
+pub mod wire;
+
+pub use frame::{Frame, HEADER_BYTES, Header, MAX_FRAME_BYTES};
+pub use generated::messages;
+pub use reply::{Failure, ReplySink, ReplyTo};
+pub use types::{FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo};
+pub use wire::{DecodeError, Reader, Wire};
+
+/// Version of this protocol: another major number is refused, minor numbers work together.
+pub const VERSION_MAJOR: u16 = 1;
+/// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
+pub const VERSION_MINOR: u16 = 0;

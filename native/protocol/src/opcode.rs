@@ -1,0 +1,21 @@
+//! Opcodes of frames that are not operations of the declaration list. Operations: [`crate::messages`].
+
+/// Only acknowledges (the header's `ack`); no payload, unnumbered.
+pub const ACK: u16 = 1;
+/// Answer to a call: [`crate::reply`].
+pub const REPLY: u16 = 2;
+/// A posted operation failed: [`crate::control::AsyncError`].
+pub const ASYNC_ERROR: u16 = 3;
+/// The lease is over: [`crate::control::LeaseEnded`].
+pub const LEASE_ENDED: u16 = 4;
+/// gpud wants idle credit back: [`crate::control::CreditRecall`].
+pub const CREDIT_RECALL: u16 = 8;
+/// Unnumbered; the payload comes back in a PONG.
+pub const PING: u16 = 10;
+/// See [`PING`].
+pub const PONG: u16 = 11;
+/// Handshake, in this order: [`crate::handshake`].
+pub const CHALLENGE: u16 = 16;
+pub const HELLO: u16 = 17;
+pub const WELCOME: u16 = 18;
+pub const REFUSED: u16 = 19;

@@ -1,0 +1,120 @@
+"""Start-up hook: every Python process of a workspace finds our `libcuda.so.1` before anything asks for CUDA.
+
+Run by `sluice_gpu.pth` only where a broker is configured. It must stay cheap (a few milliseconds) and may not fail:
+a broken hook would break every Python of the environment.
+"""
+
+import os
+import sys
+
+CONFIG = os.path.join(os.path.expanduser("~"), ".config", "sluice", "config.json")
+
+# Keys of the configuration file and the variables that they stand for.
+_SETTINGS = {
+    "brokerUrl": "SLUICE_BROKER_URL",
+    "credentialFile": "SLUICE_CREDENTIAL_FILE",
+    "gpuType": "SLUICE_GPU_TYPE",
+    "portalUrl": "SLUICE_PORTAL_URL",
+}
+
+_installed = False
+
+# Order matters: the shims need the client.
+LIBRARIES = ("libsluice_client.so", "libcuda.so.1")
+
+
+def _read_config():
+    if "SLUICE_BROKER_URL" in os.environ:
+        return
+    import json
+
+    with open(CONFIG, encoding="utf-8") as file:
+        settings = json.load(file)
+    for key, variable in _SETTINGS.items():
+        if isinstance(settings.get(key), str):
+            os.environ.setdefault(variable, settings[key])
+
+
+def _join_site_packages():
+    """Where this environment lies under a workspace's own one, CUDA's packages look for one another's libraries by
+    `site.getsitepackages()`, which knows only the upper one."""
+    site = sys.modules.get("site")
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    prefix = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
+    standard = os.path.join(prefix, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
+    if site is not None and folder == standard and folder not in site.getsitepackages():
+        site.PREFIXES.append(prefix)
+
+
+def _preload():
+    # The C function behind ctypes.CDLL: ctypes itself costs three times as much to import.
+    import _ctypes
+
+    folder = os.environ.get("SLUICE_LIBRARY_DIR") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
+    for name in LIBRARIES:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            _ctypes.dlopen(path, os.RTLD_NOW | os.RTLD_GLOBAL)
+
+
+class _ChangesPathfinder:
+    """Import hook: when cuda.pathfinder, by which CUDA's packages find one another's libraries, is imported, it learns
+    where this environment lies, and for the software GPU that there is no nvJitLink.
+
+    With that linker numba-cuda turns kernels into machine code of one GPU model, which the software GPU cannot
+    execute. Without it, the driver (us) gets PTX. Packages that link to nvJitLink themselves are not touched.
+    """
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "cuda.pathfinder":
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        loader, execute = spec.loader, spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            # Not earlier: site sets its prefixes after it has run the .pth files of a virtual environment.
+            _join_site_packages()
+            if os.environ.get("SLUICE_GPU_TYPE", "soft") == "soft":
+                _hide(module)
+
+        loader.exec_module = exec_module
+        return spec
+
+
+def _hide(pathfinder):
+    """Let cuda.pathfinder find no nvJitLink, without the warning that cuda.core shows then."""
+    import warnings
+
+    # cuda.core says once that it falls back to the driver's linker; here that is what is wanted.
+    warnings.filterwarnings("ignore", message=r"(cuda\.bindings\.)?nvjitlink\*? ", category=RuntimeWarning)
+    original = getattr(pathfinder, "load_nvidia_dynamic_lib", None)
+    if original is None:
+        return
+
+    def load_nvidia_dynamic_lib(libname):
+        if libname == "nvJitLink":
+            raise pathfinder.DynamicLibNotFoundError("hidden by sluice: kernels travel as PTX")
+        return original(libname)
+
+    pathfinder.load_nvidia_dynamic_lib = load_nvidia_dynamic_lib
+
+
+def install():
+    """What the `.pth` file runs; problems are told on stderr and leave Python as it was."""
+    global _installed
+    if _installed:
+        # Environments that are laid over one another run the same .pth file more than once.
+        return
+    _installed = True
+    try:
+        _read_config()
+        _preload()
+        sys.meta_path.insert(0, _ChangesPathfinder())
+    except Exception as error:  # noqa: BLE001 - see the module's docstring
+        print(f"sluice: no GPU can be attached in this process: {error}", file=sys.stderr)

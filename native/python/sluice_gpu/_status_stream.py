@@ -1,0 +1,56 @@
+"""What JupyterLab's status bar shows, as server-sent events from the workspace's own server."""
+
+import asyncio
+import datetime
+import json
+import os
+
+from jupyter_server.base.handlers import JupyterHandler
+from tornado.httpclient import AsyncHTTPClient
+from tornado.iostream import StreamClosedError
+from tornado.web import authenticated
+
+from . import _text
+
+ASK_SECONDS = 3.0
+# Longer than this without a byte, and proxies between may think that the connection is dead.
+KEEP_ALIVE_SECONDS = 20.0
+
+
+class StatusStream(JupyterHandler):
+    """`GET sluice-gpu/status`: `{text, detail}` at once and whenever it changes."""
+
+    @authenticated
+    async def get(self):
+        """Streams until the browser leaves."""
+        self.set_header("Content-Type", "text/event-stream")
+        self.set_header("Cache-Control", "no-store")
+        client = AsyncHTTPClient()
+        last, silent = None, 0.0
+        try:
+            while not self.request.connection.stream.closed():
+                shown = await self._shown(client)
+                if shown != last:
+                    self.write(f"data: {json.dumps(shown)}\n\n")
+                elif silent >= KEEP_ALIVE_SECONDS:
+                    self.write(": still here\n\n")
+                silent = 0.0 if shown != last or silent >= KEEP_ALIVE_SECONDS else silent + ASK_SECONDS
+                last = shown
+                await self.flush()
+                await asyncio.sleep(ASK_SECONDS)
+        except StreamClosedError:
+            pass
+
+    async def _shown(self, client):
+        try:
+            with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
+                credential = file.read().strip()
+            answer = await client.fetch(
+                os.environ["SLUICE_BROKER_URL"].rstrip("/") + "/v1/status",
+                headers={"Authorization": f"Bearer {credential}"},
+                request_timeout=5,
+            )
+            status = json.loads(answer.body)
+        except Exception as error:  # noqa: BLE001 - a broker that is away is shown, and asked again
+            return {"text": "GPU: no answer from the broker", "detail": str(error)}
+        return _text.pill(status, datetime.datetime.now(datetime.timezone.utc))

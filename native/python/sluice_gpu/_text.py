@@ -1,0 +1,447 @@
+"""What people read: pure functions from the broker's answers to text, and from what was typed to a request.
+
+Nothing here does I/O or reads the clock, so every sentence is tested as a value.
+Amounts come in thousandths of a GPU, memory in bytes, times in seconds or as ISO 8601 in UTC.
+"""
+
+import datetime
+import re
+
+USAGE = """\
+%gpu                   what this notebook has, what is free, the team's quota
+%gpu attach 0.5        borrow half a GPU for this notebook (2 = two GPUs, 4G = by GPU memory)
+%gpu detach            give it back; arrays stay parked and come back with the next attach
+%gpu why               why the last attach waited or was refused
+%gpu free              what each GPU type has free
+%gpu cancel            leave the queue
+%%gpu 0.5              borrow for one cell only
+Flags of attach: --type soft  --mem 4G  --for 1h  --wait 2m (0 = now or not at all)  --guaranteed  --json"""
+
+ACTIONS = ("attach", "detach", "cancel", "free", "why", "status", "help")
+
+# name of the flag -> whether a value follows
+FLAGS = {"--mem": True, "--type": True, "--for": True, "--wait": True, "--guaranteed": False, "--json": False}
+
+DEFAULT_WAIT_SECONDS = 120
+
+
+class UsageProblem(ValueError):
+    """What was typed cannot be understood; the message says what would be."""
+
+
+def amount(milli):
+    """An amount as people type it: 500 -> '0.5', 2000 -> '2'."""
+    return f"{milli / 1000:.3f}".rstrip("0").rstrip(".")
+
+
+def quota(milli):
+    """An amount beside others in a sum, always with a decimal: 1000 -> '1.0'."""
+    text = amount(milli)
+    return text if "." in text else text + ".0"
+
+
+def memory(size):
+    """Bytes in the unit that reads best: '4.0 GiB', '64.0 MiB', '512 B'."""
+    if size < 1024:
+        return f"{int(size)} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if size < 1000 or unit == "TiB":
+            return f"{size:.1f} {unit}"
+    raise AssertionError("unreachable")
+
+
+def duration(seconds):
+    """A length of time in one unit: '38 ms', '14 s', '12 min', '1 h 05 min'."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{int(seconds)} s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def clock(seconds):
+    """A running time as a stopwatch shows it: '0:14', '2:00'."""
+    seconds = max(0, int(seconds))
+    if seconds >= 3600:
+        return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{seconds // 60}:{seconds % 60:02d}"
+
+
+def ordinal(number):
+    """1 -> '1st', 12 -> '12th'."""
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}" + {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+def instant(text):
+    """ISO 8601 in UTC as the API writes it -> an aware datetime."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def part(milli):
+    """What a person calls the amount: 'half', 'quarter', 'GPU', 'part'."""
+    if milli == 1000:
+        return "GPU"
+    if milli > 1000:
+        return "GPUs"
+    return {500: "half", 250: "quarter", 750: "three quarters"}.get(milli, "part")
+
+
+def parse_duration(text):
+    """Seconds from '90', '90s', '2m', '2min', '1h', '1h30m'."""
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    match = re.fullmatch(r"(?:(\d+)\s*h)?\s*(?:(\d+)\s*m(?:in)?)?\s*(?:(\d+)\s*s)?", text)
+    if not text or match is None:
+        raise UsageProblem(f"'{text}' is no length of time; write 90s, 2m or 1h30m")
+    hours, minutes, seconds = (int(group or 0) for group in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def parse_line(line, actions=ACTIONS):
+    """What `%gpu LINE` asks for: `{"action", "amount", and the flags that were given}`."""
+    words = line.split()
+    request = {"action": "status", "amount": ""}
+    if words and not words[0].startswith("-"):
+        word = words.pop(0)
+        if word not in actions:
+            raise UsageProblem(_unknown(word, actions))
+        request["action"] = word
+    return _parse_rest(words, request)
+
+
+def parse_cell_line(line):
+    """What `%%gpu LINE` asks for: an attach with the same amount and flags."""
+    return _parse_rest(line.split(), {"action": "attach", "amount": ""})
+
+
+def _parse_rest(words, request):
+    words = list(words)
+    while words:
+        word = words.pop(0)
+        if word in ("-h", "--help"):
+            request["action"] = "help"
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            if name not in FLAGS:
+                raise UsageProblem(_unknown(name, tuple(FLAGS)))
+            if FLAGS[name]:
+                if not equals:
+                    if not words:
+                        raise UsageProblem(f"{name} needs a value")
+                    value = words.pop(0)
+                request[name[2:]] = parse_duration(value) if name in ("--for", "--wait") else value
+            else:
+                request[name[2:]] = True
+        elif request["amount"]:
+            raise UsageProblem(f"one amount is enough; '{word}' is left over")
+        else:
+            request["amount"] = word
+    if request["action"] == "attach" and "mem" in request:
+        if request["amount"]:
+            raise UsageProblem("give an amount or --mem, not both: compute follows memory")
+        request["amount"] = request.pop("mem")
+    elif request["action"] not in ("attach", "help") and request["amount"]:
+        raise UsageProblem(f"%gpu {request['action']} takes no amount")
+    return request
+
+
+def _unknown(word, known):
+    import difflib
+
+    if re.fullmatch(r"[-+]?[\d.,]+[GMgm]?", word):
+        return f"to borrow one, write %gpu attach {word}"
+    close = difflib.get_close_matches(word, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "%gpu help lists what there is"
+    return f"'{word}' is not known; {hint}"
+
+
+def complete(line):
+    """What could stand next on a `%gpu` line; `line` is everything before the cursor, without `%gpu`."""
+    words = line.split()
+    typing = words[-1] if words and not line.endswith(" ") else ""
+    before = words[:-1] if typing else words
+    if not before:
+        return [word for word in (*ACTIONS, "--json") if word.startswith(typing)]
+    if before[0] != "attach":
+        return [word for word in ("--json",) if word.startswith(typing)]
+    if typing.startswith("-"):
+        return [flag for flag in FLAGS if flag.startswith(typing)]
+    return [word for word in ("0.25", "0.5", "1", *FLAGS) if word.startswith(typing)]
+
+
+def attached(lease, seconds):
+    """The answer to a granted attach that took `seconds`."""
+    until = instant(lease["expiresAt"]).astimezone().strftime("%H:%M")
+    size = amount(lease["milli"])
+    lines = [
+        f"Attached {size} GPU ({lease['deviceName']} on {lease['serverName']}, {memory(lease['memoryBytes'])}) "
+        f"in {duration(seconds)}, until {until}."
+    ]
+    if lease["borrowed"]:
+        lines.append("Borrowed: a team within its guaranteed quota may take it back.")
+        lines.append(f"Never taken back: %gpu attach {size} --guaranteed")
+    return "\n".join(lines)
+
+
+def already_attached(lease):
+    """The answer to an attach of a notebook that has a GPU."""
+    return (
+        f"Already attached: {amount(lease['milli'])} GPU ({lease['deviceName']} on {lease['serverName']}). "
+        "For another amount, %gpu detach first."
+    )
+
+
+def failed_call(message, kind="lease"):
+    """The lines under a cell whose CUDA call failed; `message` is the client's sentence.
+
+    `kind` is "lease" when there was none or it was lost, "program" when the program asked for what the device
+    cannot do.
+    """
+    if kind == "program":
+        return f"GpuError: {message}"
+    if message.startswith("this notebook has no GPU"):
+        return f"NoGpuAttached: {message}\n  Nothing was lost."
+    name = "NoGpuAttached" if message.startswith("This GPU was given back") else "GpuLost"
+    return f"{name}: {message}"
+
+
+def given_back(answer):
+    """The answer to a detach."""
+    size = f"{amount(answer['milli'])} GPU" if answer.get("milli") else "the GPU"
+    held = answer.get("heldSeconds")
+    line = f"Gave back {size}" + (f" after {duration(held)}." if held is not None else ".")
+    parked = answer.get("parkedBytes") or 0
+    if parked:
+        return f"{line} Parked {memory(parked)}: the next %gpu attach finds your arrays as they are."
+    return f"{line} The notebook goes on without it."
+
+
+def nothing_to_give_back():
+    """The answer to a detach without a lease."""
+    return "Nothing to give back: this notebook has no GPU."
+
+
+def _quota_line(status, gpu_type):
+    team = status["team"]
+    rows = [row for row in team["quotas"] if row["gpuType"] == gpu_type] or team["quotas"]
+    if not rows:
+        return f"{team['name']}: no quota yet; ask your team lead"
+    return "; ".join(
+        f"{team['name']}: {quota(row['usedMilli'])} of {quota(row['limitMilli'])} {row['gpuType']} in use "
+        f"({quota(row['guaranteedMilli'])} guaranteed)"
+        for row in rows[:1]
+    )
+
+
+def own_lease(status, pid, start_time):
+    """This process's entry in the status, or None."""
+    for entry in status.get("leases", ()):
+        owner = entry["owner"]
+        if owner["pid"] == pid and owner["startTime"] == start_time:
+            return entry
+    return None
+
+
+def status(answer, own, now):
+    """What `%gpu` shows. `own` is this process's entry of `answer['leases']` or None, `now` an aware datetime."""
+    gpu_type = answer["workspace"]["gpuType"]
+    if own is None:
+        size = amount(answer["workspace"]["defaultMilli"])
+        return "\n".join(
+            [
+                f"GPU     none attached.  Borrow one: %gpu attach {size}",
+                f"Team    {_quota_line(answer, gpu_type)}",
+                f"Free    {_free_line(answer, gpu_type)}",
+            ]
+        )
+    lease = own["lease"]
+    held = (now - instant(lease["grantedAt"])).total_seconds()
+    left = (instant(lease["expiresAt"]) - now).total_seconds()
+    used = memory(own["usedMemoryBytes"])
+    total = memory(lease["memoryBytes"])
+    if used.split()[1] == total.split()[1]:
+        used = used.split()[0]
+    team = _quota_line(answer, lease["gpuType"]).split(" (")[0]
+    hours = own["gpuMilliHours"] / 1000
+    return "\n".join(
+        [
+            f"GPU     {amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, "
+            f"for {duration(max(0, held))}, {'borrowed' if lease['borrowed'] else 'guaranteed'}",
+            f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
+            f"{part(lease['milli'])} (last minute)",
+            f"Ends    in {duration(max(0, left))}",
+            f"Cost    {hours:.2f} GPU-h    Team {team}",
+        ]
+    )
+
+
+def pill(answer, now):
+    """The status bar's item: `{text, detail}` for all leases of the workspace, `detail` a line each."""
+    if not answer["leases"]:
+        return {"text": "GPU: none", "detail": "No GPU borrowed. In a notebook: %gpu attach 0.5"}
+    lines = []
+    for entry in answer["leases"]:
+        lease = entry["lease"]
+        left = max(0, (instant(lease["expiresAt"]) - now).total_seconds())
+        line = f"{amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, {duration(left)} left"
+        lines.append(line + (f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""))
+    if len(lines) == 1:
+        return {"text": f"GPU: {lines[0].split(' (')[0]}", "detail": lines[0]}
+    total = sum(entry["lease"]["milli"] for entry in answer["leases"])
+    return {"text": f"GPU: {amount(total)} in {len(lines)} notebooks", "detail": "\n".join(lines)}
+
+
+def _free_line(answer, gpu_type):
+    rows = [row for row in answer["free"] if row["gpuType"] == gpu_type] or answer["free"]
+    if not rows:
+        return "no GPU in the pool"
+    row = rows[0]
+    if row["grantedAtOnceMilli"] > 0:
+        return f"{amount(row['grantedAtOnceMilli'])} {row['gpuType']}, granted at once.  All types: %gpu free"
+    return f"no {row['gpuType']} for this team now; an attach waits in the queue.  All types: %gpu free"
+
+
+def free(answer):
+    """What `%gpu free` shows: one line a GPU type."""
+    if not answer["free"]:
+        return "No GPU in the pool. Ask an admin to add a GPU server."
+    rows = [("Type", "Granted at once", "Free", "Team's limit")]
+    limits = {row["gpuType"]: quota(row["limitMilli"]) for row in answer["team"]["quotas"]}
+    for row in answer["free"]:
+        rows.append(
+            (
+                row["gpuType"],
+                amount(row["grantedAtOnceMilli"]),
+                quota(row["freeMilli"]),
+                limits.get(row["gpuType"], "none"),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return "\n".join("   ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def _sentence(text):
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def queued(answer, waited, wait):
+    """The live block of a waiting attach: place, why, when, what would be sooner."""
+    reason = answer["reason"]
+    holders = reason.get("holders") or []
+    lines = [
+        f"Queued  {ordinal(answer['position'])} of {answer['of']} for {amount(answer['milli'])} {answer['gpuType']}.  "
+        f"{clock(waited)} of {clock(wait)}.  Stop leaves the queue."
+    ]
+    message = reason["message"].rstrip(".:")
+    lines.append(f"Why     {message}{':' if holders else ''}")
+    if holders:
+        lines.append(
+            "        "
+            + "; ".join(f"{h['amount']} {h['who']}" + (f", {h['label']}" if h.get("label") else "") for h in holders)
+        )
+    if answer.get("likelySeconds") is not None:
+        lines.append(f"Likely  in about {duration(answer['likelySeconds'])}")
+    if reason.get("hint"):
+        lines.append(f"Sooner  {reason['hint']}")
+    return "\n".join(lines)
+
+
+def refused(reason):
+    """The message of GpuRefused, without the exception's name."""
+    lines = [_sentence(reason["message"])]
+    now, largest, hint = reason.get("fitsNowMilli"), reason.get("largestMilli"), reason.get("hint")
+    facts = []
+    if now:
+        facts.append(f"Fits now  %gpu attach {amount(now)}")
+    if largest:
+        facts.append(f"Largest possible  {amount(largest)}")
+    if facts:
+        lines.append("  " + "        ".join(facts))
+    if hint and not (now and hint == f"%gpu attach {amount(now)}"):
+        lines.append(f"  Try       {hint}")
+    return "\n".join(lines)
+
+
+def not_granted(asked, reason, waited, typed=""):
+    """The message of GpuNotGranted after the waiting time is over. `asked` is what was asked for, '0.5 soft'."""
+    lines = [f"{asked} did not become free within {clock(waited)}; left the queue."]
+    if reason:
+        lines.append(f"  Why       {_sentence(reason['message'])}")
+        if reason.get("hint"):
+            lines.append(f"  Sooner    {reason['hint']}")
+    lines.append(f"  Wait on   %gpu attach {typed} --wait 10m".replace("  --", " --"))
+    return "\n".join(lines)
+
+
+def left_queue(asked):
+    """The message of GpuNotGranted after Stop."""
+    return f"stopped; left the queue for {asked}."
+
+
+def asked_for(answer, typed):
+    """What a request asked for, in words: '0.5 soft'."""
+    if answer and answer.get("milli"):
+        return f"{amount(answer['milli'])} {answer.get('gpuType', '')}".strip()
+    return typed or "the default amount"
+
+
+# The rules in the order in which the broker tests them, with the words of `%gpu why`.
+_RULES = (
+    ("amount", "amount"),
+    ("gpu-type", "GPU type"),
+    ("no-server", "GPU server"),
+    ("team-limit", "team limit"),
+    ("guaranteed", "guaranteed"),
+    ("pinned", "parked data"),
+    ("free-device", "free device"),
+    ("order", "order"),
+)
+
+
+def why(answer, answer_status, asked, waited):
+    """What `%gpu why` shows for the last attach that was not granted at once."""
+    reason = answer.get("reason")
+    state = answer["state"]
+    words = {"queued": "queued", "refused": "refused", "expired": "waiting time over", "cancelled": "left the queue"}
+    head = f"{asked}, team {answer_status['team']['name']}, {words.get(state, state)}"
+    if state == "queued":
+        head += f" {duration(waited)}, {ordinal(answer['position'])} of {answer['of']}"
+    if reason is None:
+        return head
+    lines = [head]
+    gpu_type = answer.get("gpuType") or answer_status["workspace"]["gpuType"]
+    known = {}
+    for row in answer_status["team"]["quotas"]:
+        if row["gpuType"] == gpu_type:
+            known["team-limit"] = f"{quota(row['usedMilli'])} of {quota(row['limitMilli'])} in use"
+    for row in answer_status["free"]:
+        if row["gpuType"] == gpu_type:
+            known["free-device"] = f"{quota(row['freeMilli'])} free"
+    passed = True
+    for rule, label in _RULES:
+        if rule == reason["rule"]:
+            lines.append(f"  HERE  {label:<12}  {reason['message']}")
+            passed = False
+        elif rule in known and passed:
+            lines.append(f"  ok    {label:<12}  {known[rule]}")
+    for holder in reason.get("holders") or ():
+        label = f", {holder['label']}" if holder.get("label") else ""
+        lines.append(f"        {'':<12}  {holder['amount']} {holder['who']}{label}")
+    if reason.get("fitsNowMilli"):
+        lines.append(f"  Now   %gpu attach {amount(reason['fitsNowMilli'])}")
+    if reason.get("hint"):
+        lines.append(f"  Try   {reason['hint']}")
+    if answer.get("likelySeconds") is not None:
+        lines.append(f"  When  about {duration(answer['likelySeconds'])}")
+    return "\n".join(lines)
+
+
+def nothing_waited():
+    """The answer of `%gpu why` when the last attach was granted at once, or there was none."""
+    return "Nothing waits: the last attach of this notebook was granted, or there was none."

@@ -1,0 +1,142 @@
+"""The server extension in a real Jupyter server: which kernels it reports, and when."""
+
+import http.server
+import json
+import os
+import pathlib
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+
+pytest.importorskip("jupyter_server")
+HERE = pathlib.Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def reports():
+    """An HTTP server that keeps what is PUT to /v1/owners: (alive owners, authorization)."""
+    received = queue.Queue()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            received.put((self.path, body["alive"], self.headers["Authorization"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield received, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def jupyter(reports, tmp_path):
+    """A Jupyter server with the extension; gives a function that calls its REST API."""
+    _, broker = reports
+    (tmp_path / "credential").write_text("slw_secret\n")
+    (tmp_path / "runtime").mkdir()
+    config = HERE / "data" / "etc" / "jupyter"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+        + ["--ServerApp.port=0", f"--ServerApp.root_dir={tmp_path}", "--ServerApp.port_retries=0"],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(HERE),
+            "JUPYTER_CONFIG_PATH": str(config),
+            "JUPYTER_TOKEN": "t",
+            "SLUICE_BROKER_URL": broker,
+            "SLUICE_CREDENTIAL_FILE": str(tmp_path / "credential"),
+            "SLUICE_RUNTIME_DIR": str(tmp_path / "runtime"),
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    url = None
+    for line in process.stderr:
+        match = re.search(r"(http://127\.0\.0\.1:\d+)/", line)
+        if match:
+            url = match.group(1)
+            break
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+
+    def call(method, path, body=None):
+        request = urllib.request.Request(
+            url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": "token t", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as response:
+            text = response.read()
+            return json.loads(text) if text else None
+
+    yield call
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def next_report(received, wanted, seconds=10):
+    """The first report of which `wanted(alive)` is true, and how long it took to come."""
+    began = time.monotonic()
+    while True:
+        path, alive, authorization = received.get(timeout=max(0.01, seconds - (time.monotonic() - began)))
+        assert path == "/v1/owners"
+        assert authorization == "Bearer slw_secret"
+        if wanted(alive):
+            return alive, time.monotonic() - began
+
+
+def test_kernels_are_reported_at_start_restart_and_end(jupyter, reports):
+    received, _ = reports
+    next_report(received, lambda alive: alive == [])
+    kernel = jupyter("POST", "/api/kernels", {"name": "python3"})
+    alive, _ = next_report(received, lambda alive: len(alive) == 1)
+    assert alive[0]["kind"] == "kernel"
+    assert alive[0]["kernelId"] == kernel["id"]
+    pid = alive[0]["pid"]
+    started = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    assert alive[0]["startTime"] == started
+
+    jupyter("POST", f"/api/kernels/{kernel['id']}/restart")
+    alive, _ = next_report(received, lambda alive: len(alive) == 1 and alive[0]["pid"] != pid)
+    assert alive[0]["kernelId"] == kernel["id"]
+
+    jupyter("DELETE", f"/api/kernels/{kernel['id']}")
+    _, seconds = next_report(received, lambda alive: alive == [])
+    assert seconds < 5
+
+
+def test_a_killed_kernel_leaves_the_list_within_seconds(jupyter, reports):
+    received, _ = reports
+    next_report(received, lambda alive: alive == [])
+    jupyter("POST", "/api/kernels", {"name": "python3"})
+    alive, _ = next_report(received, lambda alive: len(alive) == 1)
+    pid = alive[0]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    _, seconds = next_report(received, lambda alive: all(owner["pid"] != pid for owner in alive))
+    assert seconds < 5
+
+
+def test_the_report_is_repeated_without_any_change(jupyter, reports):
+    received, _ = reports
+    next_report(received, lambda alive: alive == [])
+    _, seconds = next_report(received, lambda alive: alive == [])
+    assert seconds < 7

@@ -1,0 +1,298 @@
+"""The sentences of the magics, as values."""
+
+import datetime
+
+import pytest
+
+from sluice_gpu import _text
+
+LEASE = {
+    "id": "lea-1",
+    "gpuType": "soft",
+    "milli": 500,
+    "memoryBytes": 4 << 30,
+    "deviceName": "soft-0",
+    "gpuId": "gpu-1",
+    "serverId": "gsv-1",
+    "serverName": "gpu-1",
+    "borrowed": False,
+    "grantedAt": "2026-11-21T14:30:00.000Z",
+    "expiresAt": "2026-11-21T15:30:00.000Z",
+}
+STATUS = {
+    "workspace": {"id": "ws-1", "name": "one", "defaultMilli": 500, "gpuType": "soft"},
+    "team": {
+        "name": "vision",
+        "quotas": [{"gpuType": "soft", "guaranteedMilli": 500, "limitMilli": 1000, "usedMilli": 500}],
+    },
+    "free": [
+        {"gpuType": "soft", "grantedAtOnceMilli": 500, "freeMilli": 1500},
+        {"gpuType": "h200", "grantedAtOnceMilli": 0, "freeMilli": 250},
+    ],
+    "leases": [],
+}
+QUEUED = {
+    "state": "queued",
+    "requestId": "r",
+    "position": 1,
+    "of": 1,
+    "milli": 500,
+    "gpuType": "soft",
+    "waitedSeconds": 14.2,
+    "likelySeconds": 840,
+    "reason": {
+        "rule": "team-limit",
+        "message": "team vision is at its limit (1.0 of 1.0 soft)",
+        "hint": "run %gpu detach in kmeans.ipynb",
+        "holders": [
+            {"amount": "0.5", "who": "you", "label": "kmeans.ipynb (idle 6 min)"},
+            {"amount": "0.5", "who": "Ada"},
+        ],
+    },
+}
+NOW = datetime.datetime(2026, 11, 21, 14, 42, tzinfo=datetime.timezone.utc)
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch):
+    """Clock times are shown in the reader's zone; here that is UTC."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(("milli", "text"), [(500, "0.5"), (250, "0.25"), (1000, "1"), (2000, "2"), (125, "0.125")])
+def test_amounts_read_as_they_are_typed(milli, text):
+    assert _text.amount(milli) == text
+
+
+def test_quotas_keep_one_decimal():
+    assert [_text.quota(milli) for milli in (0, 500, 1000, 1250)] == ["0.0", "0.5", "1.0", "1.25"]
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (2048, "2.0 KiB"), (64 << 20, "64.0 MiB"), (4 << 30, "4.0 GiB"), (1 << 52, "4096.0 TiB")],
+)
+def test_memory_has_a_unit_that_reads_well(size, text):
+    assert _text.memory(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.038, "38 ms"), (2.34, "2.3 s"), (14, "14 s"), (125, "2 min"), (3900, "1 h 05 min"), (0, "0 ms")],
+)
+def test_durations_use_one_unit(seconds, text):
+    assert _text.duration(seconds) == text
+
+
+def test_places_in_the_queue():
+    assert [_text.ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0), ("90", 90), ("90s", 90), ("2m", 120), ("2min", 120), ("1h", 3600), ("1h30m", 5400)]
+)
+def test_lengths_of_time_are_understood(text, seconds):
+    assert _text.parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "2 weeks", "1.5h"])
+def test_other_lengths_of_time_are_refused(text):
+    with pytest.raises(_text.UsageProblem, match="no length of time"):
+        _text.parse_duration(text)
+
+
+def test_nothing_typed_asks_for_the_status():
+    assert _text.parse_line("") == {"action": "status", "amount": ""}
+
+
+def test_an_attach_with_every_flag():
+    assert _text.parse_line("attach 0.5 --type soft --for 1h --wait=0 --guaranteed --json") == {
+        "action": "attach",
+        "amount": "0.5",
+        "type": "soft",
+        "for": 3600,
+        "wait": 0,
+        "guaranteed": True,
+        "json": True,
+    }
+
+
+def test_memory_is_another_way_to_give_the_amount():
+    assert _text.parse_line("attach --mem 4G") == {"action": "attach", "amount": "4G"}
+    with pytest.raises(_text.UsageProblem, match="not both"):
+        _text.parse_line("attach 0.5 --mem 4G")
+
+
+@pytest.mark.parametrize("typed", ["-0.5", "1.5", "NaN", "0,5", "0"])
+def test_odd_amounts_are_left_to_the_broker_which_answers_them(typed):
+    assert _text.parse_line(f"attach {typed}")["amount"] == typed
+
+
+def test_the_cell_magic_takes_what_attach_takes():
+    assert _text.parse_cell_line("0.25 --wait 0") == {"action": "attach", "amount": "0.25", "wait": 0}
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("atach 0.5", "did you mean attach"),
+        ("0.5", "%gpu attach 0.5"),
+        ("attach 0.5 --wiat 3", "did you mean --wait"),
+        ("attach 0.5 1", "left over"),
+        ("attach --wait", "needs a value"),
+        ("detach 0.5", "takes no amount"),
+        ("xyzzy", "%gpu help"),
+    ],
+)
+def test_a_slip_is_answered_with_what_would_be_right(line, hint):
+    with pytest.raises(_text.UsageProblem) as caught:
+        _text.parse_line(line)
+    assert hint in str(caught.value)
+
+
+def test_completion_knows_actions_and_flags():
+    assert _text.complete("at") == ["attach"]
+    assert "--wait" in _text.complete("attach 0.5 --")
+    assert "0.5" in _text.complete("attach ")
+    assert "detach" in _text.complete("")
+    assert _text.complete("detach ") == ["--json"]
+
+
+def test_status_without_a_gpu():
+    assert _text.status(STATUS, None, NOW) == (
+        "GPU     none attached.  Borrow one: %gpu attach 0.5\n"
+        "Team    vision: 0.5 of 1.0 soft in use (0.5 guaranteed)\n"
+        "Free    0.5 soft, granted at once.  All types: %gpu free"
+    )
+
+
+def test_status_says_when_nothing_would_be_granted():
+    full = {**STATUS, "free": [{"gpuType": "soft", "grantedAtOnceMilli": 0, "freeMilli": 0}]}
+    assert "an attach waits in the queue" in _text.status(full, None, NOW)
+    assert "no GPU in the pool" in _text.status({**STATUS, "free": []}, None, NOW)
+
+
+def test_status_with_a_gpu():
+    own = {
+        "lease": LEASE,
+        "owner": {"kind": "kernel", "pid": 7, "startTime": 9},
+        "usedMemoryBytes": int(1.2 * (1 << 30)),
+        "gpuTimeUs": 1,
+        "computePercent": 38.2,
+        "gpuMilliHours": 100,
+    }
+    assert _text.status(STATUS, own, NOW) == (
+        "GPU     0.5 of soft-0 on gpu-1, for 12 min, guaranteed\n"
+        "Memory  1.2 of 4.0 GiB      Compute  38 % of your half (last minute)\n"
+        "Ends    in 48 min\n"
+        "Cost    0.10 GPU-h    Team vision: 0.5 of 1.0 soft in use"
+    )
+
+
+def test_own_lease_is_found_by_the_process_start():
+    entry = {"owner": {"kind": "kernel", "pid": 7, "startTime": 9}}
+    assert _text.own_lease({"leases": [entry]}, 7, 9) is entry
+    assert _text.own_lease({"leases": [entry]}, 7, 10) is None
+
+
+def test_attached():
+    assert _text.attached(LEASE, 0.038) == "Attached 0.5 GPU (soft-0 on gpu-1, 4.0 GiB) in 38 ms, until 15:30."
+
+
+def test_attached_beyond_the_guaranteed_quota_says_what_may_happen():
+    lines = _text.attached({**LEASE, "borrowed": True}, 0.038).splitlines()
+    assert len(lines) == 3
+    assert lines[1].startswith("Borrowed: ")
+    assert lines[2] == "Never taken back: %gpu attach 0.5 --guaranteed"
+
+
+def test_queued():
+    assert _text.queued(QUEUED, 14.2, 120) == (
+        "Queued  1st of 1 for 0.5 soft.  0:14 of 2:00.  Stop leaves the queue.\n"
+        "Why     team vision is at its limit (1.0 of 1.0 soft):\n"
+        "        0.5 you, kmeans.ipynb (idle 6 min); 0.5 Ada\n"
+        "Likely  in about 14 min\n"
+        "Sooner  run %gpu detach in kmeans.ipynb"
+    )
+
+
+def test_refused():
+    reason = {
+        "rule": "team-limit",
+        "message": "team vision may use at most 1.0 soft at once; you asked for 2",
+        "fitsNowMilli": 500,
+        "largestMilli": 1000,
+        "hint": "%gpu attach 0.5",
+    }
+    assert _text.refused(reason) == (
+        "team vision may use at most 1.0 soft at once; you asked for 2.\n"
+        "  Fits now  %gpu attach 0.5        Largest possible  1"
+    )
+
+
+def test_not_granted_says_why_and_how_to_wait_longer():
+    text = _text.not_granted("0.5 soft", QUEUED["reason"], 120, "0.5")
+    assert text.startswith("0.5 soft did not become free within 2:00; left the queue.")
+    assert "team vision is at its limit" in text
+    assert text.endswith("Wait on   %gpu attach 0.5 --wait 10m")
+
+
+def test_why_marks_the_rule_that_decides():
+    text = _text.why(QUEUED, STATUS, "0.5 soft", 180)
+    assert text.splitlines()[0] == "0.5 soft, team vision, queued 3 min, 1st of 1"
+    assert "  HERE  team limit    team vision is at its limit (1.0 of 1.0 soft)" in text
+    free_device = {
+        **QUEUED,
+        "reason": {"rule": "free-device", "message": "largest free piece: 0.25", "fitsNowMilli": 250},
+    }
+    text = _text.why(free_device, STATUS, "0.5 soft", 180)
+    assert "  ok    team limit    0.5 of 1.0 in use" in text
+    assert "  HERE  free device   largest free piece: 0.25" in text
+    assert "  Now   %gpu attach 0.25" in text
+
+
+def test_giving_back_tells_what_is_parked():
+    assert _text.given_back({"milli": 500, "parkedBytes": 0, "heldSeconds": 730}) == (
+        "Gave back 0.5 GPU after 12 min. The notebook goes on without it."
+    )
+    assert _text.given_back({"milli": 500, "parkedBytes": 64 << 20, "heldSeconds": 730}) == (
+        "Gave back 0.5 GPU after 12 min. Parked 64.0 MiB: the next %gpu attach finds your arrays as they are."
+    )
+
+
+def test_free_lists_every_type():
+    assert _text.free(STATUS) == (
+        "Type   Granted at once   Free   Team's limit\n"
+        "soft   0.5               1.5    1.0\n"
+        "h200   0                 0.25   none"
+    )
+
+
+def test_the_status_bar_item_names_what_is_borrowed():
+    entry = {"lease": LEASE, "owner": {"kind": "kernel", "pid": 7, "startTime": 9, "label": "kmeans.ipynb"}}
+    assert _text.pill(STATUS, NOW)["text"] == "GPU: none"
+    assert _text.pill({**STATUS, "leases": [entry]}, NOW) == {
+        "text": "GPU: 0.5 of soft-0 on gpu-1, 48 min left",
+        "detail": "0.5 of soft-0 on gpu-1, 48 min left (kmeans.ipynb)",
+    }
+    two = _text.pill({**STATUS, "leases": [entry, entry]}, NOW)
+    assert two["text"] == "GPU: 1 in 2 notebooks"
+    assert two["detail"].count("\n") == 1
+
+
+def test_a_failed_call_is_one_sentence_with_a_name():
+    assert _text.failed_call("this notebook has no GPU. Run %gpu attach 0.5, then this cell again.") == (
+        "NoGpuAttached: this notebook has no GPU. Run %gpu attach 0.5, then this cell again.\n  Nothing was lost."
+    )
+    assert _text.failed_call("Your GPU was taken back.") == "GpuLost: Your GPU was taken back."
+    assert _text.failed_call("PTX line 3: no `tex.1d`", "program") == "GpuError: PTX line 3: no `tex.1d`"
+
+
+def test_attaching_twice_changes_nothing_and_says_so():
+    assert _text.already_attached(LEASE).startswith("Already attached: 0.5 GPU (soft-0 on gpu-1).")

@@ -1,0 +1,3 @@
+//! `libcuda.so.1`: hands every function of the declaration list on to `libsluice_client.so`. Loading it does nothing.
+
+mod generated;

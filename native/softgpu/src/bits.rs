@@ -1,0 +1,102 @@
+//! Bit-field and byte-permute instructions (PTX ISA, "Integer Arithmetic Instructions").
+
+/// `bfe.u32`
+pub fn bfe_u32(a: u32, position: u32, length: u32) -> u32 {
+    bfe_u64(u64::from(a), position, length) as u32
+}
+
+/// `bfe.s32`
+pub fn bfe_s32(a: u32, position: u32, length: u32) -> u32 {
+    let (position, length) = (position & 255, length & 255);
+    if length == 0 {
+        return 0;
+    }
+    let sign = a >> (position + length - 1).min(31) & 1;
+    let field = bfe_u32(a, position, length);
+    let valid = length.min(32u32.saturating_sub(position));
+    if sign == 1 && valid < 32 { field | u32::MAX << valid } else { field }
+}
+
+/// `bfe.u64`
+pub fn bfe_u64(a: u64, position: u32, length: u32) -> u64 {
+    let (position, length) = (position & 255, length & 255);
+    if position > 63 {
+        return 0;
+    }
+    let field = a >> position;
+    if length > 63 { field } else { field & ((1 << length) - 1) }
+}
+
+/// `bfe.s64`
+pub fn bfe_s64(a: u64, position: u32, length: u32) -> u64 {
+    let (position, length) = (position & 255, length & 255);
+    if length == 0 {
+        return 0;
+    }
+    let sign = a >> (position + length - 1).min(63) & 1;
+    let field = bfe_u64(a, position, length);
+    let valid = length.min(64u32.saturating_sub(position));
+    if sign == 1 && valid < 64 { field | u64::MAX << valid } else { field }
+}
+
+/// `bfi` with a register of so many bits.
+pub fn bfi(a: u64, b: u64, position: u32, length: u32, bits: u32) -> u64 {
+    let (position, length) = (position & 255, length & 255);
+    if position >= bits || length == 0 {
+        return b;
+    }
+    let mask = if length >= 64 { u64::MAX } else { (1 << length) - 1 } << position;
+    b & !mask | a << position & mask
+}
+
+/// `prmt.b32` in its default mode.
+pub fn prmt(a: u32, b: u32, selector: u32) -> u32 {
+    let bytes = u64::from(b) << 32 | u64::from(a);
+    let mut out = 0;
+    for i in 0..4 {
+        let s = selector >> (4 * i) & 15;
+        let mut byte = (bytes >> (8 * (s & 7))) as u8;
+        if s & 8 != 0 {
+            byte = ((byte as i8) >> 7) as u8;
+        }
+        out |= u32::from(byte) << (8 * i);
+    }
+    out
+}
+
+/// `prmt.b32` in the modes f4e, b4e, rc8, ecl, ecr, rc16 (0 to 5).
+pub fn prmt_mode(a: u32, b: u32, selector: u32, mode: u32) -> u32 {
+    let s = (selector & 3) as usize;
+    let nibbles = match mode {
+        0 => [0x3210, 0x4321, 0x5432, 0x6543][s],
+        1 => [0x5670, 0x6701, 0x7012, 0x0123][s],
+        2 => [0x0000, 0x1111, 0x2222, 0x3333][s],
+        3 => [0x3210, 0x3211, 0x3222, 0x3333][s],
+        4 => [0x0000, 0x1110, 0x2210, 0x3210][s],
+        _ => [0x1010, 0x3232, 0x1010, 0x3232][s],
+    };
+    prmt(a, b, nibbles)
+}
+
+/// `lop3.b32`: the table's bit for each combination of input bits.
+pub fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
+    let mut out = 0;
+    for i in 0..8u32 {
+        if table >> i & 1 == 1 {
+            let x = if i & 4 != 0 { a } else { !a };
+            let y = if i & 2 != 0 { b } else { !b };
+            let z = if i & 1 != 0 { c } else { !c };
+            out |= x & y & z;
+        }
+    }
+    out
+}
+
+/// `dp4a`: four products of bytes, summed into c.
+pub fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
+    let byte = |v: u32, i: u32, signed: bool| {
+        let b = (v >> (8 * i)) as u8;
+        if signed { i32::from(b as i8) } else { i32::from(b) }
+    };
+    (0..4).fold(c, |sum, i| sum.wrapping_add((byte(a, i, a_signed) * byte(b, i, b_signed)) as u32))
+}

@@ -1,0 +1,150 @@
+//! A block: its warps, its shared memory, its barriers.
+
+use super::warp::{Context, Stop, Warp};
+use crate::error::Fault;
+use crate::ir::Reduction;
+
+/// The sixteen barriers of a block.
+pub struct Barriers {
+    barriers: [Barrier; 16],
+    /// Threads that have not exited.
+    live: u32,
+    /// Barriers that may be complete: one bit each.
+    touched: u16,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Barrier {
+    arrived: u32,
+    yes: u32,
+    /// Threads that complete it; nothing means all of the block.
+    expected: Option<u32>,
+}
+
+impl Barriers {
+    fn new(live: u32) -> Barriers {
+        Barriers { barriers: [Barrier::default(); 16], live, touched: 0 }
+    }
+
+    /// Threads arrive, so many of them with a true predicate.
+    pub fn arrive(&mut self, id: u8, threads: u32, yes: u32, expected: Option<u32>) {
+        let barrier = &mut self.barriers[usize::from(id)];
+        barrier.arrived += threads;
+        barrier.yes += yes;
+        barrier.expected = expected;
+        self.touched |= 1 << id;
+    }
+
+    /// Threads exit: barriers of the whole block no longer wait for them.
+    pub fn exited(&mut self, threads: u32) {
+        self.live -= threads;
+        self.touched = u16::MAX;
+    }
+
+    /// Completes what is complete.
+    fn release(&mut self, warps: &mut [Warp]) {
+        let touched = std::mem::take(&mut self.touched);
+        for id in (0..16u8).filter(|id| touched >> id & 1 == 1) {
+            let barrier = &mut self.barriers[usize::from(id)];
+            let expected = barrier.expected.unwrap_or(self.live);
+            if barrier.arrived == 0 || barrier.arrived < expected {
+                continue;
+            }
+            let done = std::mem::take(barrier);
+            for warp in warps.iter_mut() {
+                warp.release(id, |reduction| match reduction {
+                    Reduction::Popc => done.yes,
+                    Reduction::And => {
+                        if done.yes == done.arrived {
+                            u32::MAX
+                        } else {
+                            0
+                        }
+                    }
+                    Reduction::Or => {
+                        if done.yes > 0 {
+                            u32::MAX
+                        } else {
+                            0
+                        }
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// A block that is running.
+pub struct Block {
+    pub warps: Vec<Warp>,
+    pub shared: Vec<u128>,
+    barriers: Barriers,
+}
+
+/// How a block's turn ended.
+pub enum Turn {
+    Finished,
+    Unfinished,
+}
+
+impl Block {
+    /// A block without anything in it.
+    pub fn new() -> Block {
+        Block { warps: Vec::new(), shared: Vec::new(), barriers: Barriers::new(0) }
+    }
+
+    /// Begins the block that the context describes.  `fresh`: this is the first block of a kernel here.
+    pub fn begin(&mut self, c: &Context, fresh: bool) {
+        let threads = c.block[0] * c.block[1] * c.block[2];
+        let count = threads.div_ceil(32);
+        self.warps.resize_with(count as usize, Warp::new);
+        for (index, warp) in self.warps.iter_mut().enumerate() {
+            let lanes = (threads - 32 * index as u32).min(32);
+            warp.reset(c.kernel, index as u32, if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 }, fresh);
+        }
+        self.barriers = Barriers::new(threads);
+    }
+
+    /// Gives each warp a turn until the block is finished or `single` rounds have passed.
+    pub fn run(&mut self, c: &Context, rounds: u32) -> Result<Turn, Fault> {
+        for _ in 0..rounds {
+            let mut progress = false;
+            let mut finished = true;
+            for at in 0..self.warps.len() {
+                let warp = &mut self.warps[at];
+                if warp.live == 0 {
+                    continue;
+                }
+                if warp.live & !warp.waiting == 0 {
+                    finished = false;
+                    continue;
+                }
+                progress = true;
+                match warp.run(c, &mut self.barriers) {
+                    Stop::Done => {}
+                    Stop::Blocked | Stop::Turn => finished = false,
+                    Stop::Fault(fault) => return Err(fault),
+                }
+                if self.barriers.touched != 0 {
+                    self.barriers.release(&mut self.warps);
+                }
+            }
+            if finished {
+                return Ok(Turn::Finished);
+            }
+            if !progress && self.warps.iter().all(|w| w.live & !w.waiting == 0) {
+                let reason = "every thread of a block waits at a barrier that cannot complete";
+                return Err(Fault::LaunchFailure(reason.to_string()));
+            }
+            if c.cancel.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(Fault::Cancelled);
+            }
+        }
+        Ok(Turn::Unfinished)
+    }
+
+    /// Instructions that the block's warps have executed; counts from zero again.
+    pub fn take_instructions(&mut self) -> u64 {
+        self.warps.iter_mut().map(|w| std::mem::take(&mut w.instructions)).sum()
+    }
+}

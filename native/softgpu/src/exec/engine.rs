@@ -1,0 +1,417 @@
+//! Launches: blocks in order of their numbers, spread over a pool of threads.
+
+use super::block::{Block, Turn};
+use super::loaded::{LoadedModule, Prepared};
+use super::warp::Context;
+use crate::arena::Arena;
+use crate::error::Fault;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Most shared memory of a block, static and dynamic: what compute capability 7.5 has.
+const MOST_SHARED: u32 = 64 * 1024;
+/// Most threads that a cooperative launch may have, because all of them are in memory at once.
+const MOST_COOPERATIVE: u64 = 1 << 18;
+
+/// One kernel launch.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    pub module: &'a LoadedModule,
+    pub kernel: &'a str,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub dynamic_shared: u32,
+    /// The parameter buffer, laid out as [`crate::KernelInfo::params`] says.
+    pub params: &'a [u8],
+    /// All blocks run at the same time, so that the grid may synchronise.
+    pub cooperative: bool,
+}
+
+/// What a launch did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchStats {
+    /// Instructions executed, counted once a warp.
+    pub instructions: u64,
+    pub blocks: u64,
+    pub elapsed: Duration,
+    /// What the kernel printed.
+    pub printed: String,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The pool of threads that runs launches.  Launches may come from several threads at once.
+pub struct Engine {
+    jobs: Option<mpsc::Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads of one launch share.
+struct Shared<'a> {
+    arena: &'a Arena,
+    kernel: &'a Prepared,
+    launch: &'a Launch<'a>,
+    params: &'a [u8],
+    cancel: &'a AtomicBool,
+    /// Set when a block has failed.
+    stop: AtomicBool,
+    next: AtomicU64,
+    blocks: u64,
+    workers: u32,
+    shared_len: u32,
+    workspace: [AtomicU64; 2],
+    started: Instant,
+    instructions: AtomicU64,
+    fault: Mutex<Option<Fault>>,
+    printed: Mutex<String>,
+}
+
+impl Engine {
+    /// Starts a pool of so many threads (at least one).
+    pub fn new(threads: usize) -> Engine {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let queue = Arc::new(Mutex::new(queue));
+        let mut handles = Vec::new();
+        for number in 0..threads.max(1) {
+            let queue = queue.clone();
+            let body = move || {
+                loop {
+                    let job = queue.lock().unwrap_or_else(|e| e.into_inner()).recv();
+                    match job {
+                        Ok(job) => job(),
+                        Err(_) => break,
+                    }
+                }
+            };
+            // A thread that cannot be started is missing from the pool; the caller's own thread always works.
+            if let Ok(handle) = std::thread::Builder::new().name(format!("softgpu-{number}")).spawn(body) {
+                handles.push(handle);
+            }
+        }
+        Engine { jobs: Some(jobs), threads: handles }
+    }
+
+    /// Runs a kernel to its end.  `cancel` stops it soon after it becomes true.
+    pub fn launch(&self, arena: &Arena, launch: &Launch, cancel: &AtomicBool) -> Result<LaunchStats, Fault> {
+        let started = Instant::now();
+        let kernel = launch.module.prepare(launch.kernel)?;
+        let shared_len = check(launch, &kernel)?;
+        let _held = arena.hold();
+        let blocks = launch.grid.iter().map(|g| u64::from(*g)).product::<u64>();
+        let workers = (self.threads.len().max(1) as u64).min(blocks) as u32;
+        // A buffer of our own, aligned for every type.
+        let mut buffer = vec![0u128; launch.params.len().div_ceil(16) + 1];
+        // SAFETY: the buffer is at least as long as the parameters; bytes have no invalid values.
+        let params = unsafe {
+            std::ptr::copy_nonoverlapping(
+                launch.params.as_ptr(),
+                buffer.as_mut_ptr().cast::<u8>(),
+                launch.params.len(),
+            );
+            std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), launch.params.len())
+        };
+        let shared = Shared {
+            arena,
+            kernel: &kernel,
+            launch,
+            params,
+            cancel,
+            stop: AtomicBool::new(false),
+            next: AtomicU64::new(0),
+            blocks,
+            workers,
+            shared_len,
+            workspace: [const { AtomicU64::new(0) }; 2],
+            started,
+            instructions: AtomicU64::new(0),
+            fault: Mutex::new(None),
+            printed: Mutex::new(String::new()),
+        };
+        self.scatter(workers, launch.cooperative, &|worker| shared.work_safely(worker));
+        let fault = shared.fault.into_inner().unwrap_or_else(|e| e.into_inner());
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(LaunchStats {
+                instructions: shared.instructions.into_inner(),
+                blocks,
+                elapsed: started.elapsed(),
+                printed: shared.printed.into_inner().unwrap_or_else(|e| e.into_inner()),
+            }),
+        }
+    }
+
+    /// Runs `work` for each worker number, on the pool and on this thread, and waits for those that have begun.
+    /// `all`: waits until every one of them has begun; else those that the pool has no thread for are left out when
+    /// this thread has finished, so that a launch never waits for another one's end.
+    fn scatter(&self, workers: u32, all: bool, work: &(dyn Fn(u32) + Sync)) {
+        #[derive(Default)]
+        struct Gate {
+            begun: u32,
+            running: u32,
+            closed: bool,
+        }
+        struct Latch {
+            gate: Mutex<Gate>,
+            changed: Condvar,
+        }
+        impl Latch {
+            fn gate(&self) -> MutexGuard<'_, Gate> {
+                self.gate.lock().unwrap_or_else(|e| e.into_inner())
+            }
+        }
+        struct Running(Arc<Latch>);
+        impl Drop for Running {
+            fn drop(&mut self) {
+                self.0.gate().running -= 1;
+                self.0.changed.notify_all();
+            }
+        }
+        let latch = Arc::new(Latch { gate: Mutex::default(), changed: Condvar::new() });
+        // SAFETY: a job uses `work` only while it counts as running, which it does not once the gate is closed; this
+        // function closes the gate and waits for the running ones before it returns.
+        let work_static: &'static (dyn Fn(u32) + Sync) = unsafe { std::mem::transmute(work) };
+        let mut sent = 0;
+        for worker in 1..workers {
+            let latch = latch.clone();
+            let job: Job = Box::new(move || {
+                {
+                    let mut gate = latch.gate();
+                    if gate.closed {
+                        return;
+                    }
+                    gate.begun += 1;
+                    gate.running += 1;
+                }
+                let _running = Running(latch);
+                work_static(worker);
+            });
+            if self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()) {
+                sent += 1;
+            }
+        }
+        work(0);
+        let mut gate = latch.gate();
+        gate.closed = !all;
+        while gate.running > 0 || (all && gate.begun < sent) {
+            gate = latch.changed.wait(gate).unwrap_or_else(|e| e.into_inner());
+        }
+        gate.closed = true;
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Checks a launch against the kernel; gives the shared memory of a block.
+fn check(launch: &Launch, kernel: &Prepared) -> Result<u32, Fault> {
+    let info = launch.module.kernel(launch.kernel);
+    let info = info.ok_or_else(|| Fault::InvalidLaunch(format!("no kernel `{}`", launch.kernel)))?;
+    let invalid = |message: String| Err(Fault::InvalidLaunch(message));
+    let [x, y, z] = launch.grid;
+    if x == 0 || y == 0 || z == 0 || x > i32::MAX as u32 || y > 65535 || z > 65535 {
+        return invalid(format!("a grid of {:?} blocks", launch.grid));
+    }
+    let [x, y, z] = launch.block;
+    let threads = launch.block.iter().fold(1u64, |a, b| a.saturating_mul(u64::from(*b)));
+    if x == 0 || y == 0 || z == 0 || x > 1024 || y > 1024 || z > 64 || threads > 1024 {
+        return invalid(format!("a block of {:?} threads", launch.block));
+    }
+    if threads > u64::from(info.max_threads) {
+        return Err(Fault::OutOfResources(format!(
+            "{threads} threads in a block, the kernel allows {}",
+            info.max_threads
+        )));
+    }
+    if info.required_block.is_some_and(|b| b != launch.block) {
+        return invalid(format!(
+            "a block of {:?} threads, the kernel requires {:?}",
+            launch.block, info.required_block
+        ));
+    }
+    if launch.params.len() < info.param_bytes as usize {
+        return invalid(format!("{} bytes of parameters, the kernel takes {}", launch.params.len(), info.param_bytes));
+    }
+    let total = kernel.shared_bytes.saturating_add(launch.dynamic_shared);
+    if total > MOST_SHARED {
+        return invalid(format!("{total} bytes of shared memory, a block has {MOST_SHARED}"));
+    }
+    if launch.cooperative {
+        let all = launch.grid.iter().fold(threads, |a, b| a.saturating_mul(u64::from(*b)));
+        if all > MOST_COOPERATIVE {
+            return Err(Fault::OutOfResources(format!("{all} threads in a cooperative launch")));
+        }
+    }
+    Ok(total)
+}
+
+impl Shared<'_> {
+    fn context<'c>(&'c self, block: &mut Block, number: u64, worker: u32) -> Context<'c> {
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        let words = (self.shared_len as usize).div_ceil(16);
+        block.shared.clear();
+        block.shared.resize(words, 0);
+        Context {
+            arena: self.arena,
+            kernel: self.kernel,
+            params: self.params,
+            grid: self.launch.grid,
+            block: self.launch.block,
+            cta: [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32],
+            shared: block.shared.as_mut_ptr().cast(),
+            shared_len: self.shared_len,
+            dynamic_shared: self.launch.dynamic_shared,
+            workspace: if self.launch.cooperative { self.workspace.as_ptr() as u64 } else { 0 },
+            worker,
+            workers: self.workers,
+            started: self.started,
+            cancel: &self.stop,
+            printed: &self.printed,
+        }
+    }
+
+    fn fail(&self, fault: Fault) {
+        let mut slot = self.fault.lock().unwrap_or_else(|e| e.into_inner());
+        // The first fault counts; those who stop because of it say Cancelled.
+        if slot.as_ref().is_none_or(|f| *f == Fault::Cancelled && fault != Fault::Cancelled) {
+            *slot = Some(fault);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to stop.  The launch's own flag is looked at here, and passed on to blocks through `stop`.
+    fn stopping(&self) -> bool {
+        if self.cancel.load(Ordering::Relaxed) {
+            self.fail(Fault::Cancelled);
+        }
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A defect of the engine fails the launch, not the process, and never looks like success.
+    fn work_safely(&self, worker: u32) {
+        let work = std::panic::AssertUnwindSafe(|| self.work(worker));
+        if std::panic::catch_unwind(work).is_err() {
+            self.fail(Fault::LaunchFailure("the software GPU failed; this is a defect in it".to_string()));
+        }
+    }
+
+    fn work(&self, worker: u32) {
+        if self.launch.cooperative {
+            self.work_together(worker);
+            return;
+        }
+        let mut block = Block::new();
+        let mut fresh = true;
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.blocks || self.stopping() {
+                break;
+            }
+            let context = self.context(&mut block, number, worker);
+            block.begin(&context, fresh);
+            fresh = false;
+            loop {
+                match block.run(&context, 8) {
+                    Ok(Turn::Finished) => break,
+                    Ok(Turn::Unfinished) if self.stopping() => return,
+                    Ok(Turn::Unfinished) => {}
+                    Err(fault) => return self.fail(fault),
+                }
+            }
+        }
+        self.instructions.fetch_add(block.take_instructions(), Ordering::Relaxed);
+    }
+
+    /// A cooperative launch: this worker's share of the blocks, a round of each in turn.
+    fn work_together(&self, worker: u32) {
+        let mut blocks = Vec::new();
+        for number in (u64::from(worker)..self.blocks).step_by(self.workers as usize) {
+            let mut block = Block::new();
+            let context = self.context(&mut block, number, worker);
+            block.begin(&context, true);
+            blocks.push((block, context));
+        }
+        let mut running = blocks.len();
+        let mut finished = vec![false; blocks.len()];
+        while running > 0 && !self.stopping() {
+            for (at, (block, context)) in
+                blocks.iter_mut().enumerate().filter(|(at, _)| !finished[*at]).collect::<Vec<_>>()
+            {
+                match block.run(context, 1) {
+                    Ok(Turn::Finished) => {
+                        finished[at] = true;
+                        running -= 1;
+                    }
+                    Ok(Turn::Unfinished) => {}
+                    Err(fault) => return self.fail(fault),
+                }
+            }
+        }
+        let total = blocks.iter_mut().map(|(block, _)| block.take_instructions()).sum();
+        self.instructions.fetch_add(total, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Module;
+
+    const NOTHING: &str = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
+
+    /// A grid of no columns is refused before a launch begins; a worker that meets one divides by zero.
+    #[test]
+    fn a_defect_on_any_thread_fails_the_launch_and_leaves_the_pool_whole() {
+        let engine = Engine::new(4);
+        let arena = Arena::reserve(0x1_7000_0000_0000 >> 4, 1 << 30).unwrap();
+        let module = LoadedModule::new(Arc::new(Module::parse(NOTHING.as_bytes()).unwrap()), |_| Err(())).unwrap();
+        let kernel = module.prepare("nothing").unwrap();
+        let cancel = AtomicBool::new(false);
+        let launch = |grid| Launch {
+            module: &module,
+            kernel: "nothing",
+            grid,
+            block: [32, 1, 1],
+            dynamic_shared: 0,
+            params: &[],
+            cooperative: false,
+        };
+        let impossible = launch([0, 1, 1]);
+        for worker in 0..8 {
+            let shared = Shared {
+                arena: &arena,
+                kernel: &kernel,
+                launch: &impossible,
+                params: &[],
+                cancel: &cancel,
+                stop: AtomicBool::new(false),
+                next: AtomicU64::new(0),
+                blocks: 64,
+                workers: 4,
+                shared_len: 0,
+                workspace: [const { AtomicU64::new(0) }; 2],
+                started: Instant::now(),
+                instructions: AtomicU64::new(0),
+                fault: Mutex::new(None),
+                printed: Mutex::new(String::new()),
+            };
+            // Only one of the four workers has the defect: the calling thread's or one of the pool's.
+            engine.scatter(4, true, &|at| {
+                if at == worker % 4 {
+                    shared.work_safely(at);
+                }
+            });
+            let fault = shared.fault.into_inner().unwrap();
+            assert!(matches!(fault, Some(Fault::LaunchFailure(_))), "worker {worker}: {fault:?}");
+        }
+        let stats = engine.launch(&arena, &launch([64, 1, 1]), &cancel).unwrap();
+        assert_eq!(stats.blocks, 64);
+    }
+}

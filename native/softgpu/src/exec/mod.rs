@@ -1,0 +1,17 @@
+//! Execution: warps of 32 lanes, blocks of warps, a pool of threads for blocks.
+
+mod alu;
+mod block;
+mod cast;
+mod collective;
+mod engine;
+mod lanes;
+mod loaded;
+mod memory;
+mod near;
+mod print;
+mod warp;
+
+pub use engine::{Engine, Launch, LaunchStats};
+pub use loaded::LoadedModule;
+pub(crate) use loaded::builtin;

@@ -1,0 +1,226 @@
+//! `vprintf`, `__assertfail`, `malloc` and `free`: functions that device code calls without defining them.
+
+use super::loaded;
+use super::warp::{Context, Stop, Warp};
+use crate::error::{Fault, Space};
+use crate::ir::*;
+use std::fmt::Write;
+
+/// Most bytes that a launch prints, as CUDA's default buffer holds.
+const MOST_PRINTED: usize = 1 << 20;
+
+/// Calls a provided function for each lane in the mask.
+pub fn builtin(
+    c: &Context,
+    w: &mut Warp,
+    name: &str,
+    site: &CallSite,
+    local: [u32; 32],
+    mask: u32,
+) -> Result<(), Stop> {
+    let Some(callee) = loaded::builtin(name) else {
+        return Err(Stop::Fault(Fault::Unsupported { instruction: format!("call of {name}"), line: 0 }));
+    };
+    for lane in (0..32).filter(|l| mask >> l & 1 == 1) {
+        let mut arguments = [0u64; 5];
+        for (value, (offset, size)) in arguments.iter_mut().zip(&site.arguments) {
+            let at = u64::from(local[lane] + offset);
+            *value = read_local(w, lane, at, (*size).min(8));
+        }
+        let result = match callee {
+            Callee::Print => {
+                let text = format_one(c, w, lane, arguments[0], arguments[1])?;
+                let mut printed = c.printed.lock().unwrap_or_else(|e| e.into_inner());
+                let room = MOST_PRINTED.saturating_sub(printed.len());
+                printed.push_str(text.get(..room.min(text.len())).unwrap_or(""));
+                0
+            }
+            Callee::Assert => {
+                let [message, file, line, function, _] = arguments;
+                let mut text = |p: u64| read_text(c, w, lane, p);
+                let (message, file, function) = (text(message)?, text(file)?, text(function)?);
+                let message = format!("{file}:{}: {function}: assertion `{message}` failed", line as u32);
+                return Err(Stop::Fault(Fault::Assert { message }));
+            }
+            // There is no device heap: malloc answers null, as on a GPU whose heap is used up.
+            _ => 0u64,
+        };
+        if let Some((offset, size, _)) = site.results.first() {
+            let at = u64::from(local[lane] + offset);
+            for (k, byte) in result.to_le_bytes().iter().take((*size).min(8) as usize).enumerate() {
+                if let Some(p) = w.local_pointer(lane, at + k as u64, 1) {
+                    // SAFETY: `local_pointer` gave a byte of the warp's own memory.
+                    unsafe { *(p as *mut u8) = *byte };
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_local(w: &mut Warp, lane: usize, at: u64, size: u32) -> u64 {
+    let mut bytes = [0; 8];
+    for k in 0..size {
+        if let Some(p) = w.local_pointer(lane, at + u64::from(k), 1) {
+            // SAFETY: `local_pointer` gave a byte of the warp's own memory.
+            bytes[k as usize] = unsafe { *(p as *const u8) };
+        }
+    }
+    u64::from_le_bytes(bytes)
+}
+
+/// Reads one byte at a generic address.
+fn read_byte(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<u8, Stop> {
+    let pointer = if address >= PARAM_WINDOW {
+        None
+    } else if address >= LOCAL_WINDOW {
+        w.local_pointer(lane, address - LOCAL_WINDOW, 1)
+    } else if address >= SHARED_WINDOW {
+        let offset = address - SHARED_WINDOW;
+        (offset < u64::from(c.shared_len)).then(|| c.shared as u64 + offset)
+    } else {
+        c.arena.touches(address).then_some(address)
+    };
+    let space = Space::Generic;
+    let illegal = || {
+        let kernel = c.kernel.name.clone();
+        Stop::Fault(Fault::IllegalAddress { address, space, write: false, kernel, line: 0 })
+    };
+    // SAFETY: the byte was just found to be mapped.
+    pointer.map(|p| unsafe { *(p as *const u8) }).ok_or_else(illegal)
+}
+
+fn read_word(c: &Context, w: &mut Warp, lane: usize, address: u64, size: u64) -> Result<u64, Stop> {
+    let mut out = 0;
+    for k in 0..size {
+        out |= u64::from(read_byte(c, w, lane, address + k)?) << (8 * k);
+    }
+    Ok(out)
+}
+
+fn read_text(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<String, Stop> {
+    let mut bytes = Vec::new();
+    if address == 0 {
+        return Ok("(null)".to_string());
+    }
+    while bytes.len() < 4096 {
+        match read_byte(c, w, lane, address + bytes.len() as u64)? {
+            0 => break,
+            b => bytes.push(b),
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Formats one call: `%` conversions of C, arguments one after the other, each aligned to its size.
+fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u64) -> Result<String, Stop> {
+    let format = read_text(c, w, lane, format)?;
+    let mut out = String::new();
+    let mut at = arguments;
+    let mut rest = format.as_str();
+    while let Some(percent) = rest.find('%') {
+        out.push_str(&rest[..percent]);
+        rest = &rest[percent + 1..];
+        if let Some(tail) = rest.strip_prefix('%') {
+            out.push('%');
+            rest = tail;
+            continue;
+        }
+        let end = rest.find(|ch: char| ch.is_ascii_alphabetic() && !matches!(ch, 'l' | 'h' | 'z' | 'j' | 't' | 'L'));
+        let Some(end) = end else { break };
+        let (spec, conversion) = (&rest[..end], rest.as_bytes()[end] as char);
+        rest = &rest[end + 1..];
+        let long = spec.contains(['l', 'z', 'j', 't']);
+        let float = matches!(conversion, 'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'a' | 'A');
+        let size = if long || float || matches!(conversion, 's' | 'p') { 8 } else { 4 };
+        at = at.next_multiple_of(size);
+        let value = read_word(c, w, lane, at, size)?;
+        at += size;
+        let flags = spec.trim_end_matches(['l', 'h', 'z', 'j', 't', 'L']);
+        let (head, precision) = match flags.split_once('.') {
+            Some((head, p)) => (head, p.parse::<usize>().ok().or(Some(0))),
+            None => (flags, None),
+        };
+        let width_at = head.find(|ch: char| ch.is_ascii_digit() && ch != '0').unwrap_or(head.len());
+        let width = head[width_at..].parse::<usize>().unwrap_or(0).min(4096);
+        let flags = &head[..width_at];
+        let precision = precision.map(|p| p.min(4096));
+        let signed = if size == 8 { value as i64 } else { i64::from(value as i32) };
+        let plus = |negative: bool| match (negative, flags.contains('+'), flags.contains(' ')) {
+            (true, ..) => "",
+            (_, true, _) => "+",
+            (_, _, true) => " ",
+            _ => "",
+        };
+        let text = match conversion {
+            'd' | 'i' => format!("{}{signed}", plus(signed < 0)),
+            'u' => value.to_string(),
+            'x' => format!("{}{value:x}", if flags.contains('#') && value != 0 { "0x" } else { "" }),
+            'X' => format!("{}{value:X}", if flags.contains('#') && value != 0 { "0X" } else { "" }),
+            'o' => format!("{value:o}"),
+            'p' => format!("{value:#x}"),
+            'c' => char::from(value as u8).to_string(),
+            's' => {
+                let text = read_text(c, w, lane, value)?;
+                precision.map_or(text.clone(), |p| text.chars().take(p).collect())
+            }
+            _ if float => {
+                let v = f64::from_bits(value);
+                format!("{}{}", plus(v.is_sign_negative()), float_text(v, conversion, precision.unwrap_or(6)))
+            }
+            _ => String::new(),
+        };
+        let missing = width.saturating_sub(text.chars().count());
+        if flags.contains('-') {
+            let _ = write!(out, "{text}{:missing$}", "");
+        } else if flags.contains('0') && !matches!(conversion, 's' | 'c') {
+            let sign = text.len() - text.trim_start_matches(['-', '+', ' ']).len();
+            let _ = write!(out, "{}{}{}", &text[..sign], "0".repeat(missing), &text[sign..]);
+        } else {
+            let _ = write!(out, "{:missing$}{text}", "");
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn float_text(v: f64, conversion: char, precision: usize) -> String {
+    if !v.is_finite() {
+        let text = if v.is_nan() { "nan" } else { "inf" };
+        return format!("{}{text}", if v.is_sign_negative() { "-" } else { "" });
+    }
+    match conversion.to_ascii_lowercase() {
+        'e' => exponent_text(v, precision),
+        'g' => {
+            let precision = precision.max(1);
+            let exponent = if v == 0.0 { 0 } else { exponent_of(v, precision - 1) };
+            let text = if exponent < -4 || exponent >= precision as i32 {
+                exponent_text(v, precision - 1)
+            } else {
+                format!("{v:.*}", (precision as i32 - 1 - exponent) as usize)
+            };
+            match text.split_once('e') {
+                Some((m, e)) if m.contains('.') => format!("{}e{e}", m.trim_end_matches('0').trim_end_matches('.')),
+                None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+                _ => text,
+            }
+        }
+        _ => format!("{v:.precision$}"),
+    }
+}
+
+fn exponent_of(v: f64, precision: usize) -> i32 {
+    let text = format!("{v:.precision$e}");
+    text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0)
+}
+
+fn exponent_text(v: f64, precision: usize) -> String {
+    let text = format!("{v:.precision$e}");
+    match text.split_once('e') {
+        Some((m, e)) => {
+            let e: i32 = e.parse().unwrap_or(0);
+            format!("{m}e{}{:02}", if e < 0 { '-' } else { '+' }, e.abs())
+        }
+        None => text,
+    }
+}

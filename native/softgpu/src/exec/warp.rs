@@ -1,0 +1,833 @@
+//! One warp: its registers, its lanes' places in the code, and the loop that executes them.
+//!
+//! Lanes that stand at the same instruction in the same frame run together.  Among several such groups the one in
+//! the deepest call and then at the lowest address goes first, because lanes meet again at later addresses.  A group
+//! that keeps jumping backward is set aside after a while, so that the lane that it waits for (the holder of a spin
+//! lock) comes to run.
+
+use super::block::Barriers;
+use super::lanes::{Frame, Row};
+use super::loaded::Prepared;
+use super::{alu, cast, collective, memory, print};
+use crate::arena::Arena;
+use crate::error::Fault;
+use crate::ir::*;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// Backward jumps that a diverged group may make before others get a turn.
+const GROUP_FUEL: u32 = 64;
+/// Backward jumps and calls that a warp may make before its block looks around.
+const WARP_FUEL: u32 = 8192;
+/// Most rows of registers in a lane's stack of frames.
+const MOST_ROWS: usize = 1 << 20;
+/// Most local memory of a lane, in bytes.
+const MOST_LOCAL: u64 = 512 * 1024;
+
+/// Bytes of a cooperative launch's workspace.
+pub const WORKSPACE: u64 = 16;
+
+/// What all warps of a block share.
+pub struct Context<'a> {
+    pub arena: &'a Arena,
+    pub kernel: &'a Prepared,
+    pub params: &'a [u8],
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub cta: [u32; 3],
+    pub shared: *mut u8,
+    pub shared_len: u32,
+    pub dynamic_shared: u32,
+    /// Where 16 bytes for the grid's own barrier lie; zero unless the launch is cooperative.
+    pub workspace: u64,
+    pub worker: u32,
+    pub workers: u32,
+    pub started: Instant,
+    pub cancel: &'a AtomicBool,
+    pub printed: &'a Mutex<String>,
+}
+
+/// Why a warp's turn ended.
+pub enum Stop {
+    /// All lanes have exited.
+    Done,
+    /// Every lane waits at a barrier.
+    Blocked,
+    /// The turn is over.
+    Turn,
+    Fault(Fault),
+}
+
+/// A result that `bar.red` delivers later.
+pub struct Pending {
+    pub mask: u32,
+    pub barrier: u8,
+    pub row: u32,
+    pub reduction: Reduction,
+}
+
+/// The state of a warp.
+pub struct Warp {
+    regs: Vec<Row>,
+    local: Vec<[u64; 32]>,
+    pc: [u32; 32],
+    base: [u32; 32],
+    /// Lanes that have not exited.
+    pub live: u32,
+    /// Lanes that wait at a barrier of the block, and at which.
+    pub waiting: u32,
+    pub barrier: [u8; 32],
+    pub pending: Vec<Pending>,
+    /// Lanes that wait for the other members of a warp-wide instruction.
+    gathering: u32,
+    /// Nobody else can come: what gathers executes with who is there.
+    forced: bool,
+    /// Groups that have used up their turn.
+    spent: u32,
+    /// Times that a group fell behind another by a backward jump.
+    hops: u32,
+    /// Number of the warp in its block.
+    pub index: u32,
+    pub instructions: u64,
+}
+
+/// The lanes and place of the group that runs.
+struct Group {
+    function: u32,
+    pc: u32,
+    base: u32,
+    mask: u32,
+    /// An address at which other lanes wait to be joined.
+    join: u32,
+    alone: bool,
+}
+
+enum Next {
+    /// On to the following instruction.
+    Step,
+    /// The group's own places are stored; choose again.
+    Choose,
+}
+
+impl Warp {
+    /// A warp that has not begun.
+    pub fn new() -> Warp {
+        Warp {
+            regs: Vec::new(),
+            local: Vec::new(),
+            pc: [0; 32],
+            base: [0; 32],
+            live: 0,
+            waiting: 0,
+            barrier: [0; 32],
+            pending: Vec::new(),
+            gathering: 0,
+            forced: false,
+            spent: 0,
+            hops: 0,
+            index: 0,
+            instructions: 0,
+        }
+    }
+
+    /// Puts the warp at the kernel's beginning with these lanes.  `fresh`: the registers hold another kernel's
+    /// constants.
+    pub fn reset(&mut self, kernel: &Prepared, index: u32, lanes: u32, fresh: bool) {
+        let entry = kernel.function(0);
+        let rows = entry.rows as usize;
+        if fresh || self.regs.len() < rows {
+            self.regs.clear();
+            self.regs.resize(rows, Row::ZERO);
+            write_constants(&mut self.regs, 0, &kernel.functions[0].constants, u32::MAX);
+        }
+        for row in &mut self.regs[..HEADER_ROWS as usize] {
+            *row = Row::ZERO;
+        }
+        let granules = entry.local_bytes as usize / 8;
+        if self.local.len() < granules {
+            self.local.resize(granules, [0; 32]);
+        }
+        self.pc = [0; 32];
+        self.base = [0; 32];
+        self.live = lanes;
+        self.waiting = 0;
+        self.pending.clear();
+        self.gathering = 0;
+        self.forced = false;
+        self.spent = 0;
+        self.index = index;
+    }
+
+    /// Where a byte of a lane's local memory lies: granules of 8 bytes, 32 lanes side by side.
+    pub fn local_pointer(&mut self, lane: usize, address: u64, size: u32) -> Option<u64> {
+        let granule = (address >> 3) as usize;
+        if address >= MOST_LOCAL || (address & 7) + u64::from(size) > 8 {
+            return None;
+        }
+        let cell = self.local.get_mut(granule)?;
+        Some((&raw mut cell[lane]) as u64 + (address & 7))
+    }
+
+    fn frame(&mut self, base: u32) -> Frame {
+        // SAFETY: every base lies within `regs`, with all rows of its function behind it (`enter` grows it so).
+        Frame(unsafe { self.regs.as_mut_ptr().add(base as usize) })
+    }
+
+    /// Delivers what barriers computed, and lets their lanes go on.
+    pub fn release(&mut self, barrier: u8, result: impl Fn(Reduction) -> u32) {
+        let mut lanes = 0;
+        for l in 0..32 {
+            lanes |= u32::from(self.waiting >> l & 1 == 1 && self.barrier[l] == barrier) << l;
+        }
+        self.waiting &= !lanes;
+        let pending = std::mem::take(&mut self.pending);
+        for p in pending {
+            if p.barrier != barrier {
+                self.pending.push(p);
+                continue;
+            }
+            let value = result(p.reduction);
+            let frame = self.frame(0);
+            // SAFETY: the row is absolute and was that of a register of a frame that is still in place.
+            unsafe {
+                match p.reduction {
+                    Reduction::Popc => frame.put(p.row, &[value; 32], p.mask),
+                    _ => frame.set_mask(p.row, value, p.mask),
+                }
+            }
+        }
+    }
+
+    fn save(&mut self, g: &Group, pc: u32) {
+        for l in 0..32 {
+            if g.mask >> l & 1 == 1 {
+                self.pc[l] = pc;
+                self.base[l] = g.base;
+            }
+        }
+    }
+
+    /// Chooses the group to run.
+    fn choose(&mut self, kernel: &Prepared) -> Result<Group, Stop> {
+        let mut runnable = self.live & !self.waiting & !self.gathering;
+        if runnable == 0 {
+            if self.live == 0 {
+                return Err(Stop::Done);
+            }
+            if self.gathering & self.live == 0 {
+                return Err(Stop::Blocked);
+            }
+            // The missing members are at a barrier or in a loop that never comes here: go on without them.
+            runnable = self.gathering & self.live;
+            self.gathering = 0;
+            self.forced = true;
+        }
+        let mut candidates = runnable & !self.spent;
+        if candidates == 0 {
+            self.spent = 0;
+            candidates = runnable;
+        }
+        let first = candidates.trailing_zeros() as usize;
+        let (mut base, mut pc) = (self.base[first], self.pc[first]);
+        for l in first + 1..32 {
+            if candidates >> l & 1 == 1 && (self.base[l] > base || (self.base[l] == base && self.pc[l] < pc)) {
+                (base, pc) = (self.base[l], self.pc[l]);
+            }
+        }
+        let (mut mask, mut join) = (0, u32::MAX);
+        for l in 0..32 {
+            if runnable >> l & 1 == 1 && self.base[l] == base {
+                if self.pc[l] == pc {
+                    mask |= 1 << l;
+                } else if self.pc[l] > pc {
+                    join = join.min(self.pc[l]);
+                }
+            }
+        }
+        self.spent &= !mask;
+        Ok(Group { function: kernel.find(pc), pc, base, mask, join, alone: mask == runnable })
+    }
+
+    /// Runs until the warp is done, waits, or has had its turn.
+    pub fn run(&mut self, c: &Context, barriers: &mut Barriers) -> Stop {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
+            if v3 {
+                // SAFETY: the features were just found.
+                return unsafe { self.run_v3(c, barriers) };
+            }
+        }
+        self.run_here::<false>(c, barriers)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+    fn run_v3(&mut self, c: &Context, barriers: &mut Barriers) -> Stop {
+        self.run_here::<true>(c, barriers)
+    }
+
+    #[inline(always)]
+    fn run_here<const V3: bool>(&mut self, c: &Context, barriers: &mut Barriers) -> Stop {
+        let mut fuel = WARP_FUEL;
+        let mut executed = 0u64;
+        let stop = 'choose: loop {
+            let mut g = match self.choose(c.kernel) {
+                Ok(g) => g,
+                Err(stop) => break stop,
+            };
+            let function = c.kernel.function(g.function);
+            let start = c.kernel.functions[g.function as usize].start;
+            let code = function.code.as_slice();
+            let mut at = (g.pc - start) as usize;
+            let mut join = if g.join == u32::MAX { usize::MAX } else { (g.join - start) as usize };
+            let mut group_fuel = GROUP_FUEL;
+            let f = self.frame(g.base);
+            loop {
+                let Some(i) = code.get(at) else {
+                    break 'choose Stop::Fault(Fault::LaunchFailure("ran past the end of a function".to_string()));
+                };
+                executed += 1;
+                let mut mask = g.mask;
+                if i.guard != NONE {
+                    // SAFETY: decoding checked the row.
+                    let p = unsafe { f.mask(i.guard) };
+                    mask &= if i.negate { !p } else { p };
+                    if mask == 0 {
+                        at += 1;
+                        if at == join {
+                            self.save(&g, start + at as u32);
+                            continue 'choose;
+                        }
+                        continue;
+                    }
+                }
+                // `i` was decoded for the function whose frame `f` is.
+                if (i.op as u16) < Op::Lop3 as u16 {
+                    // SAFETY: `i` was decoded for the function whose frame `f` is.
+                    unsafe { alu::simple(f, i, mask) };
+                    at += 1;
+                    if at == join {
+                        self.save(&g, start + at as u32);
+                        continue 'choose;
+                    }
+                    continue;
+                }
+                match i.op {
+                    Op::Load => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        if let Err(bad) =
+                            unsafe { memory::load::<V3>(c, self, f, &function.memories[i.e as usize], mask) }
+                        {
+                            break 'choose memory::fault(c, bad, i.line, false);
+                        }
+                    }
+                    Op::Store => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        if let Err(bad) =
+                            unsafe { memory::store::<V3>(c, self, f, &function.memories[i.e as usize], mask) }
+                        {
+                            break 'choose memory::fault(c, bad, i.line, true);
+                        }
+                    }
+                    Op::Branch => {
+                        let target = i.e as usize;
+                        if mask == g.mask {
+                            let backward = target <= at;
+                            at = target;
+                            if backward {
+                                fuel -= 1;
+                                if fuel == 0 {
+                                    self.save(&g, start + at as u32);
+                                    self.spent |= g.mask;
+                                    break 'choose Stop::Turn;
+                                }
+                            }
+                            if g.alone {
+                                continue;
+                            }
+                            if backward {
+                                group_fuel -= 1;
+                                if group_fuel == 0 {
+                                    self.save(&g, start + at as u32);
+                                    self.spent |= g.mask;
+                                    continue 'choose;
+                                }
+                                if let Some(next) = self.join_ahead(&g, start + at as u32) {
+                                    join = if next == u32::MAX { usize::MAX } else { (next - start) as usize };
+                                    continue;
+                                }
+                                self.hops = self.hops.wrapping_add(1);
+                                if self.hops.is_multiple_of(GROUP_FUEL) {
+                                    self.spent |= g.mask;
+                                }
+                            } else if at < join {
+                                continue;
+                            }
+                            // Where the group stands among the others has changed.
+                            self.save(&g, start + at as u32);
+                            continue 'choose;
+                        }
+                        if target <= at {
+                            fuel -= 1;
+                        }
+                        self.save(&g, start + at as u32 + 1);
+                        for l in 0..32 {
+                            if mask >> l & 1 == 1 {
+                                self.pc[l] = start + i.e;
+                            }
+                        }
+                        if fuel == 0 {
+                            self.spent |= mask;
+                            break 'choose Stop::Turn;
+                        }
+                        continue 'choose;
+                    }
+                    Op::LoadParam => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        if let Err(bad) = unsafe { memory::load_param(c, f, &function.memories[i.e as usize], mask) } {
+                            break 'choose memory::fault(c, bad, i.line, false);
+                        }
+                    }
+                    Op::Atomic => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        if let Err(bad) = unsafe { memory::atomic(c, self, f, &function.atomics[i.e as usize], mask) } {
+                            break 'choose memory::fault(c, bad, i.line, true);
+                        }
+                    }
+                    Op::Cast => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        unsafe { cast::cast(f, &function.casts[i.e as usize], i.d, i.a, mask) };
+                    }
+                    Op::Special => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        unsafe { self.special(c, f, i, mask) };
+                    }
+                    Op::BranchTable
+                    | Op::Call
+                    | Op::CallEnd
+                    | Op::Return
+                    | Op::Exit
+                    | Op::Trap
+                    | Op::Barrier
+                    | Op::WarpSync
+                    | Op::Fence
+                    | Op::NanoSleep
+                    | Op::Vote
+                    | Op::Shuffle
+                    | Op::Match
+                    | Op::ActiveMask
+                    | Op::Redux => {
+                        g.pc = start + at as u32;
+                        match self.control(c, barriers, &g, f, function, i, mask) {
+                            Ok(Next::Step) => {}
+                            Ok(Next::Choose) => {
+                                fuel -= 1;
+                                if fuel == 0 {
+                                    break 'choose Stop::Turn;
+                                }
+                                continue 'choose;
+                            }
+                            Err(stop) => break 'choose stop,
+                        }
+                    }
+                    _ => {
+                        // SAFETY: `i` was decoded for the function whose frame `f` is.
+                        unsafe { alu::special::<V3>(f, i, mask) };
+                    }
+                }
+                at += 1;
+                if at == join {
+                    self.save(&g, start + at as u32);
+                    continue 'choose;
+                }
+            }
+        };
+        self.instructions += executed;
+        stop
+    }
+
+    /// Where the group, now at `pc`, would meet other lanes; nothing if another group should go first.
+    fn join_ahead(&self, g: &Group, pc: u32) -> Option<u32> {
+        let others = self.live & !self.waiting & !self.gathering & !g.mask;
+        let mut join = u32::MAX;
+        for l in 0..32 {
+            if others >> l & 1 == 0 {
+                continue;
+            }
+            let fresh = self.spent >> l & 1 == 0;
+            let (at, base) = (self.pc[l], self.base[l]);
+            if (base == g.base && (at == pc || (at < pc && fresh))) || (base > g.base && fresh) {
+                return None;
+            }
+            if base == g.base && at > pc {
+                join = join.min(at);
+            }
+        }
+        Some(join)
+    }
+
+    /// Enters a function: grows the registers and local memory and writes the constants of its frame.
+    fn enter(&mut self, c: &Context, target: u32, base: u32, local: u32, mask: u32) -> Result<(), Stop> {
+        let function = c.kernel.function(target);
+        let rows = base as usize + function.rows as usize;
+        let overflow = || Stop::Fault(Fault::LaunchFailure(format!("the stack of `{}` overflowed", c.kernel.name)));
+        if rows > MOST_ROWS || u64::from(local) + u64::from(function.local_bytes) > MOST_LOCAL {
+            return Err(overflow());
+        }
+        if self.regs.len() < rows {
+            self.regs.resize(rows.next_power_of_two(), Row::ZERO);
+        }
+        let granules = (local + function.local_bytes) as usize / 8;
+        if self.local.len() < granules {
+            self.local.resize(granules, [0; 32]);
+        }
+        write_constants(&mut self.regs, base, &c.kernel.functions[target as usize].constants, mask);
+        Ok(())
+    }
+
+    /// Copies granules of local memory between two frames of the lanes in the mask.
+    fn copy_local(&mut self, from: [u32; 32], to: [u32; 32], size: u32, mask: u32) {
+        for l in 0..32 {
+            if mask >> l & 1 == 0 {
+                continue;
+            }
+            for k in 0..size.div_ceil(8) {
+                let (source, target) = ((from[l] / 8 + k) as usize, (to[l] / 8 + k) as usize);
+                let value = self.local.get(source).map_or(0, |g| g[l]);
+                if let Some(granule) = self.local.get_mut(target) {
+                    granule[l] = value;
+                }
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    fn control(
+        &mut self,
+        c: &Context,
+        barriers: &mut Barriers,
+        g: &Group,
+        f: Frame,
+        function: &Function,
+        i: &Ins,
+        mask: u32,
+    ) -> Result<Next, Stop> {
+        // Lanes whose guard is false go on behind the instruction.
+        let pass = |w: &mut Warp| w.save(g, g.pc + 1);
+        match i.op {
+            Op::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
+            Op::NanoSleep => {
+                pass(self);
+                self.spent |= mask;
+                return Ok(Next::Choose);
+            }
+            Op::BranchTable => {
+                let start = c.kernel.functions[g.function as usize].start;
+                // SAFETY: decoding checked the row.
+                let index = unsafe { f.get::<u32>(i.a) };
+                pass(self);
+                let table = &function.tables[i.e as usize];
+                for (l, index) in index.iter().enumerate() {
+                    if mask >> l & 1 == 1 {
+                        let target = table.get(*index as usize).ok_or_else(|| {
+                            Stop::Fault(Fault::LaunchFailure(format!(
+                                "brx.idx beyond its targets (PTX line {})",
+                                i.line
+                            )))
+                        })?;
+                        self.pc[l] = start + target;
+                    }
+                }
+                return Ok(Next::Choose);
+            }
+            Op::Call => return self.call(c, g, f, function, i, mask),
+            Op::CallEnd => {
+                let site = &function.calls[i.e as usize];
+                // SAFETY: the header belongs to every frame.
+                let local = unsafe { f.get::<u32>(ROW_LOCAL) };
+                if matches!(site.callee, Callee::Function(_) | Callee::Pointer(_)) && !self.provided(c, site) {
+                    let mut at = 0u32;
+                    for (offset, size, align) in &site.results {
+                        at = at.next_multiple_of((*align).max(8));
+                        let from = local.map(|b| b.wrapping_add(function.local_bytes + at));
+                        self.copy_local(from, local.map(|b| b.wrapping_add(*offset)), *size, mask);
+                        at += size;
+                    }
+                }
+            }
+            Op::Return => {
+                // SAFETY: the header belongs to every frame.
+                let (to, base) = unsafe { (f.get::<u32>(ROW_RETURN), f.get::<u32>(ROW_CALLER)) };
+                pass(self);
+                for l in 0..32 {
+                    if mask >> l & 1 == 1 {
+                        self.pc[l] = to[l];
+                        self.base[l] = base[l];
+                    }
+                }
+                return Ok(Next::Choose);
+            }
+            Op::Exit => {
+                pass(self);
+                self.live &= !mask;
+                self.spent &= self.live;
+                self.gathering &= self.live;
+                barriers.exited(mask.count_ones());
+                return Ok(Next::Choose);
+            }
+            Op::Trap => {
+                return Err(Stop::Fault(Fault::Trap { kernel: c.kernel.name.clone(), line: i.line }));
+            }
+            Op::Barrier => {
+                let site = &function.barriers[i.e as usize];
+                // SAFETY: decoding checked the rows.
+                let (id, count) = unsafe {
+                    let lane = mask.trailing_zeros() as usize;
+                    let id = f.get::<u32>(site.id)[lane];
+                    (id, (site.count != NONE).then(|| f.get::<u32>(site.count)[lane]))
+                };
+                if id > 15 {
+                    return Err(Stop::Fault(Fault::LaunchFailure(format!("barrier {id} does not exist"))));
+                }
+                let id = id as u8;
+                let mut yes = 0;
+                if site.reduction.is_some() {
+                    // SAFETY: decoding checked the row.
+                    let p = unsafe { f.mask(site.predicate) };
+                    yes = (if site.negate { !p } else { p } & mask).count_ones();
+                }
+                barriers.arrive(id, mask.count_ones(), yes, count);
+                pass(self);
+                if site.arrive {
+                    return Ok(Next::Choose);
+                }
+                self.waiting |= mask;
+                for l in 0..32 {
+                    if mask >> l & 1 == 1 {
+                        self.barrier[l] = id;
+                    }
+                }
+                if let Some(reduction) = site.reduction {
+                    self.pending.push(Pending { mask, barrier: id, row: g.base + site.result, reduction });
+                }
+                return Ok(Next::Choose);
+            }
+            Op::WarpSync | Op::Vote | Op::Shuffle | Op::Match | Op::Redux => {
+                // SAFETY: decoding checked the row.
+                if i.c != NONE {
+                    let members = unsafe { f.get::<u32>(i.c) }[mask.trailing_zeros() as usize];
+                    let here = self.gathered(g);
+                    let missing = members & self.live & !(mask | here);
+                    // A lane whose guard is false will not come.
+                    let missing = missing & !(g.mask & !mask);
+                    if missing != 0 && !self.forced {
+                        self.save(g, g.pc + 1);
+                        for l in 0..32 {
+                            if mask >> l & 1 == 1 {
+                                self.pc[l] = g.pc;
+                            }
+                        }
+                        self.gathering |= mask;
+                        return Ok(Next::Choose);
+                    }
+                    if here & !mask != 0 {
+                        // The lanes that waited join, and all of them execute it together.
+                        self.save(g, g.pc + 1);
+                        for l in 0..32 {
+                            if mask >> l & 1 == 1 {
+                                self.pc[l] = g.pc;
+                            }
+                        }
+                        self.gathering &= !here;
+                        return Ok(Next::Choose);
+                    }
+                    self.forced = false;
+                }
+                // SAFETY: decoding checked the rows.
+                unsafe { collective::execute(f, i, mask) };
+            }
+            Op::ActiveMask => {
+                // SAFETY: decoding checked the row.
+                unsafe { f.put(i.d, &[mask; 32], mask) };
+            }
+            _ => {
+                return Err(Stop::Fault(Fault::LaunchFailure(format!("an instruction out of place: {:?}", i.op))));
+            }
+        }
+        Ok(Next::Step)
+    }
+
+    /// Lanes that wait at the group's instruction in its frame.
+    fn gathered(&self, g: &Group) -> u32 {
+        let mut here = 0;
+        for l in 0..32 {
+            here |= u32::from(self.gathering >> l & 1 == 1 && self.pc[l] == g.pc && self.base[l] == g.base) << l;
+        }
+        here
+    }
+
+    fn provided(&self, c: &Context, site: &CallSite) -> bool {
+        match site.callee {
+            Callee::Function(index) => !c.kernel.by_index.contains_key(&index),
+            _ => false,
+        }
+    }
+
+    fn call(
+        &mut self,
+        c: &Context,
+        g: &Group,
+        f: Frame,
+        function: &Function,
+        i: &Ins,
+        mask: u32,
+    ) -> Result<Next, Stop> {
+        let site = &function.calls[i.e as usize];
+        // SAFETY: the header belongs to every frame.
+        let local = unsafe { f.get::<u32>(ROW_LOCAL) };
+        let failed = |message: String| Stop::Fault(Fault::LaunchFailure(message));
+        let mut mask = mask;
+        let target = match site.callee {
+            Callee::Function(index) => match c.kernel.by_index.get(&index) {
+                Some(target) => *target,
+                None => {
+                    let name = &c.kernel.module.functions[index as usize].name;
+                    print::builtin(c, self, name, site, local, mask)?;
+                    return Ok(Next::Step);
+                }
+            },
+            Callee::Pointer(row) => {
+                // SAFETY: decoding checked the row.
+                let pointers = unsafe { f.get::<u64>(row) };
+                let pointer = pointers[mask.trailing_zeros() as usize];
+                // Lanes that call another function stay here and call it next.
+                let mut same = 0;
+                for (l, p) in pointers.iter().enumerate() {
+                    same |= u32::from(*p == pointer) << l;
+                }
+                let later = mask & !same;
+                mask &= same;
+                self.save(g, g.pc + 1);
+                for l in 0..32 {
+                    if later >> l & 1 == 1 {
+                        self.pc[l] = g.pc;
+                    }
+                }
+                let index = pointer.checked_sub(FUNCTION_WINDOW).map(|o| (o / 16) as u32);
+                let target = index.and_then(|i| c.kernel.by_index.get(&i));
+                *target.ok_or_else(|| failed(format!("a call of {pointer:#x}, which is no function")))?
+            }
+            _ => return Err(failed("a call that was not resolved".to_string())),
+        };
+        if !matches!(site.callee, Callee::Pointer(_)) {
+            self.save(g, g.pc + 1);
+        }
+        let callee = c.kernel.function(target);
+        let base = g.base + function.rows;
+        let mut deepest = 0;
+        for (l, at) in local.iter().enumerate() {
+            if mask >> l & 1 == 1 {
+                deepest = deepest.max(*at);
+            }
+        }
+        self.enter(c, target, base, deepest + function.local_bytes, mask)?;
+        let frame = self.frame(base);
+        let inner = local.map(|b| b.wrapping_add(function.local_bytes));
+        // SAFETY: `enter` made room for the frame, whose header these are.
+        unsafe {
+            frame.put(ROW_RETURN, &[g.pc + 1; 32], mask);
+            frame.put(ROW_CALLER, &[g.base; 32], mask);
+            frame.put(ROW_LOCAL, &inner, mask);
+        }
+        if site.arguments.len() != callee.params.len() {
+            return Err(failed(format!("`{}` called with another number of arguments than it takes", callee.name)));
+        }
+        for ((offset, size), param) in site.arguments.iter().zip(&callee.params) {
+            let size = (*size).min(param.size);
+            self.copy_local(
+                local.map(|b| b.wrapping_add(*offset)),
+                inner.map(|b| b.wrapping_add(param.offset)),
+                size,
+                mask,
+            );
+        }
+        let start = c.kernel.functions[target as usize].start;
+        for l in 0..32 {
+            if mask >> l & 1 == 1 {
+                self.pc[l] = start;
+                self.base[l] = base;
+            }
+        }
+        Ok(Next::Choose)
+    }
+
+    /// Reads a special register.
+    #[inline(never)]
+    unsafe fn special(&self, c: &Context, f: Frame, i: &Ins, mask: u32) {
+        let first = self.index * 32;
+        let mut out = [0u64; 32];
+        let thread = |l: usize| first + l as u32;
+        for (l, out) in out.iter_mut().enumerate() {
+            let lane = l as u32;
+            *out = match i.e {
+                0 => u64::from(thread(l) % c.block[0]),
+                1 => u64::from(thread(l) / c.block[0] % c.block[1]),
+                2 => u64::from(thread(l) / c.block[0] / c.block[1]),
+                3..=5 => u64::from(c.block[i.e as usize - 3]),
+                6..=8 => u64::from(c.cta[i.e as usize - 6]),
+                9..=11 => u64::from(c.grid[i.e as usize - 9]),
+                12 => u64::from(lane),
+                13 => u64::from(self.index),
+                14 => u64::from((c.block[0] * c.block[1] * c.block[2]).div_ceil(32)),
+                15 => u64::from(c.worker),
+                16 => u64::from(c.workers),
+                17 => 1,
+                18 => c.started.elapsed().as_nanos() as u64,
+                19 => c.started.elapsed().as_nanos() as u64 >> 32,
+                20 | 21 => {
+                    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                    let now = now.map_or(0, |d| d.as_nanos() as u64);
+                    if i.e == 21 { now >> 32 } else { now }
+                }
+                22 => 1 << lane,
+                23 => (2 << lane) - 1,
+                24 => (1 << lane) - 1,
+                25 => u64::from(u32::MAX << lane),
+                26 => u64::from((u64::from(u32::MAX) << (lane + 1)) as u32),
+                27 => u64::from(c.dynamic_shared),
+                28 => u64::from(c.shared_len),
+                // Where cooperative groups keep the barrier of the grid.
+                30 => c.workspace >> 32,
+                31 => c.workspace & 0xffff_ffff,
+                _ => 0,
+            };
+        }
+        // SAFETY: decoding checked the row and its width.
+        unsafe {
+            if i.c == Width::W64 as u32 {
+                f.put(i.d, &out, mask);
+            } else {
+                let cut = if i.c == Width::W16 as u32 { 0xffff } else { u32::MAX };
+                f.put(i.d, &out.map(|v| v as u32 & cut), mask);
+            }
+        }
+    }
+}
+
+fn write_constants(regs: &mut [Row], base: u32, constants: &[(u32, bool, u64)], mask: u32) {
+    let frame = Frame(&raw mut regs[base as usize]);
+    for (row, wide, value) in constants {
+        // SAFETY: the caller made room for all rows of the function whose constants these are.
+        unsafe {
+            if *wide {
+                frame.put(*row, &[*value; 32], mask);
+            } else {
+                frame.put(*row, &[*value as u32; 32], mask);
+            }
+        }
+    }
+}

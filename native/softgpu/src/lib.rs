@@ -1,0 +1,95 @@
+//! PTX executed on the CPU: the software GPU behind laptops, continuous integration and courses without hardware.
+//!
+//! A pure library.  It knows nothing of leases, networks or the driver API: it parses PTX, keeps a guarded address
+//! space, and runs kernels.  It reports itself as compute capability 7.5 would behave; correct first, then fast.
+//!
+//! ```
+//! use sluice_softgpu::{Arena, Engine, Launch, LoadedModule, Module};
+//! use std::sync::{Arc, atomic::AtomicBool};
+//!
+//! let ptx = b".version 7.5
+//! .target sm_75
+//! .address_size 64
+//! .visible .entry fill(.param .u64 to) {
+//!     .reg .b32 %r<2>; .reg .b64 %d<4>;
+//!     ld.param.u64 %d1, [to];
+//!     mov.u32 %r1, %tid.x;
+//!     mad.wide.u32 %d2, %r1, 4, %d1;
+//!     st.global.u32 [%d2], %r1;
+//!     ret;
+//! }";
+//! let arena = Arena::reserve(0x3000_0000_0000, 1 << 24).unwrap();
+//! arena.map(0x3000_0000_0000, 4096).unwrap();
+//! let module = Arc::new(Module::parse(ptx).unwrap());
+//! let module = LoadedModule::new(module, |_| Ok::<_, ()>(0)).unwrap();
+//! let launch = Launch {
+//!     module: &module,
+//!     kernel: "fill",
+//!     grid: [1, 1, 1],
+//!     block: [64, 1, 1],
+//!     dynamic_shared: 0,
+//!     params: &0x3000_0000_0000u64.to_le_bytes(),
+//!     cooperative: false,
+//! };
+//! Engine::new(2).launch(&arena, &launch, &AtomicBool::new(false)).unwrap();
+//! let mut out = [0; 4];
+//! arena.read(0x3000_0000_0000 + 4 * 63, &mut out).unwrap();
+//! assert_eq!(out, 63u32.to_le_bytes());
+//! ```
+//!
+//! # From text to a running kernel
+//!
+//! 1. `lexer` and `parser` read the module: directives, variables, functions.
+//! 2. `lower` turns each statement into the `ir`'s instructions: a register machine whose registers are rows of 32
+//!    lanes, and whose constants are rows as well, so that an operand is always the number of a row.  An instruction
+//!    that the engine lacks does not fail the module; it marks the kernels that can reach it
+//!    ([`KernelInfo::unsupported`]), and launching one of those is [`Fault::Unsupported`].
+//! 3. [`LoadedModule`] has the addresses of variables that the caller chose, resolves constants, and lays out shared
+//!    memory kernel by kernel at the first launch.
+//! 4. [`Engine::launch`] hands out blocks in the order of their numbers to a pool of threads (scans with look-back
+//!    rely on the order); a block runs on one thread, its warps in turn; a cooperative launch keeps all its blocks
+//!    going in turn.
+//!
+//! # How a warp runs
+//!
+//! One decoded instruction is executed for 32 lanes before the next; the loops over lanes are written so that the
+//! compiler makes vector instructions of them, and the whole interpreter is compiled once more for processors with
+//! AVX2 and fused multiply-add.  Lanes that stand at the same instruction in the same frame run together; of several such
+//! groups the deepest call and then the lowest address goes first, and a group that keeps jumping backward is set
+//! aside for the others, so that spin locks between the lanes of a warp make progress.  `.sync` instructions wait for
+//! the members of their mask.  Barriers count threads, not warps: they may stand in diverged code.
+//!
+//! Calls are real calls, with frames of registers stacked in each lane; recursion and function pointers work.
+//! Parameters of functions, like all local memory, lie in granules of 8 bytes, the 32 lanes side by side.
+//!
+//! # Addresses
+//!
+//! Device pointers are host addresses inside an [`Arena`].  Every access is checked against the arena's map of pages
+//! *before* it is made: a wild pointer is CUDA's error 700, never a signal in this process.  Shared, local and
+//! parameter memory appear above 2^48, where no host address is.
+//!
+//! # What differs from a GPU
+//!
+//! - Floating point: `.ftz` does not flush subnormals, `.approx` instructions are as accurate as the host's functions.
+//! - `malloc` in a kernel answers null; there is no device heap.
+//! - The stack of a thread ends at 512 KiB of local memory.
+//! - Not there: textures and surfaces, `wmma`/`mma`/`wgmma`, asynchronous copies, clusters, dynamic parallelism,
+//!   `.alias`, 32-bit addresses.
+
+mod arena;
+mod bits;
+mod error;
+mod exec;
+mod float;
+mod half;
+mod ir;
+mod lexer;
+mod lower;
+mod module;
+mod parser;
+mod types;
+
+pub use arena::{Arena, PAGE};
+pub use error::{Fault, PtxError, Space};
+pub use exec::{Engine, Launch, LaunchStats, LoadedModule};
+pub use module::{GlobalInfo, KernelInfo, Module, ParamInfo, Relocation, Symbol};

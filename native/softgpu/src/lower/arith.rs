@@ -1,0 +1,891 @@
+//! The dispatcher over opcodes, and arithmetic.
+
+use super::{Builder, Operand, Variable, width_of};
+use crate::error::PtxError;
+use crate::float::Arithmetic;
+use crate::ir::*;
+use crate::types::Type;
+
+/// The instruction for an integer type of 16, 32 or 64 bits.
+macro_rules! by_width {
+    ($ty:expr, $w16:ident, $w32:ident, $w64:ident) => {
+        match $ty.size() {
+            8 => Op::$w64,
+            4 => Op::$w32,
+            _ => Op::$w16,
+        }
+    };
+}
+
+/// The instruction for signed and unsigned types of 16, 32 or 64 bits.
+macro_rules! by_sign {
+    ($ty:expr, $u16:ident, $u32:ident, $u64:ident, $s16:ident, $s32:ident, $s64:ident) => {
+        if $ty.signed() { by_width!($ty, $s16, $s32, $s64) } else { by_width!($ty, $u16, $u32, $u64) }
+    };
+}
+
+/// Opcodes that the engine has (with at least one of their forms).
+const KNOWN: &[&str] = &[
+    "abs",
+    "activemask",
+    "add",
+    "addc",
+    "and",
+    "atom",
+    "bar",
+    "barrier",
+    "bfe",
+    "bfi",
+    "bfind",
+    "bra",
+    "brev",
+    "brkpt",
+    "brx",
+    "call",
+    "clz",
+    "cnot",
+    "copysign",
+    "cos",
+    "cvt",
+    "cvta",
+    "discard",
+    "div",
+    "dp4a",
+    "ex2",
+    "exit",
+    "fence",
+    "fma",
+    "isspacep",
+    "ld",
+    "ldu",
+    "lg2",
+    "lop3",
+    "mad",
+    "mad24",
+    "madc",
+    "match",
+    "max",
+    "membar",
+    "min",
+    "mov",
+    "mul",
+    "mul24",
+    "nanosleep",
+    "neg",
+    "not",
+    "or",
+    "pmevent",
+    "popc",
+    "prefetch",
+    "prefetchu",
+    "prmt",
+    "rcp",
+    "red",
+    "redux",
+    "rem",
+    "ret",
+    "rsqrt",
+    "sad",
+    "selp",
+    "set",
+    "setp",
+    "shf",
+    "shfl",
+    "shl",
+    "shr",
+    "sin",
+    "slct",
+    "sqrt",
+    "st",
+    "sub",
+    "subc",
+    "tanh",
+    "testp",
+    "trap",
+    "vote",
+    "xor",
+];
+
+impl Builder {
+    /// Whether the engine has some form of this opcode.
+    pub fn knows(opcode: &str) -> bool {
+        KNOWN.binary_search(&opcode).is_ok()
+    }
+
+    /// The instruction's name with its suffixes.
+    pub fn full(opcode: &str, mods: &[&str]) -> String {
+        let mut name = opcode.to_string();
+        for m in mods {
+            name.push('.');
+            name.push_str(m);
+        }
+        name
+    }
+
+    /// Begins a statement.
+    pub fn start(&mut self, guard: Option<(u32, bool)>, line: u32, column: u32) {
+        (self.guard, self.negate) = guard.unwrap_or((NONE, false));
+        self.at = (line, column);
+    }
+
+    /// Lowers one instruction.
+    pub fn lower(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        if self.f.rows > super::MOST_ROWS {
+            return Err(self.unsupported("a function of more than 65536 registers"));
+        }
+        match opcode {
+            "ld" | "ldu" => self.load(opcode, mods, ops),
+            "st" => self.store(opcode, mods, ops),
+            "atom" | "red" => self.atomic(opcode, mods, ops),
+            "cvta" => self.cvta(opcode, mods, ops),
+            "isspacep" => self.isspacep(mods, ops),
+            "bra" => self.branch(ops),
+            "brx" => self.branch_table(ops),
+            "call" => self.call(ops),
+            "bar" | "barrier" => self.barrier(opcode, mods, ops),
+            "vote" => self.vote(mods, ops),
+            "shfl" => self.shuffle(mods, ops),
+            "match" => self.matching(mods, ops),
+            "redux" => self.redux(mods, ops),
+            "activemask" => {
+                let [d] = ops else { return Err(self.error("activemask takes one operand")) };
+                let d = self.target(d, Type::B32)?;
+                self.alu(Op::ActiveMask, d, &[]);
+                Ok(())
+            }
+            "ret" => self.plain(if self.f.entry { Op::Exit } else { Op::Return }),
+            "exit" => self.plain(Op::Exit),
+            "trap" | "brkpt" => self.plain(Op::Trap),
+            "membar" | "fence" => self.plain(Op::Fence),
+            "nanosleep" => self.plain(Op::NanoSleep),
+            "prefetch" | "prefetchu" | "pmevent" | "discard" => Ok(()),
+            "mov" => self.mov(opcode, mods, ops),
+            "cvt" => self.cvt(opcode, mods, ops),
+            "setp" => self.setp(opcode, mods, ops),
+            "set" => self.set(opcode, mods, ops),
+            _ => self.arithmetic(opcode, mods, ops),
+        }
+    }
+
+    fn plain(&mut self, op: Op) -> Result<(), PtxError> {
+        self.alu(op, NONE, &[]);
+        Ok(())
+    }
+
+    fn ty(&self, opcode: &str, mods: &[&str]) -> Result<Type, PtxError> {
+        let ty = mods.iter().rev().find_map(|m| Type::parse(m));
+        ty.ok_or_else(|| self.unsupported(Builder::full(opcode, mods)))
+    }
+
+    /// Lowers `op d, sources...` where each source has its type.
+    fn simple(&mut self, op: Op, to: Type, ops: &[Operand], types: &[Type]) -> Result<(), PtxError> {
+        let [d, sources @ ..] = ops else { return Err(self.error("too few operands")) };
+        if sources.len() != types.len() {
+            return Err(self.error(format!("expected {} operands", types.len() + 1)));
+        }
+        let mut rows = Vec::with_capacity(3);
+        for (source, ty) in sources.iter().zip(types) {
+            rows.push(self.source(source, *ty)?);
+        }
+        let d = self.target_or_sink(d, to)?;
+        self.alu(op, d, &rows);
+        Ok(())
+    }
+
+    fn rounding(mods: &[&str]) -> Rounding {
+        let find = |m: &&&str| matches!(**m, "rz" | "rm" | "rp" | "rzi" | "rmi" | "rpi");
+        match mods.iter().find(find).map(|m| &m[1..2]) {
+            Some("z") => Rounding::Zero,
+            Some("m") => Rounding::Down,
+            Some("p") => Rounding::Up,
+            _ => Rounding::Nearest,
+        }
+    }
+
+    /// Floating-point arithmetic with rounding and `.sat`.
+    fn floating(&mut self, what: Arithmetic, op: Op, ty: Type, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let rounding = Builder::rounding(mods);
+        let count = ops.len().saturating_sub(1);
+        if rounding == Rounding::Nearest || !matches!(ty, Type::F32 | Type::F64) {
+            self.simple(op, ty, ops, &vec![ty; count])?;
+        } else {
+            let directed = if ty == Type::F64 { Op::Directed64 } else { Op::Directed32 };
+            let index = self.f.code.len();
+            self.simple(directed, ty, ops, &vec![ty; count])?;
+            if let Some(ins) = self.f.code.get_mut(index..).and_then(|s| s.last_mut()) {
+                ins.e = (what as u32) << 8 | rounding as u32;
+            }
+        }
+        if mods.contains(&"sat") {
+            let sat = match ty {
+                Type::F32 => Op::SatF32,
+                Type::F64 => Op::SatF64,
+                _ => return Err(self.unsupported("saturation of 16-bit floating point")),
+            };
+            let d = self.target_or_sink(&ops[0], ty)?;
+            self.alu(sat, d, &[d]);
+        }
+        Ok(())
+    }
+
+    fn carry(&mut self, ty: Type, d: &Operand, a: u32, b: u32, flags: u32) -> Result<(), PtxError> {
+        let d = self.target_or_sink(d, ty)?;
+        let op = if ty.wide() { Op::Carry64 } else { Op::Carry32 };
+        self.emit(op, d, a, b, NONE, flags, 0);
+        Ok(())
+    }
+
+    fn arithmetic(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        if !Builder::knows(opcode) {
+            return Err(self.unsupported(Builder::full(opcode, mods)));
+        }
+        let ty = self.ty(opcode, mods)?;
+        let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
+        let has = |m: &str| mods.contains(&m);
+        use Type::*;
+        match opcode {
+            "add" | "sub" | "addc" | "subc" => {
+                let sub = opcode.starts_with("sub");
+                if has("cc") || opcode.ends_with('c') {
+                    let [d, a, b] = ops else { return Err(self.error("expected 3 operands")) };
+                    let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+                    let flags = u32::from(opcode.ends_with('c')) | u32::from(has("cc")) << 1 | u32::from(sub) << 2;
+                    return self.carry(ty, d, a, b, flags);
+                }
+                let what = if sub { Arithmetic::Sub } else { Arithmetic::Add };
+                let op = match (ty, sub) {
+                    (F32, false) => Op::AddF32,
+                    (F32, true) => Op::SubF32,
+                    (F64, false) => Op::AddF64,
+                    (F64, true) => Op::SubF64,
+                    (F16, false) => Op::AddF16,
+                    (F16, true) => Op::SubF16,
+                    (F16x2, false) => Op::AddF16x2,
+                    (F16x2, true) => Op::SubF16x2,
+                    (Bf16, false) => Op::AddBf16,
+                    (Bf16, true) => Op::SubBf16,
+                    (S32, false) if has("sat") => return self.simple(Op::AddSat32, ty, ops, &[ty, ty]),
+                    (S32, true) if has("sat") => return self.simple(Op::SubSat32, ty, ops, &[ty, ty]),
+                    (Bf16x2 | Pred, _) => return no(self),
+                    (_, false) => return self.simple(by_width!(ty, Add16, Add32, Add64), ty, ops, &[ty, ty]),
+                    (_, true) => return self.simple(by_width!(ty, Sub16, Sub32, Sub64), ty, ops, &[ty, ty]),
+                };
+                self.floating(what, op, ty, mods, ops)
+            }
+            "mul" => {
+                let op = match ty {
+                    F32 => Op::MulF32,
+                    F64 => Op::MulF64,
+                    F16 => Op::MulF16,
+                    F16x2 => Op::MulF16x2,
+                    Bf16 => Op::MulBf16,
+                    _ if ty.float() || ty == Pred => return no(self),
+                    _ if has("wide") => {
+                        let (op, to) = match ty {
+                            U16 => (Op::MulWideU16, U32),
+                            S16 => (Op::MulWideS16, S32),
+                            U32 => (Op::MulWideU32, U64),
+                            S32 => (Op::MulWideS32, S64),
+                            _ => return no(self),
+                        };
+                        return self.simple(op, to, ops, &[ty, ty]);
+                    }
+                    _ if has("hi") => {
+                        let op = by_sign!(ty, MulHiU16, MulHiU32, MulHiU64, MulHiS16, MulHiS32, MulHiS64);
+                        return self.simple(op, ty, ops, &[ty, ty]);
+                    }
+                    _ => return self.simple(by_width!(ty, MulLo16, MulLo32, MulLo64), ty, ops, &[ty, ty]),
+                };
+                self.floating(Arithmetic::Mul, op, ty, mods, ops)
+            }
+            "mad" | "madc" | "fma" => {
+                if ty.float() {
+                    let op = match ty {
+                        F32 => Op::FmaF32,
+                        F64 => Op::FmaF64,
+                        F16 => Op::FmaF16,
+                        F16x2 => Op::FmaF16x2,
+                        Bf16 => Op::FmaBf16,
+                        _ => Op::FmaBf16x2,
+                    };
+                    if has("relu") || has("oob") {
+                        return no(self);
+                    }
+                    return self.floating(Arithmetic::Fma, op, ty, mods, ops);
+                }
+                if has("cc") || opcode == "madc" {
+                    let [d, a, b, c] = ops else { return Err(self.error("expected 4 operands")) };
+                    let (a, b, c) = (self.source(a, ty)?, self.source(b, ty)?, self.source(c, ty)?);
+                    let product = self.fresh(ty);
+                    let op = if has("hi") {
+                        by_sign!(ty, MulHiU16, MulHiU32, MulHiU64, MulHiS16, MulHiS32, MulHiS64)
+                    } else {
+                        by_width!(ty, MulLo16, MulLo32, MulLo64)
+                    };
+                    self.alu(op, product, &[a, b]);
+                    let flags = u32::from(opcode == "madc") | u32::from(has("cc")) << 1;
+                    return self.carry(ty, d, product, c, flags);
+                }
+                if has("wide") {
+                    let (op, to) = match ty {
+                        U16 => (Op::MadWideU16, U32),
+                        S16 => (Op::MadWideS16, S32),
+                        U32 => (Op::MadWideU32, U64),
+                        S32 => (Op::MadWideS32, S64),
+                        _ => return no(self),
+                    };
+                    return self.simple(op, to, ops, &[ty, ty, to]);
+                }
+                if has("hi") {
+                    if ty.size() < 4 || has("sat") {
+                        return no(self);
+                    }
+                    let op = by_sign!(ty, MadHiU32, MadHiU32, MadHiU64, MadHiS32, MadHiS32, MadHiS64);
+                    return self.simple(op, ty, ops, &[ty, ty, ty]);
+                }
+                self.simple(by_width!(ty, MadLo16, MadLo32, MadLo64), ty, ops, &[ty, ty, ty])
+            }
+            "mul24" => {
+                let op = match (ty, has("hi")) {
+                    (U32, false) => Op::Mul24LoU32,
+                    (S32, false) => Op::Mul24LoS32,
+                    (U32, true) => Op::Mul24HiU32,
+                    (S32, true) => Op::Mul24HiS32,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[ty, ty])
+            }
+            "mad24" => {
+                let op = match (ty, has("hi")) {
+                    (U32, false) => Op::Mad24LoU32,
+                    (S32, false) => Op::Mad24LoS32,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[ty, ty, ty])
+            }
+            "div" => match ty {
+                F32 => self.floating(Arithmetic::Div, Op::DivF32, ty, mods, ops),
+                F64 => self.floating(Arithmetic::Div, Op::DivF64, ty, mods, ops),
+                _ if ty.float() || ty == Pred => no(self),
+                _ => self.simple(by_sign!(ty, DivU16, DivU32, DivU64, DivS16, DivS32, DivS64), ty, ops, &[ty, ty]),
+            },
+            "rem" if ty.float() || ty == Pred => no(self),
+            "rem" => self.simple(by_sign!(ty, RemU16, RemU32, RemU64, RemS16, RemS32, RemS64), ty, ops, &[ty, ty]),
+            "min" | "max" => {
+                let min = opcode == "min";
+                if has("xorsign") || has("relu") || ops.len() != 3 {
+                    return no(self);
+                }
+                let op = match (ty, min, has("NaN")) {
+                    (F32, true, false) => Op::MinF32,
+                    (F32, false, false) => Op::MaxF32,
+                    (F32, true, true) => Op::MinNanF32,
+                    (F32, false, true) => Op::MaxNanF32,
+                    (F64, true, false) => Op::MinF64,
+                    (F64, false, false) => Op::MaxF64,
+                    (F16, true, false) => Op::MinF16,
+                    (F16, false, false) => Op::MaxF16,
+                    (F16x2, true, false) => Op::MinF16x2,
+                    (F16x2, false, false) => Op::MaxF16x2,
+                    (Bf16, true, false) => Op::MinBf16,
+                    (Bf16, false, false) => Op::MaxBf16,
+                    _ if ty.float() || ty == Pred => return no(self),
+                    (_, true, _) => by_sign!(ty, MinU16, MinU32, MinU64, MinS16, MinS32, MinS64),
+                    (_, false, _) => by_sign!(ty, MaxU16, MaxU32, MaxU64, MaxS16, MaxS32, MaxS64),
+                };
+                self.simple(op, ty, ops, &[ty, ty])
+            }
+            "abs" | "neg" => {
+                let op = match (ty, opcode == "neg") {
+                    (F32, true) => Op::NegF32,
+                    (F32, false) => Op::AbsF32,
+                    (F64, true) => Op::NegF64,
+                    (F64, false) => Op::AbsF64,
+                    (F16 | Bf16, true) => Op::NegF16,
+                    (F16 | Bf16, false) => Op::AbsF16,
+                    (F16x2 | Bf16x2, true) => Op::NegF16x2,
+                    (F16x2 | Bf16x2, false) => Op::AbsF16x2,
+                    (Pred, _) => return no(self),
+                    (_, true) => by_width!(ty, Neg16, Neg32, Neg64),
+                    (_, false) => by_width!(ty, Abs16, Abs32, Abs64),
+                };
+                self.simple(op, ty, ops, &[ty])
+            }
+            "and" | "or" | "xor" | "not" if ty == Pred => {
+                let [d, sources @ ..] = ops else { return Err(self.error("too few operands")) };
+                let d = self.target_or_sink(d, Pred)?;
+                let mut rows = [NONE, NONE];
+                let mut flags = 0;
+                if sources.len() != if opcode == "not" { 1 } else { 2 } {
+                    return Err(self.error("a wrong number of operands"));
+                }
+                for (i, s) in sources.iter().enumerate() {
+                    let (row, negate) = self.predicate(s)?;
+                    rows[i] = row;
+                    flags |= u32::from(negate) << i;
+                }
+                let op = match opcode {
+                    "and" => Op::PredAnd,
+                    "or" => Op::PredOr,
+                    "xor" => Op::PredXor,
+                    _ => Op::PredNot,
+                };
+                self.emit(op, d, rows[0], rows[1], NONE, flags, 0);
+                Ok(())
+            }
+            "and" => self.simple(by_width!(ty, And16, And32, And64), ty, ops, &[ty, ty]),
+            "or" => self.simple(by_width!(ty, Or16, Or32, Or64), ty, ops, &[ty, ty]),
+            "xor" => self.simple(by_width!(ty, Xor16, Xor32, Xor64), ty, ops, &[ty, ty]),
+            "not" => self.simple(by_width!(ty, Not16, Not32, Not64), ty, ops, &[ty]),
+            "cnot" => self.simple(by_width!(ty, Cnot16, Cnot32, Cnot64), ty, ops, &[ty]),
+            "shl" => self.simple(by_width!(ty, Shl16, Shl32, Shl64), ty, ops, &[ty, U32]),
+            "shr" => self.simple(by_sign!(ty, ShrU16, ShrU32, ShrU64, ShrS16, ShrS32, ShrS64), ty, ops, &[ty, U32]),
+            "shf" => {
+                let op = match (has("l"), has("wrap")) {
+                    (true, true) => Op::ShfLWrap,
+                    (true, false) => Op::ShfLClamp,
+                    (false, true) => Op::ShfRWrap,
+                    (false, false) => Op::ShfRClamp,
+                };
+                self.simple(op, ty, ops, &[B32, B32, U32])
+            }
+            "popc" => self.simple(if ty.wide() { Op::Popc64 } else { Op::Popc32 }, U32, ops, &[ty]),
+            "clz" => self.simple(if ty.wide() { Op::Clz64 } else { Op::Clz32 }, U32, ops, &[ty]),
+            "brev" => self.simple(if ty.wide() { Op::Brev64 } else { Op::Brev32 }, ty, ops, &[ty]),
+            "bfind" => {
+                let op = match (ty, has("shiftamt")) {
+                    (U32 | B32, false) => Op::BfindU32,
+                    (S32, false) => Op::BfindS32,
+                    (U64 | B64, false) => Op::BfindU64,
+                    (S64, false) => Op::BfindS64,
+                    (U32 | B32, true) => Op::BfindShiftU32,
+                    (S32, true) => Op::BfindShiftS32,
+                    (U64 | B64, true) => Op::BfindShiftU64,
+                    (S64, true) => Op::BfindShiftS64,
+                    _ => return no(self),
+                };
+                self.simple(op, U32, ops, &[ty])
+            }
+            "bfe" => {
+                let op = match ty {
+                    U32 => Op::BfeU32,
+                    S32 => Op::BfeS32,
+                    U64 => Op::BfeU64,
+                    S64 => Op::BfeS64,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[ty, U32, U32])
+            }
+            "bfi" => {
+                let [d, a, b, c, length] = ops else { return Err(self.error("bfi takes 5 operands")) };
+                let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+                let (c, length) = (self.source(c, U32)?, self.source(length, U32)?);
+                let d = self.target_or_sink(d, ty)?;
+                self.emit(if ty.wide() { Op::Bfi64 } else { Op::Bfi32 }, d, a, b, c, length, 0);
+                Ok(())
+            }
+            "prmt" => {
+                let op = match mods.last() {
+                    Some(&"f4e") => Op::PrmtF4e,
+                    Some(&"b4e") => Op::PrmtB4e,
+                    Some(&"rc8") => Op::PrmtRc8,
+                    Some(&"ecl") => Op::PrmtEcl,
+                    Some(&"ecr") => Op::PrmtEcr,
+                    Some(&"rc16") => Op::PrmtRc16,
+                    _ => Op::Prmt,
+                };
+                self.simple(op, B32, ops, &[B32, B32, B32])
+            }
+            "lop3" => {
+                let [d, a, b, c, Operand::Int(table), ..] = ops else { return no(self) };
+                if ops.len() != 5 {
+                    return no(self);
+                }
+                let (a, b, c) = (self.source(a, B32)?, self.source(b, B32)?, self.source(c, B32)?);
+                let d = self.target_or_sink(d, B32)?;
+                self.emit(Op::Lop3, d, a, b, c, *table as u32 & 255, 0);
+                Ok(())
+            }
+            "sad" => {
+                let op = match ty {
+                    U32 => Op::SadU32,
+                    S32 => Op::SadS32,
+                    U64 => Op::SadU64,
+                    S64 => Op::SadS64,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[ty, ty, ty])
+            }
+            "dp4a" => {
+                let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+                let op = match kinds.as_slice() {
+                    [U32, U32] => Op::Dp4aU,
+                    [S32, S32] => Op::Dp4aS,
+                    [U32, S32] => Op::Dp4aUS,
+                    [S32, U32] => Op::Dp4aSU,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[B32, B32, B32])
+            }
+            "selp" => {
+                let [d, a, b, p] = ops else { return Err(self.error("selp takes 4 operands")) };
+                let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+                let (p, negate) = self.predicate(p)?;
+                let d = self.target_or_sink(d, ty)?;
+                let op = if ty.wide() { Op::Sel64 } else { Op::Sel32 };
+                let (a, b) = if negate { (b, a) } else { (a, b) };
+                self.alu(op, d, &[a, b, p]);
+                Ok(())
+            }
+            "slct" => {
+                let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+                let [value, selector] = kinds.as_slice() else { return no(self) };
+                let op = match (value.wide(), *selector) {
+                    (false, S32) => Op::SlctS32B32,
+                    (true, S32) => Op::SlctS32B64,
+                    (false, F32) => Op::SlctF32B32,
+                    (true, F32) => Op::SlctF32B64,
+                    _ => return no(self),
+                };
+                self.simple(op, *value, ops, &[*value, *value, *selector])
+            }
+            "testp" => {
+                let kind = match mods.first() {
+                    Some(&"finite") => 0,
+                    Some(&"infinite") => 1,
+                    Some(&"number") => 2,
+                    Some(&"notanumber") => 3,
+                    Some(&"normal") => 4,
+                    Some(&"subnormal") => 5,
+                    _ => return no(self),
+                };
+                let [d, a] = ops else { return Err(self.error("testp takes 2 operands")) };
+                let op = match ty {
+                    F32 => Op::TestpF32,
+                    F64 => Op::TestpF64,
+                    _ => return no(self),
+                };
+                let a = self.source(a, ty)?;
+                let d = self.target(d, Pred)?;
+                self.emit(op, d, a, NONE, NONE, kind, 0);
+                Ok(())
+            }
+            "copysign" => match ty {
+                F32 => self.simple(Op::CopySignF32, ty, ops, &[ty, ty]),
+                F64 => self.simple(Op::CopySignF64, ty, ops, &[ty, ty]),
+                _ => no(self),
+            },
+            "sqrt" | "rcp" => {
+                let (what, op) = match (opcode, ty) {
+                    ("sqrt", F32) => (Arithmetic::Sqrt, Op::SqrtF32),
+                    ("sqrt", F64) => (Arithmetic::Sqrt, Op::SqrtF64),
+                    ("rcp", F32) => (Arithmetic::Rcp, Op::RcpF32),
+                    ("rcp", F64) => (Arithmetic::Rcp, Op::RcpF64),
+                    _ => return no(self),
+                };
+                self.floating(what, op, ty, mods, ops)
+            }
+            "rsqrt" => match ty {
+                F32 => self.simple(Op::RsqrtF32, ty, ops, &[ty]),
+                F64 => self.simple(Op::RsqrtF64, ty, ops, &[ty]),
+                _ => no(self),
+            },
+            "sin" | "cos" | "ex2" | "lg2" | "tanh" => {
+                let op = match (opcode, ty) {
+                    ("sin", F32) => Op::SinF32,
+                    ("cos", F32) => Op::CosF32,
+                    ("ex2", F32) => Op::Ex2F32,
+                    ("lg2", F32) => Op::Lg2F32,
+                    ("tanh", F32) => Op::TanhF32,
+                    ("ex2", F16) => Op::Ex2F16,
+                    ("tanh", F16) => Op::TanhF16,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[ty])
+            }
+            _ => no(self),
+        }
+    }
+
+    fn mov(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ty = self.ty(opcode, mods)?;
+        let [d, a] = ops else { return Err(self.error("mov takes 2 operands")) };
+        match (d, a) {
+            (Operand::Vector(parts), _) => {
+                let a = self.source(a, ty)?;
+                let each = ty.size() / parts.len().max(1) as u32;
+                for (i, part) in parts.iter().enumerate() {
+                    if matches!(part, Operand::Sink) {
+                        continue;
+                    }
+                    let (op, to) = match (ty.size(), each) {
+                        (4, 2) => (Op::Extract16, Type::B16),
+                        (8, 2) => (Op::Extract16From64, Type::B16),
+                        (8, 4) => (Op::Extract32, Type::B32),
+                        (2 | 4, 1) => (Op::Extract8, Type::B16),
+                        _ => return Err(self.unsupported(Builder::full(opcode, mods))),
+                    };
+                    let shift = self.constant(Constant::Bits(u64::from(8 * each) * i as u64), false);
+                    let d = self.target(part, to)?;
+                    self.alu(op, d, &[a, shift]);
+                }
+                Ok(())
+            }
+            (_, Operand::Vector(parts)) => {
+                let mut rows = Vec::new();
+                let each = match (ty.size(), parts.len()) {
+                    (4, 2) | (8, 4) => Type::B16,
+                    (8, 2) => Type::B32,
+                    _ => return Err(self.unsupported(Builder::full(opcode, mods))),
+                };
+                for part in parts {
+                    rows.push(self.source(part, each)?);
+                }
+                let d = self.target_or_sink(d, ty)?;
+                if rows.len() == 2 {
+                    self.alu(if ty.wide() { Op::Pack32 } else { Op::Pack16 }, d, &rows);
+                } else {
+                    let (low, high) = (self.fresh(Type::B32), self.fresh(Type::B32));
+                    self.alu(Op::Pack16, low, &rows[..2]);
+                    self.alu(Op::Pack16, high, &rows[2..]);
+                    self.alu(Op::Pack32, d, &[low, high]);
+                }
+                Ok(())
+            }
+            _ if ty == Type::Pred => {
+                let (a, negate) = self.predicate(a)?;
+                let d = self.target_or_sink(d, ty)?;
+                self.alu(if negate { Op::PredNot } else { Op::PredMov }, d, &[a]);
+                let last = self.f.code.len() - 1;
+                self.f.code[last].e = 0;
+                Ok(())
+            }
+            (_, Operand::Special(code)) => {
+                let d = self.target_or_sink(d, ty)?;
+                self.emit(Op::Special, d, NONE, NONE, width_of(ty) as u32, *code, 0);
+                Ok(())
+            }
+            (_, Operand::Symbol(Variable::Register(..), _)) => Err(self.error("expected a variable")),
+            _ => self.simple(if ty.wide() { Op::Mov64 } else { Op::Mov32 }, ty, ops, &[ty]),
+        }
+    }
+
+    fn cvt(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+        let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
+        let known = |m: &&str| {
+            Type::parse(m).is_some()
+                || matches!(
+                    *m,
+                    "rn" | "rna" | "rz" | "rm" | "rp" | "rni" | "rzi" | "rmi" | "rpi" | "ftz" | "sat" | "satfinite"
+                )
+        };
+        let ([to, from], true) = (kinds.as_slice(), mods.iter().all(known)) else { return no(self) };
+        let (to, from) = (*to, *from);
+        // Two floats packed into one register.
+        if let (Type::F16x2 | Type::Bf16x2, Type::F32, [d, high, low]) = (to, from, ops) {
+            let half = if to == Type::F16x2 { Type::F16 } else { Type::Bf16 };
+            let mut rows = Vec::new();
+            for source in [low, high] {
+                let row = self.fresh(Type::B16);
+                let a = self.source(source, Type::F32)?;
+                self.cast(row, a, half, Type::F32, mods, Width::W16);
+                rows.push(row);
+            }
+            let d = self.target_or_sink(d, Type::B32)?;
+            self.alu(Op::Pack16, d, &rows);
+            return Ok(());
+        }
+        if matches!(to, Type::F16x2 | Type::Bf16x2 | Type::Pred)
+            || matches!(from, Type::F16x2 | Type::Bf16x2 | Type::Pred)
+        {
+            return no(self);
+        }
+        let [d, a] = ops else { return Err(self.error("cvt takes 2 operands")) };
+        // Registers may be wider than the types; the source is cut, the destination extended.
+        let a = match a {
+            Operand::Register(row, actual) if *actual != Type::Pred && actual.size() >= from.size() => {
+                if actual.wide() && !from.wide() {
+                    let low = self.fresh(Type::B32);
+                    self.alu(Op::U32U64, low, &[*row]);
+                    low
+                } else {
+                    *row
+                }
+            }
+            Operand::Register(..) => return Err(self.error("a register smaller than the conversion's type")),
+            other => self.source(other, from)?,
+        };
+        let (d, width) = match d {
+            Operand::Register(row, actual) if *actual != Type::Pred && actual.size() >= to.size() => {
+                (*row, width_of(*actual))
+            }
+            Operand::Sink => (self.fresh(to), width_of(to)),
+            _ => return Err(self.error("a destination that does not fit the conversion's type")),
+        };
+        self.cast(d, a, to, from, mods, width);
+        Ok(())
+    }
+
+    fn cast(&mut self, d: u32, a: u32, to: Type, from: Type, mods: &[&str], width: Width) {
+        use Type::*;
+        let rounding = Builder::rounding(mods);
+        let saturate = mods.contains(&"sat");
+        let integral = mods.iter().any(|m| matches!(*m, "rni" | "rzi" | "rmi" | "rpi"));
+        if rounding == Rounding::Nearest && !saturate && width == width_of(to) && (!integral || !to.float()) {
+            let fast = match (to, from) {
+                (S64 | U64, S32) => Some(Op::S64S32),
+                (U64 | S64, U32) => Some(Op::U64U32),
+                (U32 | S32, U64 | S64) => Some(Op::U32U64),
+                (U16 | S16, U32 | S32) => Some(Op::U16U32),
+                (S32 | U32, S16) => Some(Op::S32S16),
+                (U32 | S32, U16) => Some(Op::Mov32),
+                (U32 | S32, S32 | U32) | (F32, F32) => Some(Op::Mov32),
+                (U64 | S64, S64 | U64) | (F64, F64) => Some(Op::Mov64),
+                (F64, F32) => Some(Op::F64F32),
+                (F32, F64) => Some(Op::F32F64),
+                (F32, S32) => Some(Op::F32S32),
+                (F32, U32) => Some(Op::F32U32),
+                (F64, S32) => Some(Op::F64S32),
+                (F64, U32) => Some(Op::F64U32),
+                (F64, S64) => Some(Op::F64S64),
+                (F64, U64) => Some(Op::F64U64),
+                (F32, F16) => Some(Op::F32F16),
+                (F16, F32) => Some(Op::F16F32),
+                _ => None,
+            };
+            if let Some(op) = fast {
+                self.alu(op, d, &[a]);
+                return;
+            }
+        }
+        if rounding == Rounding::Zero && to == S32 && from == F32 && width == Width::W32 {
+            self.alu(Op::S32F32, d, &[a]);
+            return;
+        }
+        let index = self.f.casts.len() as u32;
+        self.f.casts.push(Cast { to, from, rounding, integral, saturate, width });
+        self.emit(Op::Cast, d, a, NONE, NONE, index, 0);
+    }
+
+    fn relation(&self, opcode: &str, mods: &[&str], ty: Type) -> Result<(Relation, Type), PtxError> {
+        use Relation::*;
+        let unsigned = |t: Type| match t {
+            Type::S16 | Type::B16 => Type::U16,
+            Type::S32 | Type::B32 => Type::U32,
+            Type::S64 | Type::B64 => Type::U64,
+            other => other,
+        };
+        let found = mods.iter().find_map(|m| {
+            Some(match *m {
+                "eq" => (Eq, ty),
+                "ne" => (Ne, ty),
+                "lt" => (Lt, ty),
+                "le" => (Le, ty),
+                "gt" => (Gt, ty),
+                "ge" => (Ge, ty),
+                "lo" => (Lt, unsigned(ty)),
+                "ls" => (Le, unsigned(ty)),
+                "hi" => (Gt, unsigned(ty)),
+                "hs" => (Ge, unsigned(ty)),
+                "equ" => (Equ, ty),
+                "neu" => (Neu, ty),
+                "ltu" => (Ltu, ty),
+                "leu" => (Leu, ty),
+                "gtu" => (Gtu, ty),
+                "geu" => (Geu, ty),
+                "num" => (Num, ty),
+                "nan" => (Nan, ty),
+                _ => return None,
+            })
+        });
+        found.ok_or_else(|| self.unsupported(Builder::full(opcode, mods)))
+    }
+
+    /// Emits a comparison into a predicate, and its complement into another (or [`NONE`]).
+    #[allow(clippy::too_many_arguments)]
+    fn compare(
+        &mut self,
+        opcode: &str,
+        mods: &[&str],
+        ty: Type,
+        a: &Operand,
+        b: &Operand,
+        out: u32,
+        complement: u32,
+    ) -> Result<(), PtxError> {
+        let (relation, ty) = self.relation(opcode, mods, ty)?;
+        let op = match ty {
+            Type::U16 | Type::B16 => Op::CmpU16,
+            Type::S16 => Op::CmpS16,
+            Type::U32 | Type::B32 => Op::CmpU32,
+            Type::S32 => Op::CmpS32,
+            Type::U64 | Type::B64 => Op::CmpU64,
+            Type::S64 => Op::CmpS64,
+            Type::F32 => Op::CmpF32,
+            Type::F64 => Op::CmpF64,
+            Type::F16 => Op::CmpF16,
+            _ => return Err(self.unsupported(Builder::full(opcode, mods))),
+        };
+        let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+        self.emit(op, out, a, b, complement, relation as u32, 0);
+        Ok(())
+    }
+
+    fn combination(mods: &[&str]) -> Option<Op> {
+        mods.iter().find_map(|m| match *m {
+            "and" => Some(Op::PredAnd),
+            "or" => Some(Op::PredOr),
+            "xor" => Some(Op::PredXor),
+            _ => None,
+        })
+    }
+
+    fn setp(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ty = self.ty(opcode, mods)?;
+        let [d, a, b, rest @ ..] = ops else { return Err(self.error("too few operands")) };
+        let (p, q) = match d {
+            Operand::Pair(p, q) => (self.target_or_sink(p, Type::Pred)?, self.target_or_sink(q, Type::Pred)?),
+            d => (self.target_or_sink(d, Type::Pred)?, NONE),
+        };
+        let Some(combine) = Builder::combination(mods) else {
+            return self.compare(opcode, mods, ty, a, b, p, q);
+        };
+        let [c] = rest else { return Err(self.error("expected a predicate to combine with")) };
+        let (c, negate) = self.predicate(c)?;
+        let (yes, no) = (self.fresh(Type::Pred), self.fresh(Type::Pred));
+        self.compare(opcode, mods, ty, a, b, yes, no)?;
+        let flags = u32::from(negate) << 1;
+        if q != NONE {
+            // p may be c: compute both before either is written.
+            let both = self.fresh(Type::Pred);
+            self.emit(combine, both, yes, c, NONE, flags, 0);
+            self.emit(combine, q, no, c, NONE, flags, 0);
+            self.alu(Op::PredMov, p, &[both]);
+        } else {
+            self.emit(combine, p, yes, c, NONE, flags, 0);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+        let [to @ (Type::U32 | Type::S32 | Type::F32), from] = kinds.as_slice() else {
+            return Err(self.unsupported(Builder::full(opcode, mods)));
+        };
+        let [d, a, b, rest @ ..] = ops else { return Err(self.error("too few operands")) };
+        let mut p = self.fresh(Type::Pred);
+        self.compare(opcode, mods, *from, a, b, p, NONE)?;
+        if let (Some(combine), [c]) = (Builder::combination(mods), rest) {
+            let (c, negate) = self.predicate(c)?;
+            let out = self.fresh(Type::Pred);
+            self.emit(combine, out, p, c, NONE, u32::from(negate) << 1, 0);
+            p = out;
+        }
+        let yes = if *to == Type::F32 { u64::from(1f32.to_bits()) } else { 0xffff_ffff };
+        let (yes, no) = (self.constant(Constant::Bits(yes), false), self.constant(Constant::Bits(0), false));
+        let d = self.target_or_sink(d, *to)?;
+        self.alu(Op::Sel32, d, &[yes, no, p]);
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! Loads, stores, atomics and address conversions.
+
+use super::{Builder, Operand, Variable, width_of};
+use crate::error::PtxError;
+use crate::ir::*;
+use crate::types::Type;
+
+struct Access {
+    space: Space,
+    ty: Type,
+    count: usize,
+}
+
+fn space_of(name: &str) -> Option<Space> {
+    Some(match name {
+        "global" => Space::Global,
+        "const" => Space::Const,
+        "shared" | "shared::cta" => Space::Shared,
+        "local" => Space::Local,
+        "param" | "param::entry" | "param::func" => Space::Param,
+        _ => return None,
+    })
+}
+
+impl Builder {
+    fn access(&self, name: &str, mods: &[&str]) -> Result<Access, PtxError> {
+        let mut access = Access { space: Space::Generic, ty: Type::B32, count: 1 };
+        let mut typed = false;
+        for m in mods {
+            if let Some(space) = space_of(m) {
+                access.space = space;
+            } else if let Some(ty) = Type::parse(m) {
+                access.ty = ty;
+                typed = true;
+            } else {
+                match *m {
+                    "v2" => access.count = 2,
+                    "v4" => access.count = 4,
+                    // Every access goes to memory at once, so that these ask for nothing more.
+                    "volatile" | "relaxed" | "acquire" | "release" | "mmio" | "weak" | "cta" | "gpu" | "sys"
+                    | "cluster" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" => {}
+                    m if m.starts_with("L1::") || m.starts_with("L2::") || m.starts_with("level::") => {}
+                    _ => return Err(self.unsupported(Builder::full(name, mods))),
+                }
+            }
+        }
+        if !typed || access.ty == Type::Pred {
+            return Err(self.error("a memory access without a type"));
+        }
+        Ok(access)
+    }
+
+    fn elements(&mut self, operand: &Operand, access: &Access, write: bool) -> Result<Vec<(u32, Width)>, PtxError> {
+        let items = match operand {
+            Operand::Vector(items) => items.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        if items.len() != access.count {
+            return Err(self.error("a vector of another length than the instruction's"));
+        }
+        let mut out = Vec::new();
+        for item in items {
+            out.push(match item {
+                Operand::Register(_, Type::Pred) => return Err(self.error("a predicate in memory")),
+                Operand::Register(row, ty) if ty.size() >= access.ty.size() => (*row, width_of(*ty)),
+                Operand::Sink if !write => (NONE, width_of(access.ty)),
+                Operand::Register(..) => return Err(self.error("a register smaller than the access")),
+                other if write => (self.source(other, access.ty)?, width_of(access.ty)),
+                _ => return Err(self.error("expected a register to write to")),
+            });
+        }
+        Ok(out)
+    }
+
+    /// `ld`, `ldu`
+    pub(super) fn load(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let access = self.access(name, mods)?;
+        let [d, a, ..] = ops else { return Err(self.error("too few operands")) };
+        let values = self.elements(d, &access, false)?;
+        let (size, signed) = (access.ty.size(), access.ty.signed());
+        if let (Space::Param, Operand::Address(base, offset)) = (access.space, a)
+            && let Operand::Symbol(Variable::KernelParam(at), _) = &**base
+        {
+            let offset = i64::from(*at) + offset;
+            let address = Address { row: NONE, wide: true, offset, frame: false };
+            let index = self.f.memories.len() as u32;
+            self.f.memories.push(Memory { space: Space::Param, size, signed, values, address });
+            self.emit(Op::LoadParam, NONE, NONE, NONE, NONE, index, 0);
+            return Ok(());
+        }
+        self.memory(Op::Load, access, values, a)
+    }
+
+    /// `st`
+    pub(super) fn store(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let access = self.access(name, mods)?;
+        let [a, v, ..] = ops else { return Err(self.error("too few operands")) };
+        let values = self.elements(v, &access, true)?;
+        self.memory(Op::Store, access, values, a)
+    }
+
+    fn memory(&mut self, op: Op, access: Access, values: Vec<(u32, Width)>, a: &Operand) -> Result<(), PtxError> {
+        let address = self.address(a)?;
+        let space = match access.space {
+            _ if address.frame => Space::Local,
+            Space::Param => Space::Generic,
+            space => space,
+        };
+        let index = self.f.memories.len() as u32;
+        let (size, signed) = (access.ty.size(), access.ty.signed());
+        self.f.memories.push(Memory { space, size, signed, values, address });
+        self.emit(op, NONE, NONE, NONE, NONE, index, 0);
+        Ok(())
+    }
+
+    /// `atom`, `red`
+    pub(super) fn atomic(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let (mut space, mut op, mut ty) = (Space::Generic, None, None);
+        for m in mods {
+            if let Some(s) = space_of(m) {
+                space = s;
+                continue;
+            }
+            if let Some(t) = Type::parse(m) {
+                ty = Some(t);
+                continue;
+            }
+            match *m {
+                "add" => op = Some(AtomicOp::Add),
+                "min" => op = Some(AtomicOp::Min),
+                "max" => op = Some(AtomicOp::Max),
+                "and" => op = Some(AtomicOp::And),
+                "or" => op = Some(AtomicOp::Or),
+                "xor" => op = Some(AtomicOp::Xor),
+                "exch" => op = Some(AtomicOp::Exch),
+                "cas" => op = Some(AtomicOp::Cas),
+                "inc" => op = Some(AtomicOp::Inc),
+                "dec" => op = Some(AtomicOp::Dec),
+                "relaxed" | "acquire" | "release" | "acq_rel" | "cta" | "gpu" | "sys" | "cluster" | "noftz" => {}
+                m if m.starts_with("L2::") => {}
+                _ => return Err(self.unsupported(Builder::full(name, mods))),
+            }
+        }
+        let (Some(op), Some(ty)) = (op, ty) else { return Err(self.error("an atomic without operation or type")) };
+        let float_ok = matches!(op, AtomicOp::Add | AtomicOp::Exch | AtomicOp::Min | AtomicOp::Max);
+        if matches!(ty, Type::Pred | Type::B8 | Type::U8 | Type::S8) || (ty.float() && !float_ok) {
+            return Err(self.unsupported(Builder::full(name, mods)));
+        }
+        let (old, ops) = match (name, ops) {
+            ("atom", [Operand::Sink, rest @ ..]) => (NONE, rest),
+            ("atom", [d, rest @ ..]) => (self.target(d, ty)?, rest),
+            (_, rest) => (NONE, rest),
+        };
+        let [a, x, rest @ ..] = ops else { return Err(self.error("too few operands")) };
+        let operand = self.source(x, ty)?;
+        let swap = match (op, rest) {
+            (AtomicOp::Cas, [y, ..]) => self.source(y, ty)?,
+            (AtomicOp::Cas, []) => return Err(self.error("too few operands")),
+            _ => NONE,
+        };
+        let address = self.address(a)?;
+        if address.frame || matches!(space, Space::Local | Space::Param | Space::Const) {
+            return Err(self.unsupported("an atomic on local memory"));
+        }
+        let index = self.f.atomics.len() as u32;
+        self.f.atomics.push(Atomic { space, op, ty, address, old, operand, swap });
+        self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
+        Ok(())
+    }
+
+    /// `cvta`
+    pub(super) fn cvta(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let to = mods.contains(&"to");
+        let space = mods.iter().find_map(|m| space_of(m)).ok_or_else(|| self.error("cvta without a state space"))?;
+        let [d, a] = ops else { return Err(self.error("cvta takes two operands")) };
+        if !mods.contains(&"u64") {
+            return Err(self.unsupported(Builder::full(name, mods)));
+        }
+        let d = self.target(d, Type::U64)?;
+        let a = match a {
+            Operand::Symbol(Variable::FrameParam(..), _) if space == Space::Param => {
+                let row = self.source(a, Type::U64)?;
+                self.alu(Op::Mov64, d, &[row]);
+                return Ok(());
+            }
+            other => self.source(other, Type::U64)?,
+        };
+        let window = match space {
+            Space::Shared => SHARED_WINDOW,
+            Space::Local => LOCAL_WINDOW,
+            // Global, constant and parameter addresses are generic already.
+            _ => {
+                self.alu(Op::Mov64, d, &[a]);
+                return Ok(());
+            }
+        };
+        let window = self.constant(Constant::Bits(window), true);
+        self.alu(if to { Op::Sub64 } else { Op::Add64 }, d, &[a, window]);
+        Ok(())
+    }
+
+    /// `isspacep`
+    pub(super) fn isspacep(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let space =
+            mods.iter().find_map(|m| space_of(m)).ok_or_else(|| self.unsupported(Builder::full("isspacep", mods)))?;
+        let [d, a] = ops else { return Err(self.error("isspacep takes two operands")) };
+        let d = self.target(d, Type::Pred)?;
+        let a = self.source(a, Type::U64)?;
+        self.emit(Op::IsSpace, d, a, NONE, NONE, space as u32, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,305 @@
+//! From the statements of a function to [`crate::ir`]: names, registers, constants, labels.
+
+mod arith;
+mod control;
+mod memory;
+mod operand;
+
+use crate::error::PtxError;
+use crate::ir::*;
+use crate::types::Type;
+use std::collections::HashMap;
+
+pub use operand::Operand;
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Variable {
+    Register(u32, Type),
+    /// A `.local` variable of the frame.
+    Local(u32),
+    /// A `.param` of a function or of a call, in the frame's local memory: offset and size and alignment.
+    FrameParam(u32, u32, u32),
+    /// A kernel's parameter.
+    KernelParam(u32),
+    Global(u32),
+    Shared(u32),
+    Function(u32),
+}
+
+#[derive(Default)]
+struct Scope {
+    parent: Option<usize>,
+    names: HashMap<String, Variable>,
+    /// `%r<n>`: first row, type, count.
+    ranges: HashMap<String, (u32, Type, u32)>,
+    labels: HashMap<String, u32>,
+    tables: HashMap<String, u32>,
+}
+
+struct Fixup {
+    instruction: usize,
+    scope: usize,
+    label: String,
+    table: bool,
+    at: (u32, u32),
+}
+
+/// A `.branchtargets` list: its number, the scope it stands in, its labels and where it stands.
+type PendingTable = (u32, usize, Vec<String>, (u32, u32));
+
+/// Most rows that a frame may have (32 KiB of registers a lane).
+const MOST_ROWS: u32 = 1 << 16;
+
+/// A function under construction.
+pub struct Builder {
+    pub f: Function,
+    scopes: Vec<Scope>,
+    scope: usize,
+    constants: HashMap<(Constant, bool), u32>,
+    fixups: Vec<Fixup>,
+    tables: Vec<PendingTable>,
+    guard: u32,
+    negate: bool,
+    /// Line and column of the statement being lowered.
+    at: (u32, u32),
+}
+
+impl Builder {
+    /// Starts a function whose header is already filled in.
+    pub fn new(f: Function) -> Builder {
+        Builder {
+            f,
+            scopes: vec![Scope::default()],
+            scope: 0,
+            constants: HashMap::new(),
+            fixups: Vec::new(),
+            tables: Vec::new(),
+            guard: NONE,
+            negate: false,
+            at: (1, 1),
+        }
+    }
+
+    /// Places results and parameters.
+    pub fn formals<'n>(
+        &mut self,
+        entry: bool,
+        results: impl Iterator<Item = (&'n str, u64, u32)>,
+        params: impl Iterator<Item = (&'n str, u64, u32)>,
+    ) -> Result<(), String> {
+        let least = if entry { 1 } else { 8 };
+        let (results, end) = crate::parser::place(results, 0, least)?;
+        let (params, end) = crate::parser::place(params, end, least)?;
+        for slot in results.iter().chain(&params) {
+            let variable = if entry {
+                Variable::KernelParam(slot.offset)
+            } else {
+                Variable::FrameParam(slot.offset, slot.size, slot.align)
+            };
+            self.declare(&slot.name, variable);
+        }
+        self.f.local_bytes = if entry { 0 } else { end.next_multiple_of(8) };
+        self.f.results = results;
+        self.f.params = params;
+        Ok(())
+    }
+
+    /// The function that says why it cannot run.
+    pub fn into_unsupported(self, error: PtxError) -> Function {
+        Function { code: Vec::new(), unsupported: Some(error), ..self.f }
+    }
+
+    /// Opens a `{`.
+    pub fn open(&mut self) {
+        self.scopes.push(Scope { parent: Some(self.scope), ..Scope::default() });
+        self.scope = self.scopes.len() - 1;
+    }
+
+    /// Closes a `}`.
+    pub fn close(&mut self) {
+        self.scope = self.scopes[self.scope].parent.unwrap_or(0);
+    }
+
+    /// Gives a name a meaning in the present scope.
+    pub fn declare(&mut self, name: &str, variable: Variable) {
+        self.scopes[self.scope].names.insert(name.to_string(), variable);
+    }
+
+    /// Declares registers.
+    pub fn register(&mut self, name: &str, ty: Type, many: Option<u32>) -> Result<(), String> {
+        let count = many.unwrap_or(1);
+        let each = rows_of(ty);
+        let total = count.checked_mul(each).filter(|n| self.f.rows + n <= MOST_ROWS);
+        let total = total.ok_or("more registers than the engine has")?;
+        let first = self.f.rows;
+        self.f.rows += total;
+        if ty != Type::Pred {
+            self.f.registers += total;
+        }
+        if many.is_some() {
+            self.scopes[self.scope].ranges.insert(name.to_string(), (first, ty, count));
+        } else {
+            self.declare(name, Variable::Register(first, ty));
+        }
+        Ok(())
+    }
+
+    /// Declares a `.local` variable or a `.param` of a call.
+    pub fn frame_variable(&mut self, name: &str, size: u64, align: u32, local: bool) -> Result<(), String> {
+        let size = u32::try_from(size).ok().filter(|s| *s <= 1 << 20).ok_or("too large for local memory")?;
+        let offset = self.f.local_bytes.next_multiple_of(align.max(8));
+        let end = offset + size.next_multiple_of(8);
+        if end > 1 << 24 {
+            return Err("too much local memory".to_string());
+        }
+        self.f.local_bytes = end;
+        if local {
+            self.f.depot_bytes += size;
+        }
+        self.declare(name, if local { Variable::Local(offset) } else { Variable::FrameParam(offset, size, align) });
+        Ok(())
+    }
+
+    fn chain(&self, from: usize) -> impl Iterator<Item = &Scope> {
+        let mut at = Some(from);
+        std::iter::from_fn(move || {
+            let scope = &self.scopes[at?];
+            at = scope.parent;
+            Some(scope)
+        })
+    }
+
+    /// What a name means here, within the function.
+    pub fn lookup(&self, name: &str) -> Option<Variable> {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number: Option<u32> = name[stem.len()..].parse().ok();
+        for scope in self.chain(self.scope) {
+            if let Some(v) = scope.names.get(name) {
+                return Some(v.clone());
+            }
+            if let Some(n) = number {
+                // A stem may itself end in digits (`%r1<4>`): try every split.
+                for cut in stem.len()..name.len() {
+                    if let (Some((first, ty, count)), Ok(n)) =
+                        (scope.ranges.get(&name[..cut]), name[cut..].parse::<u32>())
+                        && n < *count
+                    {
+                        return Some(Variable::Register(first + n * rows_of(*ty), *ty));
+                    }
+                }
+                let _ = n;
+            }
+        }
+        None
+    }
+
+    /// Defines a label here.
+    pub fn label(&mut self, name: &str, line: u32, column: u32) -> Result<(), PtxError> {
+        let here = self.f.code.len() as u32;
+        if self.scopes[self.scope].labels.insert(name.to_string(), here).is_some() {
+            return Err(PtxError::syntax(line, column, format!("`{name}` is defined twice")));
+        }
+        Ok(())
+    }
+
+    /// Declares a list of branch targets.
+    pub fn branch_targets(&mut self, name: &str, labels: Vec<String>, line: u32, column: u32) {
+        let index = self.f.tables.len() as u32;
+        self.f.tables.push(Vec::new());
+        self.scopes[self.scope].tables.insert(name.to_string(), index);
+        self.tables.push((index, self.scope, labels, (line, column)));
+    }
+
+    fn find_label(&self, scope: usize, label: &str, at: (u32, u32)) -> Result<u32, PtxError> {
+        let found = self.chain(scope).find_map(|s| s.labels.get(label).copied());
+        found.ok_or_else(|| PtxError::syntax(at.0, at.1, format!("no label `{label}`")))
+    }
+
+    /// Resolves labels and hands the function over.  Leaves `self` empty.
+    pub fn finish(&mut self) -> Result<Function, PtxError> {
+        self.guard = NONE;
+        let last = if self.f.entry { Op::Exit } else { Op::Return };
+        self.emit(last, NONE, NONE, NONE, NONE, 0, 0);
+        for fixup in std::mem::take(&mut self.fixups) {
+            let value = if fixup.table {
+                let found = self.chain(fixup.scope).find_map(|s| s.tables.get(&fixup.label).copied());
+                found.ok_or_else(|| {
+                    PtxError::syntax(fixup.at.0, fixup.at.1, format!("no branch targets `{}`", fixup.label))
+                })?
+            } else {
+                self.find_label(fixup.scope, &fixup.label, fixup.at)?
+            };
+            self.f.code[fixup.instruction].e = value;
+        }
+        for (index, scope, labels, at) in std::mem::take(&mut self.tables) {
+            let targets: Result<Vec<u32>, _> = labels.iter().map(|l| self.find_label(scope, l, at)).collect();
+            self.f.tables[index as usize] = targets?;
+        }
+        if self.f.rows > MOST_ROWS {
+            return Err(PtxError::unsupported(self.f.line, 1, "a function of more than 65536 registers"));
+        }
+        self.f.local_bytes = self.f.local_bytes.next_multiple_of(16);
+        Ok(std::mem::take(&mut self.f))
+    }
+
+    fn error(&self, message: impl Into<String>) -> PtxError {
+        PtxError::syntax(self.at.0, self.at.1, message)
+    }
+
+    fn unsupported(&self, name: impl Into<String>) -> PtxError {
+        PtxError::unsupported(self.at.0, self.at.1, name)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn emit(&mut self, op: Op, d: u32, a: u32, b: u32, c: u32, e: u32, imm: i64) {
+        let (guard, negate, line) = (self.guard, self.negate, self.at.0);
+        self.f.code.push(Ins { op, negate, guard, d, a, b, c, e, imm, line });
+    }
+
+    fn alu(&mut self, op: Op, d: u32, operands: &[u32]) {
+        let get = |i: usize| operands.get(i).copied().unwrap_or(NONE);
+        self.emit(op, d, get(0), get(1), get(2), 0, 0);
+    }
+
+    fn fresh(&mut self, ty: Type) -> u32 {
+        let row = self.f.rows;
+        self.f.rows += rows_of(ty);
+        row
+    }
+
+    fn constant(&mut self, constant: Constant, wide: bool) -> u32 {
+        if let Some(row) = self.constants.get(&(constant, wide)) {
+            return *row;
+        }
+        let row = self.fresh(if wide { Type::B64 } else { Type::B32 });
+        self.constants.insert((constant, wide), row);
+        self.f.constants.push((constant, wide));
+        self.f.constant_rows.push(row);
+        row
+    }
+
+    fn fix(&mut self, label: &str, table: bool) {
+        self.fixups.push(Fixup {
+            instruction: self.f.code.len() - 1,
+            scope: self.scope,
+            label: label.to_string(),
+            table,
+            at: self.at,
+        });
+    }
+}
+
+/// Rows that a register of this type takes.
+pub fn rows_of(ty: Type) -> u32 {
+    if ty.wide() { 2 } else { 1 }
+}
+
+/// The width of a register of this type.
+pub fn width_of(ty: Type) -> Width {
+    match ty.size() {
+        8 => Width::W64,
+        4 => Width::W32,
+        _ => Width::W16,
+    }
+}

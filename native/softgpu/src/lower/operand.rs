@@ -1,0 +1,319 @@
+//! Operands: parsing them, and turning them into rows.
+
+use super::{Builder, Variable, width_of};
+use crate::error::PtxError;
+use crate::ir::*;
+use crate::lexer::Kind;
+use crate::parser::Parser;
+use crate::types::Type;
+
+/// An operand as written.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    Register(u32, Type),
+    /// `!%p`
+    Not(u32),
+    /// An integer, sign applied.
+    Int(u64),
+    Single(u32),
+    Double(u64),
+    /// `{a, b, ...}`
+    Vector(Vec<Operand>),
+    /// `[...]`
+    Address(Box<Operand>, i64),
+    /// A name with an offset.
+    Symbol(Variable, i64),
+    /// A special register: see [`special`].
+    Special(u32),
+    /// `_`
+    Sink,
+    /// A label or another name that means nothing as a value.
+    Name(String),
+    /// `d|p`
+    Pair(Box<Operand>, Box<Operand>),
+    /// `(a, b)`
+    List(Vec<Operand>),
+}
+
+/// The number of a special register, as [`crate::exec`] reads it.
+pub fn special(name: &str, part: Option<&str>) -> Option<u32> {
+    let component = |base: u32| match part {
+        Some("x") => Some(base),
+        Some("y") => Some(base + 1),
+        Some("z") => Some(base + 2),
+        _ => None,
+    };
+    Some(match name {
+        "%tid" => component(0)?,
+        "%ntid" => component(3)?,
+        "%ctaid" => component(6)?,
+        "%nctaid" => component(9)?,
+        "%laneid" => 12,
+        "%warpid" => 13,
+        "%nwarpid" => 14,
+        "%smid" => 15,
+        "%nsmid" => 16,
+        "%gridid" => 17,
+        "%clock" | "%clock64" => 18,
+        "%clock_hi" => 19,
+        "%globaltimer" | "%globaltimer_lo" => 20,
+        "%globaltimer_hi" => 21,
+        "%lanemask_eq" => 22,
+        "%lanemask_le" => 23,
+        "%lanemask_lt" => 24,
+        "%lanemask_ge" => 25,
+        "%lanemask_gt" => 26,
+        "%dynamic_smem_size" => 27,
+        "%total_smem_size" => 28,
+        "%envreg1" => 30,
+        "%envreg2" => 31,
+        _ if name.starts_with("%envreg") => 29,
+        _ => return None,
+    })
+}
+
+impl Parser<'_, '_> {
+    /// Reads one operand.
+    pub fn operand(&mut self, builder: &Builder) -> Result<Operand, PtxError> {
+        let first = self.simple(builder, 0)?;
+        if self.eat(b'|') {
+            let second = self.simple(builder, 0)?;
+            return Ok(Operand::Pair(Box::new(first), Box::new(second)));
+        }
+        Ok(first)
+    }
+
+    fn simple(&mut self, builder: &Builder, depth: u32) -> Result<Operand, PtxError> {
+        if depth > 4 {
+            return Err(self.error("operands nested too deeply"));
+        }
+        let token = self.next();
+        Ok(match token.kind {
+            Kind::Punct(b'-') => match self.next().kind {
+                Kind::Int(v) => Operand::Int(v.wrapping_neg()),
+                Kind::Single(v) => Operand::Single(v ^ 0x8000_0000),
+                Kind::Double(v) => Operand::Double(v ^ 1 << 63),
+                _ => return Err(self.error("expected a number")),
+            },
+            Kind::Punct(b'!') => {
+                let name = self.word()?;
+                match builder.lookup(name) {
+                    Some(Variable::Register(row, Type::Pred)) => Operand::Not(row),
+                    _ => return Err(self.error("expected a predicate")),
+                }
+            }
+            Kind::Punct(open @ (b'{' | b'(')) => {
+                let close = if open == b'{' { b'}' } else { b')' };
+                let mut items = Vec::new();
+                if !self.eat(close) {
+                    loop {
+                        items.push(self.simple(builder, depth + 1)?);
+                        if items.len() > 256 {
+                            return Err(self.error("too many operands"));
+                        }
+                        if !self.eat(b',') {
+                            break;
+                        }
+                    }
+                    self.expect(close)?;
+                }
+                if open == b'{' { Operand::Vector(items) } else { Operand::List(items) }
+            }
+            Kind::Punct(b'[') => {
+                let base = self.simple(builder, depth + 1)?;
+                let (base, mut offset) = match base {
+                    Operand::Symbol(v, o) => (Operand::Symbol(v, 0), o),
+                    other => (other, 0),
+                };
+                self.eat(b'+');
+                let negative = self.eat(b'-');
+                if let Kind::Int(v) = self.peek().kind {
+                    self.next();
+                    offset += if negative { (v as i64).wrapping_neg() } else { v as i64 };
+                }
+                self.expect(b']')?;
+                Operand::Address(Box::new(base), offset)
+            }
+            Kind::Int(v) => Operand::Int(v),
+            Kind::Single(v) => Operand::Single(v),
+            Kind::Double(v) => Operand::Double(v),
+            Kind::Word if token.text == "_" => Operand::Sink,
+            Kind::Word if token.text == "WARP_SZ" => Operand::Int(32),
+            Kind::Word if token.text.starts_with('%') && builder.lookup(token.text).is_none() => {
+                let part = (self.peek().kind == Kind::Dot).then(|| self.peek().text);
+                let component = part.filter(|p| matches!(*p, "x" | "y" | "z"));
+                if component.is_some() {
+                    self.next();
+                }
+                match special(token.text, component) {
+                    Some(code) => Operand::Special(code),
+                    None if token.text.starts_with("%r")
+                        || token.text.starts_with("%p")
+                        || token.text.starts_with("%f") =>
+                    {
+                        return Err(PtxError::syntax(
+                            token.line,
+                            token.column,
+                            format!("no register `{}`", token.text),
+                        ));
+                    }
+                    None => return Err(PtxError::unsupported(token.line, token.column, token.text)),
+                }
+            }
+            Kind::Word => match builder.lookup(token.text).or_else(|| self.names.get(token.text).cloned()) {
+                Some(Variable::Register(row, ty)) => Operand::Register(row, ty),
+                Some(variable) => {
+                    self.eat(b'+');
+                    let negative = self.eat(b'-');
+                    let mut offset = 0;
+                    if let (true, Kind::Int(v)) = (self.previous_is_sign(), self.peek().kind) {
+                        self.next();
+                        offset = if negative { (v as i64).wrapping_neg() } else { v as i64 };
+                    }
+                    Operand::Symbol(variable, offset)
+                }
+                None => Operand::Name(token.text.to_string()),
+            },
+            _ => return Err(PtxError::syntax(token.line, token.column, format!("unexpected `{}`", token.text))),
+        })
+    }
+}
+
+impl Builder {
+    /// The row of a source operand of this type.
+    pub(super) fn source(&mut self, operand: &Operand, ty: Type) -> Result<u32, PtxError> {
+        let wide = ty.wide();
+        Ok(match operand {
+            Operand::Register(row, actual) => {
+                if (*actual == Type::Pred) != (ty == Type::Pred) || actual.wide() != wide {
+                    return Err(self.error("a register of another size than the instruction's type"));
+                }
+                *row
+            }
+            Operand::Int(v) => {
+                let bits = match ty {
+                    Type::F32 => u64::from((*v as i64 as f32).to_bits()),
+                    Type::F64 => (*v as i64 as f64).to_bits(),
+                    _ if ty.size() == 8 => *v,
+                    _ => v & ((1u64 << (8 * ty.size())) - 1),
+                };
+                if ty == Type::Pred {
+                    let row = self.fresh(Type::Pred);
+                    self.emit(Op::PredConst, row, NONE, NONE, NONE, u32::from(*v != 0), 0);
+                    return Ok(row);
+                }
+                self.constant(Constant::Bits(bits), wide)
+            }
+            Operand::Single(v) if ty == Type::F64 => {
+                self.constant(Constant::Bits(f64::from(f32::from_bits(*v)).to_bits()), true)
+            }
+            Operand::Single(v) if !wide => self.constant(Constant::Bits(u64::from(*v)), false),
+            Operand::Double(v) if wide => self.constant(Constant::Bits(*v), true),
+            Operand::Double(v) if ty.size() == 4 => {
+                self.constant(Constant::Bits(u64::from((f64::from_bits(*v) as f32).to_bits())), false)
+            }
+            Operand::Special(code) => {
+                let row = self.fresh(ty);
+                let width = width_of(ty) as u32;
+                self.emit(Op::Special, row, NONE, NONE, width, *code, 0);
+                row
+            }
+            Operand::Symbol(variable, offset) => self.symbol(variable, *offset, wide)?,
+            Operand::Not(row) if ty == Type::Pred => {
+                let out = self.fresh(Type::Pred);
+                self.emit(Op::PredNot, out, *row, NONE, NONE, 0, 0);
+                out
+            }
+            Operand::Name(name) => return Err(self.error(format!("no variable `{name}`"))),
+            _ => return Err(self.error("an operand that does not fit the instruction")),
+        })
+    }
+
+    fn symbol(&mut self, variable: &Variable, offset: i64, wide: bool) -> Result<u32, PtxError> {
+        Ok(match variable {
+            Variable::Global(index) => self.constant(Constant::Global(*index, offset), wide),
+            Variable::Shared(index) => {
+                self.uses_shared(*index);
+                self.constant(Constant::Shared(*index, offset), wide)
+            }
+            Variable::Function(index) => {
+                self.calls(*index);
+                self.constant(Constant::Function(*index), wide)
+            }
+            Variable::KernelParam(at) => self
+                .constant(Constant::Bits(PARAM_WINDOW.wrapping_add(u64::from(*at)).wrapping_add(offset as u64)), wide),
+            Variable::Local(at) => self.frame_address(i64::from(*at) + offset, wide),
+            Variable::FrameParam(at, ..) => self.frame_address(i64::from(*at) + offset + LOCAL_WINDOW as i64, wide),
+            Variable::Register(..) => return Err(self.error("expected a variable")),
+        })
+    }
+
+    fn frame_address(&mut self, offset: i64, wide: bool) -> u32 {
+        let row = self.fresh(if wide { Type::B64 } else { Type::B32 });
+        let op = if wide { Op::FrameAddress64 } else { Op::FrameAddress32 };
+        self.emit(op, row, NONE, NONE, NONE, 0, offset);
+        row
+    }
+
+    pub(super) fn uses_shared(&mut self, index: u32) {
+        if !self.f.shared.contains(&index) {
+            self.f.shared.push(index);
+        }
+    }
+
+    pub(super) fn calls(&mut self, index: u32) {
+        if !self.f.callees.contains(&index) {
+            self.f.callees.push(index);
+        }
+    }
+
+    /// The row of a destination register of this type.
+    pub(super) fn target(&self, operand: &Operand, ty: Type) -> Result<u32, PtxError> {
+        match operand {
+            Operand::Register(row, actual)
+                if (*actual == Type::Pred) == (ty == Type::Pred) && actual.wide() == ty.wide() =>
+            {
+                Ok(*row)
+            }
+            Operand::Register(..) => Err(self.error("a register of another size than the instruction's type")),
+            _ => Err(self.error("expected a register to write to")),
+        }
+    }
+
+    /// The row of a destination, or of a new register for the sink.
+    pub(super) fn target_or_sink(&mut self, operand: &Operand, ty: Type) -> Result<u32, PtxError> {
+        if matches!(operand, Operand::Sink) { Ok(self.fresh(ty)) } else { self.target(operand, ty) }
+    }
+
+    /// A predicate as a source: its row and whether it is negated.
+    pub(super) fn predicate(&mut self, operand: &Operand) -> Result<(u32, bool), PtxError> {
+        match operand {
+            Operand::Not(row) => Ok((*row, true)),
+            other => Ok((self.source(other, Type::Pred)?, false)),
+        }
+    }
+
+    /// The address in an operand.
+    pub(super) fn address(&mut self, operand: &Operand) -> Result<Address, PtxError> {
+        let Operand::Address(base, offset) = operand else {
+            return Err(self.error("expected an address"));
+        };
+        let offset = *offset;
+        Ok(match &**base {
+            Operand::Register(_, Type::Pred) => return Err(self.error("a predicate is no address")),
+            Operand::Register(row, ty) => Address { row: *row, wide: ty.wide(), offset, frame: false },
+            Operand::Int(v) => {
+                Address { row: NONE, wide: true, offset: (*v as i64).wrapping_add(offset), frame: false }
+            }
+            Operand::Symbol(Variable::Local(at) | Variable::FrameParam(at, ..), _) => {
+                Address { row: NONE, wide: true, offset: i64::from(*at) + offset, frame: true }
+            }
+            Operand::Symbol(variable, _) => {
+                let row = self.symbol(variable, offset, true)?;
+                Address { row, wide: true, offset: 0, frame: false }
+            }
+            Operand::Name(name) => return Err(self.error(format!("no variable `{name}`"))),
+            _ => return Err(self.error("an address that cannot be read")),
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! What a parsed module offers: kernels, variables, and the functions behind them.
+
+use crate::error::PtxError;
+use crate::ir::Function;
+use std::collections::HashMap;
+
+/// A kernel's parameter in the launch's parameter buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    pub offset: u32,
+    pub size: u32,
+    pub align: u32,
+}
+
+/// What a launch needs to know about a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelInfo {
+    pub name: String,
+    pub params: Vec<ParamInfo>,
+    /// Bytes of the whole parameter buffer.
+    pub param_bytes: u32,
+    /// Bytes of statically declared shared memory.
+    pub shared_bytes: u32,
+    /// Bytes of local memory per thread.
+    pub local_bytes: u32,
+    /// An estimate of a GPU's 32-bit registers per thread, at most 255.
+    pub registers: u32,
+    /// Most threads in a block (`.maxntid`, `.reqntid`, else 1024).
+    pub max_threads: u32,
+    /// The block that the kernel requires (`.reqntid`).
+    pub required_block: Option<[u32; 3]>,
+    /// PTX ISA version times ten, as `CU_FUNC_ATTRIBUTE_PTX_VERSION` counts (7.5 is 75).
+    pub ptx_version: u32,
+    /// The module's `.target`, such as `sm_75`.
+    pub target: String,
+    /// The first instruction on the kernel's ways that the engine does not support.
+    pub unsupported: Option<PtxError>,
+}
+
+/// What a word in a variable's initial value refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// The variable with this index in [`Module::globals`].
+    Global(u32),
+    /// The module's function with this index.
+    Function(u32),
+}
+
+/// A word of an initial value that is an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// Where in the variable, in bytes.
+    pub offset: u32,
+    pub symbol: Symbol,
+    pub addend: i64,
+}
+
+/// A `.global` or `.const` variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalInfo {
+    pub name: String,
+    pub size: u64,
+    pub align: u32,
+    /// `.const` rather than `.global`.
+    pub constant: bool,
+    /// Initial bytes; what is missing up to `size` is zero.
+    pub init: Vec<u8>,
+    pub relocations: Vec<Relocation>,
+    /// Only declared here (`.extern`).
+    pub external: bool,
+}
+
+/// A `.shared` variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedVariable {
+    pub name: String,
+    pub size: u32,
+    pub align: u32,
+    /// `.extern`: the launch's dynamic shared memory.
+    pub external: bool,
+}
+
+/// Parsed and verified PTX.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    pub(crate) version: u32,
+    pub(crate) target: String,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) globals: Vec<GlobalInfo>,
+    pub(crate) shared: Vec<SharedVariable>,
+    pub(crate) kernels: Vec<KernelInfo>,
+}
+
+/// Where each shared variable of a kernel lies, and how long they are together.
+pub(crate) struct SharedLayout {
+    pub offsets: HashMap<u32, u32>,
+    pub bytes: u32,
+}
+
+impl Module {
+    /// Parses PTX text, which may end in NULs.  Errors carry line and column; an instruction that the engine lacks
+    /// does not fail the module but the kernels that can reach it ([`KernelInfo::unsupported`]).
+    pub fn parse(ptx: &[u8]) -> Result<Module, PtxError> {
+        let end = ptx.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+        let text = std::str::from_utf8(&ptx[..end]).map_err(|e| {
+            let line = ptx[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() as u32 + 1;
+            PtxError::syntax(line, 1, "the text is not UTF-8")
+        })?;
+        let mut module = crate::parser::parse(text)?;
+        module.describe_kernels();
+        Ok(module)
+    }
+
+    /// The kernels (`.entry`) of the module.
+    pub fn kernels(&self) -> impl Iterator<Item = &KernelInfo> {
+        self.kernels.iter()
+    }
+
+    /// The kernel of this name.
+    pub fn kernel(&self, name: &str) -> Option<&KernelInfo> {
+        self.kernels.iter().find(|k| k.name == name)
+    }
+
+    /// The variables of the module that live in device memory.
+    pub fn globals(&self) -> impl Iterator<Item = &GlobalInfo> {
+        self.globals.iter()
+    }
+
+    /// Indices of the functions that can run when this one is launched, itself first.
+    pub(crate) fn reachable(&self, from: u32) -> Vec<u32> {
+        let mut seen = vec![from];
+        let mut at = 0;
+        while at < seen.len() {
+            for callee in &self.functions[seen[at] as usize].callees {
+                if !seen.contains(callee) {
+                    seen.push(*callee);
+                }
+            }
+            at += 1;
+        }
+        // A function pointer may have come from a variable.
+        let pointers = self.globals.iter().flat_map(|g| &g.relocations);
+        let mut more: Vec<u32> = pointers
+            .filter_map(|r| match r.symbol {
+                Symbol::Function(f) => Some(f),
+                Symbol::Global(_) => None,
+            })
+            .filter(|f| !seen.contains(f))
+            .collect();
+        more.sort_unstable();
+        more.dedup();
+        let calls_pointer = |f: &u32| {
+            let calls = &self.functions[*f as usize].calls;
+            calls.iter().any(|c| matches!(c.callee, crate::ir::Callee::Pointer(_)))
+        };
+        if !more.is_empty() && seen.iter().any(calls_pointer) {
+            for f in more {
+                for g in self.reachable_direct(f) {
+                    if !seen.contains(&g) {
+                        seen.push(g);
+                    }
+                }
+            }
+        }
+        seen
+    }
+
+    fn reachable_direct(&self, from: u32) -> Vec<u32> {
+        let mut seen = vec![from];
+        let mut at = 0;
+        while at < seen.len() {
+            for callee in &self.functions[seen[at] as usize].callees {
+                if !seen.contains(callee) {
+                    seen.push(*callee);
+                }
+            }
+            at += 1;
+        }
+        seen
+    }
+
+    /// Lays out the shared variables that these functions name; dynamic shared memory begins at the end.
+    pub(crate) fn shared_layout(&self, functions: &[u32]) -> SharedLayout {
+        let mut used: Vec<u32> = functions.iter().flat_map(|f| self.functions[*f as usize].shared.clone()).collect();
+        used.sort_unstable();
+        used.dedup();
+        let mut offsets = HashMap::new();
+        let mut bytes = 0u32;
+        for index in used.iter().filter(|i| !self.shared[**i as usize].external) {
+            let variable = &self.shared[*index as usize];
+            bytes = bytes.next_multiple_of(variable.align.max(1));
+            offsets.insert(*index, bytes);
+            bytes = bytes.saturating_add(variable.size);
+        }
+        let external = |i: &&u32| self.shared[**i as usize].external;
+        let align = used.iter().filter(external).map(|i| self.shared[*i as usize].align).max();
+        if let Some(align) = align {
+            bytes = bytes.next_multiple_of(align.clamp(16, 1024));
+        }
+        for index in used.iter().filter(external) {
+            offsets.insert(*index, bytes);
+        }
+        SharedLayout { offsets, bytes }
+    }
+
+    fn describe_kernels(&mut self) {
+        let mut kernels = Vec::new();
+        for (index, function) in self.functions.iter().enumerate() {
+            if !function.entry {
+                continue;
+            }
+            let reachable = self.reachable(index as u32);
+            let first = |f: &u32| {
+                let f = &self.functions[*f as usize];
+                let undefined = || PtxError::unsupported(f.line, 1, format!("call of undefined {}", f.name));
+                let missing = !f.defined && crate::exec::builtin(&f.name).is_none();
+                f.unsupported.clone().or_else(|| missing.then(undefined))
+            };
+            let last = function.params.last();
+            kernels.push(KernelInfo {
+                name: function.name.clone(),
+                params: function
+                    .params
+                    .iter()
+                    .map(|p| ParamInfo { offset: p.offset, size: p.size, align: p.align })
+                    .collect(),
+                param_bytes: last.map_or(0, |p| p.offset + p.size),
+                shared_bytes: self.shared_layout(&reachable).bytes,
+                local_bytes: reachable.iter().map(|f| self.functions[*f as usize].depot_bytes).sum(),
+                registers: function.registers.clamp(16, 255),
+                max_threads: function.max_threads,
+                required_block: function.required,
+                ptx_version: self.version,
+                target: self.target.clone(),
+                unsupported: reachable.iter().find_map(first),
+            });
+        }
+        self.kernels = kernels;
+    }
+}

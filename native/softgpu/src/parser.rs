@@ -1,0 +1,658 @@
+//! Module-level PTX: directives, variables, functions and the statements of their bodies.
+
+use crate::error::PtxError;
+use crate::ir::{Function, HEADER_ROWS, Slot};
+use crate::lexer::{Kind, Token, tokens};
+use crate::lower::{Builder, Variable};
+use crate::module::{GlobalInfo, Module, Relocation, SharedVariable, Symbol};
+use crate::types::Type;
+use std::collections::HashMap;
+
+/// Most bytes that one variable may take; more is a mistake or an attack.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// Parses a whole module.
+pub fn parse(text: &str) -> Result<Module, PtxError> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { tokens: &tokens, at: 0, module: Module::default(), names: HashMap::new() };
+    parser.run()?;
+    Ok(parser.module)
+}
+
+/// The state of parsing: where it stands and what was declared at module level.
+pub struct Parser<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    at: usize,
+    pub module: Module,
+    pub names: HashMap<String, Variable>,
+}
+
+/// A variable's declaration before it is placed.
+struct Declared {
+    name: String,
+    align: u32,
+    element: Type,
+    size: u64,
+    /// `<n>`: that many variables with numbers as suffixes.
+    many: Option<u32>,
+}
+
+impl<'t, 'a> Parser<'t, 'a> {
+    /// The token that comes next.
+    pub fn peek(&self) -> Token<'a> {
+        self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    /// Takes the next token.
+    pub fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    /// A syntax error at the next token.
+    pub fn error(&self, message: impl Into<String>) -> PtxError {
+        let token = self.peek();
+        PtxError::syntax(token.line, token.column, message)
+    }
+
+    /// Takes the punctuation if it comes next.
+    pub fn eat(&mut self, c: u8) -> bool {
+        let found = self.peek().kind == Kind::Punct(c);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Takes the punctuation or fails.
+    pub fn expect(&mut self, c: u8) -> Result<(), PtxError> {
+        if self.eat(c) { Ok(()) } else { Err(self.error(format!("expected `{}`", c as char))) }
+    }
+
+    /// Takes `.name` if it comes next.
+    pub fn eat_dot(&mut self, name: &str) -> bool {
+        let token = self.peek();
+        let found = token.kind == Kind::Dot && token.text == name;
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Takes a name.
+    pub fn word(&mut self) -> Result<&'a str, PtxError> {
+        let token = self.peek();
+        if token.kind == Kind::Word {
+            self.at += 1;
+            Ok(token.text)
+        } else {
+            Err(self.error("expected a name"))
+        }
+    }
+
+    /// Takes an integer that fits in 32 bits.
+    pub fn small(&mut self) -> Result<u32, PtxError> {
+        match self.peek().kind {
+            Kind::Int(v) => {
+                let v = u32::try_from(v).map_err(|_| self.error("a number out of range"))?;
+                self.at += 1;
+                Ok(v)
+            }
+            _ => Err(self.error("expected a number")),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), PtxError> {
+        loop {
+            let token = self.peek();
+            match token.kind {
+                Kind::End => break,
+                Kind::Punct(b';') => {
+                    self.at += 1;
+                }
+                Kind::Dot => self.directive()?,
+                _ => return Err(self.error(format!("unexpected `{}`", token.text))),
+            }
+        }
+        if self.module.version == 0 {
+            return Err(PtxError::syntax(1, 1, "no .version directive: this is not PTX"));
+        }
+        Ok(())
+    }
+
+    fn skip_line(&mut self) {
+        let line = self.peek().line;
+        while self.peek().kind != Kind::End && self.peek().line == line {
+            self.at += 1;
+        }
+    }
+
+    fn skip_past(&mut self, c: u8) -> Result<(), PtxError> {
+        while self.peek().kind != Kind::Punct(c) {
+            if self.peek().kind == Kind::End {
+                return Err(self.error(format!("expected `{}` before the end", c as char)));
+            }
+            self.at += 1;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// The index just past the brace that closes the one at `at`.
+    fn closing(&self, mut at: usize) -> Result<usize, PtxError> {
+        let mut depth = 0usize;
+        loop {
+            match self.tokens[at].kind {
+                Kind::Punct(b'{') => depth += 1,
+                Kind::Punct(b'}') => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(at + 1);
+                    }
+                }
+                Kind::End => {
+                    return Err(PtxError::syntax(self.tokens[at].line, self.tokens[at].column, "a missing `}`"));
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    fn directive(&mut self) -> Result<(), PtxError> {
+        let token = self.next();
+        match token.text {
+            "version" => {
+                let number = self.next().text;
+                let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
+                let parsed = major.parse::<u32>().ok().zip(minor.parse::<u32>().ok());
+                let (major, minor) = parsed.ok_or_else(|| self.error("a version that cannot be read"))?;
+                self.module.version = major.saturating_mul(10).saturating_add(minor);
+            }
+            "target" => {
+                self.module.target = self.word()?.to_string();
+                while self.eat(b',') {
+                    self.word()?;
+                }
+            }
+            "address_size" => {
+                if self.small()? != 64 {
+                    return Err(PtxError::unsupported(token.line, token.column, ".address_size 32"));
+                }
+            }
+            "file" | "loc" => self.skip_line(),
+            "pragma" => self.skip_past(b';')?,
+            "section" => {
+                while self.peek().kind != Kind::Punct(b'{') && self.peek().kind != Kind::End {
+                    self.at += 1;
+                }
+                self.at = self.closing(self.at)?;
+            }
+            "alias" => return Err(PtxError::unsupported(token.line, token.column, ".alias")),
+            "visible" | "weak" | "common" => self.declaration(false)?,
+            "extern" => self.declaration(true)?,
+            "global" | "const" | "shared" | "func" | "entry" | "tex" | "texref" | "surfref" | "samplerref" => {
+                self.at -= 1;
+                self.declaration(false)?;
+            }
+            _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+        }
+        Ok(())
+    }
+
+    fn declaration(&mut self, external: bool) -> Result<(), PtxError> {
+        let token = self.next();
+        match (token.kind, token.text) {
+            (Kind::Dot, "visible" | "weak" | "common") => self.declaration(external),
+            (Kind::Dot, "extern") => self.declaration(true),
+            (Kind::Dot, "func") => self.function(false),
+            (Kind::Dot, "entry") => self.function(true),
+            (Kind::Dot, space @ ("global" | "const")) => {
+                loop {
+                    let declared = self.declared(None)?;
+                    self.global(declared, space == "const", external)?;
+                    if !self.eat(b',') {
+                        break;
+                    }
+                }
+                self.expect(b';')
+            }
+            (Kind::Dot, "shared") => {
+                let declared = self.declared(None)?;
+                let variable = self.shared(declared, external)?;
+                self.names.insert(variable.0, variable.1);
+                self.expect(b';')
+            }
+            _ => Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+        }
+    }
+
+    /// `[.align n] [.v2|.v4] .type name [array]...`; `known` is the type if it was read already.
+    fn declared(&mut self, known: Option<(Type, u32, u32)>) -> Result<Declared, PtxError> {
+        let (mut align, mut vector, mut element) = match known {
+            Some((t, align, vector)) => (align, vector, Some(t)),
+            None => (0, 1, None),
+        };
+        while self.peek().kind == Kind::Dot {
+            let token = self.next();
+            match token.text {
+                "align" => align = self.small()?,
+                "v2" => vector = 2,
+                "v4" => vector = 4,
+                "attribute" => self.skip_past(b')')?,
+                "ptr" => {
+                    // `.ptr .global .align n`: what the pointer points to, not how the parameter lies.
+                    while matches!(self.peek().text, "global" | "const" | "shared" | "local" | "generic") {
+                        self.at += 1;
+                    }
+                    if self.eat_dot("align") {
+                        self.small()?;
+                    }
+                }
+                name => {
+                    let unknown = || PtxError::unsupported(token.line, token.column, format!(".{name}"));
+                    element = Some(Type::parse(name).ok_or_else(unknown)?);
+                }
+            }
+        }
+        let element = element.ok_or_else(|| self.error("expected a type"))?;
+        let name = self.word()?.to_string();
+        let mut size = u64::from(element.size() * vector);
+        let mut many = None;
+        if self.eat(b'<') {
+            many = Some(self.small()?);
+            self.expect(b'>')?;
+        }
+        while self.eat(b'[') {
+            let count = if self.peek().kind == Kind::Punct(b']') { 0 } else { u64::from(self.small()?) };
+            size = size.checked_mul(count).filter(|s| *s <= MOST_BYTES).ok_or_else(|| self.error("too large"))?;
+            self.expect(b']')?;
+        }
+        let align = if align == 0 { element.size() * vector } else { align };
+        if !align.is_power_of_two() || align > 4096 {
+            return Err(self.error("an alignment that is no power of two"));
+        }
+        Ok(Declared { name, align, element, size, many })
+    }
+
+    fn shared(&mut self, declared: Declared, external: bool) -> Result<(String, Variable), PtxError> {
+        let size = u32::try_from(declared.size).map_err(|_| self.error("too large for shared memory"))?;
+        let index = self.module.shared.len() as u32;
+        let external = external || size == 0;
+        self.module.shared.push(SharedVariable { name: declared.name.clone(), size, align: declared.align, external });
+        Ok((declared.name, Variable::Shared(index)))
+    }
+
+    fn global(&mut self, declared: Declared, constant: bool, external: bool) -> Result<(), PtxError> {
+        let index = self.module.globals.len() as u32;
+        let mut init = Vec::new();
+        let mut relocations = Vec::new();
+        // The variable's own address may stand in its initial value.
+        self.names.insert(declared.name.clone(), Variable::Global(index));
+        if self.eat(b'=') {
+            self.initial(declared.element, &mut init, &mut relocations)?;
+        }
+        let size = if declared.size == 0 && !external { init.len() as u64 } else { declared.size };
+        init.truncate(size as usize);
+        self.module.globals.push(GlobalInfo {
+            name: declared.name,
+            size,
+            align: declared.align,
+            constant,
+            init,
+            relocations,
+            external,
+        });
+        Ok(())
+    }
+
+    fn initial(&mut self, element: Type, out: &mut Vec<u8>, relocations: &mut Vec<Relocation>) -> Result<(), PtxError> {
+        let mut depth = 0usize;
+        loop {
+            if self.eat(b'{') {
+                depth += 1;
+                continue;
+            }
+            if self.peek().kind == Kind::Punct(b'}') && depth > 0 {
+                self.at += 1;
+                depth -= 1;
+            } else {
+                self.initial_value(element, out, relocations)?;
+            }
+            while depth > 0 && self.eat(b'}') {
+                depth -= 1;
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn initial_value(
+        &mut self,
+        element: Type,
+        out: &mut Vec<u8>,
+        relocations: &mut Vec<Relocation>,
+    ) -> Result<(), PtxError> {
+        let negative = self.eat(b'-');
+        let token = self.next();
+        let bits = match token.kind {
+            Kind::Int(v) if element == Type::F32 => u64::from((v as f32).to_bits()),
+            Kind::Int(v) if element == Type::F64 => (v as f64).to_bits(),
+            Kind::Int(v) => v,
+            Kind::Single(v) if element == Type::F64 => f64::from(f32::from_bits(v)).to_bits(),
+            Kind::Single(v) => u64::from(v),
+            Kind::Double(v) if element == Type::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
+            Kind::Double(v) => v,
+            Kind::Word => {
+                // `symbol`, `symbol+4`, `generic(symbol)+4`; `mask(symbol)` is not supported.
+                let name = if token.text == "generic" && self.eat(b'(') {
+                    let name = self.word()?;
+                    self.expect(b')')?;
+                    name
+                } else {
+                    token.text
+                };
+                let mut addend = 0;
+                if self.eat(b'+') {
+                    addend = i64::from(self.small()?);
+                } else if self.eat(b'-') {
+                    addend = -i64::from(self.small()?);
+                }
+                let symbol = match self.names.get(name) {
+                    Some(Variable::Global(index)) => Symbol::Global(*index),
+                    Some(Variable::Function(index)) => Symbol::Function(*index),
+                    _ => {
+                        let name = format!("initial value `{name}`");
+                        return Err(PtxError::unsupported(token.line, token.column, name));
+                    }
+                };
+                if element.size() != 8 {
+                    return Err(PtxError::unsupported(token.line, token.column, "an address of less than 64 bits"));
+                }
+                relocations.push(Relocation { offset: out.len() as u32, symbol, addend });
+                0
+            }
+            _ => return Err(PtxError::syntax(token.line, token.column, "expected a value")),
+        };
+        let bits = match (negative, element) {
+            (false, _) => bits,
+            (true, Type::F32) => bits ^ 0x8000_0000,
+            (true, Type::F64) => bits ^ 1 << 63,
+            (true, _) => bits.wrapping_neg(),
+        };
+        out.extend_from_slice(&bits.to_le_bytes()[..element.size() as usize]);
+        Ok(())
+    }
+
+    fn formals(&mut self) -> Result<Vec<Declared>, PtxError> {
+        let mut out = Vec::new();
+        if self.eat(b')') {
+            return Ok(out);
+        }
+        loop {
+            if !(self.eat_dot("param") || self.eat_dot("reg")) {
+                return Err(self.error("expected `.param`"));
+            }
+            out.push(self.declared(None)?);
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.expect(b')')?;
+        Ok(out)
+    }
+
+    fn function(&mut self, entry: bool) -> Result<(), PtxError> {
+        while self.eat_dot("attribute") {
+            self.skip_past(b')')?;
+        }
+        let line = self.peek().line;
+        let results = if !entry && self.eat(b'(') { self.formals()? } else { Vec::new() };
+        let name = self.word()?.to_string();
+        let params = if self.eat(b'(') { self.formals()? } else { Vec::new() };
+        let mut function = Function { name: name.clone(), entry, max_threads: 1024, line, ..Function::default() };
+        loop {
+            let token = self.peek();
+            if token.kind != Kind::Dot {
+                break;
+            }
+            self.at += 1;
+            match token.text {
+                "maxntid" | "reqntid" => {
+                    let mut block = [1u32; 3];
+                    block[0] = self.small()?;
+                    for extent in &mut block[1..] {
+                        if self.eat(b',') {
+                            *extent = self.small()?;
+                        }
+                    }
+                    function.max_threads = block.iter().fold(1u32, |a, b| a.saturating_mul(*b)).clamp(1, 1024);
+                    if token.text == "reqntid" {
+                        function.required = Some(block);
+                    }
+                }
+                "minnctapersm" | "maxnreg" | "maxclusterrank" => {
+                    self.small()?;
+                }
+                "noreturn" | "blocksareclusters" => {}
+                "pragma" => self.skip_past(b';')?,
+                "abi_preserve" | "abi_preserve_control" => {
+                    self.small()?;
+                }
+                _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+            }
+        }
+        let index = match self.names.get(&name) {
+            Some(Variable::Function(index)) => *index,
+            Some(_) => return Err(self.error(format!("`{name}` is declared twice"))),
+            None => {
+                self.module.functions.push(Function { name: name.clone(), line, ..Function::default() });
+                let index = self.module.functions.len() as u32 - 1;
+                self.names.insert(name.clone(), Variable::Function(index));
+                index
+            }
+        };
+        if self.eat(b';') {
+            return Ok(());
+        }
+        if self.module.functions[index as usize].defined {
+            return Err(self.error(format!("`{name}` is defined twice")));
+        }
+        if self.peek().kind != Kind::Punct(b'{') {
+            return Err(self.error("expected the body of the function"));
+        }
+        let end = self.closing(self.at)?;
+        function.defined = true;
+        function.rows = HEADER_ROWS;
+        let mut builder = Builder::new(function);
+        builder
+            .formals(
+                entry,
+                results.iter().map(|d| (d.name.as_str(), d.size, d.align)),
+                params.iter().map(|d| (d.name.as_str(), d.size, d.align)),
+            )
+            .map_err(|message| self.error(message))?;
+        let body = self.body(&mut builder).and_then(|()| builder.finish());
+        let function = match body {
+            Ok(function) => function,
+            Err(error) if error.unsupported.is_some() => {
+                self.at = end;
+                builder.into_unsupported(error)
+            }
+            Err(error) => return Err(error),
+        };
+        self.module.functions[index as usize] = function;
+        Ok(())
+    }
+
+    fn body(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
+        self.expect(b'{')?;
+        let mut depth = 1usize;
+        while depth > 0 {
+            let token = self.peek();
+            match token.kind {
+                Kind::Punct(b'{') => {
+                    self.at += 1;
+                    builder.open();
+                    depth += 1;
+                }
+                Kind::Punct(b'}') => {
+                    self.at += 1;
+                    builder.close();
+                    depth -= 1;
+                }
+                Kind::Punct(b';') => self.at += 1,
+                Kind::Dot => self.body_directive(builder)?,
+                Kind::Word if self.tokens[self.at + 1].kind == Kind::Punct(b':') => {
+                    self.at += 2;
+                    if self.eat_dot("branchtargets") {
+                        let mut labels = Vec::new();
+                        loop {
+                            labels.push(self.word()?.to_string());
+                            if !self.eat(b',') {
+                                break;
+                            }
+                        }
+                        self.expect(b';')?;
+                        builder.branch_targets(token.text, labels, token.line, token.column);
+                    } else if self.eat_dot("callprototype") || self.eat_dot("calltargets") {
+                        self.skip_past(b';')?;
+                    } else {
+                        builder.label(token.text, token.line, token.column)?;
+                    }
+                }
+                Kind::Word | Kind::Punct(b'@') => self.instruction(builder)?,
+                _ => return Err(self.error(format!("unexpected `{}`", token.text))),
+            }
+        }
+        Ok(())
+    }
+
+    fn body_directive(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
+        let token = self.next();
+        match token.text {
+            "loc" | "file" => self.skip_line(),
+            "pragma" => self.skip_past(b';')?,
+            "reg" => {
+                let kind = self.next();
+                let element = Type::parse(kind.text).filter(|_| kind.kind == Kind::Dot);
+                let unsupported = || PtxError::unsupported(kind.line, kind.column, format!(".reg .{}", kind.text));
+                let element = element.ok_or_else(unsupported)?;
+                loop {
+                    let declared = self.declared(Some((element, 0, 1)))?;
+                    builder.register(&declared.name, element, declared.many).map_err(|m| self.error(m))?;
+                    if !self.eat(b',') {
+                        break;
+                    }
+                }
+                self.expect(b';')?;
+            }
+            "local" | "param" => {
+                loop {
+                    let declared = self.declared(None)?;
+                    let copies = declared.many;
+                    let local = token.text == "local";
+                    for i in 0..copies.unwrap_or(1) {
+                        let name = copies.map_or(declared.name.clone(), |_| format!("{}{i}", declared.name));
+                        builder
+                            .frame_variable(&name, declared.size, declared.align, local)
+                            .map_err(|m| self.error(m))?;
+                    }
+                    if !self.eat(b',') {
+                        break;
+                    }
+                }
+                self.expect(b';')?;
+            }
+            "shared" => {
+                let declared = self.declared(None)?;
+                let (name, variable) = self.shared(declared, false)?;
+                builder.declare(&name, variable);
+                self.expect(b';')?;
+            }
+            "global" | "const" => {
+                let declared = self.declared(None)?;
+                let name = declared.name.clone();
+                self.global(declared, token.text == "const", false)?;
+                if let Some(variable) = self.names.get(&name) {
+                    builder.declare(&name, variable.clone());
+                }
+                self.expect(b';')?;
+            }
+            _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+        }
+        Ok(())
+    }
+}
+
+/// Places parameters one after the other, each at its own alignment (at least `least`).
+pub fn place<'n>(
+    items: impl Iterator<Item = (&'n str, u64, u32)>,
+    mut at: u32,
+    least: u32,
+) -> Result<(Vec<Slot>, u32), String> {
+    let mut out = Vec::new();
+    for (name, size, align) in items {
+        let size = u32::try_from(size).ok().filter(|s| *s <= 1 << 20).ok_or("a parameter that is too large")?;
+        at = at.next_multiple_of(align.max(least));
+        out.push(Slot { name: name.to_string(), offset: at, size, align });
+        at = at.checked_add(size).filter(|a| *a <= 1 << 24).ok_or("too many parameters")?;
+    }
+    Ok((out, at))
+}
+
+impl<'a> Parser<'_, 'a> {
+    /// Whether the token just taken was `+` or `-`.
+    pub fn previous_is_sign(&self) -> bool {
+        self.at > 0 && matches!(self.tokens[self.at - 1].kind, Kind::Punct(b'+' | b'-'))
+    }
+
+    /// Reads a statement `[@p] opcode.mod.mod operand, ...;` and lowers it.
+    fn instruction(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
+        let start = self.peek();
+        let mut guard = None;
+        if self.eat(b'@') {
+            let negate = self.eat(b'!');
+            let name = self.word()?;
+            match builder.lookup(name) {
+                Some(Variable::Register(row, Type::Pred)) => guard = Some((row, negate)),
+                _ => return Err(self.error("expected a predicate")),
+            }
+        }
+        let opcode = self.word()?;
+        let mut mods: Vec<&'a str> = Vec::new();
+        while self.peek().kind == Kind::Dot {
+            mods.push(self.next().text);
+        }
+        builder.start(guard, start.line, start.column);
+        let mut operands = Vec::new();
+        if !self.eat(b';') {
+            loop {
+                operands.push(match self.operand(builder) {
+                    Ok(operand) => operand,
+                    // Operands that the engine cannot read belong to instructions that it lacks.
+                    Err(error) if !Builder::knows(opcode) && self.peek().kind != Kind::End => {
+                        let _ = error;
+                        return Err(PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods)));
+                    }
+                    Err(error) => return Err(error),
+                });
+                if operands.len() > 64 {
+                    return Err(self.error("too many operands"));
+                }
+                if self.eat(b',') {
+                    continue;
+                }
+                if self.eat(b';') {
+                    break;
+                }
+                // The list of a call's parameters may follow without a comma after line breaks.
+                return Err(self.error("expected `,` or `;`"));
+            }
+        }
+        builder.lower(opcode, &mods, &operands)
+    }
+}

@@ -1,0 +1,80 @@
+//! Scalar types of PTX as instructions and variables name them.
+
+/// A scalar type of PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    Pred,
+    B8,
+    B16,
+    B32,
+    B64,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    Bf16,
+    Bf16x2,
+    F32,
+    F64,
+}
+
+impl Type {
+    /// The type a suffix such as `u32` names.
+    pub fn parse(name: &str) -> Option<Type> {
+        use Type::*;
+        Some(match name {
+            "pred" => Pred,
+            "b8" => B8,
+            "b16" => B16,
+            "b32" => B32,
+            "b64" => B64,
+            "u8" => U8,
+            "u16" => U16,
+            "u32" => U32,
+            "u64" => U64,
+            "s8" => S8,
+            "s16" => S16,
+            "s32" => S32,
+            "s64" => S64,
+            "f16" => F16,
+            "f16x2" => F16x2,
+            "bf16" => Bf16,
+            "bf16x2" => Bf16x2,
+            "f32" => F32,
+            "f64" => F64,
+            _ => return None,
+        })
+    }
+
+    /// Size in bytes (a predicate counts as one).
+    pub fn size(self) -> u32 {
+        use Type::*;
+        match self {
+            Pred | B8 | U8 | S8 => 1,
+            B16 | U16 | S16 | F16 | Bf16 => 2,
+            B32 | U32 | S32 | F32 | F16x2 | Bf16x2 => 4,
+            B64 | U64 | S64 | F64 => 8,
+        }
+    }
+
+    /// Whether a register of this type takes 64 bits.
+    pub fn wide(self) -> bool {
+        self.size() == 8
+    }
+
+    /// Whether the type is a signed integer.
+    pub fn signed(self) -> bool {
+        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+    }
+
+    /// Whether the type is floating point.
+    pub fn float(self) -> bool {
+        matches!(self, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64)
+    }
+}

@@ -1,0 +1,285 @@
+//! What goes wrong is reported with CUDA's code, before anything outside the arena is touched.
+
+mod common;
+
+use common::{Device, Params};
+use sluice_softgpu::{Arena, Fault, Launch, Module, PAGE};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn kernel(params: &str, body: &str) -> String {
+    format!(
+        ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k({params})\n{{\n.reg .pred %p<8>;\n\
+         .reg .b16 %h<8>;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;\n.reg .f32 %f<8>;\n{body}\n}}\n"
+    )
+}
+
+fn run(d: &Device, body: &str, at: u64) -> Result<(), Fault> {
+    let m = d.load(&kernel(".param .u64 p", &format!("ld.param.u64 %d1, [p];\n{body}\nret;")));
+    d.launch(&m, "k", [1, 1, 1], [32, 1, 1], &Params::new().u64(at)).map(|_| ())
+}
+
+#[test]
+fn wild_addresses_are_error_700() {
+    let d = Device::new(1);
+    let mapped = d.alloc(PAGE);
+    let accesses = [
+        "ld.global.u32 %r1, [%d1];",
+        "st.global.u32 [%d1], %r1;",
+        "ld.u8 %r1, [%d1];",
+        "atom.global.add.u32 %r1, [%d1], 1;",
+        "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d1];",
+        "st.u64 [%d1], %d2;",
+    ];
+    let stack = 0u64;
+    let wild = [
+        0,
+        16,
+        mapped + PAGE,
+        mapped - PAGE * 100_000,
+        (&raw const stack as u64) & !15,
+        1 << 47,
+        u64::MAX - 15,
+        1 << 63,
+        (1 << 48) + 4096,
+        (1 << 48) + (1 << 44) + (1 << 20),
+        (1 << 48) + (2 << 44) + 64,
+        (1 << 48) + (3 << 44),
+    ];
+    for body in accesses {
+        for address in wild {
+            match run(&d, body, address) {
+                Err(fault @ Fault::IllegalAddress { .. }) => assert_eq!(fault.cuda_code(), 700),
+                other => panic!("{body} at {address:#x}: {other:?}"),
+            }
+        }
+        run(&d, body, mapped).unwrap();
+    }
+}
+
+#[test]
+fn one_wild_lane_is_enough_and_nothing_is_written() {
+    let d = Device::new(1);
+    let at = d.alloc(PAGE);
+    let body = "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 256; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;";
+    match run(&d, body, at) {
+        Err(Fault::IllegalAddress { address, write, line, .. }) => {
+            assert_eq!(address, at + PAGE);
+            assert!(write);
+            assert_eq!(line, 12);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(d.download::<u32>(at, 1024).iter().all(|v| *v == 0));
+}
+
+#[test]
+fn shared_memory_ends_where_it_ends() {
+    let d = Device::new(1);
+    let body = |offset: u32| {
+        format!(
+            ".shared .align 4 .b8 s[128];\nmov.u32 %r1, s; st.shared.u32 [%r1+{offset}], %r1; st.shared.u32 [s], %r1;"
+        )
+    };
+    run(&d, &body(124), 0).unwrap();
+    assert_eq!(run(&d, &body(128), 0).unwrap_err().cuda_code(), 700);
+}
+
+#[test]
+fn misaligned_addresses_are_error_716() {
+    let d = Device::new(1);
+    let at = d.alloc(PAGE);
+    for (body, offset) in [
+        ("ld.global.u32 %r1, [%d1];", 2),
+        ("st.global.u64 [%d1], %d2;", 4),
+        ("ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d1];", 8),
+        ("atom.global.add.u64 %d2, [%d1], 1;", 4),
+    ] {
+        assert_eq!(run(&d, body, at + offset).unwrap_err().cuda_code(), 716, "{body}");
+    }
+}
+
+#[test]
+fn freed_memory_is_gone() {
+    let d = Device::new(1);
+    let at = d.upload(&[7u32]);
+    run(&d, "ld.global.u32 %r1, [%d1];", at).unwrap();
+    d.arena.unmap(at, PAGE).unwrap();
+    assert_eq!(run(&d, "ld.global.u32 %r1, [%d1];", at).unwrap_err().cuda_code(), 700);
+    d.arena.map(at, PAGE).unwrap();
+    assert_eq!(d.download::<u32>(at, 1), [0]);
+}
+
+#[test]
+fn trap_is_error_719() {
+    let d = Device::new(2);
+    assert!(matches!(run(&d, "trap;", 0), Err(f @ Fault::Trap { .. }) if f.cuda_code() == 719));
+    run(&d, "setp.ne.u64 %p1, %d1, 0; @%p1 trap;", 0).unwrap();
+}
+
+#[test]
+fn an_instruction_that_is_missing_is_named() {
+    let source = kernel(".param .u64 p", "wgmma.fence.sync.aligned;\nret;") + ".visible .entry fine() { ret; }\n";
+    let m = Module::parse(source.as_bytes()).unwrap();
+    let error = m.kernel("k").unwrap().unsupported.clone().unwrap();
+    assert_eq!(error.unsupported.as_deref(), Some("wgmma.fence.sync.aligned"));
+    assert_eq!((error.line, error.column), (11, 1));
+    assert_eq!(m.kernel("fine").unwrap().unsupported, None);
+    let d = Device::new(1);
+    let m = d.load(&source);
+    let p = Params::new().u64(0);
+    match d.launch(&m, "k", [1, 1, 1], [1, 1, 1], &p) {
+        Err(fault @ Fault::Unsupported { .. }) => assert_eq!(fault.cuda_code(), 209),
+        other => panic!("{other:?}"),
+    }
+    d.launch(&m, "fine", [1, 1, 1], [1, 1, 1], &Params::new()).unwrap();
+}
+
+#[test]
+fn syntax_errors_say_where() {
+    let error = Module::parse(kernel("", "add.u32 %r1, %r2 %r3;").as_bytes()).unwrap_err();
+    assert_eq!((error.line, error.column), (11, 18));
+    let error = Module::parse(kernel("", "add.u32 %r1, %r2, %r99;").as_bytes()).unwrap_err();
+    assert!(error.message.contains("%r99"), "{error}");
+    assert!(Module::parse(b"\x7fELF").is_err());
+    assert!(Module::parse(b"").is_err());
+}
+
+#[test]
+fn an_endless_kernel_can_be_cancelled() {
+    for (body, grid) in [("$l: bra $l;", 4u32), ("$l: bar.sync 0; bra $l;", 1), ("$l: @%p1 bra $m; $m: bra $l;", 1)] {
+        for cooperative in [false, true] {
+            let d = Device::new(2);
+            let m = d.load(&kernel("", body));
+            let cancel = AtomicBool::new(false);
+            let launch = Launch {
+                module: &m,
+                kernel: "k",
+                grid: [grid, 1, 1],
+                block: [64, 1, 1],
+                dynamic_shared: 0,
+                params: &[],
+                cooperative,
+            };
+            let result = std::thread::scope(|s| {
+                s.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(30));
+                    cancel.store(true, Ordering::Relaxed);
+                });
+                d.engine.launch(&d.arena, &launch, &cancel)
+            });
+            assert_eq!(result, Err(Fault::Cancelled));
+        }
+    }
+}
+
+#[test]
+fn a_barrier_in_diverged_code_completes() {
+    let d = Device::new(1);
+    let out = d.alloc(256);
+    // Odd lanes wait at one bar.sync, even lanes at another; then each reads what the other wrote.
+    let body = ".shared .align 4 .b8 s[256];\nmov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;\n\
+        shl.b32 %r3, %r1, 2; mov.u32 %r4, s; add.u32 %r5, %r4, %r3; xor.b32 %r6, %r3, 4; add.u32 %r7, %r4, %r6;\n\
+        st.shared.u32 [%r5], %r1;\n\
+        @%p1 bra $even;\nbar.sync 0;\nbra $join;\n$even: bar.sync 0;\n$join: ld.shared.u32 %r8, [%r7];\n\
+        cvt.u64.u32 %d2, %r3; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r8;";
+    run(&d, body, out).unwrap();
+    for (i, v) in d.download::<u32>(out, 32).into_iter().enumerate() {
+        assert_eq!(v, i as u32 ^ 1);
+    }
+}
+
+#[test]
+fn a_barrier_that_cannot_complete_is_an_error() {
+    let d = Device::new(1);
+    let fault = run(&d, "bar.sync 1, 64;", 0).unwrap_err();
+    assert_eq!(fault.cuda_code(), 719);
+}
+
+#[test]
+fn launches_are_checked() {
+    let d = Device::new(1);
+    let m = d.load(&kernel(".param .u64 p", "ret;").replace(".param .u64 p)", ".param .u64 p) .maxntid 64, 1, 1"));
+    let p = Params::new().u64(0);
+    let code = |grid, block, p: &Params, shared| {
+        d.launch_with(&m, "k", grid, block, p, shared, false).err().map(|f| f.cuda_code())
+    };
+    assert_eq!(code([1, 1, 1], [64, 1, 1], &p, 0), None);
+    assert_eq!(code([1, 1, 1], [65, 1, 1], &p, 0), Some(701));
+    assert_eq!(code([0, 1, 1], [1, 1, 1], &p, 0), Some(1));
+    assert_eq!(code([1, 65536, 1], [1, 1, 1], &p, 0), Some(1));
+    assert_eq!(code([1, 1, 1], [1, 1, 65], &p, 0), Some(1));
+    assert_eq!(code([1, 1, 1], [1, 1, 1], &Params::new(), 0), Some(1));
+    assert_eq!(code([1, 1, 1], [1, 1, 1], &p, 1 << 20), Some(1));
+    assert!(matches!(d.launch(&m, "nothing", [1; 3], [1; 3], &p), Err(Fault::InvalidLaunch(_))));
+}
+
+#[test]
+fn endless_recursion_ends() {
+    let d = Device::new(1);
+    let m = d.load(
+        ".version 7.5\n.target sm_75\n.address_size 64\n.func f()\n{\ncall.uni f;\nret;\n}\n\
+         .visible .entry k()\n{\ncall.uni f;\nret;\n}\n",
+    );
+    assert_eq!(d.launch(&m, "k", [1; 3], [32, 1, 1], &Params::new()).unwrap_err().cuda_code(), 719);
+}
+
+#[test]
+fn arenas_do_not_overlap() {
+    let d = Device::new(1);
+    assert!(Arena::reserve(d.arena.base(), PAGE).is_err());
+    assert!(Arena::reserve(d.arena.base() + PAGE, PAGE).is_err());
+    assert!(Arena::reserve(0, PAGE).is_err());
+    assert!(Arena::reserve(PAGE + 1, PAGE).is_err());
+    assert!(Arena::reserve((1 << 47) - PAGE, 2 * PAGE).is_err());
+    assert!(d.arena.map(d.arena.base() - PAGE, PAGE).is_err());
+    let mut byte = [0];
+    assert!(d.arena.read(d.arena.base(), &mut byte).is_err());
+}
+
+#[test]
+fn launches_from_several_threads() {
+    let d = Device::new(2);
+    let m = d.load(&kernel(
+        ".param .u64 p",
+        "ld.param.u64 %d1, [p]; mov.u32 %r1, %ctaid.x; atom.global.add.u32 %r2, [%d1], 1; ret;",
+    ));
+    let at = d.alloc(4);
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for _ in 0..10 {
+                    d.launch(&m, "k", [20, 1, 1], [32, 1, 1], &Params::new().u64(at)).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(d.download::<u32>(at, 1), [4 * 10 * 20 * 32]);
+}
+
+#[test]
+fn a_launch_does_not_wait_for_an_endless_one() {
+    let d = Device::new(2);
+    let m = d.load(&kernel("", "$l: bra $l;").replace("entry k", "entry endless"));
+    let quick = d.load(&kernel("", "ret;"));
+    let cancel = AtomicBool::new(false);
+    let endless = Launch {
+        module: &m,
+        kernel: "endless",
+        grid: [8, 1, 1],
+        block: [32, 1, 1],
+        dynamic_shared: 0,
+        params: &[],
+        cooperative: false,
+    };
+    std::thread::scope(|s| {
+        let first = s.spawn(|| d.engine.launch(&d.arena, &endless, &cancel));
+        let second = s.spawn(|| d.engine.launch(&d.arena, &endless, &cancel));
+        std::thread::sleep(Duration::from_millis(20));
+        for _ in 0..5 {
+            d.launch(&quick, "k", [8, 1, 1], [32, 1, 1], &Params::new()).unwrap();
+        }
+        assert!(!first.is_finished() && !second.is_finished());
+        cancel.store(true, Ordering::Relaxed);
+    });
+}

@@ -1,0 +1,455 @@
+//! Instructions by family: each is run on 32 lanes of chosen and random operands and compared with Rust.
+
+mod common;
+
+use common::{Device, Params, Random};
+
+/// Operands of one lane, as bits.
+type Lane = [u64; 3];
+
+/// Instructions and what each computes from a lane's three operands.
+type Cases<'a, T> = &'a [(&'a str, &'a dyn Fn(T, T, T) -> T)];
+
+fn lanes(seed: u64) -> Vec<Lane> {
+    let special = [0u64, 1, 31, 32, 33, 63, 64, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 63, u64::MAX];
+    let mut r = Random::new(seed);
+    (0..32)
+        .map(|i| [0, 1, 2].map(|k| if i < 12 { special[(i + 5 * k) % 12] } else { r.bits() >> (r.bits() % 60) }))
+        .collect()
+}
+
+fn float_lanes(seed: u64) -> Vec<Lane> {
+    let special = [0.0, -0.0, 1.0, -1.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 3e9, -3e9, 1e300, 0.3, 2.5];
+    let mut r = Random::new(seed);
+    (0..32)
+        .map(|i| {
+            [0, 1, 2].map(|k| if i < 12 { special[(i + 5 * k) % 12] } else { (r.unit() - 0.5) * 1000.0 }.to_bits())
+        })
+        .collect()
+}
+
+/// Runs `body` with each lane's operands in %x, %y, %z (64 bits), %a, %b, %c (their low halves), %f, %g, %h (as f32)
+/// and %d, %e, %q (as f64); gives %o.
+fn run(body: &str, lanes: &[Lane]) -> Vec<u64> {
+    let text = format!(
+        ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+         .reg .pred %p<8>;\n.reg .b16 %s<8>;\n.reg .b32 %a, %b, %c, %r<8>, %t;\n.reg .b64 %x, %y, %z, %o, %w<8>;\n\
+         .reg .f32 %f, %g, %h, %v<8>;\n.reg .f64 %d, %e, %q, %u<8>;\n\
+         ld.param.u64 %w0, [in]; ld.param.u64 %w1, [out]; mov.u32 %t, %tid.x;\n\
+         mad.wide.u32 %w2, %t, 24, %w0; mad.wide.u32 %w3, %t, 8, %w1;\n\
+         ld.global.u64 %x, [%w2]; ld.global.u64 %y, [%w2+8]; ld.global.u64 %z, [%w2+16];\n\
+         cvt.u32.u64 %a, %x; cvt.u32.u64 %b, %y; cvt.u32.u64 %c, %z;\n\
+         mov.b64 %d, %x; mov.b64 %e, %y; mov.b64 %q, %z;\n\
+         cvt.rn.f32.f64 %f, %d; cvt.rn.f32.f64 %g, %e; cvt.rn.f32.f64 %h, %q; mov.u64 %o, 0;\n\
+         {body}\nst.global.u64 [%w3], %o;\nret;\n}}\n"
+    );
+    let d = Device::new(1);
+    let m = d.load(&text);
+    let flat: Vec<u64> = lanes.iter().flatten().copied().collect();
+    let (input, output) = (d.upload(&flat), d.alloc(256));
+    d.launch(&m, "k", [1, 1, 1], [32, 1, 1], &Params::new().u64(input).u64(output)).unwrap();
+    d.download(output, 32)
+}
+
+fn check(cases: &[(&str, &dyn Fn(Lane) -> u64)], lanes: &[Lane]) {
+    for (body, want) in cases {
+        for (lane, (got, operands)) in run(body, lanes).into_iter().zip(lanes).enumerate() {
+            let want = want(*operands);
+            let both_nan = |a: u64, b: u64| {
+                f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()
+                    || (a >> 32 == 0 && f32::from_bits(a as u32).is_nan() && f32::from_bits(b as u32).is_nan())
+            };
+            assert!(got == want || both_nan(got, want), "{body} lane {lane} {operands:x?}: {got:#x}, not {want:#x}");
+        }
+    }
+}
+
+/// A 32-bit instruction's result in %r0 becomes the output.
+fn narrow(body: &str) -> String {
+    format!("{body} cvt.u64.u32 %o, %r0;")
+}
+
+#[test]
+fn integers_of_32_bits() {
+    let cases: Cases<u32> = &[
+        ("add.u32 %r0, %a, %b;", &|a, b, _| a.wrapping_add(b)),
+        ("sub.s32 %r0, %a, %b;", &|a, b, _| a.wrapping_sub(b)),
+        ("add.sat.s32 %r0, %a, %b;", &|a, b, _| (a as i32).saturating_add(b as i32) as u32),
+        ("mul.lo.s32 %r0, %a, %b;", &|a, b, _| a.wrapping_mul(b)),
+        ("mul.hi.u32 %r0, %a, %b;", &|a, b, _| ((u64::from(a) * u64::from(b)) >> 32) as u32),
+        ("mul.hi.s32 %r0, %a, %b;", &|a, b, _| ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32),
+        ("mad.lo.u32 %r0, %a, %b, %c;", &|a, b, c| a.wrapping_mul(b).wrapping_add(c)),
+        ("mul24.lo.s32 %r0, %a, %b;", &|a, b, _| {
+            let cut = |v: u32| (v << 8) as i32 >> 8;
+            cut(a).wrapping_mul(cut(b)) as u32
+        }),
+        ("div.u32 %r0, %a, %b;", &|a, b, _| a.checked_div(b).unwrap_or(u32::MAX)),
+        ("rem.s32 %r0, %a, %b;", &|a, b, _| if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }),
+        ("min.s32 %r0, %a, %b;", &|a, b, _| (a as i32).min(b as i32) as u32),
+        ("max.u32 %r0, %a, %b;", &|a, b, _| a.max(b)),
+        ("abs.s32 %r0, %a;", &|a, _, _| (a as i32).wrapping_abs() as u32),
+        ("neg.s32 %r0, %a;", &|a, _, _| a.wrapping_neg()),
+        ("sad.u32 %r0, %a, %b, %c;", &|a, b, c| a.abs_diff(b).wrapping_add(c)),
+        ("shl.b32 %r0, %a, %b;", &|a, b, _| a.checked_shl(b).unwrap_or(0)),
+        ("shr.u32 %r0, %a, %b;", &|a, b, _| a.checked_shr(b).unwrap_or(0)),
+        ("shr.s32 %r0, %a, %b;", &|a, b, _| ((a as i32) >> b.min(31)) as u32),
+        ("xor.b32 %r0, %a, %b;", &|a, b, _| a ^ b),
+        ("not.b32 %r0, %a;", &|a, _, _| !a),
+        ("cnot.b32 %r0, %a;", &|a, _, _| u32::from(a == 0)),
+        ("lop3.b32 %r0, %a, %b, %c, 0xe8;", &|a, b, c| a & b | a & c | b & c),
+        ("lop3.b32 %r0, %a, %b, %c, 0x1d;", &|a, b, c| {
+            (0..32).fold(0, |o, i| {
+                let bit = |v: u32| v >> i & 1;
+                o | (0x1d >> (bit(a) * 4 + bit(b) * 2 + bit(c)) & 1) << i
+            })
+        }),
+        ("popc.b32 %r0, %a;", &|a, _, _| a.count_ones()),
+        ("clz.b32 %r0, %a;", &|a, _, _| a.leading_zeros()),
+        ("brev.b32 %r0, %a;", &|a, _, _| a.reverse_bits()),
+        ("bfind.u32 %r0, %a;", &|a, _, _| a.checked_ilog2().unwrap_or(u32::MAX)),
+        ("bfe.u32 %r0, %a, 5, 9;", &|a, _, _| a >> 5 & 0x1ff),
+        ("bfe.s32 %r0, %a, 5, 9;", &|a, _, _| ((a << 18) as i32 >> 23) as u32),
+        ("bfi.b32 %r0, %a, %b, 4, 8;", &|a, b, _| b & !0xff0 | (a & 0xff) << 4),
+        ("prmt.b32 %r0, %a, %b, 0x7531;", &|a, b, _| {
+            let v = (u64::from(b) << 32 | u64::from(a)).to_le_bytes();
+            u32::from_le_bytes([v[1], v[3], v[5], v[7]])
+        }),
+        ("prmt.b32 %r0, %a, %b, 0x8888;", &|a, _, _| if a >> 7 & 1 == 1 { u32::MAX } else { 0 }),
+        ("shf.l.wrap.b32 %r0, %a, %b, %c;", &|a, b, c| {
+            (((u64::from(b) << 32 | u64::from(a)) << (c % 32)) >> 32) as u32
+        }),
+        ("shf.r.clamp.b32 %r0, %a, %b, %c;", &|a, b, c| ((u64::from(b) << 32 | u64::from(a)) >> c.min(32)) as u32),
+        ("slct.s32.s32 %r0, %a, %b, %c;", &|a, b, c| if c as i32 >= 0 { a } else { b }),
+        ("setp.lt.s32 %p1, %a, %b; selp.u32 %r0, 7, %c, %p1;", &|a, b, c| if (a as i32) < b as i32 { 7 } else { c }),
+        ("setp.hi.u32 %p1|%p2, %a, %b; selp.u32 %r0, 1, 0, %p2;", &|a, b, _| u32::from(a <= b)),
+        (
+            "setp.eq.u32 %p1, %c, 1; setp.gt.or.u32 %p2|%p3, %a, %b, !%p1; selp.u32 %r0, 2, 0, %p2; @%p3 add.u32 %r0, %r0, 1;",
+            &|a, b, c| 2 * u32::from(a > b || c != 1) + u32::from(a <= b || c != 1),
+        ),
+        ("set.ge.u32.s32 %r0, %a, %b;", &|a, b, _| if a as i32 >= b as i32 { u32::MAX } else { 0 }),
+        ("dp4a.s32.s32 %r0, %a, %b, %c;", &|a, b, c| {
+            let bytes = |v: u32| v.to_le_bytes().map(|b| i32::from(b as i8));
+            bytes(a).iter().zip(bytes(b)).fold(c as i32, |s, (x, y)| s.wrapping_add(x * y)) as u32
+        }),
+        (
+            "mov.b32 {%s0, %s1}, %a; add.s16 %s2, %s0, %s1; mul.wide.s16 %r1, %s0, %s1; mov.b32 %r0, {%s2, %s1}; xor.b32 %r0, %r0, %r1;",
+            &|a, _, _| {
+                let (x, y) = (a as u16, (a >> 16) as u16);
+                let sum = u32::from(x.wrapping_add(y)) | u32::from(y) << 16;
+                sum ^ (i32::from(x as i16) * i32::from(y as i16)) as u32
+            },
+        ),
+    ];
+    let lanes = lanes(1);
+    for (body, want) in cases {
+        check(&[(&narrow(body), &|l: Lane| u64::from(want(l[0] as u32, l[1] as u32, l[2] as u32)))], &lanes);
+    }
+}
+
+#[test]
+fn integers_of_64_bits() {
+    let carry = "add.cc.u32 %r0, %a, %b; addc.cc.u32 %r1, %a, %b; addc.u32 %r2, 0, 0; mov.b64 %o, {%r1, %r2};";
+    let borrow = "sub.cc.u32 %r0, %a, %b; subc.cc.u32 %r1, %c, 0; subc.u32 %r2, 0, 0; mov.b64 %o, {%r1, %r2};";
+    let product =
+        "mul.lo.u32 %r0, %a, %b; mad.lo.cc.u32 %r1, %a, %b, %c; madc.hi.u32 %r2, %a, %b, 0; mov.b64 %o, {%r1, %r2};";
+    check(
+        &[
+            ("add.s64 %o, %x, %y;", &|[x, y, _]| x.wrapping_add(y)),
+            ("mul.lo.u64 %o, %x, %y;", &|[x, y, _]| x.wrapping_mul(y)),
+            ("mul.hi.u64 %o, %x, %y;", &|[x, y, _]| ((u128::from(x) * u128::from(y)) >> 64) as u64),
+            ("mul.hi.s64 %o, %x, %y;", &|[x, y, _]| ((i128::from(x as i64) * i128::from(y as i64)) >> 64) as u64),
+            ("mul.wide.s32 %o, %a, %b;", &|[x, y, _]| (i64::from(x as i32) * i64::from(y as i32)) as u64),
+            ("mad.wide.u32 %o, %a, %b, %z;", &|[x, y, z]| (x as u32 as u64 * u64::from(y as u32)).wrapping_add(z)),
+            ("div.s64 %o, %x, %y;", &|[x, y, _]| {
+                if y == 0 { u64::MAX } else { (x as i64).wrapping_div(y as i64) as u64 }
+            }),
+            ("rem.u64 %o, %x, %y;", &|[x, y, _]| x.checked_rem(y).unwrap_or(x)),
+            ("shl.b64 %o, %x, %b;", &|[x, y, _]| x.checked_shl(y as u32).unwrap_or(0)),
+            ("shr.s64 %o, %x, %b;", &|[x, y, _]| ((x as i64) >> (y as u32).min(63)) as u64),
+            ("bfe.u64 %o, %x, 10, 40;", &|[x, _, _]| x >> 10 & ((1 << 40) - 1)),
+            ("bfi.b64 %o, %x, %y, 8, 16;", &|[x, y, _]| y & !0xff_ff00 | (x & 0xffff) << 8),
+            ("clz.b64 %r0, %x; cvt.u64.u32 %o, %r0;", &|[x, _, _]| u64::from(x.leading_zeros())),
+            ("min.s64 %o, %x, %y;", &|[x, y, _]| (x as i64).min(y as i64) as u64),
+            ("setp.ltu.f64 %p1, %d, %e; selp.b64 %o, %x, %y, %p1;", &|[x, y, _]| {
+                let less = !(f64::from_bits(x).partial_cmp(&f64::from_bits(y)).is_some_and(|o| o.is_ge()));
+                if less { x } else { y }
+            }),
+            (carry, &|[x, y, _]| {
+                let s = u64::from(x as u32) + u64::from(y as u32);
+                s + (s >> 32)
+            }),
+            (borrow, &|[x, y, z]| {
+                let first = u64::from((x as u32) < y as u32);
+                let r = u64::from(z as u32).wrapping_sub(first);
+                r & 0xffff_ffff | (r >> 32 & 0xffff_ffff) << 32
+            }),
+            (product, &|[x, y, z]| (u64::from(x as u32) * u64::from(y as u32)).wrapping_add(u64::from(z as u32))),
+        ],
+        &lanes(2),
+    );
+}
+
+fn single(body: &str) -> String {
+    format!("{body} mov.b32 %r0, %v0; cvt.u64.u32 %o, %r0;")
+}
+
+#[test]
+fn floating_point() {
+    let f = |bits: u64| f64::from_bits(bits) as f32;
+    let cases: Cases<f32> = &[
+        ("add.f32 %v0, %f, %g;", &|a, b, _| a + b),
+        ("sub.rn.f32 %v0, %f, %g;", &|a, b, _| a - b),
+        ("mul.ftz.f32 %v0, %f, %g;", &|a, b, _| a * b),
+        ("fma.rn.f32 %v0, %f, %g, %h;", &|a, b, c| a.mul_add(b, c)),
+        ("div.rn.f32 %v0, %f, %g;", &|a, b, _| a / b),
+        ("sqrt.rn.f32 %v0, %f;", &|a, _, _| a.sqrt()),
+        ("abs.f32 %v0, %f;", &|a, _, _| a.abs()),
+        ("neg.f32 %v0, %f;", &|a, _, _| -a),
+        ("add.sat.f32 %v0, %f, %g;", &|a, b, _| if (a + b).is_nan() { 0.0 } else { (a + b).clamp(0.0, 1.0) }),
+        ("copysign.f32 %v0, %f, %g;", &|a, b, _| b.copysign(a)),
+        ("min.f32 %v0, %f, %g;", &|a, b, _| {
+            if a.is_nan() {
+                b
+            } else if b.is_nan() || a.total_cmp(&b).is_lt() {
+                a
+            } else {
+                b
+            }
+        }),
+        ("setp.gt.f32 %p1, %f, %g; selp.f32 %v0, %f, %g, %p1;", &|a, b, _| if a > b { a } else { b }),
+        ("setp.neu.f32 %p1, %f, %g; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|a, b, _| {
+            f32::from(u8::from(a != b))
+        }),
+        ("setp.ne.f32 %p1, %f, %g; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|a, b, _| {
+            f32::from(u8::from(a != b && !a.is_nan() && !b.is_nan()))
+        }),
+        ("setp.nan.f32 %p1, %f, %g; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|a, b, _| {
+            f32::from(u8::from(a.is_nan() || b.is_nan()))
+        }),
+        ("testp.finite.f32 %p1, %f; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|a, _, _| {
+            f32::from(u8::from(a.is_finite()))
+        }),
+        ("cvt.rzi.f32.f32 %v0, %f;", &|a, _, _| a.trunc()),
+        ("cvt.rpi.f32.f32 %v0, %f;", &|a, _, _| a.ceil()),
+    ];
+    let lanes = float_lanes(3);
+    for (body, want) in cases {
+        let want = |l: Lane| u64::from(want(f(l[0]), f(l[1]), f(l[2])).to_bits());
+        check(&[(&single(body), &want)], &lanes);
+    }
+    let doubles: Cases<f64> = &[
+        ("add.f64 %u0, %d, %e;", &|a, b, _| a + b),
+        ("mul.f64 %u0, %d, %e;", &|a, b, _| a * b),
+        ("fma.rn.f64 %u0, %d, %e, %q;", &|a, b, c| a.mul_add(b, c)),
+        ("div.rn.f64 %u0, %d, %e;", &|a, b, _| a / b),
+        ("sqrt.rn.f64 %u0, %d;", &|a, _, _| a.sqrt()),
+        ("cvt.rmi.f64.f64 %u0, %d;", &|a, _, _| a.floor()),
+        ("cvt.rni.f64.f64 %u0, %d;", &|a, _, _| a.round_ties_even()),
+        ("cvt.sat.f64.f64 %u0, %d;", &|a, _, _| if a > 0.0 { a.min(1.0) } else { 0.0 }),
+    ];
+    for (body, want) in doubles {
+        let want = |l: Lane| want(f64::from_bits(l[0]), f64::from_bits(l[1]), f64::from_bits(l[2])).to_bits();
+        check(&[(&format!("{body} mov.b64 %o, %u0;"), &want)], &lanes);
+    }
+}
+
+#[test]
+fn directed_rounding() {
+    // Single precision against double, in which these operations are exact or nearly so.
+    let lanes: Vec<Lane> = float_lanes(4).into_iter().skip(12).collect();
+    for (name, exact) in [
+        ("add", (|a, b, _| a + b) as fn(f64, f64, f64) -> f64),
+        ("mul", |a, b, _| a * b),
+        ("div", |a, b, _| a / b),
+        ("fma", |a, b, c| a * b + c),
+        ("sqrt", |a, _, _| a.abs().sqrt()),
+    ] {
+        for mode in ["rz", "rm", "rp"] {
+            let operands = match name {
+                "fma" => "%f, %g, %h",
+                "sqrt" => "%v1",
+                _ => "%f, %g",
+            };
+            let body = single(&format!("abs.f32 %v1, %f; {name}.{mode}.f32 %v0, {operands};"));
+            for (got, l) in run(&body, &lanes).into_iter().zip(&lanes) {
+                let [a, b, c] = l.map(|v| f64::from(f64::from_bits(v) as f32));
+                let want = exact(a, b, c);
+                let near = want as f32;
+                let low = if f64::from(near) > want { near.next_down() } else { near };
+                let high = if f64::from(near) < want { near.next_up() } else { near };
+                let want = match mode {
+                    "rm" => low,
+                    "rp" => high,
+                    _ if near > 0.0 => low,
+                    _ => high,
+                };
+                assert_eq!(f32::from_bits(got as u32), want, "{name}.{mode} {a} {b} {c}");
+            }
+        }
+    }
+}
+
+#[test]
+fn conversions() {
+    let lanes = float_lanes(5);
+    let d = |l: Lane| f64::from_bits(l[0]);
+    let wide_nan = |v: f64, n: i64| if v.is_nan() { i64::MIN as u64 } else { n as u64 };
+    check(
+        &[
+            ("cvt.rzi.s32.f64 %r0, %d; cvt.u64.u32 %o, %r0;", &|l| u64::from(d(l) as i32 as u32)),
+            ("cvt.rni.s32.f32 %r0, %f; cvt.u64.u32 %o, %r0;", &|l| {
+                u64::from((d(l) as f32).round_ties_even() as i32 as u32)
+            }),
+            ("cvt.rmi.u32.f32 %r0, %f; cvt.u64.u32 %o, %r0;", &|l| u64::from((d(l) as f32).floor() as u32)),
+            ("cvt.rzi.s64.f64 %o, %d;", &|l| wide_nan(d(l), d(l) as i64)),
+            ("cvt.rzi.u8.f32 %s0, %f; cvt.u64.u16 %o, %s0;", &|l| u64::from(d(l) as f32 as u8)),
+            ("cvt.rn.f32.f64 %v0, %d; mov.b32 %r0, %v0; cvt.u64.u32 %o, %r0;", &|l| u64::from((d(l) as f32).to_bits())),
+            ("cvt.f64.f32 %u0, %f; mov.b64 %o, %u0;", &|l| f64::from(d(l) as f32).to_bits()),
+        ],
+        &lanes,
+    );
+    check(
+        &[
+            ("cvt.s64.s8 %o, %a;", &|[x, ..]| x as i8 as i64 as u64),
+            ("cvt.u64.u16 %o, %a;", &|[x, ..]| u64::from(x as u16)),
+            ("cvt.s32.s16 %r0, %a; cvt.u64.u32 %o, %r0;", &|[x, ..]| u64::from(x as i16 as i32 as u32)),
+            ("cvt.sat.s16.s32 %s0, %a; cvt.u64.u16 %o, %s0;", &|[x, ..]| {
+                u64::from((x as i32).clamp(-32768, 32767) as u16)
+            }),
+            ("cvt.sat.u8.s64 %s0, %x; cvt.u64.u16 %o, %s0;", &|[x, ..]| (x as i64).clamp(0, 255) as u64),
+            ("cvt.rn.f64.u64 %u0, %x; mov.b64 %o, %u0;", &|[x, ..]| (x as f64).to_bits()),
+            ("cvt.rn.f32.s64 %v0, %x; mov.b32 %r0, %v0; cvt.u64.u32 %o, %r0;", &|[x, ..]| {
+                u64::from((x as i64 as f32).to_bits())
+            }),
+            ("cvt.rz.f32.u32 %v0, %a; mov.b32 %r0, %v0; cvt.u64.u32 %o, %r0;", &|[x, ..]| {
+                let near = x as u32 as f32;
+                let low = if f64::from(near) > f64::from(x as u32) { near.next_down() } else { near };
+                u64::from(low.to_bits())
+            }),
+        ],
+        &lanes_of_bits(),
+    );
+}
+
+fn lanes_of_bits() -> Vec<Lane> {
+    lanes(6)
+}
+
+#[test]
+fn half_precision_converts_both_ways() {
+    let values =
+        [0.0f32, 1.0, -2.5, 65504.0, 65520.0, 6e-8, 2.98e-8, 1e-5, 0.1, 1.0 + 1.0 / 2048.0, f32::INFINITY, f32::NAN];
+    let bits = [0u64, 0x3c00, 0xc100, 0x7bff, 0x7c00, 1, 0, 0xa8, 0x2e66, 0x3c00, 0x7c00, 0x7fff];
+    let lanes: Vec<Lane> = (0..32).map(|i| [f64::from(values[i % 12]).to_bits(), 0, 0]).collect();
+    for (i, got) in run("cvt.rn.f16.f32 %s0, %f; cvt.u64.u16 %o, %s0;", &lanes).into_iter().enumerate() {
+        assert_eq!(got, bits[i % 12], "{}", values[i % 12]);
+    }
+    let lanes: Vec<Lane> = (0..32).map(|i| [bits[i % 12], 0, 0]).collect();
+    let back = run("cvt.u16.u32 %s0, %a; cvt.f32.f16 %v0, %s0; mov.b32 %r0, %v0; cvt.u64.u32 %o, %r0;", &lanes);
+    for (i, got) in back.into_iter().enumerate() {
+        let got = f32::from_bits(got as u32);
+        let want = values[i % 12];
+        assert!((got - want).abs() <= want.abs() * 5e-4 + 6e-8 || got.is_nan() && want.is_nan() || got.is_infinite());
+    }
+}
+
+#[test]
+fn approximations_are_close() {
+    let lanes: Vec<Lane> = (0..32).map(|i| [(0.1 + f64::from(i) * 0.2).to_bits(), 0, 0]).collect();
+    for (name, f) in [
+        ("sin.approx.f32", f64::sin as fn(f64) -> f64),
+        ("cos.approx.ftz.f32", f64::cos),
+        ("ex2.approx.f32", f64::exp2),
+        ("lg2.approx.f32", f64::log2),
+        ("rcp.approx.f32", f64::recip),
+        ("rsqrt.approx.f32", |v| 1.0 / v.sqrt()),
+        ("sqrt.approx.f32", f64::sqrt),
+        ("tanh.approx.f32", f64::tanh),
+    ] {
+        for (got, l) in run(&single(&format!("{name} %v0, %f;")), &lanes).into_iter().zip(&lanes) {
+            let (got, want) = (f64::from(f32::from_bits(got as u32)), f(f64::from(f64::from_bits(l[0]) as f32)));
+            assert!((got - want).abs() <= 4e-7 * want.abs().max(1.0), "{name}: {got} instead of {want}");
+        }
+    }
+}
+
+#[test]
+fn warp_wide_instructions() {
+    let lanes: Vec<Lane> = (0..32).map(|i| [i, i * i % 7, 0]).collect();
+    let value = |l: u64| l * l % 7;
+    let cases: &[(&str, &dyn Fn(u64) -> u64)] = &[
+        ("shfl.sync.up.b32 %r0, %a, 3, 0, -1;", &|l| if l >= 3 { l - 3 } else { l }),
+        ("shfl.sync.down.b32 %r0|%p1, %a, 5, 31, -1; @!%p1 mov.u32 %r0, 99;", &|l| if l + 5 < 32 { l + 5 } else { 99 }),
+        ("shfl.sync.bfly.b32 %r0, %a, 6, 31, -1;", &|l| l ^ 6),
+        ("shfl.sync.idx.b32 %r0, %a, 2, 0x181f, -1;", &|l| l & 24 | 2),
+        ("setp.eq.u32 %p1, %b, 1; vote.sync.ballot.b32 %r0, %p1, -1;", &|_| {
+            (0..32).filter(|l| value(*l) == 1).fold(0, |m, l| m | 1 << l)
+        }),
+        ("setp.eq.u32 %p1, %b, 1; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r0, 1, 0, %p2;", &|_| 1),
+        ("setp.eq.u32 %p1, %b, 1; vote.sync.all.pred %p2, !%p1, -1; selp.u32 %r0, 1, 0, %p2;", &|_| 0),
+        ("match.any.sync.b32 %r0, %b, -1;", &|l| (0..32).filter(|m| value(*m) == value(l)).fold(0, |m, l| m | 1 << l)),
+        ("match.all.sync.b32 %r0|%p1, %b, -1;", &|_| 0),
+        ("redux.sync.add.s32 %r0, %a, -1;", &|_| 496),
+        ("redux.sync.max.u32 %r0, %b, -1;", &|_| 4),
+        ("mov.u32 %r0, %lanemask_lt;", &|l| (1 << l) - 1),
+        ("mov.u32 %r0, %lanemask_gt;", &|l| !((2 << l) - 1) & 0xffff_ffff),
+        ("setp.lt.u32 %p1, %a, 9; mov.u32 %r0, 0; @%p1 activemask.b32 %r0;", &|l| if l < 9 { 0x1ff } else { 0 }),
+    ];
+    for (body, want) in cases {
+        for (l, got) in run(&narrow(body), &lanes).into_iter().enumerate() {
+            assert_eq!(got, want(l as u64), "{body} lane {l}");
+        }
+    }
+}
+
+#[test]
+fn members_of_a_warp_instruction_wait_for_each_other() {
+    // Half of the lanes arrive by another way, and later.
+    let body = "and.b32 %r1, %a, 1; setp.eq.u32 %p1, %r1, 1; mov.u32 %r2, 1;\n@%p1 bra $odd;\nadd.u32 %r2, %r2, %a;\n\
+                bra $meet;\n$odd: mul.lo.u32 %r2, %a, 3;\nbra $meet;\n$meet: shfl.sync.bfly.b32 %r0, %r2, 1, 31, -1;";
+    let lanes: Vec<Lane> = (0..32).map(|i| [i, 0, 0]).collect();
+    for (l, got) in run(&narrow(body), &lanes).into_iter().enumerate() {
+        let other = l as u64 ^ 1;
+        assert_eq!(got, if other % 2 == 1 { other * 3 } else { other + 1 });
+    }
+}
+
+#[test]
+fn indexed_branches() {
+    let body = "$t: .branchtargets $zero, $one, $two;\nrem.u32 %r1, %a, 3;\nbrx.idx %r1, $t;\n$zero: mov.u32 %r0, 10; bra $e;\n\
+                $one: mov.u32 %r0, 20; bra $e;\n$two: mov.u32 %r0, 30;\n$e:";
+    let lanes: Vec<Lane> = (0..32).map(|i| [i, 0, 0]).collect();
+    for (l, got) in run(&narrow(body), &lanes).into_iter().enumerate() {
+        assert_eq!(got, 10 * (l as u64 % 3 + 1));
+    }
+}
+
+#[test]
+fn vectors_and_small_types_in_memory() {
+    let body = ".local .align 16 .b8 m[32];\n.shared .align 16 .b8 s[1024];\n\
+        st.local.v2.u64 [m], {%x, %y}; ld.local.v4.u32 {%r1, %r2, %r3, %r4}, [m]; ld.local.s8 %r5, [m+1];\n\
+        mov.u64 %w4, m; cvta.local.u64 %w4, %w4; ld.u16 %s0, [%w4+2]; cvt.u32.u16 %r6, %s0;\n\
+        mov.u32 %r7, s; mad.lo.u32 %r7, %t, 16, %r7; st.shared.v4.b32 [%r7], {%r1, %r2, %r3, %r4};\n\
+        ld.shared.u8 %r4, [%r7+9]; xor.b32 %r1, %r1, %r3; xor.b32 %r2, %r5, %r6; xor.b32 %r2, %r2, %r4; mov.b64 %o, {%r1, %r2};";
+    let lanes = lanes(7);
+    for (got, [x, y, _]) in run(body, &lanes).into_iter().zip(&lanes) {
+        let low = *x as u32 ^ *y as u32;
+        let high = (*x >> 8) as i8 as i32 as u32 ^ (*x >> 16) as u16 as u32 ^ u32::from((*y >> 8) as u8);
+        assert_eq!(got, u64::from(high) << 32 | u64::from(low));
+    }
+}
+
+#[test]
+fn atomics_in_shared_memory() {
+    let body = ".shared .align 8 .b8 s[64];\nsetp.eq.u32 %p1, %t, 0; mov.u64 %w4, 100; @%p1 st.shared.u64 [s], %w4;\n\
+        @%p1 st.shared.u64 [s+8], 0; @%p1 st.shared.u64 [s+16], 0; bar.sync 0;\n\
+        atom.shared.add.u64 %w5, [s], %x; atom.shared.inc.u32 %r1, [s+8], 4; red.shared.max.s32 [s+12], %a;\n\
+        atom.shared.add.f32 %v1, [s+16], 0f3F000000; bar.sync 0;\n\
+        ld.shared.u64 %o, [s]; ld.shared.v2.u32 {%r1, %r2}, [s+8]; ld.shared.f32 %v2, [s+16]; cvt.rzi.u32.f32 %r3, %v2;\n\
+        mul.lo.u32 %r1, %r1, 1000; mad.lo.u32 %r1, %r2, 10000, %r1; mad.lo.u32 %r1, %r3, 1000000, %r1;\n\
+        cvt.u64.u32 %w6, %r1; add.u64 %o, %o, %w6;";
+    let lanes: Vec<Lane> = (0..32).map(|i| [i, 0, 0]).collect();
+    // 100 + the sum of the lanes; 32 increments modulo 5; the largest lane; 32 halves.
+    let want = 100 + 496 + 1000 * 2 + 10_000 * 31 + 1_000_000 * 16;
+    assert!(run(body, &lanes).iter().all(|v| *v == want));
+}

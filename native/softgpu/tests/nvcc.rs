@@ -1,0 +1,215 @@
+//! Kernels that nvcc compiled from samples.cu.
+
+mod common;
+
+use common::{Device, Params, Random, ptx};
+use sluice_softgpu::{Fault, LoadedModule};
+
+fn samples(threads: usize) -> (Device, LoadedModule) {
+    let d = Device::new(threads);
+    let m = d.load(&ptx("samples"));
+    (d, m)
+}
+
+#[test]
+fn kernels_are_described() {
+    let (_d, m) = samples(1);
+    let saxpy = m.kernel("saxpy").unwrap();
+    let layout: Vec<(u32, u32)> = saxpy.params.iter().map(|p| (p.offset, p.size)).collect();
+    assert_eq!(layout, [(0, 4), (4, 4), (8, 8), (16, 8)]);
+    assert_eq!(saxpy.param_bytes, 24);
+    assert_eq!(saxpy.target, "sm_75");
+    assert!(saxpy.ptx_version >= 75);
+    assert_eq!(saxpy.unsupported, None);
+    assert_eq!(m.kernel("matmul").unwrap().shared_bytes, 2048);
+    assert_eq!(m.kernel("check").unwrap().local_bytes, 24);
+    assert!(m.kernel("twice").is_none());
+    for kernel in m.module().kernels() {
+        assert_eq!(kernel.unsupported, None, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn saxpy() {
+    let (d, m) = samples(2);
+    let n = 10_000;
+    let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+    let y: Vec<f32> = (0..n).map(|i| (n - i) as f32).collect();
+    let (px, py) = (d.upload(&x), d.upload(&y));
+    let p = Params::new().u32(n).f32(2.0).u64(px).u64(py);
+    d.launch(&m, "saxpy", [n.div_ceil(256), 1, 1], [256, 1, 1], &p).unwrap();
+    let out: Vec<f32> = d.download(py, n as usize);
+    assert!((0..n as usize).all(|i| out[i] == 2.0 * x[i] + y[i]));
+}
+
+#[test]
+fn matmul() {
+    let (d, m) = samples(2);
+    let n = 64usize;
+    let mut r = Random::new(11);
+    let a: Vec<f32> = (0..n * n).map(|_| r.unit() as f32).collect();
+    let b: Vec<f32> = (0..n * n).map(|_| r.unit() as f32).collect();
+    let (pa, pb, pc) = (d.upload(&a), d.upload(&b), d.alloc(4 * (n * n) as u64));
+    let p = Params::new().u64(pa).u64(pb).u64(pc).u32(n as u32);
+    d.launch(&m, "matmul", [4, 4, 1], [16, 16, 1], &p).unwrap();
+    let c: Vec<f32> = d.download(pc, n * n);
+    for y in 0..n {
+        for x in 0..n {
+            let want = (0..n).fold(0f32, |s, k| a[y * n + k].mul_add(b[k * n + x], s));
+            assert_eq!(c[y * n + x], want);
+        }
+    }
+}
+
+#[test]
+fn softmax_with_dynamic_shared_memory() {
+    let (d, m) = samples(2);
+    let (rows, columns) = (5usize, 300usize);
+    let mut r = Random::new(13);
+    let x: Vec<f32> = (0..rows * columns).map(|_| (r.unit() * 10.0) as f32).collect();
+    let (px, py) = (d.upload(&x), d.alloc(4 * x.len() as u64));
+    let p = Params::new().u64(px).u64(py).u32(columns as u32);
+    d.launch_with(&m, "softmax", [rows as u32, 1, 1], [128, 1, 1], &p, 512, false).unwrap();
+    let y: Vec<f32> = d.download(py, x.len());
+    for (x, y) in x.chunks(columns).zip(y.chunks(columns)) {
+        let top = x.iter().copied().fold(f32::MIN, f32::max);
+        let sum: f64 = x.iter().map(|v| f64::from(v - top).exp()).sum();
+        for (x, y) in x.iter().zip(y) {
+            assert!((f64::from(*y) - f64::from(x - top).exp() / sum).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn constants_and_pointers_in_initial_values() {
+    let (d, m) = samples(1);
+    let x: Vec<f32> = (0..40).map(|i| i as f32 * 0.1).collect();
+    let (px, py) = (d.upload(&x), d.alloc(160));
+    let p = Params::new().u64(px).u64(py).u32(40);
+    d.launch(&m, "polynomial", [1, 1, 1], [64, 1, 1], &p).unwrap();
+    for (x, y) in x.iter().zip(d.download::<f32>(py, 40)) {
+        let want = [4.0f32, 3.0, 2.0, 1.0].iter().fold(0f32, |r, c| r.mul_add(*x, *c));
+        assert_eq!(y, want);
+    }
+    let counter = m.global("counter").unwrap();
+    assert_eq!(counter.1, 4);
+    assert_eq!(d.download::<i32>(counter.0, 1), [7]);
+}
+
+#[test]
+fn half_precision() {
+    let (d, m) = samples(1);
+    let x = vec![0.5f32, 1.25, -3.0, 100.0];
+    let (px, py) = (d.upload(&x), d.alloc(32));
+    d.launch(&m, "half_math", [1, 1, 1], [32, 1, 1], &Params::new().u64(px).u64(py).u32(4)).unwrap();
+    let y: Vec<f32> = d.download(py, 8);
+    for (i, x) in x.iter().enumerate() {
+        // All intermediate values but the last pair are exact in half precision.
+        let want = x * x + 0.5 + (x * x) * (x * x) + 0.5;
+        if *x < 100.0 {
+            assert!((y[2 * i] - want).abs() / want < 2e-3, "{x}: {} instead of {want}", y[2 * i]);
+        } else {
+            assert_eq!(y[2 * i], f32::INFINITY);
+        }
+        assert_eq!(y[2 * i + 1], *x);
+    }
+}
+
+#[test]
+fn bit_operations_in_a_switch() {
+    let (d, m) = samples(1);
+    let x: Vec<i32> = (0..64).map(|i| i % 10).collect();
+    let before: Vec<i32> = (0..64i32).map(|i| i.wrapping_mul(0x0123_4567) ^ 0x5a5a).collect();
+    let (px, py) = (d.upload(&x), d.upload(&before));
+    d.launch(&m, "switches", [1, 1, 1], [64, 1, 1], &Params::new().u64(px).u64(py).u32(64)).unwrap();
+    for (i, got) in d.download::<i32>(py, 64).into_iter().enumerate() {
+        let v = before[i];
+        let want = match x[i] {
+            0 => 17,
+            1 => v.wrapping_mul(3),
+            2 => v.count_ones() as i32,
+            3 => v.leading_zeros() as i32,
+            4 => {
+                if v == 0 {
+                    0
+                } else {
+                    v.trailing_zeros() as i32 + 1
+                }
+            }
+            5 => v.reverse_bits(),
+            6 => {
+                let bytes = (0x1234_5678u64 << 32 | u64::from(v as u32)).to_le_bytes();
+                i32::from_le_bytes([bytes[5], bytes[1], bytes[7], bytes[3]])
+            }
+            7 => (((0x9abc_def0u64 << 32 | u64::from(v as u32)) << 7) >> 32) as u32 as i32,
+            _ => -1,
+        };
+        assert_eq!(got, want, "case {} of {v:#x}", x[i]);
+    }
+}
+
+#[test]
+fn recursion_with_diverging_depth() {
+    let (d, m) = samples(1);
+    let out = d.alloc(8 * 64);
+    d.launch(&m, "recurse", [1, 1, 1], [64, 1, 1], &Params::new().u64(out)).unwrap();
+    let fibonacci = [0i64, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89];
+    for (i, got) in d.download::<i64>(out, 64).into_iter().enumerate() {
+        assert_eq!(got, fibonacci[i % 12]);
+    }
+}
+
+#[test]
+fn calls_through_a_table_of_functions() {
+    let (d, m) = samples(1);
+    let data: Vec<i32> = (0..32).collect();
+    let at = d.upload(&data);
+    d.launch(&m, "indirect", [1, 1, 1], [32, 1, 1], &Params::new().u64(at)).unwrap();
+    for (i, got) in d.download::<i32>(at, 32).into_iter().enumerate() {
+        let i = i as i32;
+        assert_eq!(got, if i % 2 == 0 { 2 * i } else { i * i });
+    }
+}
+
+#[test]
+fn printf_and_assert() {
+    let (d, m) = samples(1);
+    let good = d.upload(&[4, 5, 6]);
+    let stats = d.launch(&m, "check", [1, 1, 1], [3, 1, 1], &Params::new().u64(good)).unwrap();
+    assert_eq!(stats.printed, "x[0] = 4,  1.50 text\nx[1] = 5,  1.50 text\nx[2] = 6,  1.50 text\n");
+    let bad = d.upload(&[4, 7, 6]);
+    match d.launch(&m, "check", [1, 1, 1], [3, 1, 1], &Params::new().u64(bad)) {
+        Err(fault @ Fault::Assert { .. }) => {
+            assert_eq!(fault.cuda_code(), 710);
+            assert!(fault.to_string().contains("x[threadIdx.x] != 7"), "{fault}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn synchronisation_of_the_whole_grid() {
+    for threads in [1, 2, 3] {
+        let (d, m) = samples(threads);
+        let n = 5 * 64;
+        let data: Vec<i32> = (0..n).collect();
+        let at = d.upload(&data);
+        let p = Params::new().u64(at).u32(3);
+        d.launch_with(&m, "grid_sync", [5, 1, 1], [64, 1, 1], &p, 0, true).unwrap();
+        let out: Vec<i32> = d.download(at, n as usize);
+        assert!((0..n).all(|i| out[i as usize] == (i + 3) % n));
+    }
+}
+
+#[test]
+fn blocks_that_wait_for_earlier_blocks() {
+    for threads in [1, 2, 4] {
+        let (d, m) = samples(threads);
+        let flags = d.alloc(4 * 50);
+        let out = d.alloc(4 * 50 * 32);
+        d.launch(&m, "lookback", [50, 1, 1], [32, 1, 1], &Params::new().u64(flags).u64(out)).unwrap();
+        for (i, got) in d.download::<u32>(out, 50 * 32).into_iter().enumerate() {
+            assert_eq!(got, i as u32 / 32);
+        }
+    }
+}

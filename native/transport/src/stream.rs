@@ -1,0 +1,243 @@
+//! One connection, and its two halves for the reading and the writing thread.
+
+use crate::address::Address;
+use crate::tls::{self, TlsStream};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// A connection of any kind.
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<TlsStream>),
+}
+
+impl Stream {
+    /// Connects. `fingerprint` is the SHA-256 of the server's certificate (needed by `tls://`, unused otherwise).
+    pub fn connect(address: &Address, fingerprint: Option<&[u8; 32]>, timeout: Duration) -> io::Result<Self> {
+        match address {
+            Address::Tcp(host) => Ok(Self::Tcp(connect_tcp(host, timeout)?)),
+            Address::Unix(path) => Ok(Self::Unix(UnixStream::connect(path)?)),
+            Address::Tls(host) => {
+                let pin = fingerprint.ok_or_else(|| {
+                    io::Error::new(io::ErrorKind::InvalidInput, "tls:// needs the fingerprint of the server")
+                })?;
+                Ok(Self::Tls(Box::new(TlsStream::connect(connect_tcp(host, timeout)?, pin, timeout)?)))
+            }
+        }
+    }
+
+    /// Bounds every read and write; used during the handshake and taken off (None) afterwards.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
+            }
+            Self::Unix(stream) => {
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
+            }
+            Self::Tls(stream) => stream.set_timeout(timeout),
+        }
+    }
+
+    /// Splits into halves that two threads own.
+    pub fn split(self) -> io::Result<(ReadHalf, WriteHalf)> {
+        match self {
+            Self::Tcp(stream) => Ok((ReadHalf::Tcp(stream.try_clone()?), WriteHalf::Tcp(stream))),
+            Self::Unix(stream) => Ok((ReadHalf::Unix(stream.try_clone()?), WriteHalf::Unix(stream))),
+            Self::Tls(stream) => {
+                let (read, write) = tls::split(*stream)?;
+                Ok((ReadHalf::Tls(read), WriteHalf::Tls(write)))
+            }
+        }
+    }
+
+    /// The socket, to hand it to another process. TLS streams carry state beside the socket and cannot be handed
+    /// over: whoever ended TLS relays to a socket pair instead.
+    pub fn into_fd(self) -> Result<OwnedFd, Self> {
+        match self {
+            Self::Tcp(stream) => Ok(stream.into()),
+            Self::Unix(stream) => Ok(stream.into()),
+            tls @ Self::Tls(_) => Err(tls),
+        }
+    }
+
+    /// A stream from a socket that another process handed over.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
+        if is_unix(fd.as_raw_fd())? {
+            Ok(Self::Unix(fd.into()))
+        } else {
+            let stream: TcpStream = fd.into();
+            stream.set_nodelay(true)?;
+            Ok(Self::Tcp(stream))
+        }
+    }
+}
+
+fn connect_tcp(host: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
+    for address in host.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn is_unix(fd: RawFd) -> io::Result<bool> {
+    let mut domain: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the pointers refer to live locals of the sizes given.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, (&raw mut domain).cast(), &raw mut length) };
+    if result == 0 { Ok(domain == libc::AF_UNIX) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.flush(),
+            Self::Unix(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// The reading side.
+pub enum ReadHalf {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(tls::TlsReadHalf),
+}
+
+impl Read for ReadHalf {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+/// The writing side.
+pub enum WriteHalf {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(tls::TlsWriteHalf),
+}
+
+impl WriteHalf {
+    /// Ends the connection in both directions: the reading thread sees its end.
+    pub fn shutdown(&self) {
+        // A connection that is gone already needs no shutdown.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tls(stream) => stream.shutdown(),
+        };
+    }
+
+    /// A second handle on the socket that can end the connection while another thread writes.
+    pub fn closer(&self) -> io::Result<Closer> {
+        let fd = match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Tls(stream) => stream.as_raw_fd(),
+        };
+        // SAFETY: fd is open as long as self lives; the duplicate is owned by the new OwnedFd alone.
+        let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+        if copy < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: copy was just made and belongs to nobody else.
+        Ok(Closer(unsafe { OwnedFd::from_raw_fd(copy) }))
+    }
+}
+
+/// Ends a connection from any thread.
+pub struct Closer(OwnedFd);
+
+impl Closer {
+    /// Reading and writing threads see the end.
+    pub fn close(&self) {
+        // SAFETY: the descriptor is open as long as self lives.
+        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+
+    /// The descriptor itself, for a forked child that only closes.
+    pub fn into_raw(self) -> RawFd {
+        self.0.into_raw_fd()
+    }
+}
+
+impl AsRawFd for Closer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsRawFd for ReadHalf {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Tls(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+impl AsRawFd for WriteHalf {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Tls(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+impl Write for WriteHalf {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.flush(),
+            Self::Unix(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}

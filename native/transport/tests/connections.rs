@@ -1,0 +1,104 @@
+//! Each kind of connection carries bulk data both ways at once.
+
+use sluice_transport::tls::Identity;
+use sluice_transport::{Address, Listener, Stream};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const BYTES: usize = 8 << 20;
+
+fn echo_at_once(address: &Address, identity: Option<Arc<Identity>>, pin: Option<[u8; 32]>) {
+    let listener = Listener::bind(address, identity).expect("listens");
+    let address = listener.address().expect("has an address");
+    let server = std::thread::spawn(move || {
+        let stream = listener.accept().expect("accepts").open(TIMEOUT).expect("opens");
+        let (mut read, mut write) = stream.split().expect("splits");
+        let mut buffer = vec![0; 64 << 10];
+        let mut total = 0;
+        while total < BYTES {
+            let count = read.read(&mut buffer).expect("reads");
+            assert_ne!(count, 0, "the stream ended early");
+            write.write_all(&buffer[..count]).expect("writes");
+            write.flush().expect("flushes");
+            total += count;
+        }
+    });
+    let stream = Stream::connect(&address, pin.as_ref(), TIMEOUT).expect("connects");
+    let (mut read, mut write) = stream.split().expect("splits");
+    let sent: Vec<u8> = (0..BYTES).map(|index| (index * 7 + index / 251) as u8).collect();
+    let copy = sent.clone();
+    let writer = std::thread::spawn(move || {
+        write.write_all(&copy).expect("writes");
+        write.flush().expect("flushes");
+    });
+    let mut received = vec![0; BYTES];
+    read.read_exact(&mut received).expect("reads");
+    assert!(received == sent, "bytes changed on the way");
+    writer.join().expect("writer");
+    server.join().expect("server");
+}
+
+#[test]
+fn tcp() {
+    echo_at_once(&Address::Tcp("127.0.0.1:0".into()), None, None);
+}
+
+#[test]
+fn unix() {
+    let path = std::env::temp_dir().join(format!("sluice-transport-{}.sock", std::process::id()));
+    echo_at_once(&Address::Unix(path.clone()), None, None);
+    std::fs::remove_file(path).expect("removes its socket");
+}
+
+#[test]
+fn tls_with_the_right_pin() {
+    let (identity, pem) = Identity::generate("gpud").expect("makes a certificate");
+    let pin = identity.fingerprint;
+    assert_eq!(Identity::from_pem(&pem).expect("reads its own PEM").fingerprint, pin);
+    echo_at_once(&Address::Tls("127.0.0.1:0".into()), Some(Arc::new(identity)), Some(pin));
+}
+
+#[test]
+fn tls_with_another_pin_is_refused() {
+    let (identity, _) = Identity::generate("gpud").expect("makes a certificate");
+    let listener = Listener::bind(&Address::Tls("127.0.0.1:0".into()), Some(Arc::new(identity))).expect("listens");
+    let address = listener.address().expect("has an address");
+    let server = std::thread::spawn(move || listener.accept().expect("accepts").open(TIMEOUT).is_err());
+    assert!(Stream::connect(&address, Some(&[7; 32]), TIMEOUT).is_err());
+    assert!(server.join().expect("server"), "the server saw no refusal");
+}
+
+/// How many descriptors of this process are the same socket.
+fn descriptors_of(descriptor: RawFd) -> usize {
+    let target = |path: PathBuf| std::fs::read_link(path).ok();
+    let wanted = target(format!("/proc/self/fd/{descriptor}").into());
+    assert!(wanted.is_some(), "the descriptor is open");
+    let open = std::fs::read_dir("/proc/self/fd").expect("Linux").flatten();
+    open.filter(|entry| target(entry.path()) == wanted).count()
+}
+
+/// A forked child closes the descriptors that the halves and the closer name: there are no others.
+#[test]
+fn every_descriptor_of_a_connection_can_be_named() {
+    let local = "127.0.0.1:0".to_owned();
+    for address in [Address::Tcp(local.clone()), Address::Tls(local)] {
+        let (made, _) = Identity::generate("gpud").expect("makes a certificate");
+        let pin = made.fingerprint;
+        let listener = Listener::bind(&address, Some(Arc::new(made))).expect("listens");
+        let address = listener.address().expect("has an address");
+        let server = std::thread::spawn(move || listener.accept().expect("accepts").open(TIMEOUT).expect("opens"));
+        let stream = Stream::connect(&address, Some(&pin), TIMEOUT).expect("connects");
+        let served = server.join().expect("server");
+        let (read, write) = stream.split().expect("splits");
+        let closer = write.closer().expect("a closer");
+        let named = [read.as_raw_fd(), write.as_raw_fd(), closer.as_raw_fd()];
+        assert!(named[0] != named[1] && named[1] != named[2] && named[0] != named[2]);
+        assert_eq!(descriptors_of(named[0]), named.len(), "{address}");
+        write.shutdown();
+        drop((read, write, closer, served));
+    }
+}

@@ -1,0 +1,35 @@
+//! `docs/api-coverage.md`.
+
+use crate::MARK;
+use sluice_api::{OPERATIONS, Travel, Way, functions};
+use std::fmt::Write;
+
+/// The page.
+pub fn page() -> String {
+    let mut out = format!("<!-- {MARK} -->\n# API coverage\n\n## CUDA Driver API (`libcuda.so.1`)\n\n");
+    let refused = functions().filter(|f| matches!(f.way, Way::Refused(_))).count();
+    let _ = writeln!(
+        out,
+        "{} functions are served, {refused} exist and answer CUDA_ERROR_NOT_SUPPORTED with a reason. Every other name \
+         is unknown, as to an older driver.\n\nlocal: answered in the client. posted: sent and not waited for. call: \
+         waits for the GPU server.\n\n| function | symbol | since CUDA | travels |\n| --- | --- | ---: | --- |",
+        functions().count() - refused
+    );
+    for function in functions() {
+        let way = match function.way {
+            Way::Local => "local".to_owned(),
+            Way::Posted => "posted".to_owned(),
+            Way::Call => "call".to_owned(),
+            Way::Refused(reason) => format!("refused: {reason}"),
+        };
+        let since = format!("{}.{}", function.since / 1000, function.since % 1000 / 10);
+        let _ = writeln!(out, "| {} | {} | {since} | {way} |", function.name, function.symbol);
+    }
+    out.push_str("\n## Operations of the wire protocol\n\n| opcode | operation | travels | what it does |\n");
+    out.push_str("| ---: | --- | --- | --- |\n");
+    for operation in OPERATIONS {
+        let travel = if operation.travel == Travel::Call { "call" } else { "posted" };
+        let _ = writeln!(out, "| {} | {} | {travel} | {} |", operation.opcode, operation.name, operation.doc);
+    }
+    out
+}
