@@ -1,0 +1,50 @@
+/** Before every page: whoever has no session goes to sign in and comes back, and each request gets a trace id. */
+import { type NextRequest, NextResponse } from "next/server";
+import { SESSION_COOKIE } from "#server/auth/session-cookie-name.ts";
+import { env } from "#server/env.ts";
+
+/** Pages for people who are not signed in. */
+const open = /^\/(?:$|sign-in(?:\/|$)|setup(?:\/|$)|invite\/|healthz$)/;
+
+/** What a page of ours may load and do; it is framed by nobody. */
+const policy = () => [
+  "default-src 'self'",
+  // Next's own start-up scripts are inline; pages that are prerendered cannot carry a nonce.
+  "script-src 'self' 'unsafe-inline'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  // A workspace's page asks the workspace's own hostname whether this browser reaches it, before going there.
+  `connect-src 'self' ${workspaceOrigins()}`,
+  "object-src 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+];
+
+/** `http://*.localhost:3002` */
+function workspaceOrigins(): string {
+  const gateway = new URL(env().SLUICE_GATEWAY_URL);
+  return `${gateway.protocol}//*.${env().SLUICE_GATEWAY_HOST}${gateway.port === "" ? "" : `:${gateway.port}`}`;
+}
+
+export function proxy(request: NextRequest): NextResponse {
+  const { pathname, search } = request.nextUrl;
+  if (!open.test(pathname) && !request.cookies.has(SESSION_COOKIE)) {
+    // Whether the cookie is good is decided where data is read; this only spares a look at an empty page.
+    const target = new URL("/sign-in", request.url);
+    target.searchParams.set("next", `${pathname}${search}`);
+    return NextResponse.redirect(target);
+  }
+  const headers = new Headers(request.headers);
+  if (!headers.has("traceparent")) {
+    const hex = (bytes: number) => Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex");
+    headers.set("traceparent", `00-${hex(16)}-${hex(8)}-01`);
+  }
+  const response = NextResponse.next({ request: { headers } });
+  response.headers.set("Content-Security-Policy", policy().join("; "));
+  return response;
+}
+
+export const config = {
+  matcher: ["/((?!api/|_next/|icon|.*\\.(?:svg|png|ico|txt|webmanifest)$).*)"],
+};

@@ -1,0 +1,126 @@
+/** The one decision about who may do what, used by HTTP handlers, server actions and WebSocket upgrades alike. */
+
+import type { Principal, UserPrincipal } from "#server/auth/principal.ts";
+import { SluiceError } from "#server/errors.ts";
+
+/** What is acted on, as far as a rule asks. */
+export type Resource = {
+  teamId?: string;
+  /** The person it belongs to. */
+  ownerId?: string;
+  workspaceId?: string;
+  serverId?: string;
+};
+
+type Rule = (principal: Principal, resource: Resource) => boolean;
+
+const user =
+  (test: (principal: UserPrincipal, resource: Resource) => boolean): Rule =>
+  (principal, resource) =>
+    principal.kind === "user" && test(principal, resource);
+
+const anyone: Rule = () => true;
+const systemOnly: Rule = () => false;
+const signedIn = user(() => true);
+const admin = user((p) => p.isAdmin);
+const roleIn = (p: UserPrincipal, r: Resource) => (r.teamId === undefined ? undefined : p.teams[r.teamId]);
+const isOwner = (p: UserPrincipal, r: Resource) => r.ownerId !== undefined && r.ownerId === p.userId;
+const teamMember = user((p, r) => roleIn(p, r) !== undefined);
+const teamMemberOrAdmin = user((p, r) => p.isAdmin || roleIn(p, r) !== undefined);
+const teamLeadOrAdmin = user((p, r) => p.isAdmin || roleIn(p, r) === "lead");
+const owner = user(isOwner);
+const ownerLeadOrAdmin = user((p, r) => p.isAdmin || isOwner(p, r) || roleIn(p, r) === "lead");
+/** Only in a browser session: a token can neither make tokens nor open windows. */
+const bySession = user((p) => p.sessionId !== undefined);
+/** Whoever left the team keeps the files, but runs nothing on the team's quota any more. */
+const ownerInTeam = user((p, r) => isOwner(p, r) && roleIn(p, r) !== undefined);
+const ownerInTeamBySession = user((p, r) => isOwner(p, r) && roleIn(p, r) !== undefined && p.sessionId !== undefined);
+const adminBySession = user((p) => p.isAdmin && p.sessionId !== undefined);
+const ownWorkspace: Rule = (p, r) => p.kind === "workspace" && r.workspaceId === p.workspaceId;
+const ownGpuServer: Rule = (p, r) => p.kind === "gpud" && r.serverId === p.serverId;
+
+/** Every operation and its rule. `system` may do everything. */
+const rules = {
+  "setup.read": anyone,
+  /** The one-time code is the authority; the service checks it. */
+  "setup.complete": anyone,
+  "setup.prepare": systemOnly,
+  "setup-step.list": signedIn,
+  "setup-step.write": systemOnly,
+
+  /** Whoever proved an identity is not yet a principal: sign-in acts as the system. */
+  "session.create": systemOnly,
+  "session.read": signedIn,
+  "session.end": owner,
+  "user.list": admin,
+  "user.invite": teamLeadOrAdmin,
+  /** The invitation's code is the authority. */
+  "user.accept-invite": anyone,
+  "user.open-sample": adminBySession,
+  /** The admin's one-time code is the authority. */
+  "user.enter-sample": anyone,
+
+  "team.list": signedIn,
+  "team.read": teamMemberOrAdmin,
+  "team.create": admin,
+  "team.set-quota": admin,
+  "team.add-member": teamLeadOrAdmin,
+  "team.remove-member": teamLeadOrAdmin,
+
+  "access-token.list": signedIn,
+  "access-token.create": bySession,
+  "access-token.revoke": owner,
+
+  "image.list": signedIn,
+  "image.register": admin,
+
+  /** The owner works in a team of their own: an admin who is not in the team cannot launch there. */
+  "workspace.create": teamMember,
+  "workspace.list": signedIn,
+  "workspace.read": ownerLeadOrAdmin,
+  "workspace.start": ownerInTeam,
+  "workspace.stop": ownerLeadOrAdmin,
+  "workspace.remove": ownerLeadOrAdmin,
+  /** Files and running notebooks are the owner's alone, and only from the browser session that asks. */
+  "workspace.open": ownerInTeamBySession,
+  "workspace.redeem-handover": systemOnly,
+
+  "lease.list": signedIn,
+  "lease.end": ownerLeadOrAdmin,
+  "lease.request": ownWorkspace,
+  "lease.poll": ownWorkspace,
+  "lease.cancel": ownWorkspace,
+  "lease.open-session": ownWorkspace,
+  "lease.give-back": ownWorkspace,
+  "lease.status": ownWorkspace,
+  "lease.report-owners": ownWorkspace,
+
+  "pool.read": admin,
+  "gpu-server.create-join-token": admin,
+  /** The join token is the authority. */
+  "gpu-server.join": anyone,
+  "gpu-server.list": admin,
+  "gpu-server.drain": admin,
+  "gpu-server.remove": admin,
+  "gpu-server.control": ownGpuServer,
+
+  /** Admins read all of it, a lead what happened in the own team. */
+  "audit.list": teamLeadOrAdmin,
+
+  "live.subscribe": signedIn,
+  "api.describe": anyone,
+} satisfies Record<string, Rule>;
+
+export type Action = keyof typeof rules;
+
+/** Whether the principal may do it. */
+export function isAllowed(principal: Principal, action: Action, resource: Resource = {}): boolean {
+  return principal.kind === "system" || rules[action](principal, resource);
+}
+
+/** Throws `unauthenticated` when nobody is signed in, `forbidden` otherwise, unless the rule allows it. */
+export function authorize(principal: Principal, action: Action, resource: Resource = {}): void {
+  if (isAllowed(principal, action, resource)) return;
+  if (principal.kind === "anonymous") throw new SluiceError("unauthenticated", "Sign in first.");
+  throw new SluiceError("forbidden", "You are not allowed to do this. Ask a team lead or an admin.");
+}

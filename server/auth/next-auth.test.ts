@@ -1,0 +1,239 @@
+/** Sign-in by password and through a real OIDC provider, driven over HTTP as a browser would. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { eq } from "drizzle-orm";
+import NextAuth from "next-auth";
+import { Provider } from "oidc-provider";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { authOptions } from "#server/auth/next-auth.ts";
+import { hashPassword } from "#server/auth/password.ts";
+import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
+import { auditEvents, sessions, users } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
+import { makePerson, type Person } from "#server/services/testing.ts";
+
+/** What the provider says of whoever signs in there, by the name typed into its form. */
+const accounts = new Map<string, { email: string; email_verified: boolean }>();
+
+let test: TestDatabase;
+let portal: { server: Server; origin: string };
+let issuer: { server: Server; origin: string };
+let person: Person;
+
+beforeAll(async () => {
+  test = await useTestDatabase();
+  portal = await listen(serveAuth);
+  issuer = await startProvider(`${portal.origin}/api/auth/callback/oidc`);
+  Object.assign(process.env, {
+    NEXTAUTH_URL: portal.origin,
+    SLUICE_PORTAL_URL: portal.origin,
+    SLUICE_OIDC_ISSUER: issuer.origin,
+    SLUICE_OIDC_CLIENT_ID: "sluice",
+    SLUICE_OIDC_CLIENT_SECRET: "secret-of-the-client",
+  });
+  resetEnv();
+});
+afterAll(async () => {
+  portal.server.closeAllConnections();
+  portal.server.close();
+  issuer.server.closeAllConnections();
+  issuer.server.close();
+  await test.drop();
+});
+beforeEach(async () => {
+  person = await makePerson(test.db, { name: "Vera" });
+  await test.db
+    .update(users)
+    .set({ passwordHash: await hashPassword("correct horse") })
+    .where(eq(users.id, person.id));
+});
+
+const SESSION = "__Host-sluice-session";
+
+describe("by password", () => {
+  it("opens a session in a host-only cookie that no script and no plain connection can read", async () => {
+    const browser = new Browser();
+    expect(await browser.signIn(person.email, "correct horse")).toBe(200);
+    expect(browser.attributes.get(SESSION)).toMatch(/Path=\/;.*HttpOnly; Secure; SameSite=Lax/);
+    expect(browser.attributes.get(SESSION)).not.toMatch(/Domain/i);
+    expect(await browser.principal()).toMatchObject({ kind: "user", userId: person.id });
+  });
+
+  it("opens none for a wrong password, nor without the form's CSRF token", async () => {
+    const browser = new Browser();
+    expect(await browser.signIn(person.email, "wrong horse")).toBe(401);
+    expect(browser.cookies.has(SESSION)).toBe(false);
+    await browser.post("/api/auth/callback/credentials", {
+      email: person.email,
+      password: "correct horse",
+      csrfToken: "x",
+    });
+    expect(browser.cookies.has(SESSION)).toBe(false);
+  });
+
+  it("ends by signing out, on record, also for whoever copied the cookie", async () => {
+    const browser = new Browser();
+    await browser.signIn(person.email, "correct horse");
+    const copied = browser.cookieHeader();
+    await browser.post("/api/auth/signout", { csrfToken: await browser.csrfToken(), json: "true" });
+    expect(await principalFromHeaders(test.db, new Headers({ cookie: copied }))).toEqual({ kind: "anonymous" });
+    const events = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, person.id));
+    expect(events.map((event) => event.action)).toContain("session.end");
+  });
+
+  it("stays ended when next-auth would renew the cookie", async () => {
+    const browser = new Browser();
+    await browser.signIn(person.email, "correct horse");
+    await test.db.update(sessions).set({ revokedAt: new Date() }).where(eq(sessions.userId, person.id));
+    await browser.get("/api/auth/session");
+    expect(browser.cookies.get(SESSION) ?? "").toBe("");
+  });
+});
+
+describe("through the OIDC provider", () => {
+  it("finds the person by the verified e-mail", async () => {
+    accounts.set("vera", { email: person.email, email_verified: true });
+    const browser = new Browser();
+    await browser.signInWithOidc("vera");
+    expect(await browser.principal()).toMatchObject({ kind: "user", userId: person.id });
+    const [row] = await test.db.select().from(users).where(eq(users.id, person.id));
+    expect(row?.oidcSubject).toBe(`${issuer.origin}|vera`);
+  });
+
+  it("does not believe an e-mail that is not verified, and makes no account of its own accord", async () => {
+    accounts.set("mallory", { email: person.email, email_verified: false });
+    const browser = new Browser();
+    expect(await browser.signInWithOidc("mallory")).toContain("error=AccessDenied");
+    expect(browser.cookies.get(SESSION) ?? "").toBe("");
+    accounts.set("stranger", { email: "stranger@example.org", email_verified: true });
+    expect(await new Browser().signInWithOidc("stranger")).toContain("error=AccessDenied");
+  });
+});
+
+class Browser {
+  readonly cookies = new Map<string, string>();
+  readonly attributes = new Map<string, string>();
+
+  cookieHeader(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
+  async request(url: string, init: RequestInit = {}): Promise<Response> {
+    const response = await fetch(new URL(url, portal.origin), {
+      ...init,
+      redirect: "manual",
+      headers: { ...init.headers, cookie: this.cookieHeader() },
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = "", ...rest] = line.split(";");
+      const name = pair.slice(0, pair.indexOf("="));
+      const value = pair.slice(name.length + 1);
+      if (value === "") this.cookies.delete(name);
+      else this.cookies.set(name, value);
+      this.attributes.set(name, rest.join(";"));
+    }
+    return response;
+  }
+
+  get(url: string): Promise<Response> {
+    return this.request(url);
+  }
+
+  post(url: string, form: Record<string, string>): Promise<Response> {
+    return this.request(url, { method: "POST", body: new URLSearchParams(form) });
+  }
+
+  async csrfToken(): Promise<string> {
+    return ((await (await this.get("/api/auth/csrf")).json()) as { csrfToken: string }).csrfToken;
+  }
+
+  async signIn(email: string, password: string): Promise<number> {
+    const csrfToken = await this.csrfToken();
+    return (await this.post("/api/auth/callback/credentials", { email, password, csrfToken, json: "true" })).status;
+  }
+
+  /** Goes through the provider's forms as `login`; returns the address at which it ends. */
+  async signInWithOidc(login: string): Promise<string> {
+    const csrfToken = await this.csrfToken();
+    let response = await this.post("/api/auth/signin/oidc", { csrfToken, callbackUrl: portal.origin, json: "true" });
+    let url = ((await response.json()) as { url: string }).url;
+    for (let step = 0; step < 12; step++) {
+      response = await this.get(url);
+      const next = response.headers.get("location");
+      if (next !== null) {
+        url = new URL(next, url).href;
+        if (url === `${portal.origin}` || url === `${portal.origin}/` || url.includes("error=")) return url;
+        continue;
+      }
+      const page = await response.text();
+      const action = /<form[^>]*action="([^"]+)"/.exec(page)?.[1];
+      if (action === undefined) return url;
+      const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1] ?? "login";
+      response = await this.post(new URL(action, url).href, { prompt, login, password: "any" });
+      url = new URL(response.headers.get("location") ?? url, url).href;
+    }
+    throw new Error(`The sign-in did not end; last at ${url}`);
+  }
+
+  principal() {
+    return principalFromHeaders(test.db, new Headers({ cookie: this.cookieHeader() }));
+  }
+}
+
+/** next-auth with our options over plain HTTP; in the portal, Next's route handler stands in its place. */
+async function serveAuth(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? "/", portal.origin);
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const pairs = (request.headers.cookie ?? "").split("; ").map((pair) => {
+    const at = pair.indexOf("=");
+    return [pair.slice(0, at), decodeURIComponent(pair.slice(at + 1))];
+  });
+  const nextauth = url.pathname.replace("/api/auth/", "").split("/");
+  const apiRequest = Object.assign(request, {
+    query: { ...Object.fromEntries(url.searchParams), nextauth },
+    cookies: Object.fromEntries(pairs) as Record<string, string>,
+    body: Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString())),
+  });
+  const apiResponse = Object.assign(response, {
+    status: (code: number) => {
+      response.statusCode = code;
+      return response;
+    },
+    json: (body: unknown) => response.setHeader("content-type", "application/json").end(JSON.stringify(body)),
+    send: (body: unknown) => response.end(typeof body === "object" ? JSON.stringify(body) : body),
+  });
+  const web = new Request(url, { headers: request.headers as Record<string, string> });
+  await NextAuth(apiRequest as never, apiResponse as never, await authOptions(web));
+}
+
+async function startProvider(redirectUri: string): Promise<{ server: Server; origin: string }> {
+  const handlers: { handle?: (request: IncomingMessage, response: ServerResponse) => void } = {};
+  const started = await listen((request, response) => handlers.handle?.(request, response));
+  const provider = new Provider(started.origin, {
+    clients: [{ client_id: "sluice", client_secret: "secret-of-the-client", redirect_uris: [redirectUri] }],
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
+    conformIdTokenClaims: false,
+    cookies: { keys: ["for-this-test"] },
+    findAccount: (_ctx, id) => ({
+      accountId: id,
+      claims: () => ({ sub: id, name: id, ...accounts.get(id) }),
+    }),
+  });
+  handlers.handle = provider.callback();
+  return started;
+}
+
+async function listen(
+  handler: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<{ server: Server; origin: string }> {
+  const server = createServer((request, response) => {
+    Promise.resolve(handler(request, response)).catch((error: unknown) => {
+      response.statusCode = 500;
+      response.end(String(error));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { server, origin: `http://localhost:${(server.address() as AddressInfo).port}` };
+}

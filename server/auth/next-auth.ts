@@ -1,0 +1,148 @@
+/** next-auth proves who somebody is (password or OIDC); the session itself is a row in `sessions`. */
+import type { AuthOptions, Profile } from "next-auth";
+import type { JWT } from "next-auth/jwt";
+import type { OAuthConfig } from "next-auth/providers/oauth";
+import { z } from "zod";
+import { authSecret } from "#server/auth/keys.ts";
+import { system } from "#server/auth/principal.ts";
+import { fromSession } from "#server/auth/principal-from-request.ts";
+import { cookieOptions, SESSION_COOKIE } from "#server/auth/session-cookie.ts";
+import { type Context, systemContext } from "#server/context.ts";
+import { database } from "#server/db/client.ts";
+import { env } from "#server/env.ts";
+import { SluiceError } from "#server/errors.ts";
+import { logger, traceIdFrom } from "#server/log.ts";
+import { createSession, SESSION_SECONDS } from "#server/services/session/create.ts";
+import { end } from "#server/services/session/end.ts";
+import { signInWithOidc } from "#server/services/session/sign-in-with-oidc.ts";
+import { signInWithPassword } from "#server/services/session/sign-in-with-password.ts";
+
+const hostCookie = (name: string) => ({ name: `__Host-sluice-${name}`, options: cookieOptions });
+
+/** The options for one request. */
+export async function authOptions(request: Request): Promise<AuthOptions> {
+  const ctx = systemContext(database().db, { traceId: traceIdFrom(request.headers.get("traceparent")) });
+  const userAgent = request.headers.get("user-agent");
+  const address = addressOf(request);
+  return {
+    secret: await authSecret(),
+    session: { strategy: "jwt", maxAge: SESSION_SECONDS, updateAge: 24 * 3600 },
+    pages: { signIn: "/sign-in", error: "/sign-in" },
+    useSecureCookies: true,
+    cookies: {
+      sessionToken: { name: SESSION_COOKIE, options: cookieOptions },
+      csrfToken: hostCookie("csrf"),
+      callbackUrl: hostCookie("callback"),
+      state: hostCookie("state"),
+      nonce: hostCookie("nonce"),
+      pkceCodeVerifier: hostCookie("pkce"),
+    },
+    providers: [passwordProvider(ctx, request), ...oidcProvider()],
+    callbacks: {
+      async signIn({ account, profile }) {
+        if (account?.provider !== "oidc") return true;
+        return (await oidcUser(ctx, profile)) !== undefined;
+      },
+      async jwt({ token, user, account, profile }) {
+        if (account == null) return await checked(ctx, token);
+        const signedIn = account.provider === "oidc" ? await oidcUser(ctx, profile) : { userId: user.id };
+        if (signedIn === undefined) throw new SluiceError("unauthenticated", "Sign in first.");
+        const by = account.provider === "oidc" ? "oidc" : "password";
+        const { sessionId } = await createSession(ctx, { userId: signedIn.userId, userAgent, address, by });
+        return { sub: signedIn.userId, sid: sessionId };
+      },
+      async session({ session, token }) {
+        const principal = await fromSession(ctx.db, String(token.sid), ctx.now);
+        const user = principal.kind === "user" ? { name: principal.name, email: principal.email } : undefined;
+        return { expires: session.expires, user };
+      },
+    },
+    events: {
+      async signOut({ token }) {
+        if (typeof token?.sid !== "string") return;
+        const principal = await fromSession(ctx.db, token.sid, ctx.now);
+        await end({ ...ctx, principal }, { sessionId: token.sid });
+      },
+    },
+    logger: {
+      error: (code) => logger("auth").warn({ code, traceId: ctx.traceId }, "sign-in did not work"),
+      warn: () => undefined,
+      debug: () => undefined,
+    },
+  };
+}
+
+function passwordProvider(ctx: Context, request: Request): AuthOptions["providers"][number] {
+  return {
+    id: "credentials",
+    name: "Password",
+    type: "credentials",
+    credentials: { email: { label: "E-mail", type: "email" }, password: { label: "Password", type: "password" } },
+    async authorize(credentials) {
+      const { email, password } = (credentials ?? {}) as { email?: string; password?: string };
+      try {
+        const address = addressOf(request);
+        const user = await signInWithPassword(ctx, { email: email ?? "", password: password ?? "", address });
+        return { id: user.userId, email: user.email, name: user.name };
+      } catch (error) {
+        if (!(error instanceof SluiceError)) throw error;
+        // The page reads these words from `error`; anything else is the same "do not belong together".
+        if (error.code === "refused") throw new Error("TooManyAttempts");
+        return null;
+      }
+    },
+  };
+}
+
+/**
+ * Behind a reverse proxy the last hop is the one that it saw; what a client claims comes before it. Without a proxy a
+ * client may claim any address, which is why attempts are also counted for the e-mail alone.
+ */
+function addressOf(request: Request): string {
+  return request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim().slice(0, 64) || "unknown";
+}
+
+function oidcProvider(): OAuthConfig<Profile>[] {
+  const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_CLIENT_ID, SLUICE_OIDC_CLIENT_SECRET, SLUICE_OIDC_NAME } = env();
+  if (issuer === undefined || SLUICE_OIDC_CLIENT_ID === undefined) return [];
+  return [
+    {
+      id: "oidc",
+      name: SLUICE_OIDC_NAME,
+      type: "oauth",
+      wellKnown: `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`,
+      clientId: SLUICE_OIDC_CLIENT_ID,
+      clientSecret: SLUICE_OIDC_CLIENT_SECRET,
+      authorization: { params: { scope: "openid email profile" } },
+      idToken: true,
+      checks: ["pkce", "state", "nonce"],
+      profile: (profile) => ({ id: profile.sub ?? "", name: profile.name ?? profile.sub, email: profile.email }),
+    },
+  ];
+}
+
+const oidcProfile = z.object({
+  sub: z.string().min(1),
+  email: z.string().optional(),
+  email_verified: z.boolean().optional(),
+});
+
+async function oidcUser(ctx: Context, profile: Profile | undefined): Promise<{ userId: string } | undefined> {
+  const { SLUICE_OIDC_ISSUER: issuer } = env();
+  const given = oidcProfile.safeParse(profile);
+  if (issuer === undefined || !given.success) return undefined;
+  const { sub: subject, email, email_verified: emailVerified = false } = given.data;
+  try {
+    return await signInWithOidc({ ...ctx, principal: system }, { issuer, subject, email, emailVerified });
+  } catch (error) {
+    if (error instanceof SluiceError) return undefined;
+    throw error;
+  }
+}
+
+/** A token whose session was ended counts for nothing; next-auth then clears the cookie. */
+async function checked(ctx: Context, token: JWT): Promise<JWT> {
+  const principal = typeof token.sid === "string" ? await fromSession(ctx.db, token.sid, ctx.now) : undefined;
+  if (principal?.kind !== "user") throw new SluiceError("unauthenticated", "Sign in first.");
+  return token;
+}

@@ -1,0 +1,571 @@
+import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { eq } from "drizzle-orm";
+import { decodeProtectedHeader, importJWK, jwtVerify } from "jose";
+import pino from "pino";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { systemContext } from "#server/context.ts";
+import type { GiveBackAnswer, LeaseRequestAnswer, LeaseStatus, OpenSessionAnswer } from "#server/contracts/lease.ts";
+import { sessionTokenClaims } from "#server/contracts/session-token.ts";
+import { leaseIntervals, leaseRequests, leases, quotas, workspaces } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
+import { closeLost } from "#server/services/gpu-server/lose.ts";
+import { overview } from "#server/services/gpu-server/overview.ts";
+import { remove } from "#server/services/gpu-server/remove.ts";
+import { end } from "#server/services/lease/end.ts";
+import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
+import { makeTeam, makeWorkspace, type TestWorkspace } from "#server/services/lease/testing.ts";
+import { type Broker, startBroker } from "./broker.ts";
+import { joinSimulatedGpud, noUsage, type SimulatedGpud } from "./control/testing-gpud.ts";
+import { brokerRoutes } from "./routes.ts";
+
+const log = pino({ level: "silent" });
+let stateDir: string;
+let database: TestDatabase;
+let broker: Broker;
+let gpud: SimulatedGpud;
+let team: string;
+
+beforeAll(async () => {
+  stateDir = await mkdtemp(path.join(tmpdir(), "sluice-broker-"));
+});
+afterAll(async () => {
+  await rm(stateDir, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  database = await createTestDatabase({ max: 10 });
+  broker = await startBroker({ database, env: { SLUICE_STATE_DIR: stateDir }, log, port: 0 });
+  gpud = await join("local", 1);
+  team = await makeTeam(database.db, "vision", { guaranteedMilli: 500, limitMilli: 1000 });
+});
+afterEach(async () => {
+  gpud.close();
+  await broker.stop();
+  await database.drop();
+});
+
+const url = () => `http://127.0.0.1:${broker.port}`;
+const system = () => systemContext(database.db);
+
+async function join(name: string, devices: number, extra: { answers?: boolean } = {}): Promise<SimulatedGpud> {
+  const { token } = await createJoinToken(system());
+  return await joinSimulatedGpud({ brokerUrl: url, joinToken: token, name, devices, ...extra });
+}
+
+async function call<T>(
+  who: TestWorkspace,
+  method: string,
+  address: string,
+  body?: unknown,
+): Promise<{ status: number; body: T }> {
+  const response = await fetch(`${url()}${address}`, {
+    method,
+    headers: { authorization: `Bearer ${who.credential}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as T };
+}
+
+let pid = 100;
+type Ask = {
+  amount?: string;
+  waitSeconds?: number;
+  requestId?: string;
+  guaranteed?: boolean;
+  pinnedGpuId?: string;
+  pid?: number;
+};
+async function ask(who: TestWorkspace, options: Ask = {}): Promise<LeaseRequestAnswer> {
+  const { amount = "0.5", waitSeconds = 60, requestId = randomUUID(), pid: given, ...rest } = options;
+  pid += 1;
+  const owner = { kind: "kernel", pid: given ?? pid, startTime: 7, label: "kmeans.ipynb" };
+  const answer = await call<LeaseRequestAnswer>(who, "POST", "/v1/lease-requests", {
+    requestId,
+    amount,
+    waitSeconds,
+    owner,
+    ...rest,
+  });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+  return answer.body;
+}
+
+async function granted(who: TestWorkspace, options: Ask = {}) {
+  const answer = await ask(who, options);
+  if (answer.state !== "granted") throw new Error(`not granted: ${JSON.stringify(answer)}`);
+  return answer.lease;
+}
+
+/** Connects a client process, as gpud would report it. */
+async function claim(leaseId: string, server = gpud): Promise<void> {
+  server.held.set(leaseId, noUsage(leaseId));
+  server.send({ type: "session-opened", leaseId, sessionId: randomUUID() });
+  await vi.waitFor(async () => expect((await leaseRow(leaseId)).claimedAt).not.toBeNull());
+}
+
+async function leaseRow(leaseId: string) {
+  const [row] = await database.db.select().from(leases).where(eq(leases.id, leaseId));
+  if (row === undefined) throw new Error("no such lease");
+  return row;
+}
+
+describe("a workspace", () => {
+  test("borrows half a GPU, sees it, opens a session and gives it back", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    expect(lease).toMatchObject({
+      gpuType: "soft",
+      milli: 500,
+      memoryBytes: 4 * 1024 ** 3,
+      deviceName: "soft-0",
+      serverName: "local",
+      borrowed: false,
+    });
+
+    const key = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }).x ?? "";
+    const session = await call<OpenSessionAnswer>(ada, "POST", `/v1/leases/${lease.id}/sessions`, {
+      publicKey: key,
+      pid: 1,
+      startTime: 1,
+    });
+    expect(session.status).toBe(200);
+    const welcome = gpud.received.find((message) => message.type === "welcome");
+    const kid = decodeProtectedHeader(session.body.token).kid ?? "";
+    const verifyKey = await importJWK({ kty: "OKP", crv: "Ed25519", x: welcome?.keys[kid] ?? "" }, "EdDSA");
+    const { payload } = await jwtVerify(session.body.token, verifyKey, { audience: `gpud:${gpud.serverId}` });
+    expect(sessionTokenClaims.parse(payload)).toMatchObject({
+      sub: ada.workspaceId,
+      cnf: { ed25519: key },
+      lease: { id: lease.id, milli: 500 },
+    });
+
+    await claim(lease.id);
+    const seen = await call<LeaseStatus>(ada, "GET", "/v1/status");
+    expect(seen.body.leases).toHaveLength(1);
+    expect(seen.body.team.quotas).toEqual([
+      { gpuType: "soft", guaranteedMilli: 500, limitMilli: 1000, usedMilli: 500 },
+    ]);
+    expect(seen.body.free).toEqual([{ gpuType: "soft", grantedAtOnceMilli: 500, freeMilli: 500 }]);
+
+    const back = await call<GiveBackAnswer>(ada, "DELETE", `/v1/leases/${lease.id}?park=1`);
+    expect(back.body).toMatchObject({ leaseId: lease.id, parkedBytes: 0 });
+    expect(gpud.received.at(-1)).toMatchObject({ type: "end-lease", leaseId: lease.id, mode: "park" });
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "given back" });
+    const [interval] = await database.db.select().from(leaseIntervals).where(eq(leaseIntervals.leaseId, lease.id));
+    expect(interval?.endedAt).not.toBeNull();
+  });
+
+  test("gets one lease for one key, however often it asks", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const requestId = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 8 }, async () => await ask(ada, { requestId, pid: 5 })));
+    const ids = answers.map((answer) => (answer.state === "granted" ? answer.lease.id : answer.state));
+    expect(new Set(ids).size).toBe(1);
+    expect(await database.db.select().from(leases)).toHaveLength(1);
+  });
+
+  test("waits for its place with the reason, and is granted when somebody gives back", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    const first = await granted(ada);
+    await granted(lin);
+    const waiting = await ask(ada, { amount: "0.25" });
+    expect(waiting).toMatchObject({ state: "queued", position: 1, of: 1, reason: { rule: "team-limit" } });
+    if (waiting.state !== "queued") throw new Error("queued");
+    expect(waiting.reason.message).toBe("team vision is at its limit (1.0 of 1.0 soft).");
+    expect(waiting.reason.holders).toMatchObject([
+      { amount: "0.5", who: "you", label: "kmeans.ipynb" },
+      { amount: "0.5", who: "Lin", label: "kmeans.ipynb" },
+    ]);
+    const poll = call<LeaseRequestAnswer>(ada, "GET", `/v1/lease-requests/${waiting.requestId}?wait=10`);
+    const started = performance.now();
+    await call(ada, "DELETE", `/v1/leases/${first.id}`);
+    expect((await poll).body).toMatchObject({ state: "granted", lease: { milli: 250 } });
+    expect(performance.now() - started).toBeLessThan(5000);
+  });
+
+  test("is refused at once with --wait 0, and leaves nothing in the queue", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    await granted(ada, { amount: "1" });
+    expect(await ask(lin, { waitSeconds: 0 })).toMatchObject({ state: "refused", reason: { rule: "team-limit" } });
+    expect(await database.db.select().from(leaseRequests).where(eq(leaseRequests.state, "queued"))).toHaveLength(0);
+  });
+
+  test.each([
+    ["0", "An amount must be more than 0; you asked for 0."],
+    ["-1", "An amount must be more than 0; you asked for -1."],
+    ["1.5", "Above one GPU only whole GPUs can be borrowed; you asked for 1.5: use 1 or 2."],
+    ["0,5", '"0,5" has a comma; write amounts with a point.'],
+    ["2", "team vision may use at most 1.0 soft at once; you asked for 2."],
+    ["40G", "You asked for 40.0 GiB of GPU memory; the largest soft device has 8.0 GiB for leases."],
+  ])("is told what is wrong with the amount %s", async (amount, message) => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const answer = await ask(ada, { amount });
+    expect(answer).toMatchObject({ state: "refused", reason: { message } });
+    if (answer.state === "refused") expect(answer.reason.hint).toMatch(/^%gpu attach/);
+  });
+
+  test("leaves the queue, and a grant that nothing uses goes back", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada, { amount: "1" });
+    const waiting = await ask(ada);
+    const left = await call<LeaseRequestAnswer>(ada, "DELETE", `/v1/lease-requests/${waiting.requestId}`);
+    expect(left.body).toMatchObject({ state: "cancelled" });
+    const [row] = await database.db.select().from(leases).where(eq(leases.id, lease.id));
+    const [own] = await database.db
+      .select()
+      .from(leaseRequests)
+      .where(eq(leaseRequests.id, row?.requestId ?? ""));
+    const cancelled = await call<LeaseRequestAnswer>(ada, "DELETE", `/v1/lease-requests/${own?.idempotencyKey}`);
+    expect(cancelled.body).toMatchObject({ state: "cancelled" });
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("ended"));
+  });
+
+  test("cannot touch another workspace's lease, nor act with a wrong or stopped workspace's credential", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    const lease = await granted(ada);
+    expect((await call(lin, "DELETE", `/v1/leases/${lease.id}`)).status).toBe(404);
+    const thief = { ...lin, credential: `slw_${"A".repeat(43)}` };
+    expect((await call(thief, "GET", "/v1/status")).status).toBe(401);
+    await database.db.update(workspaces).set({ desired: "stopped" }).where(eq(workspaces.id, lin.workspaceId));
+    expect((await call(lin, "GET", "/v1/status")).status).toBe(401);
+    expect((await leaseRow(lease.id)).state).toBe("granted");
+  });
+
+  test("loses what a dead kernel held as soon as the report lacks it", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada, { pid: 41 });
+    await claim(lease.id);
+    const alive = (pids: number[]) => ({ alive: pids.map((one) => ({ kind: "kernel", pid: one, startTime: 7 })) });
+    expect((await call(ada, "PUT", "/v1/owners", alive([41, 42]))).body).toEqual({ released: 0 });
+    expect((await call(ada, "PUT", "/v1/owners", alive([42]))).body).toEqual({ released: 1 });
+    await vi.waitFor(async () =>
+      expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "owner gone" }),
+    );
+  });
+
+  test("with two notebooks that attach at once gets one lease each, and no more than there is", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const answers = await Promise.all([ask(ada), ask(ada), ask(ada)]);
+    expect(answers.map((answer) => answer.state).sort()).toEqual(["granted", "granted", "queued"]);
+  });
+
+  test("whose notebook dies while it waits, or before it has connected, leaves neither a place nor a lease", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada, { amount: "1", pid: 41 });
+    const waiting = await ask(ada, { pid: 42 });
+    const alive = (pids: number[]) => ({ alive: pids.map((one) => ({ kind: "kernel", pid: one, startTime: 7 })) });
+    await call(ada, "PUT", "/v1/owners", alive([41, 42]));
+    await call(ada, "PUT", "/v1/owners", alive([]));
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("ended"));
+    const poll = await call<LeaseRequestAnswer>(ada, "GET", `/v1/lease-requests/${waiting.requestId}`);
+    expect(poll.body.state).toBe("cancelled");
+  });
+
+  test("is told to detach first when it asks for a second GPU, and may ask anew after an attach that never connected", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lost = await granted(ada, { pid: 9 });
+    const lease = await granted(ada, { pid: 9 });
+    await vi.waitFor(async () => expect((await leaseRow(lost.id)).state).toBe("ended"));
+    await claim(lease.id);
+    const owner = { kind: "kernel", pid: 9, startTime: 7 };
+    const again = await call(ada, "POST", "/v1/lease-requests", { requestId: randomUUID(), amount: "0.25", owner });
+    expect(again).toMatchObject({ status: 409, body: { error: { code: "conflict" } } });
+
+    // Its connection is lost: what nothing is connected to does not stand in the way.
+    gpud.send({ type: "session-closed", leaseId: lease.id, sessionId: "s", clean: false });
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).disconnectedAt).not.toBeNull());
+    expect(await ask(ada, { pid: 9 })).toMatchObject({ state: "granted" });
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("ended"));
+  });
+});
+
+describe("every address", () => {
+  /** Writes bytes to the broker's port and returns what comes back; with `reset` it hangs up at once. */
+  async function knock(bytes: string, reset = false): Promise<string> {
+    return await new Promise((resolve) => {
+      let answer = "";
+      const socket = connect(broker.port, "127.0.0.1", () => {
+        socket.write(bytes);
+        if (reset) socket.resetAndDestroy();
+      });
+      socket.on("data", (chunk: Buffer) => {
+        answer += chunk.toString();
+        if (answer.includes("\r\n\r\n")) socket.end();
+      });
+      socket.on("error", () => resolve(answer));
+      socket.on("close", () => resolve(answer));
+    });
+  }
+
+  test("survives what is no address, and whoever hangs up in the middle", async () => {
+    const upgrade = "Host: broker\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    expect(await knock(`GET // HTTP/1.1\r\n${upgrade}`)).toContain("404 Not Found");
+    expect(await knock("GET // HTTP/1.1\r\nHost: broker\r\n\r\n")).toContain("The address is not well-formed.");
+    for (let i = 0; i < 20; i++) await knock(`GET /x HTTP/1.1\r\n${upgrade}`, true);
+    expect((await fetch(`${url()}/healthz`)).status).toBe(200);
+  });
+
+  test("refuses a text with a NUL, which no table could hold", async () => {
+    const who = await makeWorkspace(database.db, team, "Ada");
+    const answer = await call<{ error: { code: string } }>(who, "POST", "/v1/lease-requests", {
+      requestId: "a\u0000b",
+    });
+    expect([answer.status, answer.body.error.code]).toEqual([400, "invalid"]);
+  });
+
+  const open = ["POST /v1/gpu-servers/join", "GET /healthz", "GET /metrics"];
+  const routes = brokerRoutes({} as Parameters<typeof brokerRoutes>[0]);
+
+  test("that needs no credential is known to be one", () => {
+    const found = routes.filter((route) => route.auth === "none").map((route) => `${route.method} ${route.path}`);
+    expect(found).toEqual(open);
+  });
+
+  test.each(routes.filter((route) => route.auth === "workspace"))(
+    "$method $path answers nobody but a running workspace",
+    async ({ method, path: address }) => {
+      const at = `${url()}${address.replace(":id", "x")}`;
+      for (const bearer of [undefined, "Bearer", `Bearer slp_${"A".repeat(43)}`, `Bearer slw_${"A".repeat(43)}`]) {
+        const headers: Record<string, string> = bearer === undefined ? {} : { authorization: bearer };
+        const response = await fetch(at, { method, headers });
+        expect(response.status).toBe(401);
+        expect(await response.json()).toMatchObject({ error: { code: "unauthenticated" } });
+      }
+    },
+  );
+});
+
+describe("gpud", () => {
+  test("is refused with a used join token, and with another key than it joined with", async () => {
+    const { token } = await createJoinToken(system());
+    const second = await joinSimulatedGpud({ brokerUrl: url, joinToken: token, name: "two", devices: 1 });
+    second.close();
+    await expect(joinSimulatedGpud({ brokerUrl: url, joinToken: token, name: "three", devices: 1 })).rejects.toThrow(
+      /403/,
+    );
+    await expect(joinSimulatedGpud({ brokerUrl: url, joinToken: token, name: "three", devices: 1 })).rejects.toThrow(
+      /not valid/,
+    );
+  });
+
+  test("that comes back without a claimed lease's workers has ended it; one that waits to be claimed goes on", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const used = await granted(ada);
+    const fresh = await granted(ada, { amount: "0.25" });
+    await claim(used.id);
+    gpud.cut();
+    await vi.waitFor(async () => expect((await leaseRow(used.id)).state).toBe("unreachable"));
+    gpud.held.clear();
+    await gpud.connect();
+    expect(await leaseRow(used.id)).toMatchObject({ state: "ended", endReason: "server lost" });
+    expect(await leaseRow(fresh.id)).toMatchObject({ state: "granted" });
+  });
+
+  test("that was only cut off keeps its leases", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    gpud.cut();
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("unreachable"));
+    await gpud.connect();
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "active", endReason: null });
+    expect(gpud.received.filter((message) => message.type === "welcome").at(-1)?.leases).toEqual([lease.id]);
+  });
+
+  test("says in its hello who has come and gone while nobody listened", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const [used, left] = [await granted(ada), await granted(ada)];
+    await claim(left.id);
+    gpud.cut();
+    gpud.held.set(used.id, noUsage(used.id, 1));
+    gpud.held.set(left.id, noUsage(left.id, 0));
+    await gpud.connect();
+    expect(await leaseRow(used.id)).toMatchObject({ state: "active", disconnectedAt: null });
+    expect((await leaseRow(used.id)).claimedAt).not.toBeNull();
+    expect((await leaseRow(left.id)).disconnectedAt).not.toBeNull();
+  });
+
+  test("reports what is used, and the pool shows it with who holds it", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), memoryBytes: 1024, gpuTimeUs: 200_000, calls: 5 }] });
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).gpuTimeUs).toBe(200_000));
+    const pool = await overview(system());
+    expect(pool.totals).toEqual([
+      { gpuType: "soft", devices: 1, capacityMilli: 1000, leasedMilli: 500, idleHeldMilli: 0, queued: 0 },
+    ]);
+    expect(pool.devices[0]).toMatchObject({ name: "soft-0", leasedMilli: 500, usedMemoryBytes: 1024 });
+    expect(pool.devices[0]?.computePercent).toBeGreaterThan(0);
+    expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
+  });
+
+  test("that is removed loses its leases and its place; the waiting move to a server that stays", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    const lease = await granted(ada, { amount: "1" });
+    const nlp = await makeTeam(database.db, "nlp", { guaranteedMilli: 500, limitMilli: 1000 });
+    const eve = await makeWorkspace(database.db, nlp, "Eve");
+    const waiting = await ask(eve);
+    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "free-device" } });
+    const second = await join("second", 1);
+    const poll = await call<LeaseRequestAnswer>(eve, "GET", `/v1/lease-requests/${waiting.requestId}?wait=5`);
+    expect(poll.body).toMatchObject({ state: "granted", lease: { serverName: "second" } });
+    expect(await remove(system(), { serverId: gpud.serverId })).toEqual({ serverId: gpud.serverId, endedLeases: 1 });
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "server lost" });
+    await vi.waitFor(() => expect(gpud.received.at(-1)).toMatchObject({ type: "removed" }));
+    await expect(gpud.connect()).rejects.toThrow(/1008/);
+    expect(await ask(lin)).toMatchObject({ state: "granted", lease: { serverName: "second" } });
+    second.close();
+  });
+});
+
+describe("a gpud that is silent", () => {
+  test("has its leases counted until they are closed, and is fenced when it comes back", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    const lease = await granted(ada, { amount: "1" });
+    await claim(lease.id);
+    gpud.cut();
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("unreachable"));
+    expect(await ask(lin)).toMatchObject({ state: "queued", reason: { rule: "team-limit" } });
+    expect(await closeLost(system(), { serverId: gpud.serverId })).toBe(1);
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "server lost" });
+    await gpud.connect();
+    expect(gpud.received.filter((message) => message.type === "welcome").at(-1)).toMatchObject({
+      epoch: 2,
+      leases: [],
+    });
+  });
+
+  test("has new leases granted under its new epoch", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    await granted(ada);
+    gpud.cut();
+    await vi.waitFor(async () => expect(await closeLost(system(), { serverId: gpud.serverId })).toBe(1));
+    await gpud.connect();
+    expect((await leaseRow((await granted(ada)).id)).epoch).toBe(2);
+  });
+});
+
+describe("time", () => {
+  test("ends a lease with its memory parked, and what is parked is dropped with the workspace", async () => {
+    gpud.close();
+    gpud = await join("parks", 1, { answers: false });
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    await database.db.update(leases).set({ expiresAt: new Date() }).where(eq(leases.id, lease.id));
+    await vi.waitFor(() => expect(gpud.received.at(-1)).toMatchObject({ type: "end-lease", mode: "park" }), 5000);
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "ending", endReason: "time up" });
+    gpud.send({ type: "lease-ended", leaseId: lease.id, parkedBytes: 4096, gpuTimeUs: 9 });
+    await vi.waitFor(async () => expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", parkedBytes: 4096 }));
+    await database.db.update(workspaces).set({ desired: "stopped" }).where(eq(workspaces.id, ada.workspaceId));
+    const dropped = { type: "drop-parked", leaseId: lease.id };
+    await vi.waitFor(() => expect(gpud.received).toContainEqual(dropped), 8000);
+    expect((await leaseRow(lease.id)).parkedBytes).toBe(0);
+  });
+
+  test("takes a request out of the queue when it has waited long enough", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    await granted(ada, { amount: "1" });
+    const waiting = await ask(lin, { waitSeconds: 1 });
+    const poll = await call<LeaseRequestAnswer>(lin, "GET", `/v1/lease-requests/${waiting.requestId}?wait=5`);
+    expect(poll.body).toMatchObject({ state: "expired", reason: { rule: "team-limit" } });
+  });
+
+  test("grants what a raised quota allows, without anybody asking anew", async () => {
+    const second = await join("second", 1);
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    await granted(ada, { amount: "1" });
+    const waiting = await ask(ada);
+    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "team-limit" } });
+    await database.db.update(quotas).set({ limitMilli: 2000 }).where(eq(quotas.teamId, team));
+    const poll = await call<LeaseRequestAnswer>(ada, "GET", `/v1/lease-requests/${waiting.requestId}?wait=10`);
+    expect(poll.body).toMatchObject({ state: "granted" });
+    second.close();
+  });
+});
+
+describe("leases that others end", () => {
+  test("an admin ends one in the portal: gpud is told with the sentence for the notebook", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    const admin = {
+      kind: "user",
+      userId: "usr-x",
+      email: "root@example.com",
+      name: "Root",
+      isAdmin: true,
+      teams: {},
+    } as const;
+    expect(await end({ ...system(), principal: admin }, { leaseId: lease.id, note: "maintenance" })).toMatchObject({
+      state: "ending",
+    });
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("ended"));
+    expect(gpud.received.at(-1)).toEqual({
+      type: "end-lease",
+      leaseId: lease.id,
+      mode: "kill",
+      reason: "This GPU was ended by an admin (Root: maintenance). Run %gpu attach to borrow one again.",
+    });
+  });
+
+  test("somebody else cannot", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    const other = {
+      kind: "user",
+      userId: "usr-x",
+      email: "x@example.com",
+      name: "X",
+      isAdmin: false,
+      teams: { [team]: "member" },
+    } as const;
+    await expect(end({ ...system(), principal: other }, { leaseId: lease.id })).rejects.toMatchObject({
+      code: "forbidden",
+    });
+    expect((await leaseRow(lease.id)).state).toBe("granted");
+  });
+
+  test("a stopped workspace gives all back and leaves the queue", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada, { amount: "1" });
+    await ask(ada);
+    expect(await endForWorkspace(system(), { workspaceId: ada.workspaceId })).toBe(1);
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).state).toBe("ended"));
+    const waiting = await database.db.select().from(leaseRequests).where(eq(leaseRequests.state, "queued"));
+    expect(waiting).toHaveLength(0);
+  });
+});
+
+describe("a broker that is killed", () => {
+  test("loses no place in the queue: the next one answers the same request", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    const lease = await granted(ada, { amount: "1" });
+    const first = await ask(lin);
+    await ask(ada, { amount: "0.25" });
+    await broker.stop();
+    broker = await startBroker({ database, env: { SLUICE_STATE_DIR: stateDir }, log, port: 0 });
+    gpud.held.set(lease.id, noUsage(lease.id));
+    await gpud.connect();
+    const again = await call<LeaseRequestAnswer>(lin, "GET", `/v1/lease-requests/${first.requestId}`);
+    expect(again.body).toMatchObject({ state: "queued", position: 1, of: 2 });
+    await call(ada, "DELETE", `/v1/leases/${lease.id}`);
+    const after = await call<LeaseRequestAnswer>(lin, "GET", `/v1/lease-requests/${first.requestId}?wait=5`);
+    expect(after.body).toMatchObject({ state: "granted" });
+  });
+});
+
+test("health and metrics answer, and what is not there says so", async () => {
+  expect(await (await fetch(`${url()}/healthz`)).json()).toEqual({ status: "ok" });
+  const metrics = await (await fetch(`${url()}/metrics`)).text();
+  expect(metrics).toContain("sluice_control_connections 1");
+  expect((await fetch(`${url()}/v1/nothing`)).status).toBe(404);
+  const big = await fetch(`${url()}/v1/gpu-servers/join`, { method: "POST", body: "x".repeat(300_000) });
+  expect(big.status).toBe(400);
+});

@@ -1,0 +1,73 @@
+/** The broker's HTTP server and control channel over one database, without the process around them. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { OpenDatabase } from "#server/db/client.ts";
+import type { Env } from "#server/env.ts";
+import { createLive, type Live } from "#server/live.ts";
+import type { Logger } from "#server/log.ts";
+import { loadSigner } from "#server/services/lease/signer.ts";
+import { createControlServer } from "./control/server.ts";
+import { startLivenessLoop } from "./liveness-loop.ts";
+import { createMetrics } from "./metrics.ts";
+import { createRouter } from "./router.ts";
+import { brokerRoutes } from "./routes.ts";
+import { createWatchers } from "./watchers.ts";
+
+export type Broker = { port: number; live: Live; stop: () => Promise<void> };
+
+export type BrokerOptions = {
+  database: OpenDatabase;
+  env: Pick<Env, "SLUICE_SIGNING_KEY" | "SLUICE_STATE_DIR">;
+  log: Logger;
+  /** 0 takes a free port. */
+  port: number;
+  host?: string;
+};
+
+export async function startBroker(options: BrokerOptions): Promise<Broker> {
+  const { database, log } = options;
+  const signer = await loadSigner(options.env);
+  const live = createLive(database.sql);
+  const watchers = createWatchers(live);
+  const control = createControlServer({ db: database.db, live, signer, log });
+  const metrics = createMetrics(database.db, () => control.connected());
+  const routes = brokerRoutes({ watch: watchers.watch, signer, metrics });
+  const server = createServer(
+    // Clients keep their connection between long polls.
+    { requestTimeout: 60_000, keepAliveTimeout: 65_000 },
+    createRouter({ routes, db: database.db, log, onDone: metrics.observed }),
+  );
+  server.on("upgrade", (request, socket, head: Buffer) => {
+    // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
+    socket.on("error", () => socket.destroy());
+    const [pathname] = (request.url ?? "").split("?");
+    if (pathname === "/v1/control") control.upgrade(request, socket, head);
+    else socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n");
+  });
+  const port = await listen(server, options.port, options.host ?? "127.0.0.1");
+  await live.ready();
+  const liveness = startLivenessLoop({ database, live, log });
+  return {
+    port,
+    live,
+    stop: async () => {
+      await liveness.stop();
+      await control.close();
+      watchers.close();
+      server.close();
+      server.closeAllConnections();
+      await live.close();
+    },
+  };
+}
+
+async function listen(server: Server, port: number, host: string): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  return (server.address() as AddressInfo).port;
+}

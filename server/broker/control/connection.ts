@@ -1,0 +1,316 @@
+/**
+ * One gpud's control connection. The tables are the truth: this only carries them to gpud and back, so another broker
+ * can take over at any message.
+ */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { and, eq } from "drizzle-orm";
+import type { WebSocket } from "ws";
+import type { Context } from "#server/context.ts";
+import { type BrokerMessage, type GpudMessage, gpudMessage, type LeaseUsage } from "#server/contracts/control.ts";
+import type { Database } from "#server/db/client.ts";
+import { gpuServers, leases } from "#server/db/schema/index.ts";
+import { toSluiceError } from "#server/errors.ts";
+import { type Logger, newTraceId } from "#server/log.ts";
+import { connect, type Hello } from "#server/services/gpu-server/connect.ts";
+import { lose } from "#server/services/gpu-server/lose.ts";
+import { seen } from "#server/services/gpu-server/seen.ts";
+import { claim } from "#server/services/lease/claim.ts";
+import { confirmEnds } from "#server/services/lease/confirm-end.ts";
+import { disconnect } from "#server/services/lease/disconnect.ts";
+import { dropParked } from "#server/services/lease/drop-parked.ts";
+import { type Closing, endSentence } from "#server/services/lease/ending.ts";
+import { recordUsage } from "#server/services/lease/record-usage.ts";
+import type { Signer } from "#server/services/lease/signer.ts";
+import { newChallenge, provesKey } from "./identity.ts";
+
+const HELLO_MS = 10_000;
+const RETRY_MS = 500;
+const PING_MS = 2_000;
+const SILENT_MS = 10_000;
+/** `end-lease` is said again until it is answered. */
+const REPEAT_END_MS = 2_000;
+/** A gpud that pings and does not end a lease for so long is made to connect anew. */
+const STUCK_END_MS = 30_000;
+
+export type ConnectionOptions = {
+  socket: WebSocket;
+  db: Database;
+  signer: Signer;
+  log: Logger;
+  /** Called when the connection has a server's identity, and when it ends. */
+  onOpen: (serverId: string, connection: ControlConnection) => void;
+  onClose: (connection: ControlConnection) => void;
+};
+
+export class ControlConnection {
+  readonly #socket: WebSocket;
+  readonly #db: Database;
+  readonly #signer: Signer;
+  #log: Logger;
+  readonly #options: ConnectionOptions;
+  readonly #challenge = newChallenge();
+  #serverId: string | undefined;
+  #epoch = 0;
+  #lastHeard = new Date();
+  /** Lease → connected client processes, as gpud counts them. */
+  readonly #sessions = new Map<string, number>();
+  /** Lease → when it was last told to end. */
+  readonly #toldToEnd = new Map<string, number>();
+  /** Ends that gpud has confirmed and that are not written yet. */
+  readonly #ends = new Map<string, Closing>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #work: Promise<void> = Promise.resolve();
+  #scanning = false;
+  /** This side ended the connection: gpud is not lost by that. */
+  #hungUp = false;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+    this.#db = options.db;
+    this.#signer = options.signer;
+    this.#log = options.log;
+    this.#timers.push(setTimeout(() => this.#expectHello(), HELLO_MS));
+    this.#socket.on("message", (data: Buffer) => this.#receive(data));
+    this.#socket.on("error", (error) => this.#log.warn({ err: error }, "control connection"));
+    this.#socket.once("close", () => this.#closed());
+    this.#send({ type: "challenge", nonce: this.#challenge });
+  }
+
+  get serverId(): string | undefined {
+    return this.#serverId;
+  }
+
+  /** Hangs up; gpud connects again by itself, and if it does not, liveness finds it silent. */
+  close(code = 1001, reason = "broker stops"): void {
+    this.#hungUp = true;
+    this.#socket.close(code, reason);
+    setTimeout(() => this.#socket.terminate(), 1_000).unref();
+  }
+
+  #send(message: BrokerMessage): void {
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+
+  #context(serverId: string): Context {
+    return { db: this.#db, principal: { kind: "gpud", serverId }, now: () => new Date(), traceId: newTraceId() };
+  }
+
+  /** Messages are worked off one after the other, in gpud's order. */
+  #receive(data: Buffer): void {
+    this.#lastHeard = new Date();
+    let message: GpudMessage;
+    try {
+      message = gpudMessage.parse(JSON.parse(data.toString("utf8")));
+    } catch (error) {
+      this.#log.warn({ err: error }, "gpud sent a message that is not one");
+      this.#socket.close(1008, "bad message");
+      return;
+    }
+    if (message.type === "pong") return;
+    if (message.type === "lease-ended") {
+      this.#ends.set(message.leaseId, { parkedBytes: message.parkedBytes, gpuTimeUs: message.gpuTimeUs });
+    }
+    this.#work = this.#work.then(async () => await this.#take(message));
+  }
+
+  /** While the database is away messages wait, usage excepted: it comes again, with totals. */
+  async #take(message: GpudMessage): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#handle(message);
+      } catch (error) {
+        const away = toSluiceError(error).code === "unavailable";
+        this.#log.warn({ err: error, message: message.type }, "control message could not be taken");
+        if (!away) return this.close(1011, "try again");
+        const pointless = message.type === "usage" || (message.type === "hello" && this.#gone());
+        if (pointless || this.#hungUp) return;
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+
+  async #handle(message: GpudMessage): Promise<void> {
+    if (message.type === "hello") return await this.#hello(message);
+    const serverId = this.#serverId;
+    if (serverId === undefined) return this.#socket.close(1008, "hello first");
+    const ctx = this.#context(serverId);
+    switch (message.type) {
+      case "usage":
+        for (const usage of message.leases) this.#count(usage);
+        return await recordUsage(ctx, { serverId, usages: message.leases });
+      case "session-opened":
+        this.#sessions.set(message.leaseId, (this.#sessions.get(message.leaseId) ?? 0) + 1);
+        if (!(await claim(ctx, { serverId, leaseId: message.leaseId }))) {
+          const reason = "This GPU is no longer yours. Run %gpu attach to borrow one again.";
+          this.#send({ type: "end-lease", leaseId: message.leaseId, mode: "kill", reason });
+        }
+        return;
+      case "session-closed": {
+        const left = Math.max(0, (this.#sessions.get(message.leaseId) ?? 1) - 1);
+        this.#sessions.set(message.leaseId, left);
+        if (left === 0) await disconnect(ctx, { serverId, leaseId: message.leaseId, clean: message.clean });
+        return;
+      }
+      case "lease-ended":
+        this.#sessions.delete(message.leaseId);
+        this.#toldToEnd.delete(message.leaseId);
+        // Those that came while this one waited for its turn are written with it.
+        if (this.#ends.size === 0) return;
+        return await this.#confirm(ctx, serverId);
+      case "pong":
+        return;
+    }
+  }
+
+  async #confirm(ctx: Context, serverId: string): Promise<void> {
+    const ends = new Map(this.#ends);
+    await confirmEnds(ctx, { serverId, ends });
+    for (const leaseId of ends.keys()) this.#ends.delete(leaseId);
+  }
+
+  #gone(): boolean {
+    return this.#socket.readyState !== this.#socket.OPEN;
+  }
+
+  #count(usage: LeaseUsage): void {
+    this.#sessions.set(usage.leaseId, usage.sessions);
+  }
+
+  async #hello(hello: Hello): Promise<void> {
+    if (this.#serverId !== undefined) return this.#socket.close(1008, "hello twice");
+    const [server] = await this.#db.select().from(gpuServers).where(eq(gpuServers.id, hello.serverId)).limit(1);
+    if (server === undefined || !provesKey(server.publicKey, this.#challenge, hello.signature)) {
+      this.#log.warn({ serverId: hello.serverId }, "a gpud did not prove its key");
+      return this.#socket.close(1008, "not this server's key");
+    }
+    if (server.state === "removed") return this.#remove();
+    const connected = await connect(this.#context(server.id), hello);
+    this.#lastHeard = new Date();
+    this.#serverId = server.id;
+    this.#epoch = connected.epoch;
+    this.#log = this.#log.child({ serverId: server.id, server: connected.name });
+    await this.#recount(server.id, hello.held);
+    this.#send({
+      type: "welcome",
+      serverId: server.id,
+      epoch: connected.epoch,
+      keys: { [this.#signer.kid]: this.#signer.publicKey },
+      leases: connected.leases,
+    });
+    this.#log.info({ devices: hello.devices.length, leases: connected.leases.length }, "gpud connected");
+    this.#options.onOpen(server.id, this);
+    await recordUsage(this.#context(server.id), { serverId: server.id, usages: hello.held });
+    this.#timers.push(setInterval(() => this.#tick(), PING_MS));
+    this.endLeases();
+  }
+
+  /** Connections may have come and gone while nobody listened. */
+  async #recount(serverId: string, held: LeaseUsage[]): Promise<void> {
+    const ctx = this.#context(serverId);
+    for (const usage of held) {
+      const { leaseId } = usage;
+      this.#count(usage);
+      if (usage.sessions > 0) await claim(ctx, { serverId, leaseId });
+      else await disconnect(ctx, { serverId, leaseId, clean: false });
+    }
+  }
+
+  #expectHello(): void {
+    if (this.#serverId === undefined) this.close(1008, "no hello");
+  }
+
+  #remove(): void {
+    this.#hungUp = true;
+    this.#send({ type: "removed", reason: "This GPU server was removed from the pool by an admin." });
+    this.#socket.close(1008, "removed");
+  }
+
+  #tick(): void {
+    if (Date.now() - this.#lastHeard.getTime() > SILENT_MS) {
+      this.#socket.terminate();
+      return;
+    }
+    this.#send({ type: "ping", nonce: randomUUID() });
+    this.endLeases();
+    const serverId = this.#serverId;
+    if (serverId === undefined || Date.now() - this.#lastHeard.getTime() > 2 * PING_MS) return;
+    seen(this.#context(serverId), { serverId, at: this.#lastHeard })
+      .then(async (server) => {
+        this.#check(server);
+        for (const leaseId of await dropParked(this.#context(serverId), { serverId })) {
+          this.#send({ type: "drop-parked", leaseId });
+        }
+      })
+      .catch((error: unknown) => this.#log.warn({ err: error }, "a sign of life could not be written"));
+  }
+
+  /** The tables may have changed under a connection that goes on: removed, lost in between, or fenced. */
+  #check(server: { state: string; epoch: number } | undefined): void {
+    if (server === undefined || server.state === "removed") this.#remove();
+    else if (server.state === "lost" || server.epoch !== this.#epoch) this.close(1012, "say hello again");
+  }
+
+  /** Tells gpud of every lease on it that is to end. Called on events, and on every tick for those that got lost. */
+  endLeases(): void {
+    const serverId = this.#serverId;
+    if (serverId === undefined || this.#scanning) return;
+    this.#scanning = true;
+    this.#scan(serverId)
+      .catch((error: unknown) => this.#log.warn({ err: error }, "leases to end could not be read"))
+      .finally(() => {
+        this.#scanning = false;
+      });
+  }
+
+  async #scan(serverId: string): Promise<void> {
+    const ending = await this.#db
+      .select()
+      .from(leases)
+      .where(and(eq(leases.serverId, serverId), eq(leases.state, "ending")));
+    const now = Date.now();
+    for (const lease of ending) {
+      if (now - (this.#toldToEnd.get(lease.id) ?? 0) < REPEAT_END_MS) continue;
+      if (lease.endingAt !== null && now - lease.endingAt.getTime() > STUCK_END_MS && this.#toldToEnd.has(lease.id)) {
+        this.#log.warn({ leaseId: lease.id }, "gpud does not end a lease; it is asked to connect anew");
+        return this.close(1012, "say hello again");
+      }
+      this.#toldToEnd.set(lease.id, now);
+      const reason = endSentence(lease.endReason, lease.endNote);
+      this.#send({ type: "end-lease", leaseId: lease.id, mode: lease.endMode ?? "kill", reason });
+    }
+  }
+
+  /** Looks whether an admin has removed the server. */
+  checkRemoved(): void {
+    const serverId = this.#serverId;
+    if (serverId === undefined) return;
+    this.#db
+      .select({ state: gpuServers.state, epoch: gpuServers.epoch })
+      .from(gpuServers)
+      .where(eq(gpuServers.id, serverId))
+      .then(([server]) => {
+        if (server === undefined || server.state === "removed") this.#remove();
+      })
+      .catch((error: unknown) => this.#log.warn({ err: error }, "the server's state could not be read"));
+  }
+
+  #closed(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#options.onClose(this);
+    const serverId = this.#serverId;
+    if (serverId === undefined || this.#hungUp) return;
+    this.#log.warn("gpud's control connection ended");
+    this.#work = this.#work
+      .then(async () => {
+        await lose(this.#context(serverId), { serverId, lastHeard: this.#lastHeard });
+      })
+      .catch((error: unknown) => this.#log.warn({ err: error }, "the loss could not be written; liveness will see it"));
+  }
+
+  /** Settles when all messages received so far are written. */
+  async settled(): Promise<void> {
+    await this.#work;
+  }
+}

@@ -1,0 +1,63 @@
+/** All control connections of this broker. */
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { Database } from "#server/db/client.ts";
+import type { Live } from "#server/live.ts";
+import type { Logger } from "#server/log.ts";
+import type { Signer } from "#server/services/lease/signer.ts";
+import { ControlConnection } from "./connection.ts";
+
+const MAX_MESSAGE = 4 * 1024 * 1024;
+
+export type ControlServer = {
+  upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Servers connected here. */
+  connected: () => number;
+  close: () => Promise<void>;
+};
+
+export function createControlServer(options: { db: Database; live: Live; signer: Signer; log: Logger }): ControlServer {
+  const { db, live, signer, log } = options;
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE, perMessageDeflate: false });
+  const all = new Set<ControlConnection>();
+  const byServer = new Map<string, ControlConnection>();
+
+  const unsubscribe = live.subscribe(["lease", "pool"], ({ topic, id }) => {
+    // A request's id says nothing to gpud; a lease's may be one that is to end.
+    if (topic === "lease" && (id === null || id.startsWith("lea-"))) for (const c of byServer.values()) c.endLeases();
+    if (topic === "pool" && id !== null) byServer.get(id)?.checkRemoved();
+  });
+
+  return {
+    upgrade(request, socket, head) {
+      sockets.handleUpgrade(request, socket, head, (webSocket) => {
+        all.add(
+          new ControlConnection({
+            socket: webSocket,
+            db,
+            signer,
+            log,
+            onOpen: (serverId, connection) => {
+              byServer.get(serverId)?.close(1012, "connected again");
+              byServer.set(serverId, connection);
+            },
+            onClose: (connection) => {
+              all.delete(connection);
+              const { serverId } = connection;
+              if (serverId !== undefined && byServer.get(serverId) === connection) byServer.delete(serverId);
+            },
+          }),
+        );
+      });
+    },
+    connected: () => byServer.size,
+    async close() {
+      unsubscribe();
+      const open = [...all];
+      for (const connection of open) connection.close();
+      await Promise.all(open.map(async (connection) => await connection.settled()));
+      sockets.close();
+    },
+  };
+}

@@ -1,0 +1,158 @@
+/** One elected broker looks every second, and after events, at who has gone silent, and does what liveness.ts says. */
+import { and, eq, exists, inArray, ne } from "drizzle-orm";
+import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
+import { type Context, inTransaction, systemContext } from "#server/context.ts";
+import type { Database, OpenDatabase } from "#server/db/client.ts";
+import { gpuServers, leaseRequests, leases, workspaceOwners, workspaces } from "#server/db/schema/index.ts";
+import type { Live } from "#server/live.ts";
+import type { Logger } from "#server/log.ts";
+import { closeLost, lose } from "#server/services/gpu-server/lose.ts";
+import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
+import { beginEnd } from "#server/services/lease/ending.ts";
+import { expireRequest } from "#server/services/lease/expire-request.ts";
+import { type Facts, judge, type Measure } from "./liveness.ts";
+
+const LIVENESS_LOCK = 7_411_011;
+const EVERY_MS = 1_000;
+
+/** Starts the loop; `stop` waits for the round under way. */
+export function startLivenessLoop(options: { database: OpenDatabase; live: Live; log: Logger }): {
+  stop: () => Promise<void>;
+} {
+  const { database, live, log } = options;
+  const leadership = holdLeadership(database.sql, log, LIVENESS_LOCK);
+  let watchingSince: number | undefined;
+  let running: Promise<void> | undefined;
+  let again = false;
+  let stopped = false;
+
+  const round = async (): Promise<void> => {
+    try {
+      if (!(await leadership.isLeader())) {
+        watchingSince = undefined;
+        return;
+      }
+      watchingSince ??= Date.now();
+      const facts = await loadFacts(database.db);
+      for (const measure of judge(facts, Date.now(), watchingSince)) {
+        log.info(measure, "liveness");
+        // One that cannot be carried out is tried again in the next round and holds up no other.
+        await take(systemContext(database.db), measure).catch((error: unknown) =>
+          log.warn({ err: error, ...measure }, "a measure could not be taken"),
+        );
+      }
+      await advanceOverdue(systemContext(database.db));
+    } catch (error) {
+      // What was not heard meanwhile is nobody's fault: the clocks start again.
+      watchingSince = undefined;
+      log.warn({ err: error }, "liveness could not look");
+    }
+  };
+
+  const wake = (): void => {
+    if (stopped) return;
+    if (running !== undefined) {
+      again = true;
+      return;
+    }
+    running = round().finally(() => {
+      running = undefined;
+      if (!again) return;
+      again = false;
+      setTimeout(wake, 50).unref();
+    });
+  };
+
+  const unsubscribe = live.subscribe(["workspace"], wake);
+  const timer = setInterval(wake, EVERY_MS);
+  wake();
+  return {
+    stop: async () => {
+      stopped = true;
+      clearInterval(timer);
+      unsubscribe();
+      await running;
+      await leadership.release().catch(() => undefined);
+    },
+  };
+}
+
+/** Does one measure; each service checks again under its lock that it still applies. */
+async function take(ctx: Context, measure: Measure): Promise<void> {
+  switch (measure.do) {
+    case "end-lease":
+      await inTransaction(ctx, async (tx) => {
+        await beginEnd(tx, [measure.leaseId], { reason: measure.reason, mode: measure.mode });
+      });
+      return;
+    case "leave-queue":
+      await expireRequest(ctx, measure.requestId, measure.state);
+      return;
+    case "lose-server":
+      await lose(ctx, { serverId: measure.serverId, lastHeard: new Date(measure.lastHeard) });
+      return;
+    case "close-server":
+      await closeLost(ctx, { serverId: measure.serverId });
+  }
+}
+
+/** What the judgement needs. An idle installation reads four empty sets a second. */
+async function loadFacts(db: Database): Promise<Facts> {
+  const held = db
+    .select({ id: leases.id })
+    .from(leases)
+    .where(and(eq(leases.serverId, gpuServers.id), ne(leases.state, "ended")));
+  const [leaseRows, requestRows, serverRows] = await Promise.all([
+    db
+      .select({ lease: leases, desired: workspaces.desired })
+      .from(leases)
+      .leftJoin(workspaces, eq(workspaces.id, leases.workspaceId))
+      .where(inArray(leases.state, ["granted", "active", "unreachable"])),
+    db
+      .select({ request: leaseRequests, desired: workspaces.desired })
+      .from(leaseRequests)
+      .innerJoin(workspaces, eq(workspaces.id, leaseRequests.workspaceId))
+      .where(eq(leaseRequests.state, "queued")),
+    db
+      .select({ server: gpuServers, holdsLeases: exists(held).mapWith(Boolean) })
+      .from(gpuServers)
+      .where(inArray(gpuServers.state, ["online", "draining", "lost"])),
+  ]);
+  const unclaimed = leaseRows.filter(({ lease }) => lease.claimedAt === null).map(({ lease }) => lease.workspaceId);
+  const ownerRows =
+    unclaimed.length === 0
+      ? []
+      : await db.select().from(workspaceOwners).where(inArray(workspaceOwners.workspaceId, unclaimed));
+  return {
+    leases: leaseRows.flatMap(({ lease, desired }) => {
+      if (lease.state === "ending" || lease.state === "ended") return [];
+      return {
+        id: lease.id,
+        state: lease.state,
+        workspaceId: lease.workspaceId,
+        serverId: lease.serverId,
+        owner: lease.owner,
+        grantedAt: lease.grantedAt.getTime(),
+        claimedAt: lease.claimedAt?.getTime() ?? null,
+        disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
+        expiresAt: lease.expiresAt.getTime(),
+        workspaceRuns: desired === "running",
+      };
+    }),
+    requests: requestRows.map(({ request, desired }) => ({
+      id: request.id,
+      lastPolledAt: request.lastPolledAt.getTime(),
+      waitUntil: request.waitUntil.getTime(),
+      workspaceRuns: desired === "running",
+    })),
+    servers: serverRows.flatMap(({ server, holdsLeases }) => {
+      if (server.state === "joining" || server.state === "removed") return [];
+      return { id: server.id, state: server.state, lastSeenAt: server.lastSeenAt?.getTime() ?? 0, holdsLeases };
+    }),
+    owners: ownerRows.map((row) => ({
+      workspaceId: row.workspaceId,
+      reportedAt: row.reportedAt.getTime(),
+      alive: row.alive,
+    })),
+  };
+}

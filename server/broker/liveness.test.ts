@@ -1,0 +1,129 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Facts, judge, type LeaseFact, limits, type RequestFact, type ServerFact } from "./liveness.ts";
+
+const owner = { kind: "kernel" as const, pid: 40, startTime: 7 };
+const start = 1_000_000;
+
+const lease = (options: Partial<LeaseFact> = {}): LeaseFact => ({
+  ...{ id: "lea", state: "active" as const, workspaceId: "ws", serverId: "gsv", owner },
+  ...{ grantedAt: start, claimedAt: start, disconnectedAt: null, expiresAt: start + 3_600_000, workspaceRuns: true },
+  ...options,
+});
+const facts = (options: Partial<Facts> = {}): Facts => ({
+  leases: [],
+  requests: [],
+  servers: [],
+  owners: [],
+  ...options,
+});
+const at = (seconds: number) => start + seconds * 1000;
+/** What is done at each of these seconds. */
+const judged = (given: Facts, seconds: number, watchingSince = 0) => judge(given, at(seconds), watchingSince);
+
+describe("a lease", () => {
+  test("that is used goes on, and ends with memory parked when its time is up", () => {
+    expect(judged(facts({ leases: [lease()] }), 3599)).toEqual([]);
+    expect(judged(facts({ leases: [lease()] }), 3600)).toEqual([
+      { do: "end-lease", leaseId: "lea", reason: "time up", mode: "park" },
+    ]);
+  });
+
+  test("that nothing connects to goes to the next after 60 s", () => {
+    const unclaimed = facts({ leases: [lease({ state: "granted", claimedAt: null })] });
+    expect(judged(unclaimed, 59)).toEqual([]);
+    expect(judged(unclaimed, 60)).toMatchObject([{ reason: "never used", mode: "kill" }]);
+  });
+
+  test("whose connection is lost is held for 30 s", () => {
+    const lost = facts({ leases: [lease({ disconnectedAt: at(10) })] });
+    expect(judged(lost, 39)).toEqual([]);
+    expect(judged(lost, 40)).toMatchObject([{ reason: "owner gone", mode: "kill" }]);
+  });
+
+  test("of a kernel killed during its attach is released within 15 s", () => {
+    const unclaimed = lease({ state: "granted", claimedAt: null });
+    const report = (seconds: number, alive = [{ ...owner, pid: 41 }]) =>
+      facts({ leases: [unclaimed], owners: [{ workspaceId: "ws", reportedAt: at(seconds), alive }] });
+    expect(judged(report(2), 14)).toEqual([]);
+    expect(judged(report(6, [owner]), 14)).toEqual([]);
+    expect(judged(report(6), 6)).toMatchObject([{ reason: "owner gone" }]);
+  });
+
+  test("of a restarted kernel with the same pid is not its lease", () => {
+    const unclaimed = lease({ state: "granted", claimedAt: null });
+    const owners = [{ workspaceId: "ws", reportedAt: at(6), alive: [{ ...owner, startTime: 8 }] }];
+    expect(judged(facts({ leases: [unclaimed], owners }), 6)).toMatchObject([{ reason: "owner gone" }]);
+  });
+
+  test("of a stopped workspace ends at once", () => {
+    expect(judged(facts({ leases: [lease({ workspaceRuns: false })] }), 0)).toMatchObject([
+      { reason: "workspace stopped" },
+    ]);
+  });
+});
+
+describe("a request", () => {
+  const request = (options: Partial<RequestFact> = {}): RequestFact => ({
+    ...{ id: "req", lastPolledAt: start, waitUntil: at(120), workspaceRuns: true, ...options },
+  });
+
+  test("whose client has stopped asking leaves the queue after 30 s", () => {
+    expect(judged(facts({ requests: [request()] }), 29)).toEqual([]);
+    expect(judged(facts({ requests: [request()] }), 30)).toEqual([
+      { do: "leave-queue", requestId: "req", state: "cancelled" },
+    ]);
+  });
+
+  test("that has waited as long as it wanted expires", () => {
+    const patient = request({ lastPolledAt: at(119) });
+    expect(judged(facts({ requests: [patient] }), 120)).toEqual([
+      { do: "leave-queue", requestId: "req", state: "expired" },
+    ]);
+  });
+
+  test("keeps its place when nobody was there to be asked", () => {
+    const waiting = facts({ requests: [request()] });
+    expect(judged(waiting, 45, at(40))).toEqual([]);
+    expect(judged(waiting, 70, at(40))).toHaveLength(1);
+  });
+});
+
+describe("a gpud", () => {
+  const server = (options: Partial<ServerFact> = {}): ServerFact => ({
+    ...{ id: "gsv", state: "online" as const, lastSeenAt: start, holdsLeases: true, ...options },
+  });
+
+  test("that is silent is lost after 10 s, and its leases are closed after 60 s", () => {
+    expect(judged(facts({ servers: [server()] }), 9)).toEqual([]);
+    expect(judged(facts({ servers: [server()] }), 10)).toEqual([
+      { do: "lose-server", serverId: "gsv", lastHeard: start },
+    ]);
+    const lost = facts({ servers: [server({ state: "lost" })] });
+    expect(judged(lost, 59)).toEqual([]);
+    expect(judged(lost, 60)).toEqual([{ do: "close-server", serverId: "gsv" }]);
+  });
+
+  test("without leases is only lost", () => {
+    expect(judged(facts({ servers: [server({ state: "lost", holdsLeases: false })] }), 600)).toEqual([]);
+  });
+
+  test("is not judged by the time in which no broker listened", () => {
+    expect(judged(facts({ servers: [server()] }), 305, at(300))).toEqual([]);
+    expect(judged(facts({ servers: [server({ state: "lost" })] }), 320, at(300))).toEqual([]);
+  });
+});
+
+test("a clock that jumps back judges nobody for silence", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 10 ** 7 }), (back) => {
+      const given = facts({
+        leases: [lease({ state: "granted", claimedAt: null }), lease({ disconnectedAt: start })],
+        requests: [{ id: "req", lastPolledAt: start, waitUntil: at(120), workspaceRuns: true }],
+        servers: [{ id: "gsv", state: "online", lastSeenAt: start, holdsLeases: true }],
+      });
+      expect(judge(given, start - back, 0)).toEqual([]);
+    }),
+  );
+  expect(limits.closedMs).toBeGreaterThan(limits.silentMs);
+});

@@ -1,0 +1,106 @@
+/**
+ * Who is alive, and what follows from it. Pure: facts and a time go in, what has to be done comes out. Times are
+ * milliseconds since 1970.
+ */
+import type { LeaseOwner } from "#server/contracts/lease.ts";
+import type { EndReason } from "#server/services/lease/ending.ts";
+import { sameOwner } from "#server/services/lease/owners.ts";
+
+export const limits = {
+  /** A grant that nothing connects to goes to the next. */
+  unclaimedMs: 60_000,
+  /** A lost connection may come back for so long. */
+  disconnectedMs: 30_000,
+  /** A grant to a kernel that the workspace does not list as alive. */
+  unlistedMs: 5_000,
+  /** A request whose client has stopped asking leaves the queue. */
+  unpolledMs: 30_000,
+  /** A gpud that is not heard for so long is lost: its leases are unreachable and still count. */
+  silentMs: 10_000,
+  /** A gpud that is not heard for so long has its leases closed and its epoch raised. */
+  closedMs: 60_000,
+} as const;
+
+export type LeaseFact = {
+  id: string;
+  state: "granted" | "active" | "unreachable";
+  workspaceId: string;
+  serverId: string;
+  owner: LeaseOwner;
+  grantedAt: number;
+  claimedAt: number | null;
+  disconnectedAt: number | null;
+  expiresAt: number;
+  workspaceRuns: boolean;
+};
+export type RequestFact = { id: string; lastPolledAt: number; waitUntil: number; workspaceRuns: boolean };
+export type ServerFact = {
+  id: string;
+  state: "online" | "draining" | "lost";
+  lastSeenAt: number;
+  holdsLeases: boolean;
+};
+type OwnersFact = { workspaceId: string; reportedAt: number; alive: LeaseOwner[] };
+
+export type Facts = { leases: LeaseFact[]; requests: RequestFact[]; servers: ServerFact[]; owners: OwnersFact[] };
+
+export type Measure =
+  | { do: "end-lease"; leaseId: string; reason: EndReason; mode: "park" | "kill" }
+  | { do: "leave-queue"; requestId: string; state: "expired" | "cancelled" }
+  | { do: "lose-server"; serverId: string; lastHeard: number }
+  | { do: "close-server"; serverId: string };
+
+/**
+ * What silence and time call for. `watchingSince` is when somebody began to listen without a break: nobody is judged
+ * by a silence during which there was nobody to hear (a broker that was killed, a database that was away).
+ */
+export function judge(facts: Facts, now: number, watchingSince: number): Measure[] {
+  const silentFor = (since: number) => now - Math.max(since, watchingSince);
+  return [
+    ...facts.leases.flatMap((lease) => judgeLease(lease, facts.owners, now, silentFor)),
+    ...facts.requests.flatMap((request) => judgeRequest(request, now, silentFor)),
+    ...facts.servers.flatMap((server) => judgeServer(server, silentFor)),
+  ];
+}
+
+type SilentFor = (since: number) => number;
+
+function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentFor: SilentFor): Measure[] {
+  const end = (reason: EndReason, mode: "park" | "kill"): Measure[] => [
+    { do: "end-lease", leaseId: lease.id, reason, mode },
+  ];
+  if (!lease.workspaceRuns) return end("workspace stopped", "kill");
+  if (lease.expiresAt <= now) return end("time up", "park");
+  if (lease.claimedAt === null) {
+    if (ownerUnlisted(lease, owners)) return end("owner gone", "kill");
+    return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end("never used", "kill") : [];
+  }
+  if (lease.disconnectedAt !== null && silentFor(lease.disconnectedAt) >= limits.disconnectedMs) {
+    return end("owner gone", "kill");
+  }
+  return [];
+}
+
+/** The kernel died while it was being granted: a report made well after the grant does not name it. */
+function ownerUnlisted(lease: LeaseFact, owners: OwnersFact[]): boolean {
+  if (lease.owner.kind !== "kernel") return false;
+  const report = owners.find((candidate) => candidate.workspaceId === lease.workspaceId);
+  if (report === undefined || report.reportedAt < lease.grantedAt + limits.unlistedMs) return false;
+  return !report.alive.some((owner) => sameOwner(owner, lease.owner));
+}
+
+function judgeRequest(request: RequestFact, now: number, silentFor: SilentFor): Measure[] {
+  if (!request.workspaceRuns) return [{ do: "leave-queue", requestId: request.id, state: "cancelled" }];
+  if (request.waitUntil <= now) return [{ do: "leave-queue", requestId: request.id, state: "expired" }];
+  if (silentFor(request.lastPolledAt) < limits.unpolledMs) return [];
+  return [{ do: "leave-queue", requestId: request.id, state: "cancelled" }];
+}
+
+function judgeServer(server: ServerFact, silentFor: SilentFor): Measure[] {
+  const silent = silentFor(server.lastSeenAt);
+  if (server.state === "lost") {
+    return server.holdsLeases && silent >= limits.closedMs ? [{ do: "close-server", serverId: server.id }] : [];
+  }
+  if (silent < limits.silentMs) return [];
+  return [{ do: "lose-server", serverId: server.id, lastHeard: server.lastSeenAt }];
+}

@@ -1,0 +1,39 @@
+/** The broker's process: leases, the control channel of every gpud, and the reconciler of workspaces. */
+import { startReconciler } from "#server/broker/reconciler/reconciler.ts";
+import { openDatabase, setDatabase } from "#server/db/client.ts";
+import { checkSchema } from "#server/db/migrate.ts";
+import { databaseUrl, env } from "#server/env.ts";
+import { logger } from "#server/log.ts";
+import { startBroker } from "./broker.ts";
+
+const log = logger("broker");
+const database = openDatabase(databaseUrl(), { max: 20, applicationName: "sluice-broker" });
+setDatabase(database);
+
+async function main(): Promise<void> {
+  await checkSchema(database.sql);
+  const broker = await startBroker({ database, env: env(), log, port: env().SLUICE_BROKER_PORT });
+  const reconciler = await startReconciler(database, { log: logger("reconciler") });
+  process.stdout.write(`${JSON.stringify({ ready: "broker", port: broker.port })}\n`);
+
+  let stopping = false;
+  const stop = (signal: string) => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ signal }, "broker stops");
+    // What hangs must not keep the process: everything that matters is in the tables.
+    setTimeout(() => process.exit(0), 10_000).unref();
+    void Promise.allSettled([reconciler.stop(), broker.stop()])
+      .then(async () => await database.close())
+      .finally(() => process.exit(0));
+  };
+  process.once("SIGTERM", stop);
+  process.once("SIGINT", stop);
+}
+
+process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled rejection"));
+
+main().catch((error: unknown) => {
+  log.fatal({ err: error }, "broker could not start");
+  process.exit(1);
+});

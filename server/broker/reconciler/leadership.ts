@@ -1,0 +1,52 @@
+/** One process in the installation leads a loop: the one that holds its advisory lock on a connection of its own. */
+import type { ReservedSql } from "postgres";
+import type { Sql } from "#server/db/client.ts";
+import type { Logger } from "#server/log.ts";
+
+/** Any number that no other lock of ours uses. */
+const RECONCILER_LOCK = 7_411_010;
+
+export type Leadership = {
+  /** Takes the lock when it is free; true while we hold it and our connection lives. */
+  isLeader: () => Promise<boolean>;
+  release: () => Promise<void>;
+};
+
+export function holdLeadership(sql: Sql, log: Logger, lock: number = RECONCILER_LOCK): Leadership {
+  let held: ReservedSql | undefined;
+  let pid: number | undefined;
+
+  return {
+    async isLeader() {
+      if (held !== undefined) {
+        // The lock lives with its server process: another process means a new connection, without the lock.
+        const [row] = await held`select pg_backend_pid() as pid`.catch(() => []);
+        if (row?.pid === pid) return true;
+        // Not released: a lost connection is the pool's again already, and releasing would hand it out as a living one.
+        held = undefined;
+        log.warn({ lock }, "the connection that held the leader's lock was lost");
+      }
+      const connection = await sql.reserve();
+      try {
+        const [row] = await connection`select pg_try_advisory_lock(${lock}) as got, pg_backend_pid() as pid`;
+        if (row?.got !== true) {
+          connection.release();
+          return false;
+        }
+        pid = Number(row.pid);
+        held = connection;
+        return true;
+      } catch (error) {
+        held = undefined;
+        throw error;
+      }
+    },
+    async release() {
+      const connection = held;
+      held = undefined;
+      if (connection === undefined) return;
+      const unlocked = await connection`select pg_advisory_unlock(${lock})`.catch(() => undefined);
+      if (unlocked !== undefined) connection.release();
+    },
+  };
+}

@@ -1,0 +1,180 @@
+/**
+ * Brings workspaces from what is wanted to what is: one loop in the whole installation, elected by an advisory lock,
+ * woken by every change and at least every two seconds. Nothing it needs lives only in its memory.
+ */
+
+import type { Database, OpenDatabase } from "#server/db/client.ts";
+import { env } from "#server/env.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
+import { LocalLauncher, prepareStateDir } from "#server/launchers/local/local-launcher.ts";
+import { createLive } from "#server/live.ts";
+import { type Logger, logger } from "#server/log.ts";
+import { holdLeadership, type Leadership } from "./leadership.ts";
+import { recordBuilds } from "./record-builds.ts";
+import { startWorkspace } from "./start-workspace.ts";
+import { openWorkspaces, readWorkspace, type WorkspaceRow } from "./state.ts";
+import { recordLoss, stopWorkspace } from "./stop-workspace.ts";
+
+const INTERVAL_MS = 2_000;
+/** Starts share the machine; more at once make every one of them slower. */
+const MAX_STARTS = 4;
+
+export type Reconciler = { stop: () => Promise<void> };
+
+/** The launchers that SLUICE_LAUNCHERS names. */
+export async function configuredLaunchers(): Promise<Map<string, Launcher>> {
+  const { SLUICE_LAUNCHERS, SLUICE_STATE_DIR, SLUICE_WHEEL } = env();
+  const launchers = new Map<string, Launcher>();
+  for (const name of SLUICE_LAUNCHERS) {
+    if (name !== "local") throw new Error(`SLUICE_LAUNCHERS names "${name}"; this version knows: local.`);
+    await prepareStateDir(SLUICE_STATE_DIR);
+    launchers.set(name, new LocalLauncher({ stateDir: SLUICE_STATE_DIR, wheel: SLUICE_WHEEL }));
+  }
+  return launchers;
+}
+
+/** Starts the loop. `stop` ends it and leaves every workspace as it is. */
+export async function startReconciler(
+  database: OpenDatabase,
+  options: { launchers?: Map<string, Launcher>; log?: Logger } = {},
+): Promise<Reconciler> {
+  const launchers = options.launchers ?? (await configuredLaunchers());
+  const log = options.log ?? logger("reconciler");
+  const loop = new Loop(database.db, launchers, log, holdLeadership(database.sql, log));
+  const live = createLive(database.sql);
+  const unsubscribe = live.subscribe(["workspace", "setup"], (event) => loop.hear(event.id));
+  const timer = setInterval(() => loop.wake(), INTERVAL_MS);
+  loop.wake();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      unsubscribe();
+      await live.close();
+      await loop.stop();
+    },
+  };
+}
+
+type Running = { generation: number; starting: boolean; abort: AbortController; done: Promise<void> };
+
+class Loop {
+  readonly #db: Database;
+  readonly #launchers: Map<string, Launcher>;
+  readonly #log: Logger;
+  readonly #leadership: Leadership;
+  readonly #running = new Map<string, Running>();
+  #finished = 0;
+  #round: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+
+  constructor(db: Database, launchers: Map<string, Launcher>, log: Logger, leadership: Leadership) {
+    this.#db = db;
+    this.#launchers = launchers;
+    this.#log = log;
+    this.#leadership = leadership;
+  }
+
+  /** Something changed. What we are working on ourselves says so often; that is no reason to look at all the rest. */
+  hear(id: string | null): void {
+    if (id === null || !this.#running.has(id)) this.wake();
+    else void this.#look(id).catch((error: unknown) => this.#log.warn({ err: error }, "reconciler look failed"));
+  }
+
+  /** Looks at everything soon; calls during a round make one more round. */
+  wake(): void {
+    if (this.#stopped) return;
+    this.#again = true;
+    this.#round ??= this.#rounds().finally(() => {
+      this.#round = undefined;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#round;
+    for (const work of this.#running.values()) work.abort.abort();
+    await Promise.all([...this.#running.values()].map((work) => work.done));
+    await this.#leadership.release();
+  }
+
+  async #rounds(): Promise<void> {
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      try {
+        if (!(await this.#leadership.isLeader())) {
+          for (const work of this.#running.values()) if (work.starting) work.abort.abort();
+          return;
+        }
+        await recordBuilds(this.#db, env().SLUICE_STATE_DIR);
+        for (const id of await openWorkspaces(this.#db)) await this.#look(id);
+      } catch (error) {
+        // Without the database nothing can be decided; the next round tries again.
+        this.#log.warn({ err: error }, "reconciler round failed");
+        return;
+      }
+    }
+  }
+
+  /** Begins what the workspace needs, unless that is under way already. */
+  async #look(id: string): Promise<void> {
+    const before = this.#finished;
+    const row = await readWorkspace(this.#db, id);
+    // What ended meanwhile has changed the row that we read.
+    if (this.#finished !== before) return await this.#look(id);
+    if (row === undefined || this.#stopped || isSettled(row)) return;
+    const working = this.#running.get(id);
+    if (working !== undefined) {
+      const outdated = row.desired !== "running" || row.generation !== working.generation;
+      if (working.starting && outdated) working.abort.abort();
+      return;
+    }
+    const launcher = this.#launchers.get(row.launcher);
+    if (launcher === undefined) {
+      this.#log.error({ workspaceId: id, launcher: row.launcher }, "no such launcher is configured");
+      return;
+    }
+    const common = { db: this.#db, log: this.#log, launcher, row };
+    if (row.desired !== "running") {
+      this.#begin(row, false, () => stopWorkspace(common));
+    } else if (row.observed === "running") {
+      // One whose state cannot be told must not keep the round from the others.
+      const seen = await launcher.observe(id).catch((error: unknown) => {
+        this.#log.error({ err: error, workspaceId: id }, "workspace could not be observed");
+        return undefined;
+      });
+      if (seen === undefined) return;
+      const lost = seen.state === "stopped" || seen.handle.generation !== row.generation;
+      const reason = (seen.state === "stopped" ? seen.reason : undefined) ?? "The workspace is no longer there.";
+      if (lost) this.#begin(row, false, () => recordLoss(common, reason));
+    } else if ([...this.#running.values()].filter((work) => work.starting).length < MAX_STARTS) {
+      this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));
+    }
+  }
+
+  #begin(row: WorkspaceRow, starting: boolean, work: (signal: AbortSignal) => Promise<void>): void {
+    const abort = new AbortController();
+    const done = work(abort.signal).then(
+      () => {
+        this.#forget(row.id);
+        this.wake();
+      },
+      (error: unknown) => {
+        // Not at once: what failed is tried again by the next regular round.
+        this.#forget(row.id);
+        this.#log.error({ err: error, workspaceId: row.id }, "workspace could not be reconciled");
+      },
+    );
+    this.#running.set(row.id, { generation: row.generation, starting, abort, done });
+  }
+
+  #forget(id: string): void {
+    this.#running.delete(id);
+    this.#finished += 1;
+  }
+}
+
+/** Nothing is to be done: it is as wanted, or it failed and waits for a person. */
+function isSettled(row: WorkspaceRow): boolean {
+  return row.desired === "running" ? row.observed === "failed" : row.desired === row.observed;
+}

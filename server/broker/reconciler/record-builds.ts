@@ -1,0 +1,31 @@
+import { and, eq } from "drizzle-orm";
+import type { Database } from "#server/db/client.ts";
+import { images, imageVersions } from "#server/db/schema/index.ts";
+import { environmentState } from "#server/launchers/local/environment.ts";
+import { notify } from "#server/live.ts";
+
+/** Copies into the catalogue how far the local launcher's environments are built, for the launch page. */
+export async function recordBuilds(db: Database, stateDir: string): Promise<void> {
+  const versions = await db
+    .select({
+      id: imageVersions.id,
+      name: images.name,
+      buildState: imageVersions.buildState,
+      buildMessage: imageVersions.buildMessage,
+    })
+    .from(imageVersions)
+    .innerJoin(images, eq(images.id, imageVersions.imageId))
+    .where(eq(imageVersions.state, "approved"));
+  for (const version of versions) {
+    const built = await environmentState(stateDir, version.name);
+    const buildMessage = built.state === "failed" ? built.message : null;
+    if (built.state === version.buildState && buildMessage === version.buildMessage) continue;
+    await db.transaction(async (tx) => {
+      await tx
+        .update(imageVersions)
+        .set({ buildState: built.state, buildMessage, builtAt: built.state === "ready" ? new Date() : null })
+        .where(and(eq(imageVersions.id, version.id)));
+      await notify(tx, "setup", version.id);
+    });
+  }
+}

@@ -1,0 +1,135 @@
+import { randomBytes } from "node:crypto";
+import type { Database } from "#server/db/client.ts";
+import { env } from "#server/env.ts";
+import { hashSecret, newSecret } from "#server/ids.ts";
+import { tryFirstKernel } from "#server/jupyter/first-kernel.ts";
+import { waitForServer } from "#server/jupyter/wait-for-server.ts";
+import type { Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { Logger } from "#server/log.ts";
+import { workspaceOrigin } from "#server/services/workspace/handover.ts";
+import { Journal, type Step } from "./journal.ts";
+import { changeWhileWanted, environmentOf, isFirstAdmin, type WorkspaceRow } from "./state.ts";
+
+const JUPYTER_TIMEOUT_MS = 60_000;
+const KERNEL_TIMEOUT_MS = 45_000;
+
+type Start = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow; signal: AbortSignal };
+
+/**
+ * Brings a workspace from wanted to running, step by step. What a killed broker began is taken over: a server of this
+ * generation that runs already is not started again. On failure the workspace is stopped and says why.
+ */
+export async function startWorkspace(start: Start): Promise<void> {
+  const { db, log, launcher, row, signal } = start;
+  const journal = new Journal(db, log, { workspaceId: row.id, generation: row.generation });
+  let step: Step = "environment";
+  try {
+    const running = (await takeOver(start)) ?? (await launch(start, journal, (at) => (step = at)));
+    if (running === undefined) return;
+    const server = { endpoint: running.endpoint, token: running.token };
+    const stillRuns = async () => (await launcher.observe(row.id)).state === "running";
+
+    step = "jupyter";
+    journal.started(step, "Waiting for JupyterLab to answer");
+    await waitForServer(server, { stillRuns, timeoutMs: JUPYTER_TIMEOUT_MS, signal });
+    journal.done(step, "JupyterLab answers");
+
+    step = "kernel";
+    journal.started(step, "Starting a first notebook kernel");
+    await tryFirstKernel(server, { timeoutMs: KERNEL_TIMEOUT_MS, signal });
+    journal.done(step, "A notebook kernel computed 6 * 7");
+    await journal.flush();
+    await changeWhileWanted(db, row, {
+      observed: "running",
+      message: null,
+      endpoint: running.endpoint,
+      handle: running.handle,
+      startedAt: new Date(),
+      stoppedAt: null,
+    });
+    log.info({ workspaceId: row.id, generation: row.generation, launcher: launcher.name }, "workspace runs");
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    if (signal.aborted) {
+      journal.log(step, "The start was called off.");
+      await journal.flush();
+      return;
+    }
+    const tail = step === "environment" ? [] : await launcher.logs(row.id, 40).catch(() => []);
+    for (const line of tail) journal.log(step, line);
+    journal.failed(step, message);
+    await journal.flush();
+    log.warn({ workspaceId: row.id, step, err: error }, "workspace could not be started");
+    await launcher
+      .stop(row.id)
+      .catch((failure: unknown) => log.error({ err: failure }, "workspace could not be stopped"));
+    await changeWhileWanted(
+      db,
+      row,
+      { observed: "failed", message: sentence(step, message), endpoint: null, handle: null },
+      { action: "workspace.fail", detail: { step, message } },
+    );
+  }
+}
+
+type Started = RunningWorkspace & { token: string };
+
+/** The server that a broker before us started for this very generation. */
+async function takeOver({ launcher, row }: Start): Promise<Started | undefined> {
+  const seen = await launcher.observe(row.id);
+  if (seen.state !== "running" || seen.handle.generation !== row.generation || row.serverToken === null)
+    return undefined;
+  return { endpoint: seen.endpoint, handle: seen.handle, token: row.serverToken };
+}
+
+async function launch(start: Start, journal: Journal, at: (step: Step) => void): Promise<Started | undefined> {
+  const { db, launcher, row, signal } = start;
+  const serverToken = randomBytes(32).toString("base64url");
+  const credential = newSecret("slw");
+  // The secrets' row first: whatever runs can always be reached and recognised.
+  const secrets = { observed: "starting", serverToken, credentialHash: hashSecret(credential) } as const;
+  if (!(await changeWhileWanted(db, row, { ...secrets, message: null, endpoint: null, handle: null })))
+    return undefined;
+  const isolation = await launcher.isolation();
+  const allowUnisolated = !isolation.isolated && (await isFirstAdmin(db, row.ownerId));
+  if (!isolation.isolated) {
+    at("sandbox");
+    start.log.warn({ workspaceId: row.id, reason: isolation.reason }, "workspaces cannot be isolated here");
+    if (!allowUnisolated) throw new Error(`Only the first admin may launch here, because ${isolation.reason}.`);
+    at("environment");
+  }
+  const spec: WorkspaceSpec = {
+    id: row.id,
+    generation: row.generation,
+    environment: await environmentOf(db, row),
+    serverToken,
+    credential,
+    gpuType: row.gpuType,
+    brokerUrl: env().SLUICE_BROKER_URL,
+    portalUrl: env().SLUICE_PORTAL_URL,
+    publicUrl: workspaceOrigin(row.id),
+    allowUnisolated,
+  };
+  const report = {
+    started: (step: Step, message: string) => {
+      at(step);
+      journal.started(step, message);
+    },
+    done: (step: Step, message: string) => journal.done(step, message),
+    log: (step: Step, line: string) => journal.log(step, line),
+  };
+  const running = await launcher.ensure(spec, report, signal);
+  await changeWhileWanted(db, row, { endpoint: running.endpoint, handle: running.handle });
+  return { ...running, token: serverToken };
+}
+
+/** What the page says on top; the log below has the rest. */
+function sentence(step: Step, message: string): string {
+  const what: Partial<Record<Step, string>> = {
+    environment: "The environment is not ready.",
+    sandbox: "The workspace could not be isolated.",
+    jupyter: "JupyterLab did not start.",
+    kernel: "No notebook could be started.",
+  };
+  return `${what[step] ?? "The workspace did not start."} ${message} The log below shows its last lines; Start tries again.`;
+}

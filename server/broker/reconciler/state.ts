@@ -1,0 +1,91 @@
+/** Reads and writes of workspace rows by the reconciler. Every write names the generation it is about. */
+import { and, eq, ne, or } from "drizzle-orm";
+import { audit, inTransaction, systemContext } from "#server/context.ts";
+import type { Database } from "#server/db/client.ts";
+import { images, imageVersions, users, workspaces } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+
+export type WorkspaceRow = typeof workspaces.$inferSelect;
+type Change = Partial<typeof workspaces.$inferInsert>;
+
+export async function readWorkspace(db: Database, id: string): Promise<WorkspaceRow | undefined> {
+  const [row] = await db.select().from(workspaces).where(eq(workspaces.id, id));
+  return row;
+}
+
+/** Everything that may need work: what is not settled, and what runs and may have ended by itself. */
+export async function openWorkspaces(db: Database): Promise<string[]> {
+  const rows = await db
+    .select({ id: workspaces.id })
+    .from(workspaces)
+    .where(
+      or(
+        and(eq(workspaces.desired, "running"), ne(workspaces.observed, "failed")),
+        and(eq(workspaces.desired, "stopped"), ne(workspaces.observed, "stopped")),
+        and(eq(workspaces.desired, "removed"), ne(workspaces.observed, "removed")),
+      ),
+    )
+    .orderBy(workspaces.createdAt);
+  return rows.map((row) => row.id);
+}
+
+/** Changes the row unless a newer start has begun; says whether it did. */
+export async function change(
+  db: Database,
+  row: Pick<WorkspaceRow, "id" | "generation">,
+  set: Change,
+): Promise<boolean> {
+  return await db.transaction(async (tx) => {
+    const changed = await tx
+      .update(workspaces)
+      .set(set)
+      .where(and(eq(workspaces.id, row.id), eq(workspaces.generation, row.generation)))
+      .returning({ id: workspaces.id });
+    if (changed.length > 0) await notify(tx, "workspace", row.id);
+    return changed.length > 0;
+  });
+}
+
+/** Like `change`, only while it is still wanted running, and in the audit. */
+export async function changeWhileWanted(
+  db: Database,
+  row: WorkspaceRow,
+  set: Change,
+  action?: { action: string; detail: Record<string, unknown> },
+): Promise<boolean> {
+  return await inTransaction(systemContext(db), async (tx) => {
+    const changed = await tx.db
+      .update(workspaces)
+      .set(set)
+      .where(
+        and(eq(workspaces.id, row.id), eq(workspaces.generation, row.generation), eq(workspaces.desired, "running")),
+      )
+      .returning({ id: workspaces.id });
+    if (changed.length === 0) return false;
+    if (action !== undefined) await audit(tx, { ...action, subject: row.id, teamId: row.teamId });
+    await notify(tx.db, "workspace", row.id);
+    return true;
+  });
+}
+
+/** The environment's word for a workspace. */
+export async function environmentOf(db: Database, row: WorkspaceRow): Promise<string> {
+  const [found] = await db
+    .select({ name: images.name })
+    .from(imageVersions)
+    .innerJoin(images, eq(images.id, imageVersions.imageId))
+    .where(eq(imageVersions.id, row.imageVersionId));
+  if (found === undefined) throw new Error("The environment of this workspace is no longer in the catalogue.");
+  return found.name;
+}
+
+/** Whether a person is the first admin, who alone may launch where workspaces cannot be isolated. */
+export async function isFirstAdmin(db: Database, userId: string): Promise<boolean> {
+  const [first] = await db
+    .select({ id: users.id })
+    .from(users)
+    .where(eq(users.isAdmin, true))
+    .orderBy(users.createdAt, users.id)
+    .limit(1);
+  return first?.id === userId;
+}

@@ -1,0 +1,120 @@
+/** What the broker answers over HTTP. Rules live in the services; this maps addresses to them. */
+import { sql } from "drizzle-orm";
+import { openSessionInput } from "#server/contracts/lease.ts";
+import { SluiceError } from "#server/errors.ts";
+import { parse } from "#server/parse.ts";
+import { join } from "#server/services/gpu-server/join.ts";
+import { cancel } from "#server/services/lease/cancel.ts";
+import { giveBack } from "#server/services/lease/give-back.ts";
+import { openSession } from "#server/services/lease/open-session.ts";
+import { MAX_POLL_SECONDS } from "#server/services/lease/policy.ts";
+import { poll } from "#server/services/lease/poll.ts";
+import { profile } from "#server/services/lease/profile.ts";
+import { reportOwners } from "#server/services/lease/report-owners.ts";
+import { request } from "#server/services/lease/request.ts";
+import type { Signer } from "#server/services/lease/signer.ts";
+import { status } from "#server/services/lease/status.ts";
+import type { Watcher } from "#server/services/lease/watch.ts";
+import type { Metrics } from "./metrics.ts";
+import { type Call, type Route, Text } from "./router.ts";
+
+export type RouteOptions = { watch: Watcher; signer: Signer; metrics: Metrics };
+
+export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] {
+  return [
+    {
+      method: "POST",
+      path: "/v1/lease-requests",
+      auth: "workspace",
+      handle: async (ctx, { body }) => {
+        const answer = await request(ctx, body as Parameters<typeof request>[1]);
+        metrics.decided(answer.state);
+        return answer;
+      },
+    },
+    {
+      method: "GET",
+      path: "/v1/lease-requests/:id",
+      auth: "workspace",
+      handle: async (ctx, call) => {
+        const waitSeconds = Math.min(MAX_POLL_SECONDS, number(call, "wait"));
+        return await poll(ctx, { requestId: param(call, "id"), waitSeconds }, watch);
+      },
+    },
+    {
+      method: "DELETE",
+      path: "/v1/lease-requests/:id",
+      auth: "workspace",
+      handle: async (ctx, call) => await cancel(ctx, { requestId: param(call, "id") }),
+    },
+    {
+      method: "POST",
+      path: "/v1/leases/:id/sessions",
+      auth: "workspace",
+      handle: async (ctx, call) =>
+        await openSession(ctx, { leaseId: param(call, "id"), ...parse(openSessionInput, call.body) }, signer),
+    },
+    {
+      method: "DELETE",
+      path: "/v1/leases/:id",
+      auth: "workspace",
+      handle: async (ctx, call) =>
+        await giveBack(ctx, { leaseId: param(call, "id"), park: call.query.get("park") === "1" }, watch),
+    },
+    {
+      method: "GET",
+      path: "/v1/status",
+      auth: "workspace",
+      handle: async (ctx, { query }) => {
+        const leaseId = query.get("leaseId");
+        return await status(ctx, leaseId === null || leaseId === "" ? {} : { leaseId });
+      },
+    },
+    {
+      method: "PUT",
+      path: "/v1/owners",
+      auth: "workspace",
+      handle: async (ctx, { body }) => await reportOwners(ctx, body as Parameters<typeof reportOwners>[1]),
+    },
+    {
+      method: "GET",
+      path: "/v1/profile",
+      auth: "workspace",
+      handle: async (ctx, { query }) => await profile(ctx, { gpuType: query.get("type") ?? "" }),
+    },
+    {
+      method: "POST",
+      path: "/v1/gpu-servers/join",
+      auth: "none",
+      handle: async (ctx, { body }) => await join(ctx, body as Parameters<typeof join>[1]),
+    },
+    {
+      method: "GET",
+      path: "/healthz",
+      auth: "none",
+      handle: async (ctx) => {
+        await ctx.db.execute(sql`select 1`);
+        return { status: "ok" };
+      },
+    },
+    {
+      method: "GET",
+      path: "/metrics",
+      auth: "none",
+      handle: async () => new Text(metrics.contentType, await metrics.read()),
+    },
+  ];
+}
+
+function param(call: Call, name: string): string {
+  const value = call.params[name];
+  if (value === undefined) throw new SluiceError("invalid", `The address lacks its ${name}.`);
+  return value;
+}
+
+/** A number of the query; 0 when there is none. */
+function number(call: Call, name: string): number {
+  const value = Number(call.query.get(name) ?? 0);
+  if (!Number.isFinite(value) || value < 0) throw new SluiceError("invalid", `${name} must be a number of seconds.`);
+  return value;
+}

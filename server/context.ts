@@ -1,0 +1,74 @@
+/** What every service gets: who acts, on which database, when, under which trace id. */
+import { authorize } from "#server/auth/authorize.ts";
+import type { Principal } from "#server/auth/principal.ts";
+import { system } from "#server/auth/principal.ts";
+import type { Database, Transaction } from "#server/db/client.ts";
+import { auditEvents } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { newTraceId } from "#server/log.ts";
+
+export { authorize };
+
+export type Context = {
+  db: Database | Transaction;
+  principal: Principal;
+  now: () => Date;
+  traceId: string;
+};
+
+/** The context of Sluice's own work: start-up, scheduler, reconcilers. */
+export function systemContext(
+  db: Database | Transaction,
+  options: { now?: () => Date; traceId?: string } = {},
+): Context {
+  return { db, principal: system, now: options.now ?? (() => new Date()), traceId: options.traceId ?? newTraceId() };
+}
+
+/** Runs `fn` in one transaction (a savepoint when the context is in one already). */
+export async function inTransaction<T>(
+  ctx: Context,
+  fn: (tx: Context & { db: Transaction }) => Promise<T>,
+): Promise<T> {
+  return await ctx.db.transaction(async (db) => await fn({ ...ctx, db }));
+}
+
+export type AuditInput = {
+  /** `noun.verb`. */
+  action: string;
+  /** The id of what it was done to. */
+  subject?: string;
+  teamId?: string;
+  /** What a reader wants to know besides; never a secret. */
+  detail?: Record<string, unknown>;
+};
+
+/** Writes who did what, in the caller's transaction. */
+export async function audit(ctx: Context, input: AuditInput): Promise<void> {
+  const actor = actorOf(ctx.principal);
+  await ctx.db.insert(auditEvents).values({
+    at: ctx.now(),
+    actorKind: actor.kind,
+    actorId: actor.id,
+    action: input.action,
+    subject: input.subject ?? null,
+    teamId: input.teamId ?? null,
+    detail: input.detail ?? {},
+    traceId: ctx.traceId,
+  });
+  await notify(ctx.db, "audit", input.subject ?? input.action);
+}
+
+function actorOf(principal: Principal): { kind: "user" | "workspace" | "gpud" | "system"; id: string | null } {
+  switch (principal.kind) {
+    case "user":
+      return { kind: "user", id: principal.userId };
+    case "workspace":
+      return { kind: "workspace", id: principal.workspaceId };
+    case "gpud":
+      return { kind: "gpud", id: principal.serverId };
+    case "system":
+    case "anonymous":
+      // Nobody signed in acts only through a one-time code, and the service sets the person it made as principal.
+      return { kind: "system", id: null };
+  }
+}

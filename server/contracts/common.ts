@@ -1,0 +1,51 @@
+/** Pieces that many contracts share. Amounts are thousandths of a GPU, memory is bytes, times are ISO 8601 in UTC. */
+import { z } from "zod";
+
+/** `<prefix>-<26 base32 characters>`. */
+export const idOf = (prefix: string) =>
+  z.string().regex(new RegExp(`^${prefix}-[a-z2-7]{26}$`), `That is not an id of this kind (${prefix}-…).`);
+
+export const userId = idOf("usr");
+export const teamId = idOf("team");
+export const workspaceId = idOf("ws");
+export const sessionId = idOf("ses");
+export const leaseId = idOf("lea");
+export const accessTokenId = idOf("pat");
+export const gpuServerId = idOf("gsv");
+
+export const instant = z.iso.datetime();
+
+/** Thousandths of a GPU: 500 is half of one. */
+export const milli = z.int().min(0).max(100_000_000);
+
+/** What quotas and leases name, e.g. `soft`, `h200`. */
+export const gpuType = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "A GPU type is a short lower-case word, e.g. soft or h200.");
+
+export const email = z.string().trim().toLowerCase().pipe(z.email("That is not an e-mail address.").max(254));
+export const personName = z.string().trim().min(1, "A name is needed.").max(100);
+export const password = z.string().min(8, "A password has at least 8 characters.").max(256);
+export const oneTimeCode = z.string().regex(/^[A-Za-z0-9_-]{43}$/, "This link is not complete. Copy all of it.");
+
+/** No input, or no output. */
+export const nothing = z.strictObject({});
+
+export const errorBody = z.strictObject({
+  error: z.strictObject({
+    code: z.enum([
+      "invalid",
+      "unauthenticated",
+      "forbidden",
+      "not-found",
+      "conflict",
+      "refused",
+      "quota",
+      "unavailable",
+      "internal",
+    ]),
+    /** For a person. */
+    message: z.string(),
+    detail: z.unknown().optional(),
+  }),
+});

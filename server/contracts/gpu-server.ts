@@ -1,0 +1,164 @@
+/** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
+import { z } from "zod";
+import { leaseOwner } from "./lease.ts";
+
+export const createJoinTokenInput = z.strictObject({
+  /** What the server will be called; gpud may choose its own name when nothing is given. */
+  name: z.string().min(1).max(63).optional(),
+});
+export type CreateJoinTokenInput = z.infer<typeof createJoinTokenInput>;
+
+export const joinToken = z.strictObject({
+  /** One-time, shown once. */
+  token: z.string(),
+  expiresAt: z.iso.datetime(),
+  /** The line to paste on the GPU host. */
+  command: z.string(),
+});
+export type JoinToken = z.infer<typeof joinToken>;
+
+export const gpuServerInput = z.strictObject({ serverId: z.string() });
+export type GpuServerInput = z.infer<typeof gpuServerInput>;
+
+export const drainGpuServerInput = z.strictObject({
+  serverId: z.string(),
+  /** false: takes leases again. */
+  draining: z.boolean().default(true),
+});
+export type DrainGpuServerInput = z.input<typeof drainGpuServerInput>;
+
+export const gpuServerState = z.enum(["joining", "online", "lost", "draining", "removed"]);
+
+export const gpuServerView = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  state: gpuServerState,
+  dataAddress: z.string().nullable(),
+  version: z.string().nullable(),
+  lastSeenAt: z.iso.datetime().nullable(),
+  createdAt: z.iso.datetime(),
+  deviceCount: z.int(),
+  leaseCount: z.int(),
+});
+export type GpuServerView = z.infer<typeof gpuServerView>;
+export const gpuServerList = z.strictObject({ servers: z.array(gpuServerView) });
+export type GpuServerList = z.infer<typeof gpuServerList>;
+
+export const removeGpuServerAnswer = z.strictObject({ serverId: z.string(), endedLeases: z.int() });
+export type RemoveGpuServerAnswer = z.infer<typeof removeGpuServerAnswer>;
+
+/** A lease as the pool page, the team page and the API list it. */
+export const leaseListItem = z.strictObject({
+  id: z.string(),
+  state: z.enum(["granted", "active", "unreachable", "ending", "ended"]),
+  gpuType: z.string(),
+  milli: z.int(),
+  memoryBytes: z.int(),
+  borrowed: z.boolean(),
+  gpuId: z.string(),
+  deviceName: z.string(),
+  serverId: z.string(),
+  serverName: z.string(),
+  teamId: z.string(),
+  teamName: z.string(),
+  userId: z.string(),
+  userName: z.string(),
+  workspaceId: z.string(),
+  workspaceName: z.string(),
+  owner: leaseOwner,
+  usedMemoryBytes: z.int(),
+  parkedBytes: z.int(),
+  gpuTimeUs: z.int(),
+  /** Compute used of the lease's own part in the last minute, 0..100. */
+  computePercent: z.number(),
+  grantedAt: z.iso.datetime(),
+  claimedAt: z.iso.datetime().nullable(),
+  expiresAt: z.iso.datetime(),
+  /** When its GPU last worked; null when it never did. */
+  lastWorkAt: z.iso.datetime().nullable(),
+  endedAt: z.iso.datetime().nullable(),
+  endReason: z.string().nullable(),
+  endNote: z.string().nullable(),
+});
+export type LeaseListItem = z.infer<typeof leaseListItem>;
+
+export const listLeasesInput = z.strictObject({
+  /** live: all that still count; ended: the latest that do not. */
+  which: z.enum(["live", "ended", "all"]).default("live"),
+  teamId: z.string().optional(),
+  workspaceId: z.string().optional(),
+  limit: z.int().min(1).max(500).default(200),
+});
+export type ListLeasesInput = z.input<typeof listLeasesInput>;
+export const leaseList = z.strictObject({ leases: z.array(leaseListItem) });
+export type LeaseList = z.infer<typeof leaseList>;
+
+export const endLeaseInput = z.strictObject({
+  leaseId: z.string(),
+  /** What the person in the notebook reads besides who ended it. */
+  note: z.string().max(200).optional(),
+});
+export type EndLeaseInput = z.infer<typeof endLeaseInput>;
+export const endLeaseAnswer = z.strictObject({
+  leaseId: z.string(),
+  /** ending: gpud has been told and has not answered yet. */
+  state: z.enum(["ending", "ended"]),
+});
+export type EndLeaseAnswer = z.infer<typeof endLeaseAnswer>;
+
+export const poolDevice = z.strictObject({
+  id: z.string(),
+  uuid: z.string(),
+  name: z.string(),
+  gpuType: z.string(),
+  model: z.string(),
+  computeCapability: z.string(),
+  serverId: z.string(),
+  serverName: z.string(),
+  /** active: takes leases; lost: its server is not connected. */
+  state: z.enum(["active", "draining", "lost"]),
+  memoryBytes: z.int(),
+  leasedMilli: z.int(),
+  leasedMemoryBytes: z.int(),
+  usedMemoryBytes: z.int(),
+  /** Share of the device's time that was used in the last minute, 0..100. */
+  computePercent: z.number(),
+  leases: z.array(leaseListItem),
+});
+export type PoolDevice = z.infer<typeof poolDevice>;
+
+export const queueEntry = z.strictObject({
+  requestId: z.string(),
+  gpuType: z.string(),
+  milli: z.int(),
+  position: z.int(),
+  of: z.int(),
+  teamName: z.string(),
+  userName: z.string(),
+  workspaceName: z.string(),
+  label: z.string().nullable(),
+  /** The sentence of the rule that stops it. */
+  reason: z.string(),
+  rule: z.string(),
+  waitingSince: z.iso.datetime(),
+});
+export type QueueEntry = z.infer<typeof queueEntry>;
+
+export const poolOverview = z.strictObject({
+  totals: z.array(
+    z.strictObject({
+      gpuType: z.string(),
+      devices: z.int(),
+      /** What devices that take leases have, thousandths. */
+      capacityMilli: z.int(),
+      leasedMilli: z.int(),
+      /** Leased, and no GPU work for five minutes. */
+      idleHeldMilli: z.int(),
+      queued: z.int(),
+    }),
+  ),
+  servers: z.array(gpuServerView),
+  devices: z.array(poolDevice),
+  queue: z.array(queueEntry),
+});
+export type PoolOverview = z.infer<typeof poolOverview>;

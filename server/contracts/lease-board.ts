@@ -1,0 +1,44 @@
+/** What a person sees of the GPUs: their own, their teams' queue, and what their teams may borrow and get now. */
+import { z } from "zod";
+import { leaseListItem, queueEntry } from "./gpu-server.ts";
+import { leaseReason } from "./lease.ts";
+
+/** A request that waits, with the whole reason. */
+export const waitingRequest = queueEntry.omit({ reason: true, rule: true }).extend({
+  teamId: z.string(),
+  userId: z.string(),
+  workspaceId: z.string(),
+  reason: leaseReason,
+  /** Estimate until the grant, when there is a basis for one. */
+  likelySeconds: z.number().nullable(),
+});
+export type WaitingRequest = z.infer<typeof waitingRequest>;
+
+/** One GPU type as one team sees it now. */
+export const teamQuotaNow = z.strictObject({
+  teamId: z.string(),
+  teamName: z.string(),
+  gpuType: z.string(),
+  guaranteedMilli: z.int(),
+  limitMilli: z.int(),
+  /** All that the team holds, and the part of it above its guaranteed quota. */
+  usedMilli: z.int(),
+  borrowedMilli: z.int(),
+  /** The largest piece that would be granted at once. */
+  atOnceMilli: z.int(),
+  /** What all devices of the type have together, and what nobody holds of it. */
+  capacityMilli: z.int(),
+  freeMilli: z.int(),
+  /** Requests of the type that wait, of every team. */
+  queued: z.int(),
+});
+export type TeamQuotaNow = z.infer<typeof teamQuotaNow>;
+
+export const leaseBoard = z.strictObject({
+  /** The person's own leases that have not ended. */
+  leases: z.array(leaseListItem),
+  /** What waits of the person's own and of their teams'; an admin sees all. */
+  requests: z.array(waitingRequest),
+  quotas: z.array(teamQuotaNow),
+});
+export type LeaseBoard = z.infer<typeof leaseBoard>;

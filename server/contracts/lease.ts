@@ -1,0 +1,165 @@
+/**
+ * The lease API: what a workspace says to the broker to borrow a GPU, and what the broker answers.
+ * Amounts are integers in thousandths of a GPU (500 = half a GPU), memory is bytes, times are ISO 8601 in UTC.
+ */
+import { z } from "zod";
+
+/** A process *start*: a reused pid is not mistaken for its owner. */
+export const leaseOwner = z.strictObject({
+  kind: z.enum(["kernel", "process", "workspace"]),
+  kernelId: z.string().max(64).optional(),
+  pid: z.int().positive(),
+  /** Field 22 of /proc/PID/stat: start time in clock ticks after boot. */
+  startTime: z.int().nonnegative(),
+  /** What people read, e.g. `kmeans.ipynb`. */
+  label: z.string().max(200).optional(),
+});
+export type LeaseOwner = z.infer<typeof leaseOwner>;
+
+/** `POST /v1/lease-requests`. */
+export const leaseRequestInput = z.strictObject({
+  /** Idempotency key: the same key in one workspace is one request and at most one lease. */
+  requestId: z.uuid(),
+  /** What people type: `0.5`, `2` (GPUs), `40G` (GPU memory); empty means the workspace's default. */
+  amount: z.string().max(32).default(""),
+  gpuType: z.string().max(32).optional(),
+  /** Only inside the team's guaranteed quota; such a lease is never taken back. */
+  guaranteed: z.boolean().default(false),
+  /** How long the client will wait in the queue; 0 = now or refused. */
+  waitSeconds: z.int().min(0).max(86_400).default(120),
+  /** How long the lease is wanted; nothing means the policy's length. */
+  forSeconds: z.int().positive().max(604_800).optional(),
+  owner: leaseOwner,
+  /** Where this owner's parked memory lies: the lease must be granted there. */
+  pinnedGpuId: z.string().optional(),
+});
+export type LeaseRequestInput = z.infer<typeof leaseRequestInput>;
+
+/** Why something waits or was refused: which rule, and what a person can do. */
+export const leaseReason = z.strictObject({
+  /** The rule that decides. */
+  rule: z.enum(["amount", "gpu-type", "team-limit", "guaranteed", "free-device", "order", "pinned", "no-server"]),
+  /** One sentence for a person. */
+  message: z.string(),
+  /** What can be done, in the words of `%gpu`, e.g. `%gpu attach 0.25`. */
+  hint: z.string().optional(),
+  /** Who holds what, when others' leases are the reason. */
+  holders: z
+    .array(
+      z.strictObject({
+        amount: z.string(),
+        who: z.string(),
+        label: z.string().optional(),
+        idleSeconds: z.int().optional(),
+      }),
+    )
+    .optional(),
+  /** The largest amount that would be granted at once, thousandths of a GPU. */
+  fitsNowMilli: z.int().optional(),
+  /** The largest amount that today's rules could ever grant. */
+  largestMilli: z.int().optional(),
+});
+export type LeaseReason = z.infer<typeof leaseReason>;
+
+/** A lease as its holder sees it. */
+export const leaseView = z.strictObject({
+  id: z.string(),
+  gpuType: z.string(),
+  milli: z.int(),
+  memoryBytes: z.int(),
+  /** The device's name for people, e.g. `soft-0`. */
+  deviceName: z.string(),
+  gpuId: z.string(),
+  serverId: z.string(),
+  serverName: z.string(),
+  borrowed: z.boolean(),
+  grantedAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+});
+export type LeaseView = z.infer<typeof leaseView>;
+
+/** Answer of `POST /v1/lease-requests` and `GET /v1/lease-requests/{id}`. */
+export const leaseRequestAnswer = z.discriminatedUnion("state", [
+  z.strictObject({ state: z.literal("granted"), requestId: z.string(), lease: leaseView }),
+  z.strictObject({
+    state: z.literal("queued"),
+    requestId: z.string(),
+    /** 1 = next. */
+    position: z.int(),
+    of: z.int(),
+    milli: z.int(),
+    gpuType: z.string(),
+    reason: leaseReason,
+    waitedSeconds: z.number(),
+    /** Estimate until the grant, when there is a basis for one. */
+    likelySeconds: z.number().optional(),
+  }),
+  z.strictObject({
+    state: z.literal("refused"),
+    requestId: z.string(),
+    reason: leaseReason,
+  }),
+  /** Left the queue: cancelled by the client, or its waiting time is over. */
+  z.strictObject({ state: z.enum(["cancelled", "expired"]), requestId: z.string(), reason: leaseReason.optional() }),
+]);
+export type LeaseRequestAnswer = z.infer<typeof leaseRequestAnswer>;
+
+/** `POST /v1/leases/{id}/sessions`: one client process asks for a token bound to its ephemeral key. */
+export const openSessionInput = z.strictObject({
+  /** Ed25519 public key, base64url without padding (32 bytes). */
+  publicKey: z.string().length(43),
+  pid: z.int().positive(),
+  startTime: z.int().nonnegative(),
+});
+export type OpenSessionInput = z.infer<typeof openSessionInput>;
+
+export const openSessionAnswer = z.strictObject({
+  /** EdDSA JWT, see session-token.ts. */
+  token: z.string(),
+  sessionId: z.string(),
+  /** `tcp://HOST:PORT`, `tls://HOST:PORT` or `unix:///PATH`. */
+  address: z.string(),
+  /** SHA-256 of the server's TLS certificate, base64url; the client pins it. */
+  tlsFingerprint: z.string().nullable(),
+  lease: leaseView,
+});
+export type OpenSessionAnswer = z.infer<typeof openSessionAnswer>;
+
+/** Answer of `DELETE /v1/leases/{id}`. */
+export const giveBackAnswer = z.strictObject({
+  leaseId: z.string(),
+  /** Bytes that stay parked in gpud's host memory for this owner. */
+  parkedBytes: z.int(),
+  heldSeconds: z.number(),
+});
+export type GiveBackAnswer = z.infer<typeof giveBackAnswer>;
+
+/** Answer of `GET /v1/status`: everything `%gpu` shows. */
+export const leaseStatus = z.strictObject({
+  workspace: z.strictObject({ id: z.string(), name: z.string(), defaultMilli: z.int(), gpuType: z.string() }),
+  team: z.strictObject({
+    name: z.string(),
+    quotas: z.array(
+      z.strictObject({ gpuType: z.string(), guaranteedMilli: z.int(), limitMilli: z.int(), usedMilli: z.int() }),
+    ),
+  }),
+  /** For each GPU type: the largest piece that would be granted at once to this team. */
+  free: z.array(z.strictObject({ gpuType: z.string(), grantedAtOnceMilli: z.int(), freeMilli: z.int() })),
+  leases: z.array(
+    z.strictObject({
+      lease: leaseView,
+      owner: leaseOwner,
+      usedMemoryBytes: z.int(),
+      gpuTimeUs: z.int(),
+      /** Compute used of the lease's own part in the last minute, 0..100. */
+      computePercent: z.number(),
+      /** GPU hours charged so far, in thousandths. */
+      gpuMilliHours: z.int(),
+    }),
+  ),
+});
+export type LeaseStatus = z.infer<typeof leaseStatus>;
+
+/** `PUT /v1/owners`: every kernel of this workspace that is alive. */
+export const ownersReport = z.strictObject({ alive: z.array(leaseOwner).max(500) });
+export type OwnersReport = z.infer<typeof ownersReport>;

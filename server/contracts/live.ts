@@ -1,0 +1,19 @@
+/** Live data for pages: names of what changed; the page reads it again by the ordinary way. */
+import { z } from "zod";
+
+/** Topics a browser may follow. */
+export const publicTopic = z.enum(["workspace", "lease", "pool", "setup", "audit"]);
+export type PublicTopic = z.infer<typeof publicTopic>;
+
+export const liveInput = z.strictObject({
+  /** Comma-separated. */
+  topics: z
+    .string()
+    .default("workspace,lease")
+    .transform((value) => value.split(","))
+    .pipe(z.array(publicTopic).min(1).max(5)),
+});
+export type LiveInput = z.input<typeof liveInput>;
+
+/** One server-sent event's data; `id` is null when anything of the topic may have changed. */
+export const liveEvent = z.strictObject({ topic: publicTopic, id: z.string().nullable() });

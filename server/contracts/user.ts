@@ -1,0 +1,51 @@
+/** People: who they are, how they are invited. */
+import { z } from "zod";
+import { email, instant, oneTimeCode, password, personName, teamId, userId } from "./common.ts";
+
+export const userView = z.strictObject({
+  id: userId,
+  email: z.string(),
+  name: z.string(),
+  isAdmin: z.boolean(),
+  isSample: z.boolean(),
+  disabled: z.boolean(),
+  createdAt: instant,
+  teams: z.array(z.strictObject({ id: teamId, name: z.string(), role: z.enum(["lead", "member"]) })),
+});
+export type UserView = z.infer<typeof userView>;
+export const userList = z.strictObject({ users: z.array(userView) });
+export type UserList = z.infer<typeof userList>;
+
+export const inviteInput = z.strictObject({ email, teamId, role: z.enum(["lead", "member"]).default("member") });
+export type InviteInput = z.input<typeof inviteInput>;
+/** The link is shown once; only its hash is kept. */
+export const inviteOutput = z.strictObject({ link: z.url(), expiresAt: instant });
+export type InviteOutput = z.infer<typeof inviteOutput>;
+
+/** What the page of an invitation shows before it is accepted. */
+export const readInviteInput = z.strictObject({ code: oneTimeCode });
+export type ReadInviteInput = z.input<typeof readInviteInput>;
+export const inviteView = z.strictObject({ email: z.string(), teamName: z.string(), role: z.enum(["lead", "member"]) });
+export type InviteView = z.infer<typeof inviteView>;
+
+export const acceptInviteInput = z.strictObject({ code: oneTimeCode, name: personName, password });
+export type AcceptInviteInput = z.input<typeof acceptInviteInput>;
+export const acceptInviteOutput = z.strictObject({ userId, email: z.string() });
+export type AcceptInviteOutput = z.infer<typeof acceptInviteOutput>;
+
+export const openSampleInput = z.strictObject({
+  /** The team the sample user belongs to; without it the team `demo`. */
+  teamId: teamId.optional(),
+});
+export type OpenSampleInput = z.input<typeof openSampleInput>;
+export const openSampleOutput = z.strictObject({
+  /** To be opened in a window of its own within 60 s; works once. */
+  url: z.url(),
+  expiresAt: instant,
+  /** On localhost the window has a hostname, and so a cookie, of its own; elsewhere it must be a private window. */
+  needsPrivateWindow: z.boolean(),
+});
+export type OpenSampleOutput = z.infer<typeof openSampleOutput>;
+
+export const enterSampleInput = z.strictObject({ code: oneTimeCode });
+export type EnterSampleInput = z.input<typeof enterSampleInput>;

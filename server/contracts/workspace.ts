@@ -1,0 +1,121 @@
+/** Workspaces. */
+import { z } from "zod";
+import {
+  gpuType,
+  idOf,
+  instant,
+  leaseId,
+  milli,
+  oneTimeCode,
+  sessionId,
+  teamId,
+  userId,
+  workspaceId,
+} from "./common.ts";
+
+export const workspaceName = z
+  .string()
+  .trim()
+  .min(1, "A name is needed.")
+  .max(60, "A name has at most 60 characters.")
+  .regex(
+    /^[\p{L}\p{N}][\p{L}\p{N} ._-]*$/u,
+    "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
+  );
+
+export const workspaceView = z.strictObject({
+  id: workspaceId,
+  name: z.string(),
+  owner: z.strictObject({ id: userId, name: z.string() }),
+  team: z.strictObject({ id: teamId, name: z.string() }),
+  image: z.strictObject({ id: idOf("img"), name: z.string(), title: z.string(), version: z.string() }),
+  launcher: z.string(),
+  /** What `%gpu attach` takes when no amount is given. */
+  defaultMilli: milli,
+  gpuType: z.string(),
+  /** What people want. */
+  desired: z.enum(["running", "stopped", "removed"]),
+  /** What the reconciler has seen. */
+  observed: z.enum(["pending", "starting", "running", "stopping", "stopped", "failed", "removed"]),
+  /** A sentence for a person when it failed. */
+  message: z.string().nullable(),
+  generation: z.int(),
+  createdAt: instant,
+  startedAt: instant.nullable(),
+  stoppedAt: instant.nullable(),
+  lastActivityAt: instant.nullable(),
+  /** Leases that have not ended. */
+  leases: z.array(
+    z.strictObject({
+      id: leaseId,
+      gpuType: z.string(),
+      milli,
+      deviceName: z.string(),
+      serverName: z.string(),
+      label: z.string().nullable(),
+      state: z.enum(["granted", "active", "unreachable", "ending"]),
+      grantedAt: instant,
+      expiresAt: instant,
+    }),
+  ),
+  /** What the one who asks may do. */
+  can: z.strictObject({ open: z.boolean(), start: z.boolean(), stop: z.boolean(), remove: z.boolean() }),
+});
+export type WorkspaceView = z.infer<typeof workspaceView>;
+
+export const listWorkspacesInput = z.strictObject({
+  /** `mine` (default), or everything that the one who asks may see. */
+  scope: z.enum(["mine", "all"]).default("mine"),
+  teamId: teamId.optional(),
+});
+export type ListWorkspacesInput = z.input<typeof listWorkspacesInput>;
+export const workspaceList = z.strictObject({ workspaces: z.array(workspaceView) });
+export type WorkspaceList = z.infer<typeof workspaceList>;
+
+export const createWorkspaceInput = z.strictObject({
+  name: workspaceName,
+  /** The environment's word, e.g. `cuda-python`. */
+  image: z.string().min(1).max(60),
+  /** May be left out by somebody who belongs to one team only. */
+  teamId: teamId.optional(),
+  defaultMilli: milli.min(1).default(500),
+  gpuType: gpuType.default("soft"),
+});
+export type CreateWorkspaceInput = z.input<typeof createWorkspaceInput>;
+
+export const workspaceInput = z.strictObject({ id: workspaceId });
+export type WorkspaceInput = z.input<typeof workspaceInput>;
+
+/** A way into the running workspace: a one-time code on its own hostname. */
+export const handoverOutput = z.strictObject({ url: z.url(), expiresAt: instant });
+export type HandoverOutput = z.infer<typeof handoverOutput>;
+
+/** What the gateway trades: the code that came with the browser, on this workspace's hostname. */
+export const redeemHandoverInput = z.strictObject({ code: oneTimeCode, workspaceId });
+export type RedeemHandoverInput = z.input<typeof redeemHandoverInput>;
+export const redeemHandoverOutput = z.strictObject({ userId, sessionId, workspaceId });
+export type RedeemHandoverOutput = z.infer<typeof redeemHandoverOutput>;
+
+export const workspaceEvent = z.strictObject({
+  seq: z.int(),
+  /** Which start of the workspace it belongs to. */
+  generation: z.int(),
+  at: instant,
+  kind: z.enum(["step-started", "step-done", "step-failed", "log"]),
+  step: z.string(),
+  message: z.string(),
+});
+export type WorkspaceEvent = z.infer<typeof workspaceEvent>;
+export const workspaceEventsInput = z.strictObject({
+  id: workspaceId,
+  /** Only events after this sequence number. */
+  after: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).max(2000).default(500),
+});
+export type WorkspaceEventsInput = z.input<typeof workspaceEventsInput>;
+export const followEventsInput = workspaceEventsInput.extend({
+  /** Present: a stream of server-sent events that goes on. */
+  follow: z.string().optional(),
+});
+export const workspaceEventList = z.strictObject({ events: z.array(workspaceEvent) });
+export type WorkspaceEventList = z.infer<typeof workspaceEventList>;

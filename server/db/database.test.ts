@@ -1,0 +1,88 @@
+/** The embedded PostgreSQL and our way to it: restarts, lost connections, schemas of other versions. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openDatabase } from "#server/db/client.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
+import { checkSchema, migrateDatabase } from "#server/db/migrate.ts";
+import { createTestDatabase } from "#server/db/testing.ts";
+import { toSluiceError } from "#server/errors.ts";
+import { createLive, type LiveEvent, notify } from "#server/live.ts";
+
+describe("the embedded server", () => {
+  let folder: string;
+  let server: EmbeddedPostgres;
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), "sluice-pg-"));
+    server = await startEmbeddedPostgres(folder);
+  });
+  afterAll(async () => {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it("listens on loopback only, and asks for its password", async () => {
+    const { sql, close } = openDatabase(server.url, { max: 1 });
+    expect((await sql`show listen_addresses`)[0]).toEqual({ listen_addresses: "127.0.0.1" });
+    await close();
+    const without = new URL(server.url);
+    without.password = "wrong";
+    const refused = openDatabase(without.href, { max: 1 });
+    await expect(refused.sql`select 1`).rejects.toMatchObject({ code: "28P01" });
+    await refused.close();
+  });
+
+  it("is taken over when it runs already", async () => {
+    const again = await startEmbeddedPostgres(folder);
+    expect(again).toMatchObject({ adopted: true, url: server.url });
+  });
+
+  it("may go away and come back: callers hear `unavailable`, and nobody has to start again", async () => {
+    const database = openDatabase(server.url, { max: 2 });
+    const live = createLive(database.sql);
+    const heard: LiveEvent[] = [];
+    live.subscribe(["pool"], (event) => heard.push(event));
+    await live.ready();
+    await database.sql`create table kept (n int)`;
+    await database.sql`insert into kept values (42)`;
+    await server.stop();
+    const error = await database.sql`select 1`.then(
+      () => undefined,
+      (thrown: unknown) => toSluiceError(thrown),
+    );
+    expect(error?.code).toBe("unavailable");
+    server = await startEmbeddedPostgres(folder, { port: server.port });
+    await expect
+      .poll(async () => await database.sql`select n from kept`.catch(() => []), { timeout: 10_000 })
+      .toEqual([{ n: 42 }]);
+    // After the gap anything may have changed, and what is written from now on is heard again.
+    await expect.poll(() => heard, { timeout: 10_000 }).toContainEqual({ topic: "pool", id: null });
+    await notify(database.db, "pool", "gsv-x");
+    await expect.poll(() => heard).toContainEqual({ topic: "pool", id: "gsv-x" });
+    await live.close();
+    await database.close();
+  });
+});
+
+describe("migrations", () => {
+  it("may be started by many processes at once", async () => {
+    const test = await createTestDatabase();
+    await test.sql`drop schema public cascade`;
+    await test.sql`drop schema drizzle cascade`;
+    await test.sql`create schema public`;
+    await Promise.all([migrateDatabase(test.url), migrateDatabase(test.url), migrateDatabase(test.url)]);
+    await checkSchema(test.sql);
+    await test.drop();
+  });
+
+  it("refuse a schema of a newer version, and processes refuse an older one", async () => {
+    const test = await createTestDatabase();
+    await test.sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('future', 99999999999999)`;
+    await expect(migrateDatabase(test.url)).rejects.toThrow(/newer version/);
+    await expect(checkSchema(test.sql)).rejects.toThrow(/newer version/);
+    await test.sql`delete from drizzle.__drizzle_migrations where id > 1`;
+    await expect(checkSchema(test.sql)).rejects.toThrow(/older/);
+    await test.drop();
+  });
+});

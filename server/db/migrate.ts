@@ -1,0 +1,51 @@
+/** Migrations go forward only; a process refuses to start on a schema newer than its own. */
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { drizzle } from "drizzle-orm/postgres-js";
+import { migrate } from "drizzle-orm/postgres-js/migrator";
+import postgres from "postgres";
+import { z } from "zod";
+
+const journal = z.object({ entries: z.array(z.object({ when: z.number(), tag: z.string() })) });
+
+/** Any number that no other lock of ours uses. */
+const MIGRATION_LOCK = 7_411_001;
+
+/** Brings the database to this version's schema. Processes that start together wait for one another. */
+export async function migrateDatabase(url: string, folder: string = path.resolve("drizzle")): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
+  try {
+    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    await refuseNewerSchema(sql, folder);
+    await migrate(drizzle(sql), { migrationsFolder: folder });
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+/** For processes that do not migrate: throws unless the schema is exactly the one this version knows. */
+export async function checkSchema(sql: postgres.Sql, folder: string = path.resolve("drizzle")): Promise<void> {
+  await refuseNewerSchema(sql, folder);
+  const [applied, known] = await Promise.all([lastApplied(sql), lastKnown(folder)]);
+  if (applied < known)
+    throw new Error("The database's schema is older than this version of Sluice. Start it with `npm start`.");
+}
+
+async function refuseNewerSchema(sql: postgres.Sql, folder: string): Promise<void> {
+  const [applied, known] = await Promise.all([lastApplied(sql), lastKnown(folder)]);
+  if (applied > known) {
+    throw new Error("The database was migrated by a newer version of Sluice. Start that version, or restore a backup.");
+  }
+}
+
+async function lastKnown(folder: string): Promise<number> {
+  const parsed = journal.parse(JSON.parse(await readFile(path.join(folder, "meta", "_journal.json"), "utf8")));
+  return Math.max(0, ...parsed.entries.map((entry) => entry.when));
+}
+
+async function lastApplied(sql: postgres.Sql): Promise<number> {
+  const [table] = await sql`select to_regclass('drizzle.__drizzle_migrations') as name`;
+  if (table?.name == null) return 0;
+  const [row] = await sql<{ last: string | null }[]>`select max(created_at) as last from drizzle.__drizzle_migrations`;
+  return Number(row?.last ?? 0);
+}

@@ -1,0 +1,14 @@
+/** Columns shared by many tables. Times are UTC, amounts are thousandths of a GPU, memory is bytes. */
+import { bigint, text, timestamp } from "drizzle-orm/pg-core";
+
+/** Primary key: a type prefix and a UUIDv7 in lower-case base32 (see server/ids.ts). */
+export const id = () => text("id").primaryKey();
+
+/** UTC instant. */
+export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** When the row was made. */
+export const createdAt = () => instant("created_at").notNull().defaultNow();
+
+/** A count of bytes that fits a JavaScript number (up to 9 PB). */
+export const bytes = (name: string) => bigint(name, { mode: "number" });

@@ -1,0 +1,53 @@
+import { integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { bytes, createdAt, id, instant } from "./columns.ts";
+
+/** A host that runs gpud. */
+export const gpuServers = pgTable(
+  "gpu_servers",
+  {
+    id: id(),
+    name: text("name").notNull(),
+    /** Ed25519 public key of gpud, base64url; its only identity. */
+    publicKey: text("public_key").notNull(),
+    /** SHA-256 of the TLS certificate (base64url) that clients pin; null while it listens on loopback only. */
+    tlsFingerprint: text("tls_fingerprint"),
+    /** Where clients reach the data plane, e.g. `tcp://127.0.0.1:7010` or `tls://gpu-1.example:7010`. */
+    dataAddress: text("data_address"),
+    version: text("version"),
+    state: text("state", { enum: ["joining", "online", "lost", "draining", "removed"] }).notNull(),
+    /** Raised each time gpud is declared lost, so that what it held then is fenced. */
+    epoch: integer("epoch").notNull().default(1),
+    lastSeenAt: instant("last_seen_at"),
+    createdAt: createdAt(),
+  },
+  (t) => [uniqueIndex("gpu_servers_public_key").on(t.publicKey)],
+);
+
+/** A device in the pool. */
+export const gpus = pgTable(
+  "gpus",
+  {
+    id: id(),
+    serverId: text("server_id")
+      .notNull()
+      .references(() => gpuServers.id, { onDelete: "cascade" }),
+    /** The device's own UUID as gpud reports it. */
+    uuid: text("uuid").notNull(),
+    /** A short name for people, e.g. `soft-0`. */
+    name: text("name").notNull(),
+    /** The model or kind that quotas name: `soft`, `h200`, `a100`. */
+    gpuType: text("gpu_type").notNull(),
+    model: text("model").notNull(),
+    computeCapability: text("compute_capability").notNull(),
+    kind: text("kind", { enum: ["shared", "mig", "vgpu", "passthrough"] })
+      .notNull()
+      .default("shared"),
+    /** Memory that leases may use: what the driver's and gpud's reserve leave. */
+    memoryBytes: bytes("memory_bytes").notNull(),
+    state: text("state", { enum: ["active", "draining", "lost"] }).notNull(),
+    /** Device attributes recorded by gpud; what a client answers before anything is attached. */
+    profile: jsonb("profile").notNull(),
+    createdAt: createdAt(),
+  },
+  (t) => [uniqueIndex("gpus_server_uuid").on(t.serverId, t.uuid)],
+);

@@ -1,0 +1,49 @@
+import { integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { createdAt, id } from "./columns.ts";
+import { users } from "./users.ts";
+
+/** A team owns workspaces and holds quotas. */
+export const teams = pgTable(
+  "teams",
+  {
+    id: id(),
+    /** Lower-case word used in URLs and messages. */
+    name: text("name").notNull(),
+    createdAt: createdAt(),
+  },
+  (t) => [uniqueIndex("teams_name").on(t.name)],
+);
+
+/** Who belongs to which team, and as what. */
+export const memberships = pgTable(
+  "memberships",
+  {
+    teamId: text("team_id")
+      .notNull()
+      .references(() => teams.id, { onDelete: "cascade" }),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    role: text("role", { enum: ["lead", "member"] }).notNull(),
+    createdAt: createdAt(),
+  },
+  (t) => [primaryKey({ columns: [t.teamId, t.userId] })],
+);
+
+/** What a team may borrow of one GPU type. Amounts are thousandths of a GPU. */
+export const quotas = pgTable(
+  "quotas",
+  {
+    teamId: text("team_id")
+      .notNull()
+      .references(() => teams.id, { onDelete: "cascade" }),
+    gpuType: text("gpu_type").notNull(),
+    guaranteedMilli: integer("guaranteed_milli").notNull(),
+    limitMilli: integer("limit_milli").notNull(),
+    /** How spare GPUs are split between teams of one priority. */
+    weight: integer("weight").notNull().default(1),
+    /** Who gets spare GPUs first; larger is earlier. */
+    priority: integer("priority").notNull().default(0),
+  },
+  (t) => [primaryKey({ columns: [t.teamId, t.gpuType] })],
+);

@@ -1,0 +1,95 @@
+import { sql } from "drizzle-orm";
+import { bigserial, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { createdAt, id, instant } from "./columns.ts";
+import { imageVersions } from "./images.ts";
+import { teams } from "./teams.ts";
+import { users } from "./users.ts";
+
+/**
+ * A workspace. The row holds what people want (`desired`) and what the reconciler has seen (`observed`);
+ * the broker's reconciler brings the second to the first through the launcher.
+ */
+export const workspaces = pgTable(
+  "workspaces",
+  {
+    /** Also its hostname's first label. */
+    id: id(),
+    name: text("name").notNull(),
+    ownerId: text("owner_id")
+      .notNull()
+      .references(() => users.id),
+    teamId: text("team_id")
+      .notNull()
+      .references(() => teams.id),
+    imageVersionId: text("image_version_id")
+      .notNull()
+      .references(() => imageVersions.id),
+    launcher: text("launcher").notNull(),
+    /** What `%gpu attach` takes when no amount is given, and the type its profile shows before anything is attached. */
+    defaultMilli: integer("default_milli").notNull().default(500),
+    gpuType: text("gpu_type").notNull().default("soft"),
+    desired: text("desired", { enum: ["running", "stopped", "removed"] }).notNull(),
+    observed: text("observed", {
+      enum: ["pending", "starting", "running", "stopping", "stopped", "failed", "removed"],
+    }).notNull(),
+    /** A sentence for a person when `observed` is `failed`. */
+    message: text("message"),
+    /** Raised by each start, so that a late observation of an older run is ignored. */
+    generation: integer("generation").notNull().default(1),
+    /** Where the gateway reaches the running server, e.g. `http://127.0.0.1:41234`. Never from user input. */
+    endpoint: text("endpoint"),
+    /** Token of the running Jupyter server; only the gateway and the broker read it. */
+    serverToken: text("server_token"),
+    /** SHA-256 of the workspace credential that the lease API accepts. */
+    credentialHash: text("credential_hash"),
+    /** What the launcher needs to find the running server again after a restart of the broker. */
+    handle: jsonb("handle"),
+    lastActivityAt: instant("last_activity_at"),
+    startedAt: instant("started_at"),
+    stoppedAt: instant("stopped_at"),
+    createdAt: createdAt(),
+  },
+  (t) => [
+    uniqueIndex("workspaces_owner_name").on(t.ownerId, t.name).where(sql`${t.desired} <> 'removed'`),
+    uniqueIndex("workspaces_credential").on(t.credentialHash),
+    index("workspaces_team").on(t.teamId),
+  ],
+);
+
+/** Steps and log lines of a workspace's life, streamed to its page. */
+export const workspaceEvents = pgTable(
+  "workspace_events",
+  {
+    seq: bigserial("seq", { mode: "number" }).primaryKey(),
+    workspaceId: text("workspace_id")
+      .notNull()
+      .references(() => workspaces.id, { onDelete: "cascade" }),
+    generation: integer("generation").notNull(),
+    at: instant("at").notNull().defaultNow(),
+    kind: text("kind", { enum: ["step-started", "step-done", "step-failed", "log"] }).notNull(),
+    /** Which step, e.g. `environment`, `sandbox`, `jupyter`, `kernel`. */
+    step: text("step").notNull(),
+    message: text("message").notNull(),
+  },
+  (t) => [index("workspace_events_workspace").on(t.workspaceId, t.seq)],
+);
+
+/** The gateway's cookie sessions: bound to user, workspace and portal session. */
+export const gatewaySessions = pgTable(
+  "gateway_sessions",
+  {
+    id: id(),
+    secretHash: text("secret_hash").notNull(),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    workspaceId: text("workspace_id")
+      .notNull()
+      .references(() => workspaces.id, { onDelete: "cascade" }),
+    sessionId: text("session_id").notNull(),
+    createdAt: createdAt(),
+    expiresAt: instant("expires_at").notNull(),
+    revokedAt: instant("revoked_at"),
+  },
+  (t) => [uniqueIndex("gateway_sessions_secret").on(t.secretHash)],
+);

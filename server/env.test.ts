@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { readEnv } from "#server/env.ts";
+
+describe("settings", () => {
+  it("have defaults for an installation on one machine", () => {
+    expect(readEnv({})).toMatchObject({
+      SLUICE_PORTAL_PORT: 3000,
+      SLUICE_GATEWAY_HOST: "localhost",
+      SLUICE_LAUNCHERS: ["local"],
+    });
+  });
+
+  it("count as not given when empty", () => {
+    expect(readEnv({ DATABASE_URL: "", SLUICE_OIDC_ISSUER: "" })).toMatchObject({ SLUICE_OIDC_NAME: "SSO" });
+    expect(readEnv({ DATABASE_URL: "" }).DATABASE_URL).toBeUndefined();
+  });
+
+  it("lose a slash at the end of an address, and spaces around launchers", () => {
+    const env = readEnv({ SLUICE_PORTAL_URL: "https://gpu.example.org/", SLUICE_LAUNCHERS: "local, kubernetes," });
+    expect(env.SLUICE_PORTAL_URL).toBe("https://gpu.example.org");
+    expect(env.SLUICE_LAUNCHERS).toEqual(["local", "kubernetes"]);
+  });
+
+  it("are all named when they are wrong", () => {
+    const wrong = { SLUICE_PORTAL_PORT: "http", SLUICE_PORTAL_URL: "ftp://x", SLUICE_AUTH_SECRET: "short" };
+    expect(() => readEnv(wrong)).toThrow(/SLUICE_PORTAL_URL[\s\S]*SLUICE_PORTAL_PORT[\s\S]*SLUICE_AUTH_SECRET/);
+  });
+});

@@ -1,0 +1,87 @@
+/** The one reader of environment variables on the TypeScript side. */
+import path from "node:path";
+import { z } from "zod";
+
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const url = (fallback: string) =>
+  z
+    .url({ protocol: /^https?$/ })
+    .default(fallback)
+    .transform((value) => value.replace(/\/+$/, ""));
+
+const schema = z.object({
+  /** PostgreSQL; `npm start` sets it to the embedded server when nothing is given. */
+  DATABASE_URL: z.string().min(1).optional(),
+  SLUICE_STATE_DIR: z
+    .string()
+    .min(1)
+    // Only known when it runs: a bundler must not follow it into the state of an installation.
+    .default(() => path.join(/* turbopackIgnore: true */ process.cwd(), ".sluice"))
+    .transform((value) => path.resolve(value)),
+  SLUICE_PORTAL_URL: url("http://localhost:3000"),
+  SLUICE_PORTAL_PORT: port(3000),
+  /** What workspaces and gpud dial. */
+  SLUICE_BROKER_URL: url("http://127.0.0.1:3001"),
+  SLUICE_BROKER_PORT: port(3001),
+  SLUICE_GATEWAY_PORT: port(3002),
+  /** A workspace's hostname is `<id>.<SLUICE_GATEWAY_HOST>`. */
+  SLUICE_GATEWAY_HOST: z
+    .string()
+    .regex(/^[a-z0-9.-]+$/)
+    .default("localhost"),
+  /** Where browsers reach the gateway, without a workspace's label. */
+  SLUICE_GATEWAY_URL: url("http://localhost:3002"),
+  SLUICE_LAUNCHERS: z
+    .string()
+    .default("local")
+    .transform((value) =>
+      value
+        .split(",")
+        .map((name) => name.trim())
+        .filter((name) => name !== ""),
+    ),
+  SLUICE_AUTH_SECRET: z.string().min(32).optional(),
+  SLUICE_SIGNING_KEY: z.string().min(1).optional(),
+  SLUICE_ADMIN_EMAIL: z.email().optional(),
+  SLUICE_ADMIN_PASSWORD: z.string().min(1).optional(),
+  SLUICE_OIDC_ISSUER: z.url().optional(),
+  SLUICE_OIDC_CLIENT_ID: z.string().min(1).optional(),
+  SLUICE_OIDC_CLIENT_SECRET: z.string().min(1).optional(),
+  SLUICE_OIDC_NAME: z.string().min(1).default("SSO"),
+  SLUICE_LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info"),
+  /** The built `sluice_gpu` wheel. */
+  SLUICE_WHEEL: z.string().min(1).optional(),
+});
+
+export type Env = z.infer<typeof schema>;
+
+/** Reads and checks the settings; an empty variable counts as not set. Throws one error that names every wrong one. */
+export function readEnv(source: Record<string, string | undefined> = process.env): Env {
+  const given = Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined && value !== ""));
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `  ${issue.path.join(".")}: ${issue.message}`);
+    throw new Error(`These settings are wrong:\n${lines.join("\n")}`);
+  }
+  return parsed.data;
+}
+
+let cached: Env | undefined;
+
+/** The settings of this process, read once. */
+export function env(): Env {
+  cached ??= readEnv();
+  return cached;
+}
+
+/** Forgets what was read, for tests that change the environment. */
+export function resetEnv(): void {
+  cached = undefined;
+}
+
+/** The database's address; processes that need one stop here with what to do. */
+export function databaseUrl(): string {
+  const value = env().DATABASE_URL;
+  if (value === undefined) throw new Error("DATABASE_URL is not set. `npm start` sets it for an embedded PostgreSQL.");
+  return value;
+}

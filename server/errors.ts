@@ -1,0 +1,113 @@
+/** The closed set of errors. Every message is for a person and says what can be done next; there is never a stack. */
+import { z } from "zod";
+
+export const errorCodes = [
+  /** The input is wrong. */
+  "invalid",
+  /** Nobody is signed in, or the credential is not valid. */
+  "unauthenticated",
+  /** Signed in, but not allowed. */
+  "forbidden",
+  "not-found",
+  /** Something else exists or is under way that excludes this. */
+  "conflict",
+  /** Cannot be under today's rules. */
+  "refused",
+  /** A quota stands in the way. */
+  "quota",
+  /** Cannot be now; try again. */
+  "unavailable",
+  "internal",
+] as const;
+export type ErrorCode = (typeof errorCodes)[number];
+
+export class SluiceError extends Error {
+  readonly code: ErrorCode;
+  /** Machine-readable particulars, safe to show. */
+  readonly detail: unknown;
+
+  constructor(code: ErrorCode, message: string, detail?: unknown) {
+    super(message);
+    this.name = "SluiceError";
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+const statuses: Record<ErrorCode, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  "not-found": 404,
+  conflict: 409,
+  refused: 422,
+  quota: 422,
+  unavailable: 503,
+  internal: 500,
+};
+
+/** The one mapping of error codes to HTTP. */
+export function httpStatus(code: ErrorCode): number {
+  return statuses[code];
+}
+
+/** The body of every HTTP error. */
+export type ErrorBody = { error: { code: ErrorCode; message: string; detail?: unknown } };
+
+export function errorBody(error: SluiceError): ErrorBody {
+  return {
+    error: {
+      code: error.code,
+      message: error.message,
+      ...(error.detail === undefined ? {} : { detail: error.detail }),
+    },
+  };
+}
+
+const unavailableCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "CONNECTION_CLOSED",
+  "CONNECTION_ENDED",
+  "CONNECTION_DESTROYED",
+  "CONNECT_TIMEOUT",
+  "57P01",
+  "57P02",
+  "57P03",
+]);
+
+/** PostgreSQL's or the socket's error code, wherever drizzle wrapped it. */
+export function databaseCode(error: unknown): string | undefined {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if ("code" in at && typeof at.code === "string" && !(at instanceof SluiceError)) return at.code;
+  }
+  return undefined;
+}
+
+/** Whether a unique index refused a write (PostgreSQL 23505). */
+export function isUniqueViolation(error: unknown): boolean {
+  return databaseCode(error) === "23505";
+}
+
+/** An `invalid` error that names each wrong field. */
+export function invalidInput(error: z.ZodError): SluiceError {
+  const fields = error.issues.map((issue) => ({ field: issue.path.join("."), message: issue.message }));
+  const message = fields.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join(" ");
+  return new SluiceError("invalid", message, { fields });
+}
+
+/** Any thrown value as a SluiceError: what is not one of ours becomes `unavailable` (no database) or `internal`. */
+export function toSluiceError(error: unknown): SluiceError {
+  if (error instanceof SluiceError) return error;
+  if (error instanceof z.ZodError) return invalidInput(error);
+  const code = databaseCode(error);
+  if (code !== undefined && unavailableCodes.has(code)) {
+    return new SluiceError("unavailable", "The database cannot be reached just now. Try again in a few seconds.");
+  }
+  return new SluiceError(
+    "internal",
+    "Something went wrong on our side. It is in the log under the trace id of this answer.",
+  );
+}

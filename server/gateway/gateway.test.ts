@@ -1,0 +1,466 @@
+import { eq } from "drizzle-orm";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
+import { logger } from "#server/log.ts";
+import { end as endSession } from "#server/services/session/end.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { handover } from "#server/services/workspace/handover.ts";
+import { stop } from "#server/services/workspace/stop.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
+import { closesWithin, echo, openSocket, send, startUpstream } from "./testing.ts";
+
+const TOKEN = "the-servers-own-token";
+
+let database: TestDatabase;
+let world: World;
+let upstream: Awaited<ReturnType<typeof startUpstream>>;
+let gateway: Gateway;
+/** A running workspace of `member`, its hostname and origin. */
+let ws: { id: string; host: string; origin: string };
+let cookie: string;
+
+beforeAll(async () => {
+  database = await useTestDatabase();
+  world = await makeWorld(database.db);
+  upstream = await startUpstream();
+  process.env.SLUICE_GATEWAY_URL = "http://localhost:3002";
+  resetEnv();
+  gateway = await startGateway(database, {
+    host: "localhost",
+    url: "http://localhost:3002",
+    portalUrl: "http://localhost:3000",
+    listen: "127.0.0.1",
+    port: 0,
+    log: logger("gateway-test"),
+  });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+  await database.drop();
+});
+
+beforeEach(async () => {
+  ws = await runningWorkspace(world.member);
+  cookie = await enter(world.member, ws);
+  upstream.seen.length = 0;
+});
+
+async function runningWorkspace(owner: Person) {
+  const { id } = await makeWorkspace(world, { owner });
+  await database.db
+    .update(workspaces)
+    .set({ endpoint: upstream.endpoint, serverToken: TOKEN })
+    .where(eq(workspaces.id, id));
+  const host = `${id}.localhost:3002`;
+  return { id, host, origin: `http://${host}` };
+}
+
+async function openUrl(person: Person, id: string): Promise<string> {
+  const url = new URL((await handover(person.ctx, { id })).url);
+  return `${url.pathname}${url.search}`;
+}
+
+/** The way of a browser: the one-time code becomes a cookie. */
+async function enter(person: Person, at: { id: string; host: string }): Promise<string> {
+  const answer = await send(gateway.port, { host: at.host, path: await openUrl(person, at.id) });
+  expect(answer.status).toBe(303);
+  return (answer.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+}
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  send(gateway.port, { host: ws.host, path, headers });
+const upgrade = (headers: Record<string, string>, path = "/api/kernels/1/channels") =>
+  openSocket(gateway.port, { host: ws.host, path, headers });
+
+describe("the one-time code", () => {
+  it("becomes a host-only cookie that scripts cannot read, and leads to JupyterLab", async () => {
+    const answer = await send(gateway.port, { host: ws.host, path: await openUrl(world.member, ws.id) });
+    expect(answer.headers.location).toBe("/lab");
+    const set = answer.headers["set-cookie"]?.[0] ?? "";
+    expect(set).toContain("HttpOnly");
+    expect(set).toContain("SameSite=Lax");
+    expect(set).toContain("Path=/");
+    expect(set).not.toMatch(/domain/i);
+  });
+
+  it("works once", async () => {
+    const path = await openUrl(world.member, ws.id);
+    expect((await send(gateway.port, { host: ws.host, path })).status).toBe(303);
+    expect((await send(gateway.port, { host: ws.host, path })).status).toBe(403);
+  });
+
+  it("is used up by one of two that come at the same moment", async () => {
+    const path = await openUrl(world.member, ws.id);
+    const both = await Promise.all([1, 2].map(() => send(gateway.port, { host: ws.host, path })));
+    expect(both.map((answer) => answer.status).sort()).toEqual([303, 403]);
+  });
+
+  it("is refused on another workspace's hostname", async () => {
+    const other = await runningWorkspace(world.member);
+    expect((await send(gateway.port, { host: other.host, path: await openUrl(world.member, ws.id) })).status).toBe(403);
+  });
+
+  it("is refused after its 60 seconds", async () => {
+    const path = await openUrl(world.member, ws.id);
+    await database.db
+      .update(oneTimeCodes)
+      .set({ expiresAt: new Date(Date.now() - 1) })
+      .where(eq(oneTimeCodes.workspaceId, ws.id));
+    expect((await get(path)).status).toBe(403);
+  });
+
+  it("is refused when its browser session has ended", async () => {
+    const path = await openUrl(world.colleague, (await runningWorkspaceOf(world.colleague)).id);
+    await database.db.update(sessions).set({ revokedAt: new Date() }).where(eq(sessions.id, world.colleague.sessionId));
+    expect((await send(gateway.port, { host: ws.host, path })).status).toBe(403);
+    await database.db.update(sessions).set({ revokedAt: null }).where(eq(sessions.id, world.colleague.sessionId));
+  });
+
+  it("is not taken by a prefetch, an embedded frame, or another method than GET", async () => {
+    const path = await openUrl(world.member, ws.id);
+    expect((await get(path, { "sec-purpose": "prefetch" })).status).toBe(403);
+    expect((await get(path, { "sec-fetch-dest": "iframe" })).status).toBe(403);
+    expect(
+      (await send(gateway.port, { host: ws.host, path, method: "POST", headers: { origin: ws.origin } })).status,
+    ).toBe(403);
+    expect((await get(path)).status).toBe(303);
+  });
+});
+
+async function runningWorkspaceOf(person: Person) {
+  ws = await runningWorkspace(person);
+  return ws;
+}
+
+describe("a request with the cookie", () => {
+  it("reaches the workspace with the server's own token", async () => {
+    const answer = await get("/api/contents?content=1", { cookie });
+    expect(answer.status).toBe(200);
+    expect(upstream.seen[0]).toMatchObject({ method: "GET", url: "/api/contents?content=1" });
+    expect(upstream.seen[0]?.headers.authorization).toBe(`token ${TOKEN}`);
+    expect(upstream.seen[0]?.headers.host).toBe(ws.host);
+  });
+
+  it("takes neither the client's Authorization nor cookies nor ?token= along", async () => {
+    await get("/lab?a=1&token=mine&%74oken=mine&b=2", {
+      cookie: `${cookie}; _xsrf=abc; theme=dark`,
+      authorization: "token mine",
+      "x-forwarded-for": "10.0.0.1",
+      "x-forwarded-host": "evil.example",
+    });
+    const [seen] = upstream.seen;
+    expect(seen?.url).toBe("/lab?a=1&b=2");
+    expect(seen?.headers.cookie).toBeUndefined();
+    expect(seen?.headers.authorization).toBe(`token ${TOKEN}`);
+    expect(seen?.headers["x-forwarded-for"]).toBeUndefined();
+    expect(seen?.headers["x-forwarded-host"]).toBeUndefined();
+  });
+
+  it("brings back no cookie and no permission for other origins, and cannot be framed by others", async () => {
+    const { headers } = await get("/lab", { cookie });
+    expect(headers["set-cookie"]).toBeUndefined();
+    expect(headers["access-control-allow-origin"]).toBeUndefined();
+    expect(headers["x-frame-options"]).toBe("SAMEORIGIN");
+    expect(headers["cross-origin-resource-policy"]).toBe("same-origin");
+    expect(headers["x-content-type-options"]).toBe("nosniff");
+  });
+
+  it("carries an upload of 32 MiB through", async () => {
+    const body = Buffer.alloc(32 * 2 ** 20, 7);
+    const path = "/api/contents/big";
+    const answer = await send(gateway.port, {
+      host: ws.host,
+      path,
+      method: "PUT",
+      headers: { cookie, origin: ws.origin },
+      body,
+    });
+    expect(JSON.parse(answer.body)).toMatchObject({ bytes: body.length });
+  });
+
+  it("goes only where the database says, whatever the request names", async () => {
+    for (const path of ["http://169.254.169.254/latest/meta-data", "//169.254.169.254/", "/\\169.254.169.254/"]) {
+      expect((await get(path, { cookie })).status).toBe(400);
+    }
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it("finds the cookie beside one of the same name that another host has laid", async () => {
+    const [name] = cookie.split("=");
+    expect((await get("/lab", { cookie: `${name}=${"A".repeat(43)}; ${cookie}` })).status).toBe(200);
+  });
+});
+
+describe("who is kept out", () => {
+  it("nobody without a cookie: a page that says what to do", async () => {
+    const answer = await get("/lab", { accept: "text/html" });
+    expect(answer.status).toBe(401);
+    expect(answer.headers["content-security-policy"]).toContain("default-src 'none'");
+    expect(answer.body).toContain(`http://localhost:3000/workspaces/${ws.id}`);
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it("a cookie of another workspace", async () => {
+    const other = await runningWorkspace(world.colleague);
+    const theirs = await enter(world.colleague, other);
+    expect((await get("/lab", { cookie: theirs })).status).toBe(401);
+    expect((await upgrade({ cookie: theirs, origin: ws.origin })).status).toBe(401);
+  });
+
+  it("a portal session's cookie, a personal token, a guessed Authorization", async () => {
+    expect((await get("/lab", { cookie: world.member.cookie })).status).toBe(401);
+    expect((await get("/lab", { authorization: `token ${TOKEN}` })).status).toBe(401);
+    expect((await get(`/lab?token=${TOKEN}`)).status).toBe(401);
+  });
+
+  it("an admin or a colleague cannot even get a code", async () => {
+    for (const person of [world.admin, world.colleague, world.lead, world.outsider]) {
+      await expect(handover(person.ctx, { id: ws.id })).rejects.toMatchObject({ code: /forbidden|not-found/ });
+    }
+  });
+
+  it("a workspace that does not exist is a 404, and so is a foreign hostname", async () => {
+    const answer = (host: string) =>
+      send(gateway.port, { host, path: "/lab", headers: { accept: "text/html", cookie } });
+    expect((await answer(`ws-${"a".repeat(26)}.localhost:3002`)).status).toBe(404);
+    expect((await answer("localhost:3002")).status).toBe(404);
+    expect((await answer(`${ws.id}.evil.example`)).status).toBe(404);
+  });
+});
+
+describe("requests from other sites", () => {
+  const put = (headers: Record<string, string>) =>
+    send(gateway.port, { host: ws.host, path: "/api/contents/x", method: "PUT", headers: { cookie, ...headers } });
+
+  it("need the exact Origin on everything that is not GET", async () => {
+    expect((await put({ origin: ws.origin })).status).toBe(200);
+    upstream.seen.length = 0;
+    expect((await put({})).status).toBe(403);
+    for (const origin of [
+      "http://localhost:3000",
+      "null",
+      `https://${ws.host}`,
+      `http://x.${ws.host}`,
+      `${ws.origin}0`,
+    ]) {
+      expect((await put({ origin })).status).toBe(403);
+    }
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it("need the exact Origin on every upgrade", async () => {
+    const open = await upgrade({ cookie, origin: ws.origin });
+    expect(open.status).toBe(101);
+    open.socket?.terminate();
+    expect((await upgrade({ cookie })).status).toBe(403);
+    expect((await upgrade({ cookie, origin: "http://localhost:3000" })).status).toBe(403);
+    const sibling = await runningWorkspace(world.member);
+    expect((await upgrade({ cookie, origin: sibling.origin })).status).toBe(403);
+  });
+
+  it("are refused when the browser says cross-site or same-site, but for a person's click on a link", async () => {
+    for (const site of ["cross-site", "same-site"]) {
+      expect((await get("/api/contents", { cookie, "sec-fetch-site": site, "sec-fetch-mode": "cors" })).status).toBe(
+        403,
+      );
+      expect(
+        (
+          await get("/files/x.png", {
+            cookie,
+            "sec-fetch-site": site,
+            "sec-fetch-mode": "no-cors",
+            "sec-fetch-dest": "image",
+          })
+        ).status,
+      ).toBe(403);
+      expect(
+        (
+          await get("/lab", {
+            cookie,
+            "sec-fetch-site": site,
+            "sec-fetch-mode": "navigate",
+            "sec-fetch-dest": "iframe",
+          })
+        ).status,
+      ).toBe(403);
+      expect(
+        (
+          await get("/lab", {
+            cookie,
+            "sec-fetch-site": site,
+            "sec-fetch-mode": "navigate",
+            "sec-fetch-dest": "document",
+          })
+        ).status,
+      ).toBe(200);
+      expect((await upgrade({ cookie, origin: ws.origin, "sec-fetch-site": site })).status).toBe(403);
+    }
+    expect(
+      (await get("/api/contents", { cookie, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" })).status,
+    ).toBe(200);
+    expect(
+      (
+        await put({
+          origin: ws.origin,
+          "sec-fetch-site": "cross-site",
+          "sec-fetch-mode": "navigate",
+          "sec-fetch-dest": "document",
+        })
+      ).status,
+    ).toBe(403);
+  });
+});
+
+describe("WebSockets", () => {
+  it("carry the server's token, no cookie, no ?token=, and every message", async () => {
+    const open = await upgrade(
+      { cookie, origin: ws.origin, authorization: "token mine" },
+      "/api/kernels/1/channels?session_id=s&token=mine",
+    );
+    expect(open.status).toBe(101);
+    if (open.socket === undefined) return;
+    expect(await echo(open.socket, "x = 42")).toBe("x = 42");
+    const seen = upstream.seen.find((request) => request.method === "UPGRADE");
+    expect(seen?.url).toBe("/api/kernels/1/channels?session_id=s");
+    expect(seen?.headers.authorization).toBe(`token ${TOKEN}`);
+    expect(seen?.headers.cookie).toBeUndefined();
+    open.socket.terminate();
+  });
+
+  it("come and go without Nagle's delay", async () => {
+    const open = await upgrade({ cookie, origin: ws.origin });
+    if (open.socket === undefined) throw new Error("not open");
+    const started = performance.now();
+    for (let turn = 0; turn < 50; turn++) await echo(open.socket, "a small message");
+    expect((performance.now() - started) / 50).toBeLessThan(20);
+    open.socket.terminate();
+  });
+
+  it("are refused without a session, and after it was revoked", async () => {
+    expect((await upgrade({ origin: ws.origin })).status).toBe(401);
+    await database.db
+      .update(gatewaySessions)
+      .set({ revokedAt: new Date() })
+      .where(eq(gatewaySessions.workspaceId, ws.id));
+    expect((await upgrade({ cookie, origin: ws.origin })).status).toBe(401);
+  });
+});
+
+describe("what is open ends when the right to it ends", () => {
+  let person: Person;
+
+  async function open() {
+    const result = await upgrade({ cookie, origin: ws.origin });
+    if (result.socket === undefined) throw new Error(`not open: ${result.status}`);
+    expect(await echo(result.socket, "still here")).toBe("still here");
+    return result.socket;
+  }
+
+  beforeEach(() => {
+    person = world.member;
+  });
+
+  afterEach(async () => {
+    await database.db.update(sessions).set({ revokedAt: null }).where(eq(sessions.id, person.sessionId));
+    await database.db.update(users).set({ disabledAt: null }).where(eq(users.id, person.id));
+    await database.db
+      .insert(memberships)
+      .values({ teamId: world.team, userId: person.id, role: "member" })
+      .onConflictDoNothing();
+  });
+
+  it("when the person signs out", async () => {
+    const socket = await open();
+    await endSession(person.ctx, { sessionId: person.sessionId });
+    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect((await get("/lab", { cookie })).status).toBe(401);
+  });
+
+  it("when the workspace is stopped", async () => {
+    const socket = await open();
+    await stop(person.ctx, { id: ws.id });
+    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect((await get("/lab", { cookie })).status).toBe(424);
+  });
+
+  it("when the person leaves the team", async () => {
+    const socket = await open();
+    await database.db.delete(memberships).where(eq(memberships.userId, person.id));
+    expect(await closesWithin(socket, 4_000)).toBe(true);
+    expect((await get("/lab", { cookie })).status).toBe(403);
+    expect((await upgrade({ cookie, origin: ws.origin })).status).toBe(403);
+  });
+
+  it("when the account is disabled", async () => {
+    const socket = await open();
+    await database.db.update(users).set({ disabledAt: new Date() }).where(eq(users.id, person.id));
+    expect(await closesWithin(socket, 4_000)).toBe(true);
+    expect((await get("/lab", { cookie })).status).toBe(401);
+  });
+
+  it("a download that is under way, too", async () => {
+    const pending = send(gateway.port, { host: ws.host, path: "/slow", headers: { cookie } });
+    pending.catch(() => undefined);
+    await expect.poll(() => upstream.seen.length).toBe(1);
+    await stop(person.ctx, { id: ws.id });
+    await expect(pending).rejects.toThrow();
+  });
+
+  it("but not what another session or another workspace has open", async () => {
+    const other = await runningWorkspace(world.colleague);
+    const theirs = await openSocket(gateway.port, {
+      host: other.host,
+      path: "/x",
+      headers: { origin: other.origin, cookie: await enter(world.colleague, other) },
+    });
+    if (theirs.socket === undefined) throw new Error("not open");
+    const socket = await open();
+    await stop(person.ctx, { id: ws.id });
+    expect(await closesWithin(socket, 1_000)).toBe(true);
+    expect(await echo(theirs.socket, "still here")).toBe("still here");
+    theirs.socket.terminate();
+  });
+});
+
+describe("pages for workspaces that cannot be reached", () => {
+  const page = () => get("/lab", { cookie, accept: "text/html" });
+  const set = (change: Partial<typeof workspaces.$inferInsert>) =>
+    database.db.update(workspaces).set(change).where(eq(workspaces.id, ws.id));
+
+  it("424 says that it is stopped, starting or failed, and leads to the portal", async () => {
+    await set({ desired: "stopped", observed: "stopped", endpoint: null });
+    expect(await page()).toMatchObject({ status: 424, body: expect.stringContaining("is stopped") as string });
+    await set({ desired: "running", observed: "starting" });
+    const starting = await page();
+    expect(starting).toMatchObject({ status: 424, body: expect.stringContaining("is starting") as string });
+    expect(starting.body).toContain('http-equiv="refresh"');
+    await set({ observed: "failed", message: "The <disk> is full." });
+    expect(await page()).toMatchObject({
+      status: 424,
+      body: expect.stringContaining("The &lt;disk&gt; is full.") as string,
+    });
+  });
+
+  it("503 when it should run and does not answer, also for a WebSocket", async () => {
+    await set({ endpoint: "http://127.0.0.1:1" });
+    expect(await page()).toMatchObject({ status: 503, body: expect.stringContaining("does not answer") as string });
+    expect((await upgrade({ cookie, origin: ws.origin })).status).toBe(503);
+  });
+
+  it("JSON for programs", async () => {
+    const answer = await get("/api/contents");
+    expect(answer.headers["content-type"]).toBe("application/json");
+    expect(JSON.parse(answer.body)).toMatchObject({
+      error: { code: "unauthenticated", message: expect.stringContaining("portal") as string },
+    });
+  });
+
+  it("answers its own health check on any hostname that is no workspace's", async () => {
+    const answer = await send(gateway.port, { host: "127.0.0.1:3002", path: "/healthz" });
+    expect(answer.status).toBe(200);
+  });
+});

@@ -1,0 +1,248 @@
+/**
+ * The browser's way into a workspace, on the workspace's own hostname. It holds no rules of its own: who may pass is
+ * `authorize()`, where to is the workspace's row, and everything a request says about either is thrown away.
+ */
+import { Agent, createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { eq } from "drizzle-orm";
+import { createProxyServer, type ProxyServer } from "http-proxy-3";
+import { systemContext } from "#server/context.ts";
+import type { OpenDatabase } from "#server/db/client.ts";
+import { workspaces } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { createLive } from "#server/live.ts";
+import type { Logger } from "#server/log.ts";
+import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
+import { Connections } from "./connections.ts";
+import { secretsFrom, setCookie } from "./cookies.ts";
+import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
+import { type Problem, problemHeaders, problemPage } from "./pages.ts";
+import { notAnswering, notRunning, problemOf } from "./problems.ts";
+import { guardResponse, prepareRequest } from "./proxy-headers.ts";
+import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
+
+/** How long a request waits for the database before it is told to try again. */
+const DATABASE_TIMEOUT_MS = 4_000;
+const ACTIVITY_MS = 60_000;
+
+export type GatewayOptions = GatewayAddress & { portalUrl: string; listen: string; port: number; log: Logger };
+
+export type Gateway = { port: number; connections: () => number; close: () => Promise<void> };
+
+/** Starts the gateway; settles when it listens. */
+export async function startGateway(database: OpenDatabase, options: GatewayOptions): Promise<Gateway> {
+  const live = createLive(database.sql);
+  const handler = new Handler(database, options, new Connections(database.db, live, options.log));
+  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 65_000, noDelay: true }, (request, response) => {
+    void handler.http(request, response);
+  });
+  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    void handler.upgrade(request, socket, head);
+  });
+  await listen(server, options);
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections: () => handler.connections.size,
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await handler.connections.close();
+      server.closeAllConnections();
+      handler.close();
+      await live.close();
+      await closed;
+    },
+  };
+}
+
+async function listen(server: Server, options: GatewayOptions): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, options.listen, () => resolve());
+  });
+}
+
+type Target = Admission & { endpoint: string };
+
+class Handler {
+  readonly connections: Connections;
+  readonly #database: OpenDatabase;
+  readonly #options: GatewayOptions;
+  readonly #secure: boolean;
+  readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 64 });
+  readonly #web: ProxyServer;
+  readonly #sockets: ProxyServer;
+  readonly #activity = new Map<string, number>();
+
+  constructor(database: OpenDatabase, options: GatewayOptions, connections: Connections) {
+    this.#database = database;
+    this.#options = options;
+    this.#secure = options.url.startsWith("https:");
+    this.connections = connections;
+    // The Host header stays the workspace's own, so that Jupyter's own check of the Origin holds too.
+    this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
+    this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
+    this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true });
+    this.#sockets.on("proxyReqWs", (request) => request.once("upgrade", (answer) => guardResponse(answer.headers)));
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async http(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const workspaceId = workspaceOfHost(request.headers.host, this.#options);
+    try {
+      const target = checkTarget(request);
+      if (workspaceId === undefined) return this.#withoutWorkspace(target, response);
+      if (target.split("?")[0] === HANDOVER_PATH) return await this.#enter(request, response, workspaceId);
+      const found = await this.#admit(request, workspaceId, "http");
+      if ("problem" in found) return answerProblem(request, response, found.problem);
+      const forget = this.connections.add(request.socket, found.target);
+      response.once("close", forget);
+      prepareRequest(request, found.target.workspace.serverToken ?? "");
+      this.#web.web(request, response, { target: found.target.endpoint }, (error) => {
+        this.#options.log.debug({ err: error, workspaceId }, "workspace did not answer");
+        const problem = notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId);
+        answerProblem(request, response, problem);
+      });
+    } catch (error) {
+      answerProblem(request, response, await this.#problem(error, workspaceId));
+    }
+  }
+
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    // A client that leaves while we look must not end the process.
+    socket.on("error", () => socket.destroy());
+    const workspaceId = workspaceOfHost(request.headers.host, this.#options);
+    try {
+      checkTarget(request);
+      if (workspaceId === undefined) throw new SluiceError("not-found", "No workspace has this hostname.");
+      if (request.headers.upgrade?.toLowerCase() !== "websocket") {
+        throw new SluiceError("invalid", "Only WebSockets are known here.");
+      }
+      const found = await this.#admit(request, workspaceId, "upgrade");
+      if ("problem" in found) return refuseUpgrade(socket, found.problem);
+      if (socket.destroyed) return;
+      this.connections.add(socket, found.target);
+      prepareRequest(request, found.target.workspace.serverToken ?? "");
+      this.#sockets.ws(request, socket, head, { target: found.target.endpoint }, () => {
+        refuseUpgrade(socket, notAnswering(found.target.workspace.name, this.#options.portalUrl, workspaceId));
+      });
+    } catch (error) {
+      refuseUpgrade(socket, await this.#problem(error, workspaceId));
+    }
+  }
+
+  /** Checks where the request comes from, who it is, and whether there is something to pass it to. */
+  async #admit(
+    request: IncomingMessage,
+    workspaceId: string,
+    kind: "http" | "upgrade",
+  ): Promise<{ target: Target } | { problem: Problem }> {
+    checkOrigin(request, originOf(workspaceId, this.#options), kind);
+    const secrets = secretsFrom(request.headers.cookie, this.#secure);
+    const admission = await inTime(admit(this.#database.db, workspaceId, secrets));
+    const { workspace } = admission;
+    const { endpoint, serverToken } = workspace;
+    const runs = workspace.desired === "running" && workspace.observed === "running";
+    if (!runs || endpoint === null || serverToken === null) {
+      return { problem: notRunning(workspace, this.#options.portalUrl) };
+    }
+    this.#recordActivity(workspaceId);
+    return { target: { ...admission, endpoint } };
+  }
+
+  /** The one-time code from the portal becomes a cookie of this hostname. */
+  async #enter(request: IncomingMessage, response: ServerResponse, workspaceId: string): Promise<void> {
+    const url = new URL(request.url ?? "/", originOf(workspaceId, this.#options));
+    const prefetch = request.headers["sec-purpose"]?.includes("prefetch") === true;
+    const embedded = (request.headers["sec-fetch-dest"] ?? "document") !== "document";
+    if (request.method !== "GET" || prefetch || embedded) {
+      throw new SluiceError("forbidden", "A workspace is opened by a link from the portal.");
+    }
+    const code = url.searchParams.get("code") ?? "";
+    if (!/^[A-Za-z0-9_-]{43}$/.test(code)) throw new SluiceError("forbidden", "This link is not complete.");
+    const secret = await inTime(enter(systemContext(this.#database.db), { workspaceId, code }));
+    response.writeHead(303, {
+      ...problemHeaders,
+      location: "/lab",
+      "set-cookie": setCookie(secret, this.#secure),
+      "referrer-policy": "no-referrer",
+    });
+    response.end();
+  }
+
+  #withoutWorkspace(target: string, response: ServerResponse): void {
+    if (target === "/healthz") {
+      response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" });
+      response.end(JSON.stringify({ status: "ok", connections: this.connections.size }));
+      return;
+    }
+    throw new SluiceError("not-found", "No workspace has this hostname.");
+  }
+
+  async #problem(error: unknown, workspaceId: string | undefined): Promise<Problem> {
+    const problem = problemOf(error, this.#options.portalUrl, workspaceId);
+    if (problem.status === 500) this.#options.log.error({ err: error, workspaceId }, "request failed");
+    // Without a session, a workspace that does not exist is said not to exist: its id is no secret to its owner.
+    if (problem.status === 401 && workspaceId !== undefined) {
+      const exists = await workspaceExists(this.#database.db, workspaceId).catch(() => true);
+      if (!exists) return problemOf(new SluiceError("not-found", ""), this.#options.portalUrl, undefined);
+    }
+    return problem;
+  }
+
+  /** Once a minute is exact enough for idle limits, and spares a write on every request. */
+  #recordActivity(workspaceId: string): void {
+    const now = Date.now();
+    if (now - (this.#activity.get(workspaceId) ?? 0) < ACTIVITY_MS) return;
+    this.#activity.set(workspaceId, now);
+    this.#database.db
+      .update(workspaces)
+      .set({ lastActivityAt: new Date(now) })
+      .where(eq(workspaces.id, workspaceId))
+      .catch(() => this.#activity.delete(workspaceId));
+  }
+}
+
+/** The database may be away for a moment; nobody waits for it without end. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const error = new SluiceError(
+      "unavailable",
+      "The database cannot be reached just now. This page tries again by itself.",
+    );
+    timer = setTimeout(() => reject(error), DATABASE_TIMEOUT_MS);
+  });
+  work.catch(() => undefined);
+  return await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+function answerProblem(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const html = (request.headers.accept ?? "").includes("text/html");
+  const body = html
+    ? problemPage(problem)
+    : JSON.stringify({ error: { code: problem.code, message: `${problem.title}. ${problem.text}` } });
+  const type = html ? "text/html; charset=utf-8" : "application/json";
+  // What the client still sends is not wanted; the connection is not used again.
+  response.writeHead(problem.status, { ...problemHeaders, "content-type": type, connection: "close" });
+  response.end(request.method === "HEAD" ? undefined : body);
+}
+
+function refuseUpgrade(socket: Duplex, problem: Problem): void {
+  if (socket.destroyed) return;
+  const body = `${problem.title}. ${problem.text}\n`;
+  const head = [
+    `HTTP/1.1 ${problem.status} Refused`,
+    "content-type: text/plain; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,136 @@
+/** A real JupyterLab in its sandbox behind the gateway: what a notebook in the browser does, without the browser. */
+import { randomUUID } from "node:crypto";
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { WebSocket } from "ws";
+import { workspaces } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
+import { newCode, newSecret } from "#server/ids.ts";
+import { waitForServer } from "#server/jupyter/wait-for-server.ts";
+import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
+import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
+import { logger } from "#server/log.ts";
+import { makeWorkspace, makeWorld } from "#server/services/testing.ts";
+import { handover } from "#server/services/workspace/handover.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
+import { openSocket, send } from "./testing.ts";
+
+let state: TestState;
+let database: TestDatabase;
+let launcher: LocalLauncher;
+let gateway: Gateway;
+let id: string;
+let host: string;
+let cookie: string;
+
+beforeAll(async () => {
+  state = await makeTestState();
+  process.env.SLUICE_GATEWAY_URL = "http://localhost:3002";
+  resetEnv();
+  database = await useTestDatabase();
+  const world = await makeWorld(database.db);
+  id = (await makeWorkspace(world, { owner: world.member })).id;
+  host = `${id}.localhost:3002`;
+  launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
+  const serverToken = newCode();
+  const { endpoint } = await launcher.ensure(
+    {
+      id,
+      generation: 1,
+      environment: "cuda-python",
+      serverToken,
+      credential: newSecret("slw"),
+      gpuType: "soft",
+      brokerUrl: "http://127.0.0.1:3001",
+      portalUrl: "http://localhost:3000",
+      publicUrl: `http://${host}`,
+      allowUnisolated: false,
+    },
+    { started: () => undefined, done: () => undefined, log: () => undefined },
+    new AbortController().signal,
+  );
+  const stillRuns = async () => (await launcher.observe(id)).state === "running";
+  const signal = new AbortController().signal;
+  await waitForServer({ endpoint, token: serverToken }, { stillRuns, timeoutMs: 60_000, signal });
+  await database.db.update(workspaces).set({ endpoint, serverToken }).where(eq(workspaces.id, id));
+  gateway = await startGateway(database, {
+    host: "localhost",
+    url: "http://localhost:3002",
+    portalUrl: "http://localhost:3000",
+    listen: "127.0.0.1",
+    port: 0,
+    log: logger("gateway-test"),
+  });
+  const way = new URL((await handover(world.member.ctx, { id })).url);
+  const entered = await send(gateway.port, { host, path: `${way.pathname}${way.search}` });
+  cookie = (entered.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+}, 240_000);
+
+afterAll(async () => {
+  await gateway.close();
+  await launcher.remove(id);
+  await database.drop();
+  await state.drop();
+});
+
+/** Runs code over a kernel's WebSocket; gives what it printed and how long the first reply took. */
+async function execute(socket: WebSocket, code: string): Promise<{ printed: string; ms: number }> {
+  const messageId = randomUUID();
+  const header = {
+    msg_id: messageId,
+    msg_type: "execute_request",
+    username: "",
+    session: "test",
+    version: "5.3",
+    date: "",
+  };
+  const content = { code, silent: false, store_history: false, user_expressions: {}, allow_stdin: false };
+  const started = performance.now();
+  let printed = "";
+  return await new Promise((resolve) => {
+    const hear = (data: Buffer) => {
+      const message = JSON.parse(data.toString()) as {
+        header: { msg_type: string };
+        parent_header: { msg_id?: string };
+        content: { text?: string };
+      };
+      if (message.parent_header.msg_id !== messageId) return;
+      if (message.header.msg_type === "stream") printed += message.content.text ?? "";
+      if (message.header.msg_type !== "execute_reply") return;
+      socket.removeListener("message", hear);
+      // What was printed may come just after the reply.
+      setTimeout(() => resolve({ printed: printed.trim(), ms: performance.now() - started - 20 }), 20);
+    };
+    socket.on("message", hear);
+    socket.send(JSON.stringify({ header, parent_header: {}, metadata: {}, content, channel: "shell", buffers: [] }));
+  });
+}
+
+it("serves JupyterLab, and a notebook's kernel without Nagle's delay", async () => {
+  const lab = await send(gateway.port, { host, path: "/lab", headers: { cookie, accept: "text/html" } });
+  expect(lab.status).toBe(200);
+  expect(lab.body).toContain("jupyter-config-data");
+  // The page must not carry the server's token to the browser: the cookie alone lets a person in.
+  const [row] = await database.db.select().from(workspaces).where(eq(workspaces.id, id));
+  expect(lab.body).not.toContain(row?.serverToken);
+
+  const headers = { cookie, origin: `http://${host}`, "content-type": "application/json" };
+  const body = Buffer.from(JSON.stringify({ name: "python3" }));
+  const made = await send(gateway.port, { host, path: "/api/kernels", method: "POST", headers, body });
+  expect(made.status).toBe(201);
+  const kernel = JSON.parse(made.body) as { id: string };
+  const { socket, status } = await openSocket(gateway.port, {
+    host,
+    path: `/api/kernels/${kernel.id}/channels`,
+    headers,
+  });
+  expect(status).toBe(101);
+  if (socket === undefined) return;
+  expect((await execute(socket, "print(6 * 7)")).printed).toBe("42");
+  const times: number[] = [];
+  for (let turn = 0; turn < 30; turn++) times.push((await execute(socket, "1")).ms);
+  // With the delay no message at all is quicker than 40 ms.
+  expect(Math.min(...times)).toBeLessThan(30);
+  socket.terminate();
+}, 60_000);

@@ -1,0 +1,73 @@
+/** Every way in which the gateway says no, as a page with the next step. */
+import type { workspaces } from "#server/db/schema/index.ts";
+import { type SluiceError, toSluiceError } from "#server/errors.ts";
+import type { Problem } from "./pages.ts";
+
+type WorkspaceRow = typeof workspaces.$inferSelect;
+
+/** A thrown error as a page. */
+export function problemOf(thrown: unknown, portalUrl: string, workspaceId: string | undefined): Problem {
+  const error: SluiceError = toSluiceError(thrown);
+  const link =
+    workspaceId === undefined
+      ? { href: portalUrl, text: "To the portal" }
+      : { href: `${portalUrl}/workspaces/${workspaceId}`, text: "To this workspace in the portal" };
+  switch (error.code) {
+    case "unauthenticated":
+      return {
+        code: "unauthenticated",
+        status: 401,
+        title: "Open this workspace from the portal",
+        text: "This browser has no access to the workspace, or its access has ended. Press Open in the portal.",
+        link,
+      };
+    case "forbidden":
+      return { code: "forbidden", status: 403, title: "Not allowed", text: error.message, link };
+    case "not-found":
+      return {
+        code: "not-found",
+        status: 404,
+        title: "There is no such workspace",
+        text: "It was removed, or its address is not written correctly. The portal lists yours.",
+        link: { href: `${portalUrl}/workspaces`, text: "To my workspaces" },
+      };
+    case "invalid":
+      return { code: "invalid", status: 400, title: "This request cannot be understood", text: error.message, link };
+    case "unavailable":
+      return { code: "unavailable", status: 503, title: "One moment", text: error.message, link, refreshSeconds: 3 };
+    default:
+      return { code: "internal", status: 500, title: "Something went wrong on our side", text: error.message, link };
+  }
+}
+
+/** A workspace that cannot be reached because it does not run. */
+export function notRunning(row: WorkspaceRow, portalUrl: string): Problem {
+  const link = { href: `${portalUrl}/workspaces/${row.id}`, text: "To this workspace in the portal" };
+  if (row.observed === "failed") {
+    return {
+      code: "conflict",
+      status: 424,
+      title: `${row.name} has failed`,
+      text: row.message ?? "The portal shows its log.",
+      link,
+    };
+  }
+  if (row.desired === "running") {
+    const text = "This page opens by itself as soon as JupyterLab answers. The portal shows the steps.";
+    return { code: "conflict", status: 424, title: `${row.name} is starting`, text, link, refreshSeconds: 2 };
+  }
+  const text = "Nothing is lost: its files and packages are there at the next start. Start it in the portal.";
+  return { code: "conflict", status: 424, title: `${row.name} is stopped`, text, link };
+}
+
+/** A workspace that should run and does not answer. */
+export function notAnswering(name: string, portalUrl: string, workspaceId: string): Problem {
+  return {
+    code: "unavailable",
+    status: 503,
+    title: `${name} does not answer`,
+    text: "JupyterLab may just be ending or restarting. This page tries again by itself; the portal shows the log.",
+    link: { href: `${portalUrl}/workspaces/${workspaceId}`, text: "To this workspace in the portal" },
+    refreshSeconds: 3,
+  };
+}

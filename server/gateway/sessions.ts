@@ -1,0 +1,86 @@
+/** The gateway's own sessions: a cookie on the workspace's hostname, bound to user, workspace and browser session. */
+import { and, eq, gt, inArray, isNull, type SQL } from "drizzle-orm";
+import { authorize } from "#server/auth/authorize.ts";
+import { loadUser } from "#server/auth/load-user.ts";
+import { type Context, inTransaction } from "#server/context.ts";
+import type { Database } from "#server/db/client.ts";
+import { gatewaySessions, sessions, workspaces } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { hashSecret, newCode, newId } from "#server/ids.ts";
+import { redeemHandover } from "#server/services/workspace/redeem-handover.ts";
+
+const SESSION_HOURS = 12;
+
+/** Trades a one-time code for a session's secret. Throws `forbidden` when the code is not valid here. */
+export async function enter(ctx: Context, input: { workspaceId: string; code: string }): Promise<string> {
+  return await inTransaction(ctx, async (tx) => {
+    const { userId, sessionId, workspaceId } = await redeemHandover(tx, input);
+    const secret = newCode();
+    const expiresAt = new Date(tx.now().getTime() + SESSION_HOURS * 3_600_000);
+    await tx.db.insert(gatewaySessions).values({
+      id: newId("gws"),
+      secretHash: hashSecret(secret),
+      userId,
+      workspaceId,
+      sessionId,
+      createdAt: tx.now(),
+      expiresAt,
+    });
+    return secret;
+  });
+}
+
+export type Admission = {
+  gatewaySessionId: string;
+  workspace: typeof workspaces.$inferSelect;
+};
+
+/** Who comes in: one of these secrets must be a session for this workspace. The one decision for HTTP and upgrades. */
+export async function admit(db: Database, workspaceId: string, secrets: string[]): Promise<Admission> {
+  if (secrets.length === 0) throw noSession();
+  const hashes = inArray(gatewaySessions.secretHash, secrets.map(hashSecret));
+  return await admitWhere(db, and(hashes, eq(gatewaySessions.workspaceId, workspaceId)));
+}
+
+/** The same decision again, for what is open already. */
+export async function admitAgain(db: Database, gatewaySessionId: string): Promise<Admission> {
+  return await admitWhere(db, eq(gatewaySessions.id, gatewaySessionId));
+}
+
+const noSession = () => new SluiceError("unauthenticated", "Open this workspace from the portal.");
+
+/** The session must last, with its browser session, and the person must still be allowed to open the workspace. */
+async function admitWhere(db: Database, which: SQL | undefined): Promise<Admission> {
+  const now = new Date();
+  const [row] = await db
+    .select({ gateway: gatewaySessions, workspace: workspaces })
+    .from(gatewaySessions)
+    .innerJoin(sessions, eq(sessions.id, gatewaySessions.sessionId))
+    .innerJoin(workspaces, eq(workspaces.id, gatewaySessions.workspaceId))
+    .where(
+      and(
+        which,
+        eq(sessions.userId, gatewaySessions.userId),
+        isNull(gatewaySessions.revokedAt),
+        isNull(sessions.revokedAt),
+        gt(gatewaySessions.expiresAt, now),
+        gt(sessions.expiresAt, now),
+      ),
+    );
+  if (row === undefined) throw noSession();
+  if (row.workspace.desired === "removed") throw new SluiceError("not-found", "This workspace was removed.");
+  const { teamId, ownerId, id } = row.workspace;
+  const user = await loadUser(db, row.gateway.userId);
+  if (user === undefined) throw new SluiceError("unauthenticated", "This account cannot sign in any more.");
+  if (user.teams[teamId] === undefined) {
+    throw new SluiceError("forbidden", "You are no longer in the team that this workspace belongs to.");
+  }
+  authorize({ ...user, sessionId: row.gateway.sessionId }, "workspace.open", { teamId, ownerId, workspaceId: id });
+  return { gatewaySessionId: row.gateway.id, workspace: row.workspace };
+}
+
+/** Whether a workspace of this id exists, for the page that somebody without a session sees. */
+export async function workspaceExists(db: Database, workspaceId: string): Promise<boolean> {
+  const [row] = await db.select({ desired: workspaces.desired }).from(workspaces).where(eq(workspaces.id, workspaceId));
+  return row !== undefined && row.desired !== "removed";
+}

@@ -1,0 +1,115 @@
+/** For tests: a real small server in the place of a workspace's, and a client that sends exactly what it is told. */
+import { createServer, type IncomingHttpHeaders, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WebSocket, WebSocketServer } from "ws";
+
+export type Seen = { method: string; url: string; headers: IncomingHttpHeaders };
+
+/** Answers every request with 200 and remembers it; echoes WebSocket messages; `/slow` never ends its answer. */
+export async function startUpstream() {
+  const seen: Seen[] = [];
+  const server = createServer((incoming, response) => {
+    seen.push({ method: incoming.method ?? "", url: incoming.url ?? "", headers: { ...incoming.headers } });
+    response.setHeader("set-cookie", "_xsrf=1; Path=/; Domain=localhost");
+    response.setHeader("access-control-allow-origin", "*");
+    let bytes = 0;
+    incoming.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    incoming.on("end", () => {
+      if (incoming.url === "/slow") response.write("begun");
+      else response.end(JSON.stringify({ hello: "workspace", bytes }));
+    });
+  });
+  const sockets = new WebSocketServer({ server });
+  sockets.on("connection", (socket, incoming) => {
+    seen.push({ method: "UPGRADE", url: incoming.url ?? "", headers: { ...incoming.headers } });
+    socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    close: async () => {
+      for (const socket of sockets.clients) socket.terminate();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export type Answer = { status: number; headers: IncomingHttpHeaders; body: string };
+
+export async function send(
+  port: number,
+  options: { host: string; path: string; method?: string; headers?: Record<string, string>; body?: Buffer },
+): Promise<Answer> {
+  return await new Promise((resolve, reject) => {
+    const outgoing = request(
+      {
+        host: "127.0.0.1",
+        port,
+        path: options.path,
+        method: options.method ?? "GET",
+        headers: { host: options.host, ...options.headers },
+        agent: false,
+      },
+      (answer) => {
+        let body = "";
+        answer.on("data", (chunk: Buffer) => {
+          body += chunk.toString();
+        });
+        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body }));
+        answer.on("error", reject);
+      },
+    );
+    outgoing.on("error", reject);
+    outgoing.end(options.body);
+  });
+}
+
+export type SocketResult = { status: 101; socket: WebSocket } | { status: number; socket: undefined };
+
+/** Opens a WebSocket; settles with 101 and the socket, or with the status of the refusal. */
+export async function openSocket(
+  port: number,
+  options: { host: string; path: string; headers: Record<string, string> },
+): Promise<SocketResult> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${options.path}`, {
+    headers: { host: options.host, ...options.headers },
+  });
+  return await new Promise((resolve) => {
+    socket.once("open", () => resolve({ status: 101, socket }));
+    socket.once("unexpected-response", (_, answer) => {
+      resolve({ status: answer.statusCode ?? 0, socket: undefined });
+      answer.resume();
+    });
+    socket.once("error", () => resolve({ status: 0, socket: undefined }));
+  });
+}
+
+/** Settles when the socket is closed, with false when it is still open after the time. */
+export async function closesWithin(socket: WebSocket, ms: number): Promise<boolean> {
+  if (socket.readyState === WebSocket.CLOSED) return true;
+  return await new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    socket.once("close", () => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+    socket.once("error", () => undefined);
+  });
+}
+
+/** Sends a message and gives the echo. */
+export async function echo(socket: WebSocket, text: string): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const closed = () => reject(new Error("closed"));
+    socket.once("close", closed);
+    socket.once("message", (data: Buffer) => {
+      socket.removeListener("close", closed);
+      resolve(data.toString());
+    });
+    socket.send(text);
+  });
+}

@@ -1,0 +1,57 @@
+/** Server-sent events. */
+
+export type StreamEvent = { id?: string; event?: string; data: unknown };
+
+/** Below the idle time-outs of usual reverse proxies. */
+const HEARTBEAT_MS = 15_000;
+
+/** Sends what the source yields until it ends or the browser goes away; then the source's `return` is called. */
+export function eventStream(source: AsyncIterable<StreamEvent>, signal: AbortSignal): Response {
+  const iterator = source[Symbol.asyncIterator]();
+  const encoder = new TextEncoder();
+  let heartbeat: NodeJS.Timeout | undefined;
+  let ended = false;
+  const end = () => {
+    if (ended) return;
+    ended = true;
+    clearInterval(heartbeat);
+    iterator.return?.().catch(() => undefined);
+  };
+  const stream = new ReadableStream<Uint8Array>({
+    start(controller) {
+      const send = (text: string) => {
+        if (!ended) controller.enqueue(encoder.encode(text));
+      };
+      // The headers leave with the first bytes.
+      send(": open\n\n");
+      heartbeat = setInterval(() => send(": alive\n\n"), HEARTBEAT_MS);
+      heartbeat.unref();
+      signal.addEventListener("abort", end);
+      void (async () => {
+        try {
+          for (let next = await iterator.next(); next.done !== true && !ended; next = await iterator.next()) {
+            send(format(next.value));
+          }
+          if (!ended) controller.close();
+        } catch (error) {
+          if (!ended) controller.error(error);
+        } finally {
+          end();
+        }
+      })();
+    },
+    cancel: end,
+  });
+  return new Response(stream, {
+    headers: {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-store, no-transform",
+      "x-accel-buffering": "no",
+    },
+  });
+}
+
+function format({ id, event, data }: StreamEvent): string {
+  const lines = [id === undefined ? [] : [`id: ${id}`], event === undefined ? [] : [`event: ${event}`]].flat();
+  return [...lines, `data: ${JSON.stringify(data)}`, "", ""].join("\n");
+}

@@ -1,0 +1,30 @@
+import type { Context } from "#server/context.ts";
+import type { WorkspaceEventList } from "#server/contracts/workspace.ts";
+import type { StreamEvent } from "#server/http/event-stream.ts";
+import { renewed } from "#server/http/renewed.ts";
+import { liveEvents } from "#server/http/signals.ts";
+import { events } from "#server/services/workspace/events.ts";
+
+/** A workspace's events as they are written, from `first` on. Who asks is checked again at each step. */
+export async function* followEvents(
+  ctx: Context & { request: Request },
+  input: { id: string; limit: number; after: number },
+  first: WorkspaceEventList,
+  signal: AbortSignal,
+): AsyncGenerator<StreamEvent> {
+  let after = input.after;
+  const signals = liveEvents(["workspace"], signal, {
+    as: (event) => (event.id === null || event.id === input.id ? event : undefined),
+    // Log lines may be written without a notification each; a second is still live for a reader.
+    everyMs: 1000,
+  });
+  let batch = first.events;
+  do {
+    for (const event of batch) {
+      after = event.seq;
+      yield { id: String(event.seq), event: "workspace-event", data: event };
+    }
+    if (batch.length < input.limit && (await signals.next()).done === true) return;
+    batch = (await events(await renewed(ctx), { ...input, after })).events;
+  } while (!signal.aborted);
+}

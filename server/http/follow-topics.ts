@@ -1,0 +1,68 @@
+import { isAllowed } from "#server/auth/authorize.ts";
+import type { Principal } from "#server/auth/principal.ts";
+import { authorize, type Context } from "#server/context.ts";
+import type { PublicTopic } from "#server/contracts/live.ts";
+import { SluiceError } from "#server/errors.ts";
+import type { StreamEvent } from "#server/http/event-stream.ts";
+import { renewed } from "#server/http/renewed.ts";
+import { liveEvents } from "#server/http/signals.ts";
+import type { LiveEvent } from "#server/live.ts";
+import { hasAdmin } from "#server/services/setup/complete.ts";
+
+/** How soon a stream notices that its session was ended or a role taken away. */
+const RENEW_MS = 30_000;
+
+/** How somebody is told of an event; `undefined`: not at all. */
+type Sight = (event: LiveEvent) => LiveEvent | undefined;
+
+/**
+ * Names of what changed; the page reads what it may see by the ordinary way. Only admins, who see everything, are told
+ * the ids. A topic that the person may not follow is left out, so that one of them does not cost a page the others.
+ */
+export async function followTopics(
+  ctx: Context & { request: Request },
+  topics: PublicTopic[],
+  signal: AbortSignal,
+): Promise<AsyncGenerator<StreamEvent>> {
+  return follow(ctx, topics, signal, await sightOf(ctx, topics));
+}
+
+/** Until there is an admin, anybody who reaches the portal watches the steps of start-up; nothing else. */
+async function sightOf(ctx: Context, topics: PublicTopic[]): Promise<Sight> {
+  if (topics.every((topic) => topic === "setup") && !(await hasAdmin(ctx.db))) return (event) => event;
+  authorize(ctx.principal, "live.subscribe");
+  const followed = new Set<string>(topics.filter((topic) => topic !== "audit" || readsAudit(ctx.principal)));
+  if (followed.size === 0) throw new SluiceError("forbidden", "Only admins and team leads follow the audit.");
+  const seesAll = isAllowed(ctx.principal, "pool.read");
+  return (event) => {
+    if (!followed.has(event.topic)) return undefined;
+    return seesAll || event.topic === "setup" ? event : { topic: event.topic, id: null };
+  };
+}
+
+function readsAudit(principal: Principal): boolean {
+  const teamIds = principal.kind === "user" ? Object.keys(principal.teams) : [];
+  return [undefined, ...teamIds].some((teamId) => isAllowed(principal, "audit.list", { teamId }));
+}
+
+async function* follow(
+  ctx: Context & { request: Request },
+  topics: PublicTopic[],
+  signal: AbortSignal,
+  first: Sight,
+): AsyncGenerator<StreamEvent> {
+  let sight = first;
+  let renewedAt = Date.now();
+  for await (const event of liveEvents(topics, signal, { everyMs: RENEW_MS, as: (heard) => sight(heard) })) {
+    if (Date.now() - renewedAt >= RENEW_MS) {
+      try {
+        sight = await sightOf(await renewed(ctx), topics);
+      } catch (error) {
+        if (error instanceof SluiceError) return;
+        // Without a database nobody can be checked; the stream goes on and tries again.
+      }
+      renewedAt = Date.now();
+    }
+    if (event !== undefined) yield { data: event };
+  }
+}

@@ -1,0 +1,72 @@
+import { SluiceError } from "#server/errors.ts";
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/**
+ * Path parameters, query and JSON body as one object. A field given twice by different ways is refused, and so is a NUL
+ * character anywhere: the database cannot store one.
+ */
+export async function readInput(
+  request: Request,
+  params: Record<string, string | string[] | undefined>,
+): Promise<Record<string, unknown>> {
+  const input: Record<string, unknown> = { ...params };
+  const put = (name: string, value: unknown) => {
+    if (Object.hasOwn(input, name)) throw new SluiceError("invalid", `${name}: This is given twice.`);
+    input[name] = value;
+  };
+  for (const [name, value] of new URL(request.url).searchParams) put(name, value);
+  for (const [name, value] of Object.entries(await readBody(request))) put(name, value);
+  refuseNul(input);
+  return input;
+}
+
+/** Without recursion: a body may be nested deeper than the stack. */
+function refuseNul(input: unknown): void {
+  const waiting = [input];
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (typeof value === "string" && value.includes("\0")) {
+      throw new SluiceError("invalid", "A text may not hold a NUL character.");
+    }
+    if (typeof value !== "object" || value === null) continue;
+    for (const [name, inner] of Object.entries(value)) waiting.push(name, inner);
+  }
+}
+
+async function readBody(request: Request): Promise<Record<string, unknown>> {
+  if (request.method === "GET" || request.method === "HEAD") return {};
+  const text = await readText(request);
+  if (text.trim() === "") return {};
+  if (!/^application\/json\b/i.test(request.headers.get("content-type") ?? "")) {
+    throw new SluiceError("invalid", "Send JSON, with content-type application/json.");
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new SluiceError("invalid", "The body is not valid JSON.");
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new SluiceError("invalid", "The body is a JSON object.");
+  }
+  return body as Record<string, unknown>;
+}
+
+async function readText(request: Request): Promise<string> {
+  if (request.body === null) return "";
+  const decoder = new TextDecoder();
+  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  let text = "";
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    size += value.byteLength;
+    if (size > MAX_BODY_BYTES) {
+      await reader.cancel();
+      throw new SluiceError("invalid", "The body is larger than 1 MiB.");
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}

@@ -1,0 +1,91 @@
+/** The one way from HTTP to a service: who asks, what is asked, run, answer or mapped error, under a trace id. */
+import type { z } from "zod";
+import type { Action } from "#server/auth/authorize.ts";
+import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
+import type { Context } from "#server/context.ts";
+import { database } from "#server/db/client.ts";
+import { errorBody, httpStatus, type SluiceError, toSluiceError } from "#server/errors.ts";
+import { eventStream, type StreamEvent } from "#server/http/event-stream.ts";
+import { readInput } from "#server/http/read-input.ts";
+import { refuseCrossOrigin } from "#server/http/same-origin.ts";
+import { logger, traceIdFrom } from "#server/log.ts";
+import { parse } from "#server/parse.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** What a route is; the API's document and the authorisation matrix are made from it. */
+export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType> = {
+  method: Method;
+  /** Below `/api/v1`, e.g. `/workspaces/{id}`. */
+  path: string;
+  summary: string;
+  /** What the service asks `authorize` for. */
+  action: Action;
+  /** Path parameters, query and body together. */
+  input: I;
+  output: O;
+  status?: 200 | 201 | 202;
+  /** `always`: answers by server-sent events; `follow`: does so with `?follow`. */
+  stream?: "always" | "follow";
+};
+
+export type RouteContext = Context & { request: Request };
+type Answer<O extends z.ZodType> = z.input<O> | Response | AsyncIterable<StreamEvent>;
+export type RouteHandler = ((
+  request: Request,
+  at: { params: Promise<Record<string, string | string[] | undefined>> },
+) => Promise<Response>) & { definition: RouteDefinition };
+
+/** A Next route handler for one operation. */
+export function route<I extends z.ZodType, O extends z.ZodType>(
+  definition: RouteDefinition<I, O>,
+  run: (ctx: RouteContext, input: z.output<I>) => Promise<Answer<O>> | Answer<O>,
+): RouteHandler {
+  const handle: (...args: Parameters<RouteHandler>) => Promise<Response> = async (request, at) => {
+    const traceId = traceIdFrom(request.headers.get("traceparent"));
+    try {
+      refuseCrossOrigin(request);
+      const { db } = database();
+      const principal = await principalFromHeaders(db, request.headers);
+      const input = parse(definition.input, await readInput(request, await at.params));
+      const answer = await run({ db, principal, now: () => new Date(), traceId, request }, input);
+      return withTrace(respond(definition, answer, request.signal), traceId);
+    } catch (error) {
+      return withTrace(refuse(definition, error, traceId), traceId);
+    }
+  };
+  return Object.assign(handle, { definition: definition });
+}
+
+function respond<O extends z.ZodType>(
+  definition: RouteDefinition<z.ZodType, O>,
+  answer: Answer<O>,
+  signal: AbortSignal,
+): Response {
+  if (answer instanceof Response) return answer;
+  if (isStream(answer)) return eventStream(answer, signal);
+  const checked = definition.output.safeParse(answer);
+  // Our fault, not the caller's: it must show in tests and in the log, not in somebody's client.
+  if (!checked.success) throw new Error(`The answer breaks its contract: ${checked.error.message}`);
+  return Response.json(checked.data, {
+    status: definition.status ?? 200,
+    headers: { "cache-control": "no-store" },
+  });
+}
+
+function isStream(answer: unknown): answer is AsyncIterable<StreamEvent> {
+  return typeof answer === "object" && answer !== null && Symbol.asyncIterator in answer;
+}
+
+function refuse(definition: RouteDefinition, thrown: unknown, traceId: string): Response {
+  const error: SluiceError = toSluiceError(thrown);
+  if (error.code === "internal" || error.code === "unavailable") {
+    logger("portal").error({ err: thrown, traceId, route: `${definition.method} ${definition.path}` }, error.message);
+  }
+  return Response.json(errorBody(error), { status: httpStatus(error.code), headers: { "cache-control": "no-store" } });
+}
+
+function withTrace(response: Response, traceId: string): Response {
+  response.headers.set("x-trace-id", traceId);
+  return response;
+}

@@ -1,0 +1,58 @@
+"""Settings of every workspace's Jupyter server; what a user sets in ~/.jupyter comes on top."""
+
+import importlib.util
+import os
+
+from jupyter_core.paths import jupyter_runtime_dir
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
+from jupyterlab.labapp import LabApp
+
+c = get_config()  # noqa: F821 - defined by traitlets when it loads this file
+
+# Out of the environment, so that the token does not travel on into kernels and terminals.
+c.IdentityProvider.token = os.environ.pop("JUPYTER_TOKEN")
+
+c.ServerApp.open_browser = False
+c.ServerApp.allow_remote_access = True
+# The address bar belongs to the gateway, which alone reaches this server.
+c.ServerApp.custom_display_url = os.environ.get("SLUICE_PUBLIC_URL", "")
+c.ServerApp.shutdown_no_activity_timeout = 0
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
+c.FileContentsManager.delete_to_trash = False
+c.TerminalManager.cull_inactive_timeout = 0
+c.ServerApp.terminado_settings = {"shell_command": [os.environ.get("SHELL", "/bin/sh")]}
+
+# A kernel sends code and outputs to whoever connects to its IOPub port, and workspaces share the machine's loopback.
+# So kernels talk through sockets in the runtime folder, which is the workspace's own and short enough in a sandbox;
+# where its path is longer than a socket's may be, they keep TCP with the encryption that jupyter_config.py asks for.
+_LONGEST_SOCKET_NAME = len("/kernel-00000000-0000-0000-0000-000000000000-ipc-99")
+if len(os.fsencode(jupyter_runtime_dir())) + _LONGEST_SOCKET_NAME <= 107:
+    c.KernelManager.transport = "ipc"
+    c.KernelManager.transport_encryption = "disabled"
+
+if importlib.util.find_spec("sluice_gpu") is not None:
+    c.ServerApp.jpserver_extensions = {"sluice_gpu": True}
+
+# Without this a message waits up to 48 ms for the browser's delayed acknowledgement (Nagle's algorithm).
+_open = KernelWebsocketHandler.open
+
+
+async def _open_without_delay(self, *args, **kwargs):
+    self.set_nodelay(True)
+    return await _open(self, *args, **kwargs)
+
+
+KernelWebsocketHandler.open = _open_without_delay
+
+# JupyterLab writes the server's token into its page. Browsers come through the gateway with a cookie and need none;
+# with it, a browser on this machine could come back past the gateway after its access has ended.
+_initialize_handlers = LabApp.initialize_handlers
+
+
+def _initialize_handlers_without_token(self):
+    _initialize_handlers(self)
+    self.serverapp.web_app.settings["page_config_data"]["token"] = ""
+
+
+LabApp.initialize_handlers = _initialize_handlers_without_token

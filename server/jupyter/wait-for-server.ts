@@ -1,0 +1,30 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+/**
+ * Settles when the Jupyter server answers to its token. `stillRuns` is asked between attempts, so that a server that
+ * ended is noticed at once; throws a sentence when it ended or does not answer in time.
+ */
+export async function waitForServer(
+  server: { endpoint: string; token: string },
+  options: { stillRuns: () => Promise<boolean>; timeoutMs: number; signal: AbortSignal },
+): Promise<void> {
+  const deadline = Date.now() + options.timeoutMs;
+  while (Date.now() < deadline) {
+    options.signal.throwIfAborted();
+    const status = await fetch(`${server.endpoint}/api/status`, {
+      headers: { authorization: `token ${server.token}` },
+      signal: AbortSignal.timeout(2_000),
+    }).then(
+      async (answer) => {
+        await answer.body?.cancel();
+        return answer.status;
+      },
+      () => undefined,
+    );
+    if (status === 200) return;
+    if (status === 401 || status === 403) throw new Error("Another program answers on the port of the Jupyter server.");
+    if (!(await options.stillRuns())) throw new Error("The Jupyter server ended while it started.");
+    await sleep(40);
+  }
+  throw new Error(`The Jupyter server did not answer within ${options.timeoutMs / 1000} s.`);
+}

@@ -1,0 +1,63 @@
+/**
+ * What the reconciler asks of whatever runs workspaces. Every operation is idempotent, and none decides policy:
+ * who may launch what, and when a workspace ends, is decided before a launcher is asked.
+ */
+
+/** The steps of a start that a launcher takes part in, in the order in which people see them. */
+export type LaunchStep = "environment" | "sandbox" | "jupyter";
+
+/** Where a launcher tells what it does; lines are for people and never hold a secret. */
+export type LaunchReport = {
+  started: (step: LaunchStep, message: string) => void;
+  done: (step: LaunchStep, message: string) => void;
+  log: (step: LaunchStep, line: string) => void;
+};
+
+export type WorkspaceSpec = {
+  id: string;
+  /** Raised by each start; a running server of another generation is replaced. */
+  generation: number;
+  /** The environment's stable word, e.g. `cuda-python`. */
+  environment: string;
+  /** The Jupyter server's own token. */
+  serverToken: string;
+  /** What the workspace shows to the lease API. */
+  credential: string;
+  /** The GPU type whose profile a process shows before anything is attached. */
+  gpuType: string;
+  brokerUrl: string;
+  portalUrl: string;
+  /** The workspace's address in the browser, e.g. `http://ws-….localhost:3002`. */
+  publicUrl: string;
+  /** Run even where this launcher cannot isolate workspaces from one another and from the installation. */
+  allowUnisolated: boolean;
+};
+
+/** What finds a running server again after a restart of the broker; kept as JSON in the workspace's row. */
+export type LaunchHandle = { launcher: string; generation: number } & Record<string, unknown>;
+
+export type RunningWorkspace = { endpoint: string; handle: LaunchHandle };
+
+export type Observation =
+  | ({ state: "running" } & RunningWorkspace)
+  /** `reason` is a sentence when it ended by itself. */
+  | { state: "stopped"; reason?: string };
+
+/** Whether workspaces are kept apart; when not, `reason` says what is missing, for page and log. */
+export type Isolation = { isolated: true } | { isolated: false; reason: string };
+
+export interface Launcher {
+  readonly name: string;
+  isolation(): Promise<Isolation>;
+  /** Brings the workspace up and returns when its server process runs; it may not answer yet. */
+  ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace>;
+  observe(id: string): Promise<Observation>;
+  /** Ends it, politely first; files stay. Settles when nothing of it runs any more. */
+  stop(id: string): Promise<void>;
+  /** Stops it and deletes its files. */
+  remove(id: string): Promise<void>;
+  /** The last lines of its output. */
+  logs(id: string, lines: number): Promise<string[]>;
+  /** Where the gateway reaches it, or undefined when it does not run. */
+  endpoint(id: string): Promise<string | undefined>;
+}

@@ -1,0 +1,310 @@
+/**
+ * Environments of the local launcher: built once per content of their locked definition into
+ * `<state>/environments/<name>-<hash>`, read-only afterwards, and shared by all workspaces.
+ */
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { readEnv } from "#server/env.ts";
+import { withFileLock } from "./file-lock.ts";
+import { isAlive, runLines } from "./processes.ts";
+import { findUv } from "./uv.ts";
+
+const DEFINITIONS = path.resolve(import.meta.dirname, "..", "..", "environments");
+
+/** Raised when the way of building changes, so that environments are built again. */
+const RECIPE = "1";
+
+const definitionSchema = z.object({
+  name: z.string().regex(/^[a-z0-9-]+$/),
+  title: z.string(),
+  description: z.string(),
+  /** Python versions it is locked for, e.g. `>=3.10,<3.14`. */
+  python: z.string(),
+  requirements: z.string(),
+  /** JupyterLab settings, a file of the definition. */
+  labSettings: z.string().optional(),
+  /** Environment variables of every process in a workspace. */
+  env: z.record(z.string(), z.string()).default({}),
+});
+export type EnvironmentDefinition = z.infer<typeof definitionSchema>;
+
+const pythonSchema = z.object({
+  executable: z.string(),
+  version: z.string(),
+  basePrefix: z.string(),
+  platform: z.string(),
+});
+type Python = z.infer<typeof pythonSchema>;
+
+const PRUNE_AFTER_MS = 3_600_000;
+const usedSchema = z.object({ pid: z.int(), startTime: z.int(), environment: z.string().default("") });
+
+const builtSchema = z.object({ hash: z.string(), python: pythonSchema, env: z.record(z.string(), z.string()) });
+
+/** A built environment. */
+export type BuiltEnvironment = {
+  path: string;
+  hash: string;
+  /** `3.11`: part of the path of site-packages. */
+  pythonVersion: string;
+  /** Where the interpreter it is based on lives; workspaces need to see it. */
+  basePrefix: string;
+  env: Record<string, string>;
+};
+
+export type BuildOptions = {
+  stateDir: string;
+  /** The built `sluice_gpu` wheel; without it notebooks have no `%gpu`. */
+  wheel: string | undefined;
+  onLine: (line: string) => void;
+  signal?: AbortSignal;
+};
+
+/** The definition of an environment, or undefined when there is none of that name. */
+export async function readDefinition(name: string): Promise<EnvironmentDefinition | undefined> {
+  if (!/^[a-z0-9-]+$/.test(name)) return undefined;
+  const file = path.join(DEFINITIONS, name, "environment.json");
+  if (!existsSync(file)) return undefined;
+  return definitionSchema.parse(JSON.parse(await readFile(file, "utf8")));
+}
+
+/** How an environment stands on this installation, for every process to see; kept beside the built folders. */
+const stateSchema = z.discriminatedUnion("state", [
+  z.object({ state: z.literal("building") }),
+  z.object({ state: z.literal("ready"), hash: z.string() }),
+  z.object({ state: z.literal("failed"), message: z.string() }),
+]);
+export type EnvironmentState = z.infer<typeof stateSchema> | { state: "pending" };
+
+/**
+ * Builds an environment as a step of start-up, with the settings of this process. What is built already takes no
+ * time. The last good build stays in use until the new one is ready.
+ */
+export async function buildEnvironment(name: string, onLine: (line: string) => void): Promise<BuiltEnvironment> {
+  const { SLUICE_STATE_DIR, SLUICE_WHEEL } = readEnv();
+  return await ensureEnvironment(name, { stateDir: SLUICE_STATE_DIR, wheel: SLUICE_WHEEL, onLine });
+}
+
+/** The same with settings given: finds or builds the environment, and records it as the one that workspaces use. */
+export async function ensureEnvironment(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
+  const record = (state: EnvironmentState) => writeState(options.stateDir, name, state);
+  const before = await environmentState(options.stateDir, name);
+  if (before.state !== "ready") await record({ state: "building" });
+  try {
+    const built = await findOrBuild(name, options);
+    await record({ state: "ready", hash: built.hash });
+    await prune(options.stateDir, name, path.basename(built.path));
+    return built;
+  } catch (error) {
+    if (before.state !== "ready" && !options.signal?.aborted) {
+      await record({ state: "failed", message: error instanceof Error ? error.message : String(error) });
+    }
+    throw error;
+  }
+}
+
+/**
+ * The environment for a workspace. A process that knows the wheel builds it when it must; one that does not (the
+ * broker, started before everything was compiled) waits for the step of start-up that builds it.
+ */
+export async function environmentForWorkspace(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
+  if ((await readDefinition(name)) === undefined)
+    throw new Error(`There is no environment "${name}" on this installation.`);
+  if (options.wheel !== undefined) return await ensureEnvironment(name, options);
+  let told = false;
+  for (;;) {
+    options.signal?.throwIfAborted();
+    const found = await environmentState(options.stateDir, name);
+    if (found.state === "ready")
+      return await readBuilt(path.join(options.stateDir, "environments", `${name}-${found.hash}`));
+    if (found.state === "failed") throw new Error(`The environment could not be built. ${found.message}`);
+    if (!told) options.onLine("The environment is still being built; this workspace starts as soon as it is ready");
+    told = true;
+    await sleep(300);
+  }
+}
+
+/** How an environment stands; `pending` when nobody has built it yet. */
+export async function environmentState(stateDir: string, name: string): Promise<EnvironmentState> {
+  const text = await readFile(path.join(stateDir, "environments", `${name}.json`), "utf8").catch(() => undefined);
+  const parsed = text === undefined ? undefined : stateSchema.parse(JSON.parse(text));
+  const lost = parsed?.state === "ready" && !existsSync(path.join(stateDir, "environments", `${name}-${parsed.hash}`));
+  return parsed === undefined || lost ? { state: "pending" } : parsed;
+}
+
+/** An old build goes when no running workspace looks into it; a young one may be in use where we cannot see it. */
+export async function prune(stateDir: string, name: string, current: string): Promise<void> {
+  const parent = path.join(stateDir, "environments");
+  const names = await usedEnvironments(stateDir);
+  if (names === undefined) return;
+  const used = new Set([current, ...names]);
+  for (const folder of await readdir(parent)) {
+    if (!new RegExp(`^${name}-[0-9a-f]{16}$`).test(folder) || used.has(folder)) continue;
+    const { mtimeMs } = await stat(path.join(parent, folder));
+    if (Date.now() - mtimeMs > PRUNE_AFTER_MS) await remove(path.join(parent, folder));
+  }
+}
+
+/** The environments of workspaces that run, by their handles; undefined when one does not tell which it uses. */
+async function usedEnvironments(stateDir: string): Promise<string[] | undefined> {
+  const workspaces = path.join(stateDir, "workspaces");
+  const names: string[] = [];
+  for (const id of await readdir(workspaces).catch(() => [])) {
+    const text = await readFile(path.join(workspaces, id, "handle.json"), "utf8").catch(() => undefined);
+    if (text === undefined) continue;
+    const handle = parseUsed(text);
+    if (handle !== undefined && !(await isAlive(handle))) continue;
+    if (handle === undefined || handle.environment === "") return undefined;
+    names.push(handle.environment);
+  }
+  return names;
+}
+
+function parseUsed(text: string): z.infer<typeof usedSchema> | undefined {
+  try {
+    return usedSchema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeState(stateDir: string, name: string, state: EnvironmentState): Promise<void> {
+  const file = path.join(stateDir, "environments", `${name}.json`);
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+  await writeFile(`${file}.${process.pid}`, JSON.stringify(state));
+  await rename(`${file}.${process.pid}`, file);
+}
+
+/** Brings the environment into being unless it is there; builders that start together wait for one another. */
+async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
+  const definition = await readDefinition(name);
+  if (definition === undefined) throw new Error(`There is no environment "${name}".`);
+  const uv = await findUv(options.stateDir, options.onLine);
+  const python = await findPython(uv, definition);
+  const hash = await contentHash(definition, python, options.wheel);
+  const parent = path.join(options.stateDir, "environments");
+  const target = path.join(parent, `${name}-${hash}`);
+  if (!existsSync(target)) {
+    await mkdir(parent, { recursive: true, mode: 0o700 });
+    await withFileLock(
+      `${target}.lock`,
+      { ...options, waiting: "Another process builds this environment; waiting for it" },
+      async () => {
+        if (!existsSync(target)) await build({ definition, python, hash, uv, target }, options);
+      },
+    );
+  }
+  return await readBuilt(target);
+}
+
+async function readBuilt(target: string): Promise<BuiltEnvironment> {
+  const built = builtSchema.parse(JSON.parse(await readFile(path.join(target, "sluice-environment.json"), "utf8")));
+  return {
+    path: target,
+    hash: built.hash,
+    pythonVersion: built.python.version.split(".").slice(0, 2).join("."),
+    basePrefix: built.python.basePrefix,
+    env: built.env,
+  };
+}
+
+type Build = { definition: EnvironmentDefinition; python: Python; hash: string; uv: string; target: string };
+
+async function build({ definition, python, hash, uv, target }: Build, options: BuildOptions): Promise<void> {
+  const unfinished = `${target}.building`;
+  const folder = path.join(DEFINITIONS, definition.name);
+  await remove(unfinished);
+  const run = (args: string[]) =>
+    runLines(uv, args, {
+      cwd: options.stateDir,
+      onLine: options.onLine,
+      signal: options.signal,
+      // pip's index is the machine's index for uv too; a private cache link would share files with other programs.
+      env: {
+        ...process.env,
+        UV_DEFAULT_INDEX: process.env.UV_DEFAULT_INDEX ?? process.env.PIP_INDEX_URL,
+        UV_LINK_MODE: "copy",
+      },
+    });
+  options.onLine(`Python ${python.version} (${python.executable})`);
+  await run(["venv", "--quiet", "--relocatable", "--no-project", "--python", python.executable, unfinished]);
+  const interpreter = path.join(unfinished, "bin", "python");
+  const install = ["pip", "install", "--python", interpreter, "--compile-bytecode"];
+  const locked = [...install, "--require-hashes", "-r", path.join(folder, definition.requirements)];
+  await run(locked).catch(async (error: unknown) => {
+    if (options.signal?.aborted) throw error;
+    options.onLine("The installation failed; trying once more");
+    return await run(locked);
+  });
+  if (options.wheel === undefined) options.onLine("No sluice_gpu package is built: %gpu will be missing in notebooks");
+  else await run([...install, "--no-deps", options.wheel]);
+  if (definition.labSettings !== undefined) {
+    const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
+    await mkdir(settings, { recursive: true });
+    await copyFile(path.join(folder, definition.labSettings), path.join(settings, "overrides.json"));
+  }
+  options.onLine("Checking that JupyterLab and the kernel load");
+  await runLines(interpreter, ["-c", "import ipykernel, jupyterlab, pip"], {
+    onLine: options.onLine,
+    signal: options.signal,
+  });
+  const facts = { hash, python, env: definition.env };
+  await writeFile(path.join(unfinished, "sluice-environment.json"), `${JSON.stringify(facts, null, 2)}\n`);
+  await runLines("chmod", ["-R", "a+rX,a-w", unfinished]);
+  await rename(unfinished, target);
+}
+
+/** Deletes an environment, whose folders nobody may write to. */
+export async function remove(folder: string): Promise<void> {
+  if (!existsSync(folder)) return;
+  await runLines("chmod", ["-R", "u+w", folder]);
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function findPython(uv: string, definition: EnvironmentDefinition): Promise<Python> {
+  let executable: string | undefined;
+  try {
+    executable = (await runLines(uv, ["python", "find", "--no-project", "--no-managed-python", definition.python])).at(
+      -1,
+    );
+  } catch {
+    throw new Error(`Python ${definition.python} is missing. Install it: apt-get install python3 python3-pip.`);
+  }
+  if (executable === undefined) throw new Error(`uv found no Python ${definition.python}.`);
+  const program = [
+    "import json, platform, sys",
+    "print(json.dumps({'executable': sys.executable, 'version': platform.python_version(),",
+    " 'basePrefix': sys.base_prefix, 'platform': platform.platform()}))",
+  ].join("\n");
+  return pythonSchema.parse(JSON.parse((await runLines(executable, ["-c", program])).join("")));
+}
+
+async function contentHash(
+  definition: EnvironmentDefinition,
+  python: Python,
+  wheel: string | undefined,
+): Promise<string> {
+  const folder = path.join(DEFINITIONS, definition.name);
+  const hash = createHash("sha256").update(`${RECIPE}\0${python.executable}\0${python.version}\0${process.arch}\0`);
+  const files = [
+    "environment.json",
+    definition.requirements,
+    ...(definition.labSettings ? [definition.labSettings] : []),
+  ];
+  for (const file of files) hash.update(await readFile(path.join(folder, file))).update("\0");
+  if (wheel !== undefined) {
+    if (
+      !(await stat(wheel).then(
+        (found) => found.isFile(),
+        () => false,
+      ))
+    )
+      throw new Error(`SLUICE_WHEEL: no file ${wheel}`);
+    hash.update(await readFile(wheel));
+  }
+  return hash.digest("hex").slice(0, 16);
+}

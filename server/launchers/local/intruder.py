@@ -1,0 +1,167 @@
+"""Run inside a notebook by a test: tries to reach what is not the workspace's, and prints what it could do."""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+TARGETS = json.loads("""@TARGETS@""")
+got = {}
+
+
+def attempt(name, action):
+    try:
+        result = action()
+    except BaseException as error:  # noqa: BLE001 - every failure is the wanted outcome
+        got[name] = f"no: {type(error).__name__}"
+    else:
+        got[name] = f"YES: {result!r}"[:200]
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read(200)
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise OSError(done.stderr[:100])
+    return done.stdout[:100]
+
+
+for name, path in TARGETS["files"].items():
+    attempt(f"read {name}", lambda path=path: read(path))
+    attempt(f"read {name} through another root", lambda path=path: read(f"/proc/1/root{path}"))
+attempt("list the state directory", lambda: os.listdir(TARGETS["state"]))
+attempt("list /root", lambda: os.listdir("/root/.ssh"))
+attempt("read /etc/shadow", lambda: read("/etc/shadow"))
+
+environment = "/opt/sluice/environment"
+attempt("write into the shared environment", lambda: open(f"{environment}/x", "w"))
+attempt("make the shared environment writable", lambda: run("mount", "-o", "remount,bind,rw", environment))
+inside = f"mount -o remount,bind,rw {environment} && touch {environment}/x"
+attempt("make it writable in a namespace of its own", lambda: run("unshare", "-Urm", "sh", "-c", inside))
+attempt("take /proc/sys", lambda: os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
+attempt("become root", lambda: os.setuid(0))
+attempt("use a set-uid program", lambda: run("su", "-c", "id", "root"))
+
+
+def device():
+    os.mknod("/tmp/sluice-intruder-disk", 0o60600, os.makedev(254, 0))
+    os.unlink("/tmp/sluice-intruder-disk")
+
+
+attempt("make a device", device)
+attempt("see the broker's process", lambda: read(f"/proc/{TARGETS['broker']}/cmdline"))
+attempt("signal the broker", lambda: os.kill(TARGETS["broker"], signal.SIGCONT))
+
+# Unlike PTRACE_ATTACH this stops nobody where it succeeds.
+PTRACE_SEIZE = 0x4206
+
+
+def trace():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(PTRACE_SEIZE, TARGETS["broker"], None, None) != 0:
+        raise OSError(ctypes.get_errno())
+    return "traced"
+
+
+attempt("trace the broker", trace)
+
+
+def other_server(token=None):
+    request = urllib.request.Request(TARGETS["other"] + "/api/contents")
+    if token:
+        request.add_header("Authorization", f"token {token}")
+    return urllib.request.urlopen(request, timeout=5).status
+
+
+attempt("enter the other workspace without a token", other_server)
+attempt("enter the other workspace with the own credential", lambda: other_server(open(TARGETS["credential"]).read()))
+
+
+def own_server():
+    me = json.load(open("/run/sluice/jupyter/runtime/" + next(n for n in os.listdir("/run/sluice/jupyter/runtime") if n.startswith("jpserver") and n.endswith(".json"))))
+    return me["token"]
+
+
+attempt("enter the other workspace with the own server's token", lambda: other_server(own_server()))
+
+
+def eavesdrop():
+    import zmq
+
+    listening = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
+    ports = {int(fields[1].split(":")[1], 16) for fields in listening if fields[3] == "0A"}
+    context = zmq.Context()
+    subscribed = context.socket(zmq.SUB)
+    subscribed.linger = 0
+    subscribed.subscribe(b"")
+    for port in ports:
+        subscribed.connect(f"tcp://127.0.0.1:{port}")
+    deadline = time.monotonic() + 4
+    try:
+        while subscribed.poll(max(0, int((deadline - time.monotonic()) * 1000))):
+            if any(TARGETS["spoken"].encode() in part for part in subscribed.recv_multipart()):
+                return f"heard on one of {len(ports)} ports"
+    finally:
+        context.destroy(0)
+    raise PermissionError(f"silence on {len(ports)} ports")
+
+
+attempt("listen to the other workspace's kernel", eavesdrop)
+
+
+def database():
+    with socket.create_connection(("127.0.0.1", TARGETS["database"]), 5) as link:
+        body = b"\0\3\0\0user\0sluice\0database\0sluice\0\0"
+        link.sendall((len(body) + 4).to_bytes(4, "big") + body)
+        answer = link.recv(1000)
+    # R + SASL (10) asks for a password; R + 0 lets in.
+    if answer[:1] == b"R" and int.from_bytes(answer[5:9], "big") == 0:
+        return "let in"
+    raise PermissionError
+
+
+attempt("enter the database without its password", database)
+
+secrets = TARGETS["secrets"]
+found = []
+
+
+def search(top):
+    for folder, folders, files in os.walk(top):
+        for name in files:
+            path = os.path.join(folder, name)
+            try:
+                if os.path.isfile(path) and os.path.getsize(path) < 5_000_000:
+                    text = open(path, "rb").read()
+                    found.extend(f"{key} in {path}" for key, value in secrets.items() if value.encode() in text)
+            except OSError:
+                pass
+
+
+for top in TARGETS["search"]:
+    search(top)
+pids = [pid for pid in os.listdir("/proc") if pid.isdigit()]
+for pid in pids:
+    for name in ("environ", "cmdline"):
+        try:
+            text = open(f"/proc/{pid}/{name}", "rb").read()
+            found.extend(f"{key} in /proc/{pid}/{name}" for key, value in secrets.items() if value.encode() in text)
+        except OSError:
+            pass
+variables = [name for name in os.environ if name in TARGETS["variables"]]
+control = {
+    "own credential": read(TARGETS["credential"]).decode(),
+    "uid": os.getuid(),
+    "processes": len(pids),
+    "home writable": os.access("/home/user", os.W_OK),
+}
+print(json.dumps({"got": got, "found": found, "variables": variables, "control": control}))

@@ -1,0 +1,164 @@
+/** Two real workspaces; a notebook in the first goes after everything that is not its own. */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { authSecret, signingKey } from "#server/auth/keys.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
+import { resetEnv } from "#server/env.ts";
+import { newCode, newId, newSecret } from "#server/ids.ts";
+import { runCode } from "#server/jupyter/run-code.ts";
+import { waitForServer } from "#server/jupyter/wait-for-server.ts";
+import { LocalLauncher } from "./local-launcher.ts";
+import { makeTestState, type TestState } from "./testing.ts";
+import { workspacePaths } from "./workspace-files.ts";
+
+type Report = {
+  got: Record<string, string>;
+  found: string[];
+  variables: string[];
+  control: Record<string, unknown>;
+};
+
+let state: TestState;
+let postgres: EmbeddedPostgres;
+let launcher: LocalLauncher;
+let own: Awaited<ReturnType<typeof launch>>;
+let other: Awaited<ReturnType<typeof launch>>;
+
+/** A kernel as Jupyter starts it by itself, talking until its input ends. */
+const TALKER = `import sys
+from jupyter_client.manager import start_new_kernel
+manager, client = start_new_kernel()
+client.execute(sys.argv[1])
+print("talking", flush=True)
+sys.stdin.read()
+manager.shutdown_kernel(now=True)`;
+
+/** Where a secret could lie; the rest of the sandbox is the system's and the environment's read-only files. */
+const EVERYWHERE = [
+  "/etc",
+  "/home",
+  "/run",
+  "/tmp",
+  "/opt/sluice/packages",
+  "/opt/sluice/jupyter",
+  "/var",
+  "/root",
+  "/dev/shm",
+];
+
+/** What a kernel of somebody else prints while the intruder listens. */
+const SPOKEN = "an answer for its owner alone";
+const TALK = `import time\nfor _ in range(900):\n    print(${JSON.stringify(SPOKEN)}, flush=True)\n    time.sleep(0.1)`;
+
+const silent = { started: () => undefined, done: () => undefined, log: () => undefined };
+const signal = new AbortController().signal;
+
+async function launch(generation = 1) {
+  const spec = {
+    id: newId("ws"),
+    generation,
+    environment: "cuda-python",
+    serverToken: newCode(),
+    credential: newSecret("slw"),
+    gpuType: "soft",
+    brokerUrl: "http://127.0.0.1:3001",
+    portalUrl: "http://localhost:3000",
+    publicUrl: "http://localhost:3002",
+    allowUnisolated: false,
+  };
+  const { endpoint } = await launcher.ensure(spec, silent, signal);
+  const server = { endpoint, token: spec.serverToken };
+  const stillRuns = async () => (await launcher.observe(spec.id)).state === "running";
+  await waitForServer(server, { stillRuns, timeoutMs: 60_000, signal });
+  return { ...spec, server, paths: workspacePaths(state.stateDir, spec.id) };
+}
+
+beforeAll(async () => {
+  state = await makeTestState();
+  process.env.SLUICE_STATE_DIR = state.stateDir;
+  process.env.DATABASE_URL = "postgres://in-the-brokers-environment";
+  resetEnv();
+  postgres = await startEmbeddedPostgres(state.stateDir);
+  await Promise.all([authSecret(), signingKey()]);
+  launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
+  [own, other] = await Promise.all([launch(), launch()]);
+  await writeFile(path.join(other.paths.home, "diary.txt"), "a secret of the other home");
+}, 240_000);
+
+afterAll(async () => {
+  for (const workspace of [own, other]) await launcher.remove(workspace.id);
+  await postgres.stop();
+  await state.drop();
+});
+
+async function intruder(credential: string, search: string[]): Promise<string> {
+  const at = (...names: string[]) => path.join(state.stateDir, ...names);
+  const targets = {
+    files: {
+      "the database password": at("pg", "password"),
+      "the signing key": at("keys", "session-signing.jwk"),
+      "the session secret": at("keys", "auth-secret"),
+      "another home": path.join(other.paths.home, "diary.txt"),
+      "another workspace's credential": path.join(other.paths.run, "credential"),
+      "the product's own code": path.resolve("package.json"),
+    },
+    state: state.stateDir,
+    broker: process.pid,
+    other: other.server.endpoint,
+    spoken: SPOKEN,
+    database: postgres.port,
+    credential,
+    search,
+    secrets: {
+      "database password": await readFile(at("pg", "password"), "utf8"),
+      "session secret": await authSecret(),
+      "signing key": String((await signingKey()).d),
+      "other token": other.serverToken,
+      "other credential": other.credential,
+      "other diary": "a secret of the other home",
+    },
+    variables: ["DATABASE_URL", "SLUICE_STATE_DIR", "SLUICE_AUTH_SECRET", "SLUICE_SIGNING_KEY", "JUPYTER_TOKEN"],
+  };
+  const program = await readFile(path.join(import.meta.dirname, "intruder.py"), "utf8");
+  return program.replace("@TARGETS@", JSON.stringify(targets));
+}
+
+describe("a notebook that goes after what is not its own", () => {
+  it("gets nothing, while its own things are there", async () => {
+    const talk = new AbortController();
+    const heard = runCode(other.server, TALK, { timeoutMs: 90_000, signal: talk.signal }).catch(() => "called off");
+    const printed = await runCode(own.server, await intruder("/run/sluice/credential", EVERYWHERE), {
+      timeoutMs: 90_000,
+    });
+    talk.abort();
+    await heard;
+    const report = JSON.parse(printed.split("\n").at(-1) ?? "") as Report;
+    expect(Object.entries(report.got).filter(([, result]) => result.startsWith("YES"))).toEqual([]);
+    expect(Object.keys(report.got).length).toBeGreaterThan(25);
+    expect(report.found).toEqual([]);
+    expect(report.variables).toEqual([]);
+    expect(report.control).toMatchObject({ "own credential": own.credential, uid: 1000, "home writable": true });
+    // Its own few processes and nothing of the machine's.
+    expect(report.control.processes).toBeLessThan(15);
+  });
+
+  it("would have got it all without the sandbox (so the test can fail)", async () => {
+    const program = await intruder(path.join(own.paths.run, "credential"), [state.stateDir]);
+    const python = path.join(state.environment, "bin", "python");
+    const talker = spawn(python, ["-c", TALKER, TALK], { stdio: ["pipe", "pipe", "inherit"] });
+    await once(talker.stdout, "data");
+    const printed = execFileSync(python, ["-c", program], { encoding: "utf8", timeout: 60_000 });
+    talker.stdin.end();
+    await once(talker, "exit");
+    const report = JSON.parse(printed.trim().split("\n").at(-1) ?? "") as Report;
+    for (const name of ["the database password", "the signing key", "another home", "another workspace's credential"]) {
+      expect(report.got[`read ${name}`]).toMatch(/^YES/);
+    }
+    expect(report.got["see the broker's process"]).toMatch(/^YES/);
+    expect(report.got["listen to the other workspace's kernel"]).toMatch(/^YES/);
+    expect(report.found).toContain(`other diary in ${path.join(other.paths.home, "diary.txt")}`);
+  });
+});

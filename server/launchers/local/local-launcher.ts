@@ -1,0 +1,275 @@
+/**
+ * Workspaces as JupyterLab processes on this machine, each in a sandbox of its own. They are detached: they outlive
+ * the broker, which finds them again by the process start in `handle.json`.
+ */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import type {
+  Isolation,
+  Launcher,
+  LaunchReport,
+  Observation,
+  RunningWorkspace,
+  WorkspaceSpec,
+} from "#server/launchers/launcher.ts";
+import { type BuiltEnvironment, environmentForWorkspace } from "./environment.ts";
+import { jupyterCommand, workspaceEnvironment } from "./jupyter-command.ts";
+import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
+import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
+import {
+  hostLayout,
+  JUPYTER_CONFIG,
+  prepareFiles,
+  removeFiles,
+  sandboxLayout,
+  type WorkspacePaths,
+  workspacePaths,
+} from "./workspace-files.ts";
+
+const INIT = path.join(import.meta.dirname, "init.sh");
+
+/** How long a server may take to end by itself before everything in its sandbox is killed. */
+const STOP_GRACE_MS = 8_000;
+
+const LOG_TAIL_BYTES = 65_536;
+
+/** A field added later needs a default: what an older version started must be found and ended by this one. */
+const handleSchema = z.object({
+  launcher: z.literal("local"),
+  generation: z.int(),
+  /** The sandbox's first process; when it ends, the kernel ends all others in it. */
+  pid: z.int().positive(),
+  startTime: z.int(),
+  port: z.int().positive(),
+  isolated: z.boolean(),
+  /** The environment's folder, which must stay while this runs; older handles do not name it. */
+  environment: z.string().default(""),
+});
+type LocalHandle = z.infer<typeof handleSchema>;
+
+export type LocalLauncherOptions = { stateDir: string; wheel: string | undefined };
+
+export class LocalLauncher implements Launcher {
+  readonly name = "local";
+  readonly #options: LocalLauncherOptions;
+
+  constructor(options: LocalLauncherOptions) {
+    this.#options = options;
+  }
+
+  async isolation(): Promise<Isolation> {
+    return isolation();
+  }
+
+  async ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace> {
+    const { mode, reason } = probeSandbox();
+    if (mode === undefined && !spec.allowUnisolated) throw new Error(`Workspaces cannot be isolated: ${reason}.`);
+    const paths = this.#paths(spec.id);
+    const running = await readHandle(paths);
+    if (running !== undefined) {
+      if (running.generation === spec.generation && (await isAlive(running))) return asRunning(running);
+      await this.stop(spec.id);
+    }
+    const environment = await this.#environment(spec, report, signal);
+    report.started("sandbox", mode === undefined ? `Starting without a sandbox: ${reason}` : "Making the sandbox");
+    const handle = await start({ spec, paths, environment, mode });
+    report.done("sandbox", mode === undefined ? "Started without a sandbox" : "The sandbox runs");
+    return asRunning(handle);
+  }
+
+  async observe(id: string): Promise<Observation> {
+    const handle = await readHandle(this.#paths(id));
+    if (handle === undefined) return { state: "stopped" };
+    if (await isAlive(handle)) return { state: "running", ...asRunning(handle) };
+    return { state: "stopped", reason: "The Jupyter server of this workspace ended by itself." };
+  }
+
+  async stop(id: string): Promise<void> {
+    const paths = this.#paths(id);
+    const handle = await readHandle(paths);
+    if (handle !== undefined) await end(handle);
+    // A start that was cut off between its process and its handle has nothing that finds it but its log's owner.
+    if (existsSync(paths.handle)) await rename(paths.handle, `${paths.handle}.ended`);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.stop(id);
+    await removeFiles(this.#paths(id));
+  }
+
+  async logs(id: string, lines: number): Promise<string[]> {
+    return (await readTail(this.#paths(id).log))
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+      .slice(-lines);
+  }
+
+  async endpoint(id: string): Promise<string | undefined> {
+    const seen = await this.observe(id);
+    return seen.state === "running" ? seen.endpoint : undefined;
+  }
+
+  #paths(id: string): WorkspacePaths {
+    return workspacePaths(this.#options.stateDir, id);
+  }
+
+  async #environment(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<BuiltEnvironment> {
+    report.started("environment", `Looking for the environment ${spec.environment}`);
+    const built = await environmentForWorkspace(spec.environment, {
+      ...this.#options,
+      signal,
+      onLine: (line) => report.log("environment", line),
+    });
+    report.done("environment", `${spec.environment} ${built.hash} with Python ${built.pythonVersion}`);
+    return built;
+  }
+}
+
+type StartInput = {
+  spec: WorkspaceSpec;
+  paths: WorkspacePaths;
+  environment: BuiltEnvironment;
+  mode: SandboxMode | undefined;
+};
+
+async function start({ spec, paths, environment, mode }: StartInput): Promise<LocalHandle> {
+  const layout = mode === undefined ? hostLayout(paths, environment) : sandboxLayout;
+  const uid = workspaceUid(spec.id);
+  const insideUid = mode?.userNamespace ? 1000 : uid;
+  const owner = mode?.asRoot ? uid : undefined;
+  await prepareFiles({ paths, layout, environment, credential: spec.credential, owner, insideUid });
+  const port = await freePort();
+  const ready = `${layout.run}/started`;
+  const command = ["sh", INIT, ready, `${layout.run}/overlay`, layout.packages, ...jupyterCommand(layout, port)];
+  const mounts: Mount[] = [
+    ...(environment.basePrefix === "/usr" ? [] : [{ from: environment.basePrefix, to: environment.basePrefix }]),
+    { from: environment.path, to: layout.environment },
+    { from: JUPYTER_CONFIG, to: layout.jupyterConfig },
+    { from: INIT, to: INIT_INSIDE },
+    { from: path.join(paths.etc, "passwd"), to: "/etc/passwd" },
+    { from: path.join(paths.etc, "group"), to: "/etc/group" },
+    { from: paths.home, to: layout.home, writable: true },
+    { from: paths.packages, to: layout.packages, writable: true },
+    { from: paths.run, to: layout.run, writable: true },
+    { from: paths.tmp, to: layout.tmp, writable: true },
+  ];
+  const [program = "unshare", ...args] =
+    mode === undefined
+      ? command
+      : sandboxCommand({ mode, root: paths.root, uid, mounts, command: command.with(1, INIT_INSIDE) });
+
+  const log = await open(paths.log, "w", 0o600);
+  try {
+    const child = spawn(program, args, {
+      cwd: "/",
+      detached: true,
+      env: workspaceEnvironment(spec, layout, environment) as NodeJS.ProcessEnv,
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    const failure = new Promise<never>((_, reject) => {
+      child.once("error", reject);
+      child.once("exit", (code) => reject(new Error(`The sandbox could not be made (it ended with ${code}).`)));
+    });
+    failure.catch(() => undefined);
+    child.unref();
+    await Promise.race([failure, fileAppears(path.join(paths.run, "started"))]);
+    const first = mode === undefined ? await self(child.pid) : await childOf(child.pid ?? 0);
+    if (first === undefined) throw new Error("The workspace's first process ended at once.");
+    const handle: LocalHandle = {
+      launcher: "local",
+      generation: spec.generation,
+      ...first,
+      port,
+      isolated: mode !== undefined,
+      environment: path.basename(environment.path),
+    };
+    await writeFile(`${paths.handle}.new`, JSON.stringify(handle), { mode: 0o600, flush: true });
+    await rename(`${paths.handle}.new`, paths.handle);
+    return handle;
+  } finally {
+    await log.close();
+  }
+}
+
+const INIT_INSIDE = "/opt/sluice/init.sh";
+
+async function self(pid: number | undefined): Promise<ProcessStart | undefined> {
+  const stat = pid === undefined ? undefined : await processStat(pid);
+  return pid === undefined || stat === undefined ? undefined : { pid, startTime: stat.startTime };
+}
+
+async function fileAppears(file: string): Promise<void> {
+  for (let waited = 0; waited < 10_000; waited += 10) {
+    if (existsSync(file)) return;
+    await sleep(10);
+  }
+  throw new Error("The sandbox did not start within 10 s.");
+}
+
+async function end(handle: LocalHandle): Promise<void> {
+  if (!(await isAlive(handle))) return;
+  signalProcess(handle.pid, "SIGTERM");
+  for (let waited = 0; waited < STOP_GRACE_MS; waited += 50) {
+    if (!(await isAlive(handle))) return;
+    await sleep(50);
+  }
+  // Unisolated, the first process leads a process group of its own.
+  signalProcess(handle.isolated ? handle.pid : -handle.pid, "SIGKILL");
+  for (let waited = 0; waited < 5_000; waited += 50) {
+    if (!(await isAlive(handle))) return;
+    await sleep(50);
+  }
+  throw new Error("The workspace's processes could not be ended.");
+}
+
+/** The end of a file that may have grown to any size. */
+async function readTail(name: string): Promise<string> {
+  const file = await open(name, "r").catch(() => undefined);
+  if (file === undefined) return "";
+  try {
+    const { size } = await file.stat();
+    const buffer = Buffer.alloc(Math.min(size, LOG_TAIL_BYTES));
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Only a missing file means that nothing runs; one that cannot be understood may stand for processes that do. */
+async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefined> {
+  try {
+    return handleSchema.parse(JSON.parse(await readFile(paths.handle, "utf8")));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw new Error(`Whether the workspace runs is unknown: ${paths.handle} cannot be read.`, { cause: error });
+  }
+}
+
+function asRunning(handle: LocalHandle): RunningWorkspace {
+  return { endpoint: `http://127.0.0.1:${handle.port}`, handle };
+}
+
+async function freePort(): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => {
+        if (typeof address === "object" && address !== null) resolve(address.port);
+        else reject(new Error("no free port"));
+      });
+    });
+  });
+}
+
+/** Makes the folder that holds all workspaces. */
+export async function prepareStateDir(stateDir: string): Promise<void> {
+  await mkdir(path.join(stateDir, "workspaces"), { recursive: true, mode: 0o700 });
+}

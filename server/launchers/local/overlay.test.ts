@@ -1,0 +1,314 @@
+/** A real workspace: its own packages lie over the shared environment, and it is found again. */
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Kernel, KernelManager } from "@jupyterlab/services";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { newCode, newId, newSecret } from "#server/ids.ts";
+import { runCode, serverSettings } from "#server/jupyter/run-code.ts";
+import { waitForServer } from "#server/jupyter/wait-for-server.ts";
+import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import { prune } from "./environment.ts";
+import { LocalLauncher } from "./local-launcher.ts";
+import { isAlive, type ProcessStart } from "./processes.ts";
+import { makeTestState, type TestState } from "./testing.ts";
+import { workspacePaths } from "./workspace-files.ts";
+
+let state: TestState;
+let launcher: LocalLauncher;
+let spec: WorkspaceSpec;
+
+const signal = new AbortController().signal;
+const silent = { started: () => undefined, done: () => undefined, log: () => undefined };
+const paths = () => workspacePaths(state.stateDir, spec.id);
+
+beforeAll(async () => {
+  state = await makeTestState();
+  launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
+  spec = {
+    id: newId("ws"),
+    generation: 0,
+    environment: "cuda-python",
+    serverToken: newCode(),
+    credential: newSecret("slw"),
+    gpuType: "soft",
+    brokerUrl: "http://127.0.0.1:3001",
+    portalUrl: "http://localhost:3000",
+    publicUrl: "http://localhost:3002",
+    allowUnisolated: false,
+  };
+}, 240_000);
+
+afterAll(async () => {
+  await launcher.remove(spec.id);
+  await state.drop();
+});
+
+/** Starts the next generation and settles when it answers. */
+async function start() {
+  spec = { ...spec, generation: spec.generation + 1 };
+  const running = await launcher.ensure(spec, silent, signal);
+  const server = { endpoint: running.endpoint, token: spec.serverToken };
+  const stillRuns = async () => (await launcher.observe(spec.id)).state === "running";
+  await waitForServer(server, { stillRuns, timeoutMs: 60_000, signal });
+  return { ...running, server, run: (code: string) => runCode(server, code, { timeoutMs: 60_000 }) };
+}
+
+/** Lays a wheel of one module into the home, as somebody who uploads a package. */
+async function layWheel(name: string, version: string): Promise<string> {
+  const info = `${name}-${version}.dist-info`;
+  const files = {
+    [`${name}.py`]: `__version__ = "${version}"\ndef main():\n    print("${name} ${version} runs")\n`,
+    [`${info}/METADATA`]: `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`,
+    [`${info}/WHEEL`]: "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    [`${info}/entry_points.txt`]: `[console_scripts]\n${name}-command = ${name}:main\n`,
+    [`${info}/RECORD`]: "",
+  };
+  const wheel = `${name}-${version}-py3-none-any.whl`;
+  const program =
+    "import json,sys,zipfile\nz=zipfile.ZipFile(sys.argv[1],'w')\n[z.writestr(*f) for f in json.loads(sys.argv[2]).items()]\nz.close()";
+  await mkdir(paths().home, { recursive: true });
+  execFileSync("python3", ["-c", program, path.join(paths().home, wheel), JSON.stringify(files)]);
+  return wheel;
+}
+
+describe("a workspace's own packages", () => {
+  it("are installed by %pip, work with their commands, and are there at the next start", async () => {
+    const first = await start();
+    const wheel = await layWheel("sluiceprobe", "1.0");
+    expect(await first.run(`%pip install --no-index ./${wheel}`)).toContain("Successfully installed sluiceprobe-1.0");
+    expect(await first.run("import sluiceprobe; print(sluiceprobe.__version__)\n!sluiceprobe-command")).toBe(
+      "1.0\nsluiceprobe 1.0 runs",
+    );
+    await writeFile(path.join(paths().home, "kept.txt"), "kept");
+    await launcher.stop(spec.id);
+
+    const second = await start();
+    expect(await second.run("import sluiceprobe; print(sluiceprobe.__version__, open('kept.txt').read())")).toBe(
+      "1.0 kept",
+    );
+    const newer = await layWheel("sluiceprobe", "2.0");
+    expect(await second.run(`%pip install --no-index --upgrade ./${newer}`)).toContain(
+      "Successfully uninstalled sluiceprobe-1.0",
+    );
+    expect(await second.run("!sluiceprobe-command")).toBe("sluiceprobe 2.0 runs");
+    expect(await second.run("%pip uninstall -y sluiceprobe")).toContain("Successfully uninstalled sluiceprobe-2.0");
+    expect(await second.run("import sluiceprobe")).toContain("ModuleNotFoundError");
+  }, 120_000);
+
+  it("come before the shared environment's, which comes back when they go and can never be changed", async () => {
+    const { run } = await start();
+    const shared = await run("import six; print(six.__version__)");
+    const wheel = await layWheel("six", "99.0");
+    expect(await run(`%pip install --no-index --upgrade ./${wheel}`)).toContain("Successfully installed six-99.0");
+    expect(await run("import six; print(six.__version__)")).toBe("99.0");
+    expect(await run("!python -c 'import six; print(six.__version__)'")).toBe("99.0");
+    expect(await run("%pip uninstall -y six")).toContain("Successfully uninstalled six-99.0");
+    expect(await run("import six; print(six.__version__)")).toBe(shared);
+    expect(await run("%pip uninstall -y six")).toMatch(/outside environment|Can't uninstall/);
+    expect(await run("open('/opt/sluice/environment/x', 'w')")).toContain("OSError");
+    expect((await readdir(state.environment)).includes("x")).toBe(false);
+  }, 120_000);
+});
+
+/** What a kernel that stays prints in answer to `code`. */
+async function inKernel(connection: Kernel.IKernelConnection, code: string): Promise<string> {
+  let printed = "";
+  const future = connection.requestExecute({ code });
+  future.onIOPub = ({ content }) => {
+    if ("text" in content) printed += String(content.text);
+    if ("ename" in content) printed += String(content.ename);
+  };
+  await future.done;
+  return printed.trim();
+}
+
+describe("a kernel", () => {
+  const listening = `
+import psutil, sys
+from ipykernel.connect import get_connection_info
+me = psutil.Process()
+ports = [c.laddr.port for c in me.net_connections("tcp") if c.status == "LISTEN"]
+# This one takes output of forked children in, behind a password, and gives nothing out.
+taking = getattr(sys.stdout.pub_thread, "_pipe_port", None)
+print(get_connection_info(unpack=True)["transport"], [port for port in ports if port != taking])`;
+
+  it("has no port that other workspaces could listen to, and no debugger", async () => {
+    const { run, server } = await start();
+    expect(await run(listening)).toBe("ipc []");
+    const specs = await fetch(`${server.endpoint}/api/kernelspecs`, {
+      headers: { authorization: `token ${server.token}` },
+    });
+    expect(await specs.json()).toMatchObject({ kernelspecs: { python3: { spec: { metadata: { debugger: false } } } } });
+  }, 60_000);
+
+  it("is interrupted, restarted, and brought back when it is killed", async () => {
+    const { server } = await start();
+    const manager = new KernelManager({ serverSettings: serverSettings(server) });
+    const kernel = await manager.startNew({ name: "python3" });
+    try {
+      expect(await inKernel(kernel, "x = 1; print(x)")).toBe("1");
+      const sleeping = inKernel(kernel, "import time\nprint('sleeps', flush=True)\ntime.sleep(60)");
+      await expect.poll(() => kernel.status).toBe("busy");
+      await sleep(300);
+      await kernel.interrupt();
+      expect(await sleeping).toContain("KeyboardInterrupt");
+      await kernel.restart();
+      expect(await inKernel(kernel, "print(x)")).toBe("NameError");
+      const seen: string[] = [];
+      kernel.statusChanged.connect((_sender, status) => seen.push(status));
+      const killed = kernel.requestExecute({ code: "import os, signal; os.kill(os.getpid(), signal.SIGKILL)" });
+      killed.done.catch(() => undefined);
+      await expect.poll(() => seen, { timeout: 20_000 }).toContain("autorestarting");
+      await expect.poll(() => kernel.status, { timeout: 20_000 }).toBe("idle");
+      expect(await inKernel(kernel, "print(6 * 7)")).toBe("42");
+    } finally {
+      await kernel.shutdown();
+      manager.dispose();
+    }
+    expect(await readdir(path.join(paths().run, "jupyter", "runtime"))).not.toContainEqual(
+      expect.stringMatching(/-ipc-/),
+    );
+  }, 90_000);
+
+  it("that a program of Jupyter starts on a port speaks in cipher", async () => {
+    const { run } = await start();
+    const notebook = {
+      cells: [{ cell_type: "code", id: "a", metadata: {}, outputs: [], execution_count: null, source: "print(6 * 7)" }],
+      metadata: { kernelspec: { name: "python3", display_name: "Python 3", language: "python" } },
+      nbformat: 4,
+      nbformat_minor: 5,
+    };
+    await writeFile(path.join(paths().home, "run.ipynb"), JSON.stringify(notebook));
+    const said = await run("!jupyter nbconvert --execute --to markdown --stdout run.ipynb 2>&1");
+    expect(said).toMatch(/^ +42$/m);
+    expect(said).not.toContain("without encryption");
+  }, 60_000);
+});
+
+describe("a workspace that another version started", () => {
+  it("is found and ended by a handle that lacks what came later", async () => {
+    const { endpoint } = await start();
+    const {
+      launcher: name,
+      generation,
+      pid,
+      startTime,
+      port,
+      isolated,
+    } = JSON.parse(await readFile(paths().handle, "utf8")) as ProcessStart & Record<string, unknown>;
+    const older = { launcher: name, generation, pid, startTime, port, isolated };
+    await writeFile(paths().handle, JSON.stringify(older));
+    expect(await launcher.observe(spec.id)).toMatchObject({ state: "running", endpoint });
+    // It may be the one that looks into this old build.
+    const build = path.join(state.stateDir, "environments", "cuda-python-0123456789abcdef");
+    await mkdir(build);
+    await utimes(build, 0, 0);
+    await prune(state.stateDir, "cuda-python", path.basename(state.environment));
+    expect(existsSync(build)).toBe(true);
+    await launcher.stop(spec.id);
+    expect(await isAlive(older)).toBe(false);
+    expect(await launcher.observe(spec.id)).toEqual({ state: "stopped" });
+    await prune(state.stateDir, "cuda-python", path.basename(state.environment));
+    expect(existsSync(build)).toBe(false);
+  }, 60_000);
+
+  it("is not taken for stopped when its handle cannot be read", async () => {
+    await start();
+    const handle = await readFile(paths().handle, "utf8");
+    const running = JSON.parse(handle) as ProcessStart;
+    for (const broken of ["", "{", JSON.stringify({ launcher: "local", pid: "x" })]) {
+      await writeFile(paths().handle, broken);
+      await expect(launcher.observe(spec.id)).rejects.toThrow("Whether the workspace runs is unknown");
+      await expect(launcher.stop(spec.id)).rejects.toThrow("Whether the workspace runs is unknown");
+      await expect(launcher.remove(spec.id)).rejects.toThrow("Whether the workspace runs is unknown");
+    }
+    expect(await isAlive(running)).toBe(true);
+    await writeFile(paths().handle, handle);
+    await launcher.stop(spec.id);
+    expect(await isAlive(running)).toBe(false);
+  }, 60_000);
+});
+
+describe("a workspace that lays links for the launcher to follow", () => {
+  it("leads nobody outside of it", async () => {
+    const { run } = await start();
+    const victim = path.join(state.stateDir, "victim");
+    await mkdir(victim);
+    await writeFile(path.join(victim, "config"), "untouched");
+    const lay = [
+      "import os, shutil",
+      `os.remove('/opt/sluice/packages/pyvenv.cfg'); os.symlink('${victim}/config', '/opt/sluice/packages/pyvenv.cfg')`,
+      `shutil.rmtree('/opt/sluice/packages/etc'); os.symlink('${victim}', '/opt/sluice/packages/etc')`,
+      `os.makedirs('/tmp/x'); os.symlink('${victim}', '/tmp/x/y'); os.symlink('${victim}', '/run/sluice/jupyter/kernels/z')`,
+      "print('laid')",
+    ];
+    expect(await run(lay.join("\n"))).toBe("laid");
+    const before = await stat(victim);
+    await start();
+    expect(await readdir(victim)).toEqual(["config"]);
+    expect(await readFile(path.join(victim, "config"), "utf8")).toBe("untouched");
+    expect((await stat(victim)).uid).toBe(before.uid);
+    await launcher.remove(spec.id);
+    expect(await readdir(victim)).toEqual(["config"]);
+  }, 90_000);
+});
+
+describe("a running workspace", () => {
+  it("has terminals", async () => {
+    const { run } = await start();
+    expect(await run("import os, pty; print(os.ttyname(pty.openpty()[1]))")).toMatch(/^\/dev\/pts\/\d+$/);
+  }, 60_000);
+
+  it("is found again by another broker, with its kernels alive, and is not started twice", async () => {
+    const first = await start();
+    const later = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
+    const seen = await later.observe(spec.id);
+    expect(seen).toMatchObject({ state: "running", endpoint: first.endpoint });
+    expect(await later.ensure(spec, silent, signal)).toEqual({ endpoint: first.endpoint, handle: first.handle });
+    expect(await first.run("print(6 * 7)")).toBe("42");
+  }, 60_000);
+
+  it("is not taken for running when another process has got its pid", async () => {
+    await start();
+    const handle = JSON.parse(await readFile(paths().handle, "utf8")) as { pid: number; startTime: number };
+    expect(await isAlive(handle)).toBe(true);
+    expect(await isAlive({ ...handle, startTime: handle.startTime - 1 })).toBe(false);
+  }, 60_000);
+
+  it("shows the credential and Jupyter's token to nobody else on the machine", async () => {
+    await start();
+    expect((await stat(path.join(paths().run, "credential"))).mode & 0o777).toBe(0o600);
+    expect((await stat(paths().base)).mode & 0o777).toBe(0o700);
+    const lines = execFileSync("ps", ["-eo", "args"], { encoding: "utf8" });
+    expect(lines).toContain(state.stateDir);
+    expect(lines).not.toContain(spec.serverToken);
+    expect(lines).not.toContain(spec.credential);
+  }, 60_000);
+
+  it("ends with everything in it, also what ignores the polite signal, and its files go with remove", async () => {
+    const { run } = await start();
+    const before = JSON.parse(await readFile(paths().handle, "utf8")) as { pid: number; startTime: number };
+    await run(
+      "import subprocess; subprocess.Popen(['sh', '-c', 'trap \"\" TERM HUP INT; sleep 600 & wait'], start_new_session=True)",
+    );
+    await launcher.stop(spec.id);
+    expect(await isAlive(before)).toBe(false);
+    expect(execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })).not.toContain(state.stateDir);
+    expect(await launcher.observe(spec.id)).toEqual({ state: "stopped" });
+    await launcher.remove(spec.id);
+    expect(existsSync(paths().base)).toBe(false);
+  }, 60_000);
+
+  it("that ended by itself is seen as stopped, with a sentence", async () => {
+    await start();
+    const { pid } = JSON.parse(await readFile(paths().handle, "utf8")) as { pid: number };
+    process.kill(pid, "SIGKILL");
+    await expect.poll(async () => (await launcher.observe(spec.id)).state).toBe("stopped");
+    expect(await launcher.observe(spec.id)).toMatchObject({
+      reason: expect.stringContaining("ended by itself") as string,
+    });
+  }, 60_000);
+});

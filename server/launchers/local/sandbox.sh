@@ -1,0 +1,67 @@
+#!/bin/sh
+# Builds a workspace's own view of the machine and becomes the given command in it, without any privilege.
+# Runs as first process of new mount, pid and ipc namespaces, with the right to mount in them.
+# usage: sandbox.sh ROOT UID USERNS OPERATION... -- COMMAND...
+#   ROOT       an empty folder of the host that becomes the mount point of the new root
+#   UID        the host's user id to run as, or "same"
+#   USERNS     "yes": end in a user namespace of its own as user 1000
+#   OPERATION  ro SOURCE TARGET | rw SOURCE TARGET | link TEXT TARGET | dir TARGET
+set -eu
+root=$1 uid=$2 userns=$3
+shift 3
+
+place() { # makes the mount point $2 for the source $1
+  if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root${2%/*}" && : >"$root$2"; fi
+}
+read_only() {
+  # A flag that the source's own mount has and that we may not drop must be named again.
+  mount -o remount,bind,ro,nosuid,nodev "$1" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev,noexec "$1"
+}
+
+umask 022
+# pivot_root is not on the path of ordinary users.
+PATH=$PATH:/usr/sbin:/sbin
+mount -t tmpfs -o mode=0755,nosuid,nodev,size=4m sluice "$root"
+while [ "$1" != "--" ]; do
+  case $1 in
+    ro) place "$2" "$3"; mount --bind "$2" "$root$3"; read_only "$root$3"; shift 3 ;;
+    rw) place "$2" "$3"; mount --bind "$2" "$root$3"; mount -o remount,bind,nosuid,nodev "$root$3"; shift 3 ;;
+    link) mkdir -p "$root${3%/*}"; ln -s "$2" "$root$3"; shift 3 ;;
+    dir) mkdir -p "$root$2"; shift 2 ;;
+    *) echo "sandbox: unknown operation $1" >&2; exit 64 ;;
+  esac
+done
+shift
+
+mkdir -p "$root/proc" "$root/dev"
+mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
+mount -t tmpfs -o mode=0755,nosuid,size=1m dev "$root/dev"
+for name in null zero full random urandom tty; do
+  : >"$root/dev/$name"
+  mount --bind "/dev/$name" "$root/dev/$name"
+done
+mkdir "$root/dev/pts" "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$root/dev/pts"
+mount -t tmpfs -o mode=1777,nosuid,nodev shm "$root/dev/shm"
+ln -s pts/ptmx "$root/dev/ptmx"
+ln -s /proc/self/fd "$root/dev/fd"
+ln -s /proc/self/fd/0 "$root/dev/stdin"
+ln -s /proc/self/fd/1 "$root/dev/stdout"
+ln -s /proc/self/fd/2 "$root/dev/stderr"
+
+mkdir "$root/.host"
+cd "$root"
+pivot_root . .host
+cd /
+umount -l /.host
+rmdir /.host
+mount -o remount,bind,ro,nosuid,nodev /
+
+# From here on there is no way back: no capability, no set-uid program, nothing of the host below any path.
+if [ "$uid" = same ]; then
+  # We are root of our own user namespace; the kernel lets only a process with all rights there map it into another.
+  exec unshare --user --map-user=1000 --map-group=1000 -- setpriv --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"
+fi
+[ "$userns" = yes ] && set -- unshare --user --map-user=1000 --map-group=1000 -- "$@"
+exec setpriv --reuid="$uid" --regid="$uid" --clear-groups \
+  --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"

@@ -1,0 +1,144 @@
+/**
+ * The sandbox of the local launcher: the command line that starts a program in namespaces of its own, and the probe
+ * that says whether this machine allows it. What is mounted is decided here; sandbox.sh carries it out.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, lstatSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { Isolation } from "#server/launchers/launcher.ts";
+
+const SCRIPT = path.join(import.meta.dirname, "sandbox.sh");
+
+/** How this machine lets us isolate. As root we also change to a user id of the workspace's own. */
+export type SandboxMode = { asRoot: boolean; userNamespace: boolean };
+
+export type Mount = { from: string; to: string; writable?: boolean };
+
+/** The files of /etc that programs need to resolve names, trust certificates, find libraries and tell the time. */
+const ETC = [
+  "alternatives",
+  "ca-certificates",
+  "ca-certificates.conf",
+  "crypto-policies",
+  "fonts",
+  "gai.conf",
+  "host.conf",
+  "hosts",
+  "inputrc",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "locale.alias",
+  "localtime",
+  "mime.types",
+  "nsswitch.conf",
+  "os-release",
+  "pip.conf",
+  "pki",
+  "profile",
+  "protocols",
+  "resolv.conf",
+  "services",
+  "ssl",
+  "terminfo",
+  "timezone",
+];
+
+/** The system as a workspace sees it: programs and libraries, read-only, and nothing about the host's people. */
+export function systemOperations(): string[] {
+  const operations: string[] = [];
+  for (const name of ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"]) {
+    const kind = lstatSync(name, { throwIfNoEntry: false });
+    if (kind?.isSymbolicLink()) operations.push("link", readlinkSync(name), name);
+    else if (kind?.isDirectory()) operations.push("ro", name, name);
+  }
+  for (const name of ETC) if (existsSync(`/etc/${name}`)) operations.push("ro", `/etc/${name}`, `/etc/${name}`);
+  operations.push("dir", "/var/empty", "link", "/tmp", "/var/tmp");
+  return operations;
+}
+
+export type SandboxCommand = {
+  mode: SandboxMode;
+  /** An empty folder of the host. */
+  root: string;
+  /** Host user id; used only as root. */
+  uid: number;
+  mounts: Mount[];
+  command: string[];
+};
+
+/** Program and arguments that run `command` in the sandbox. */
+export function sandboxCommand({ mode, root, uid, mounts, command }: SandboxCommand): string[] {
+  // Without root, the right to mount comes from a user namespace in which we are root.
+  const user = mode.asRoot ? [] : ["--user", "--map-root-user"];
+  const operations = mounts.flatMap((mount) => [mount.writable ? "rw" : "ro", mount.from, mount.to]);
+  return [
+    "unshare",
+    ...user,
+    ...["--mount", "--pid", "--ipc", "--fork", "--kill-child", "--"],
+    ...["sh", SCRIPT, root, mode.asRoot ? String(uid) : "same", mode.userNamespace ? "yes" : "no"],
+    ...systemOperations(),
+    ...operations,
+    "--",
+    ...command,
+  ];
+}
+
+/**
+ * The host's user id of a workspace when the broker runs as root: above what systems hand out, one for each
+ * workspace as far as a hash can tell them apart. Where fewer ids exist (in a container), one of those.
+ */
+export function workspaceUid(id: string, uidMap: string = readFileSync("/proc/self/uid_map", "utf8")): number {
+  let hash = 0;
+  for (const character of id) hash = (hash * 31 + character.charCodeAt(0)) % 16_777_213;
+  const known = (uid: number) =>
+    uidMap.split("\n").some((line) => {
+      const [start, , count] = line.trim().split(/\s+/).map(Number);
+      return start !== undefined && count !== undefined && uid >= start && uid < start + count;
+    });
+  const wide = 0x7000_0000 + hash;
+  return known(wide) ? wide : 20_000 + (hash % 40_000);
+}
+
+let probed: { mode: SandboxMode | undefined; reason: string } | undefined;
+
+/** What this machine allows; tried once by really building a sandbox. */
+export function probeSandbox(): { mode: SandboxMode | undefined; reason: string } {
+  probed ??= probe();
+  return probed;
+}
+
+export function isolation(): Isolation {
+  const { mode, reason } = probeSandbox();
+  return mode === undefined ? { isolated: false, reason } : { isolated: true };
+}
+
+function probe(): { mode: SandboxMode | undefined; reason: string } {
+  const asRoot = process.getuid?.() === 0;
+  const modes: SandboxMode[] = asRoot
+    ? [
+        { asRoot, userNamespace: true },
+        { asRoot, userNamespace: false },
+      ]
+    : [{ asRoot, userNamespace: true }];
+  let reason = "";
+  for (const mode of modes) {
+    const root = mkdtempSync(path.join(tmpdir(), "sluice-probe-"));
+    try {
+      const [program = "unshare", ...args] = sandboxCommand({
+        mode,
+        root,
+        uid: workspaceUid("probe"),
+        mounts: [],
+        command: ["true"],
+      });
+      const result = spawnSync(program, args, { encoding: "utf8", timeout: 10_000 });
+      if (result.status === 0) return { mode, reason: "" };
+      reason = result.error?.message ?? (result.stderr.trim().split("\n")[0] || `ended with ${result.status}`);
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
+  }
+  return { mode: undefined, reason: `this machine does not let us make namespaces (${reason})` };
+}

@@ -1,0 +1,180 @@
+/**
+ * The files of one workspace: `<state>/workspaces/<id>/` holds its home, the overlay for its own packages, and what
+ * belongs to one run (credential, runtime folder, Jupyter's files, log).
+ */
+import { existsSync } from "node:fs";
+import { chmod, cp, lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import type { BuiltEnvironment } from "./environment.ts";
+
+const EXAMPLES = path.resolve(import.meta.dirname, "..", "..", "..", "examples");
+export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
+
+/** Where the workspace's parts lie, as its processes see them. */
+export type Layout = {
+  home: string;
+  environment: string;
+  packages: string;
+  run: string;
+  jupyterConfig: string;
+  tmp: string;
+};
+
+export const sandboxLayout: Layout = {
+  home: "/home/user",
+  environment: "/opt/sluice/environment",
+  packages: "/opt/sluice/packages",
+  run: "/run/sluice",
+  jupyterConfig: "/opt/sluice/jupyter",
+  tmp: "/tmp",
+};
+
+/** The host's paths of a workspace. */
+export function workspacePaths(stateDir: string, id: string) {
+  if (!/^ws-[a-z2-7]{26}$/.test(id)) throw new Error("not a workspace id");
+  const base = path.join(stateDir, "workspaces", id);
+  const at = (name: string) => path.join(base, name);
+  return {
+    base,
+    home: at("home"),
+    packages: at("packages"),
+    run: at("run"),
+    tmp: at("tmp"),
+    etc: at("etc"),
+    root: at("root"),
+    log: at("log"),
+    handle: at("handle.json"),
+  };
+}
+export type WorkspacePaths = ReturnType<typeof workspacePaths>;
+
+/** What the processes see when they are not isolated: the host's own paths. */
+export function hostLayout(paths: WorkspacePaths, environment: BuiltEnvironment): Layout {
+  const { home, packages, run, tmp } = paths;
+  return { home, packages, run, tmp, environment: environment.path, jupyterConfig: JUPYTER_CONFIG };
+}
+
+export type PrepareInput = {
+  paths: WorkspacePaths;
+  layout: Layout;
+  environment: BuiltEnvironment;
+  credential: string;
+  /** Host user that shall own the files, or undefined for the broker's own. */
+  owner: number | undefined;
+  /** The user id that the processes see. */
+  insideUid: number;
+};
+
+/** Makes home and overlay on the first start, and the files of this run anew. */
+export async function prepareFiles(input: PrepareInput): Promise<void> {
+  const { paths, layout, environment, owner } = input;
+  await mkdir(paths.base, { recursive: true, mode: 0o700 });
+  const firstStart = !existsSync(paths.home);
+  await mkdir(paths.home, { recursive: true, mode: 0o700 });
+  if (firstStart && existsSync(EXAMPLES)) {
+    await cp(EXAMPLES, path.join(paths.home, "examples"), { recursive: true, force: false });
+  }
+  const firstPackages = !existsSync(paths.packages);
+  await mkdir(paths.packages, { recursive: true, mode: 0o700 });
+  for (const folder of [paths.run, paths.tmp, paths.etc, paths.root])
+    await rm(folder, { recursive: true, force: true });
+  for (const folder of [paths.etc, paths.root]) await mkdir(folder, { mode: 0o755 });
+  await mkdir(paths.tmp, { mode: 0o700 });
+  await mkdir(paths.run, { mode: 0o700 });
+  await mkdir(path.join(paths.run, "runtime"), { mode: 0o700 });
+  await mkdir(path.join(paths.run, "jupyter", "runtime"), { recursive: true, mode: 0o700 });
+  await writeFile(path.join(paths.run, "credential"), input.credential, { mode: 0o600 });
+  await writeOverlay(path.join(paths.run, "overlay"), layout, environment);
+  await writeKernelSpec(path.join(paths.run, "jupyter", "kernels", "python3"), layout);
+  await writeFile(path.join(paths.etc, "passwd"), passwd(input.insideUid, layout.home), { mode: 0o644 });
+  await writeFile(path.join(paths.etc, "group"), `user:x:${input.insideUid}:\nnogroup:x:65534:\n`, { mode: 0o644 });
+  if (owner === undefined) return;
+  // What the workspace has had in its hands is not touched again: it could have laid links for us to follow.
+  if (firstStart) await give(paths.home, owner);
+  if (firstPackages) await lchown(paths.packages, owner, owner);
+  for (const folder of [paths.run, paths.tmp]) await give(folder, owner);
+}
+
+function passwd(uid: number, home: string): string {
+  return [
+    `user:x:${uid}:${uid}:Workspace:${home}:/bin/bash`,
+    "nobody:x:65534:65534:nobody:/var/empty:/usr/sbin/nologin",
+    "",
+  ].join("\n");
+}
+
+/**
+ * The overlay is a virtual environment of its own in front of the shared one: pip installs into it, what is in both
+ * is taken from it, and everything else comes from the shared environment, with that one's start-up hooks. This writes
+ * its fixed files for this run; the workspace's first process copies them into place, with the workspace's own rights.
+ */
+async function writeOverlay(folder: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
+  const version = environment.pythonVersion;
+  const bin = path.join(folder, "bin");
+  const site = path.join(folder, "lib", `python${version}`, "site-packages");
+  const sharedSite = `${layout.environment}/lib/python${version}/site-packages`;
+  const ipython = path.join(folder, "etc", "ipython");
+  for (const made of [bin, site, ipython]) await mkdir(made, { recursive: true, mode: 0o755 });
+  for (const name of ["python", "python3", `python${version}`]) {
+    await symlink(`${layout.environment}/bin/python`, path.join(bin, name));
+  }
+  const config = [
+    `home = ${path.posix.join(environment.basePrefix, "bin")}`,
+    "include-system-site-packages = false",
+    `version = ${version}`,
+    "",
+  ].join("\n");
+  await writeFile(path.join(folder, "pyvenv.cfg"), config);
+  // addsitedir, not a mere path: the shared environment's own .pth files are start-up hooks and must run.
+  const hook = `import site; site.addsitedir(${JSON.stringify(sharedSite)})\n`;
+  await writeFile(path.join(site, "_sluice_environment.pth"), hook);
+  const magics = 'c = get_config()  # noqa: F821\nc.InteractiveShellApp.extensions.append("sluice_gpu")\n';
+  await writeFile(path.join(ipython, "ipython_config.py"), existsSync(sluicePackage(environment)) ? magics : "");
+}
+
+function sluicePackage(environment: BuiltEnvironment): string {
+  return path.join(environment.path, "lib", `python${environment.pythonVersion}`, "site-packages", "sluice_gpu");
+}
+
+/** Kernels run on the overlay's interpreter; the server itself on the shared one, which no user's package can break. */
+async function writeKernelSpec(folder: string, layout: Layout): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const spec = {
+    argv: [
+      `${layout.packages}/bin/python`,
+      "-Xfrozen_modules=off",
+      "-m",
+      "ipykernel_launcher",
+      "-f",
+      "{connection_file}",
+    ],
+    display_name: "Python 3",
+    language: "python",
+    // No debugger: it listens on a TCP port without a password, which other workspaces reach.
+    metadata: { debugger: false, supported_encryption: ["curve"] },
+  };
+  await writeFile(path.join(folder, "kernel.json"), `${JSON.stringify(spec, null, 2)}\n`);
+}
+
+/** Hands a tree to its user. Links are changed themselves, never followed: a workspace could have laid them. */
+async function give(folder: string, owner: number): Promise<void> {
+  await lchown(folder, owner, owner);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const name = path.join(folder, entry.name);
+    if (entry.isDirectory()) await give(name, owner);
+    else await lchown(name, owner, owner);
+  }
+}
+
+/** Deletes what a workspace left, whatever rights it gave its folders. */
+export async function removeFiles(paths: WorkspacePaths): Promise<void> {
+  const makeWritable = async (folder: string): Promise<void> => {
+    await chmod(folder, 0o700);
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      if (entry.isDirectory()) await makeWritable(path.join(folder, entry.name));
+    }
+  };
+  if (!existsSync(paths.base)) return;
+  if (process.getuid?.() !== 0) await makeWritable(paths.base);
+  await rm(paths.base, { recursive: true, force: true });
+}

@@ -1,0 +1,106 @@
+/** Live data: writers notify inside their transaction, readers hear of it when the transaction is committed. */
+import { sql as statement } from "drizzle-orm";
+import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
+
+/** `session`: a browser session ended; the gateway closes what it opened. */
+export const liveTopics = ["workspace", "lease", "pool", "setup", "audit", "session"] as const;
+export type LiveTopic = (typeof liveTopics)[number];
+
+/** `id` is what changed; null after the connection was lost, when anything may have changed. */
+export type LiveEvent = { topic: LiveTopic; id: string | null };
+
+const CHANNEL = "sluice";
+
+/** Tells every process that something changed. Inside a transaction it is heard at commit, and not at all on rollback. */
+export async function notify(db: Database | Transaction, topic: LiveTopic, id: string): Promise<void> {
+  await db.execute(statement`select pg_notify(${CHANNEL}, ${JSON.stringify({ topic, id })})`);
+}
+
+export type Live = {
+  /** Calls `onEvent` for each change of these topics until the returned function is called. */
+  subscribe: (topics: readonly LiveTopic[], onEvent: (event: LiveEvent) => void) => () => void;
+  /** Settles when the connection listens: what is written after that is heard. */
+  ready: () => Promise<void>;
+  close: () => Promise<void>;
+};
+
+/** One LISTEN connection for all subscribers of a process; it comes back by itself when the server was away. */
+export function createLive(sql: Sql): Live {
+  const subscribers = new Set<{ topics: ReadonlySet<LiveTopic>; onEvent: (event: LiveEvent) => void }>();
+  let listening: Promise<{ unlisten: () => Promise<void> }> | undefined;
+  let listenedBefore = false;
+
+  const deliver = (event: LiveEvent) => {
+    for (const subscriber of subscribers) if (subscriber.topics.has(event.topic)) subscriber.onEvent(event);
+  };
+
+  const start = () => {
+    listening ??= sql
+      .listen(
+        CHANNEL,
+        (payload) => {
+          const event = parseEvent(payload);
+          if (event !== undefined) deliver(event);
+        },
+        () => {
+          if (listenedBefore) for (const topic of liveTopics) deliver({ topic, id: null });
+          listenedBefore = true;
+        },
+      )
+      .catch((error: unknown) => {
+        listening = undefined;
+        throw error;
+      });
+    return listening;
+  };
+
+  const keepTrying = () => {
+    start().catch(() => {
+      if (subscribers.size > 0) setTimeout(keepTrying, 500).unref();
+    });
+  };
+
+  return {
+    subscribe(topics, onEvent) {
+      const subscriber = { topics: new Set(topics), onEvent };
+      subscribers.add(subscriber);
+      keepTrying();
+      return () => subscribers.delete(subscriber);
+    },
+    async ready() {
+      await start();
+    },
+    async close() {
+      subscribers.clear();
+      const current = listening;
+      listening = undefined;
+      // A connection that is gone listens to nothing.
+      await (await current?.catch(() => undefined))?.unlisten().catch(() => undefined);
+    },
+  };
+}
+
+function parseEvent(payload: string): LiveEvent | undefined {
+  try {
+    const value: unknown = JSON.parse(payload);
+    if (typeof value !== "object" || value === null || !("topic" in value) || !("id" in value)) return undefined;
+    const topic = liveTopics.find((known) => known === value.topic);
+    return topic === undefined || typeof value.id !== "string" ? undefined : { topic, id: value.id };
+  } catch {
+    return undefined;
+  }
+}
+
+const shared = globalThis as typeof globalThis & { __sluiceLive?: { sql: Sql; live: Live } };
+
+/** The process's own live connection, over its own database pool. */
+export function live(): Live {
+  const { sql } = database();
+  if (shared.__sluiceLive?.sql !== sql) shared.__sluiceLive = { sql, live: createLive(sql) };
+  return shared.__sluiceLive.live;
+}
+
+/** Calls `onEvent` for each change of these topics, over the process's own connection. */
+export function subscribe(topics: readonly LiveTopic[], onEvent: (event: LiveEvent) => void): () => void {
+  return live().subscribe(topics, onEvent);
+}

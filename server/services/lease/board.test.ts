@@ -1,0 +1,76 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Context } from "#server/context.ts";
+import { leaseBoard } from "#server/contracts/lease-board.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { board } from "#server/services/lease/board.ts";
+import { request } from "#server/services/lease/request.ts";
+import { teamLeases } from "#server/services/lease/team-leases.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+
+let test: TestDatabase;
+let world: World;
+
+/** Asks for a GPU from a new workspace of this person. */
+async function attach(owner: Person, amount: string, pid: number): Promise<void> {
+  const { id } = await makeWorkspace(world, { owner });
+  const principal = { kind: "workspace" as const, workspaceId: id, teamId: world.team, userId: owner.id };
+  const ctx: Context = { ...world.system, principal };
+  const owned = { kind: "kernel" as const, pid, startTime: 1, label: `${owner.name}.ipynb` };
+  await request(ctx, { requestId: randomUUID(), amount, owner: owned, guaranteed: false, waitSeconds: 600 });
+}
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  world = await makeWorld(test.db);
+  await attach(world.member, "0.75", 11);
+  await attach(world.colleague, "0.5", 12);
+});
+afterAll(async () => test.drop());
+
+describe("the board of GPUs that a person sees", () => {
+  it("shows the holder their lease, and the team's use with what is borrowed", async () => {
+    const seen = leaseBoard.parse(await board(world.member.ctx));
+    expect(seen.leases.map(({ milli, owner }) => [milli, owner.label])).toEqual([[750, "Max.ipynb"]]);
+    expect(seen.quotas).toMatchObject([
+      {
+        teamId: world.team,
+        gpuType: "soft",
+        guaranteedMilli: 500,
+        limitMilli: 1000,
+        usedMilli: 750,
+        borrowedMilli: 250,
+      },
+    ]);
+    expect(seen.quotas[0]).toMatchObject({ capacityMilli: 2000, freeMilli: 1250, queued: 1 });
+  });
+
+  it("gives whoever waits their place and the rule that stops them", async () => {
+    const { leases, requests } = await board(world.colleague.ctx);
+    expect(leases).toEqual([]);
+    expect(requests).toMatchObject([{ userId: world.colleague.id, position: 1, of: 1, milli: 500 }]);
+    expect(requests[0]?.reason.rule).toBe("team-limit");
+    expect(requests[0]?.likelySeconds).toBeGreaterThan(0);
+  });
+
+  it("tells another team nothing of the queue, but what is free for them", async () => {
+    const { leases, requests, quotas } = await board(world.outsider.ctx);
+    expect([leases, requests]).toEqual([[], []]);
+    expect(quotas).toMatchObject([{ teamId: world.otherTeam, usedMilli: 0, atOnceMilli: 1000 }]);
+  });
+
+  it("shows an admin every request", async () => {
+    expect((await board(world.admin.ctx)).requests).toHaveLength(1);
+  });
+});
+
+describe("who in a team holds what", () => {
+  it("is seen by every member, since they wait for each other", async () => {
+    const { leases } = await teamLeases(world.colleague.ctx, { id: world.team });
+    expect(leases.map(({ userName, milli }) => [userName, milli])).toEqual([["Max", 750]]);
+  });
+
+  it("is refused to people of other teams", async () => {
+    await expect(teamLeases(world.outsider.ctx, { id: world.team })).rejects.toMatchObject({ code: "forbidden" });
+  });
+});

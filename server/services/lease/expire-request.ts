@@ -1,0 +1,29 @@
+import { and, eq } from "drizzle-orm";
+import { type Context, inTransaction } from "#server/context.ts";
+import { leaseRequests } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { advanceTogether } from "./advance-together.ts";
+import { queuedIn } from "./answer.ts";
+import { loadWorld } from "./world.ts";
+
+/**
+ * Takes a request out of the queue: `expired` when its waiting time is over, `cancelled` when its client left or
+ * stopped asking. Those behind it move up. Returns whether it was still queued.
+ */
+export async function expireRequest(ctx: Context, id: string, state: "expired" | "cancelled"): Promise<boolean> {
+  const [known] = await ctx.db.select().from(leaseRequests).where(eq(leaseRequests.id, id)).limit(1);
+  if (known === undefined || known.state !== "queued") return false;
+  const now = ctx.now();
+  const answer = queuedIn(await loadWorld(ctx.db, known.gpuType, now), known, now);
+  const left = await inTransaction(ctx, async (tx) => {
+    const rows = await tx.db
+      .update(leaseRequests)
+      .set({ state, decidedAt: now, reason: answer.state === "queued" ? answer.reason : null })
+      .where(and(eq(leaseRequests.id, id), eq(leaseRequests.state, "queued")))
+      .returning({ id: leaseRequests.id });
+    await notify(tx.db, "lease", id);
+    return rows.length > 0;
+  });
+  if (left) await advanceTogether(ctx.db, known.gpuType);
+  return left;
+}

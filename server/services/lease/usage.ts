@@ -1,0 +1,29 @@
+/** What leases did in the last minute, from gpud's samples. */
+import { and, gte, inArray, sum } from "drizzle-orm";
+import type { Database, Transaction } from "#server/db/client.ts";
+import { usageSamples } from "#server/db/schema/index.ts";
+import { WHOLE } from "#server/scheduler/amount.ts";
+
+const MINUTE = 60_000;
+
+/** Lease id → GPU time in the last minute, microseconds. */
+export async function recentGpuTime(
+  db: Database | Transaction,
+  leaseIds: string[],
+  now: Date,
+): Promise<Map<string, number>> {
+  if (leaseIds.length === 0) return new Map();
+  const rows = await db
+    .select({ leaseId: usageSamples.leaseId, gpuTimeUs: sum(usageSamples.gpuTimeUs).mapWith(Number) })
+    .from(usageSamples)
+    .where(and(inArray(usageSamples.leaseId, leaseIds), gte(usageSamples.at, new Date(now.getTime() - MINUTE))))
+    .groupBy(usageSamples.leaseId);
+  return new Map(rows.map((row) => [row.leaseId, row.gpuTimeUs]));
+}
+
+/** Per cent of an amount's own part of the last minute (of its whole life, when it is younger), 0..100. */
+export function computePercent(gpuTimeUs: number, milli: number, grantedAt: Date, now: Date): number {
+  const window = Math.min(MINUTE, Math.max(1000, now.getTime() - grantedAt.getTime()));
+  const percent = (gpuTimeUs / 1000 / window) * (WHOLE / Math.max(1, milli)) * 100;
+  return Math.round(Math.min(100, Math.max(0, percent)) * 10) / 10;
+}

@@ -1,0 +1,43 @@
+import { createCode } from "#server/auth/one-time-code.ts";
+import { hashPassword } from "#server/auth/password.ts";
+import { authorize, type Context, inTransaction } from "#server/context.ts";
+import { email, password } from "#server/contracts/common.ts";
+import { env } from "#server/env.ts";
+import { SluiceError } from "#server/errors.ts";
+import { parse } from "#server/parse.ts";
+import { register } from "#server/services/image/register.ts";
+import { sweep } from "#server/services/session/sweep.ts";
+import { hasAdmin, lockSetup, makeFirstAdmin } from "#server/services/setup/complete.ts";
+
+const SETUP_LINK_SECONDS = 24 * 3600;
+
+export type Prepared =
+  /** There is an admin; `made` when it was just made from SLUICE_ADMIN_EMAIL and SLUICE_ADMIN_PASSWORD. */
+  | { state: "done"; made: boolean }
+  /** The link to print. A new one at each start; older ones go on working until one is used. */
+  | { state: "link"; link: string; expiresAt: string };
+
+/** Called at each start, after the migrations: catalogue, and either the unattended admin or a set-up link. */
+export async function prepare(ctx: Context): Promise<Prepared> {
+  authorize(ctx.principal, "setup.prepare");
+  await sweep(ctx);
+  await register(ctx, { folder: "cuda-python" });
+  if (await hasAdmin(ctx.db)) return { state: "done", made: false };
+  const { SLUICE_ADMIN_EMAIL, SLUICE_ADMIN_PASSWORD, SLUICE_PORTAL_URL } = env();
+  if (SLUICE_ADMIN_EMAIL === undefined || SLUICE_ADMIN_PASSWORD === undefined) {
+    if (SLUICE_ADMIN_EMAIL !== undefined || SLUICE_ADMIN_PASSWORD !== undefined) {
+      throw new SluiceError("invalid", "SLUICE_ADMIN_EMAIL and SLUICE_ADMIN_PASSWORD are set together, or neither is.");
+    }
+    const { code, expiresAt } = await createCode(ctx, "setup", SETUP_LINK_SECONDS);
+    return { state: "link", link: `${SLUICE_PORTAL_URL}/setup?code=${code}`, expiresAt: expiresAt.toISOString() };
+  }
+  const address = parse(email, SLUICE_ADMIN_EMAIL);
+  const passwordHash = await hashPassword(parse(password, SLUICE_ADMIN_PASSWORD));
+  const name = address.split("@")[0] ?? address;
+  return await inTransaction(ctx, async (tx) => {
+    await lockSetup(tx.db);
+    if (await hasAdmin(tx.db)) return { state: "done", made: false };
+    await makeFirstAdmin(tx, { name, email: address, passwordHash }, "SLUICE_ADMIN_EMAIL");
+    return { state: "done", made: true };
+  });
+}

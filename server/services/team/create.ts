@@ -1,0 +1,24 @@
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type CreateTeamInput, createTeamInput, type TeamView } from "#server/contracts/team.ts";
+import { teams } from "#server/db/schema/index.ts";
+import { isUniqueViolation, SluiceError } from "#server/errors.ts";
+import { newId } from "#server/ids.ts";
+import { parse } from "#server/parse.ts";
+import { get } from "#server/services/team/get.ts";
+
+/** A new team, without people or quotas: it can launch, but borrow nothing yet. */
+export async function create(ctx: Context, raw: CreateTeamInput): Promise<TeamView> {
+  authorize(ctx.principal, "team.create");
+  const { name } = parse(createTeamInput, raw);
+  const id = newId("team");
+  try {
+    return await inTransaction(ctx, async (tx) => {
+      await tx.db.insert(teams).values({ id, name, createdAt: tx.now() });
+      await audit(tx, { action: "team.create", subject: id, teamId: id, detail: { name } });
+      return await get(tx, { id });
+    });
+  } catch (error) {
+    if (isUniqueViolation(error)) throw new SluiceError("conflict", `There is a team "${name}" already.`);
+    throw error;
+  }
+}

@@ -1,0 +1,79 @@
+import { and, eq, ne, sql } from "drizzle-orm";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type SetQuotaInput, setQuotaInput, type TeamView } from "#server/contracts/team.ts";
+import { gpuServers, gpus, quotas, teams } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { advanceQueue } from "#server/services/lease/advance.ts";
+import { lockGpuType } from "#server/services/lease/world.ts";
+import { get } from "#server/services/team/get.ts";
+
+/**
+ * Sets what a team may borrow of a GPU type. A guarantee is a promise: the sum of all teams' never passes what the
+ * pool has, so raising one above that is refused with what is left. What runs already goes on when a
+ * limit is lowered; who waits is granted at once when a raised limit makes it fit.
+ */
+export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamView> {
+  authorize(ctx.principal, "team.set-quota");
+  const { teamId, ...quota } = parse(setQuotaInput, raw);
+  if (quota.limitMilli < quota.guaranteedMilli) {
+    throw new SluiceError("invalid", "limitMilli: The limit is at least the guaranteed amount.");
+  }
+  return await inTransaction(ctx, async (tx) => {
+    // Two edits at once could each fit and together not; and no grant is decided on half an edit.
+    await lockGpuType(tx.db, quota.gpuType);
+    const [team] = await tx.db.select().from(teams).where(eq(teams.id, teamId));
+    if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
+    const ofTeam = and(eq(quotas.teamId, teamId), eq(quotas.gpuType, quota.gpuType));
+    const [before] = await tx.db.select().from(quotas).where(ofTeam);
+    if (quota.guaranteedMilli > (before?.guaranteedMilli ?? 0)) await refuseBeyondCapacity(tx, teamId, quota);
+    await tx.db
+      .insert(quotas)
+      .values({ teamId, ...quota })
+      .onConflictDoUpdate({ target: [quotas.teamId, quotas.gpuType], set: quota });
+    await audit(tx, {
+      action: "team.set-quota",
+      subject: teamId,
+      teamId,
+      detail: { ...quota, before: before === undefined ? null : withoutTeam(before) },
+    });
+    await notify(tx.db, "pool", teamId);
+    await advanceQueue(tx, quota.gpuType);
+    return await get(tx, { id: teamId });
+  });
+}
+
+function withoutTeam({ teamId: _, ...rest }: typeof quotas.$inferSelect) {
+  return rest;
+}
+
+async function refuseBeyondCapacity(
+  tx: Context,
+  teamId: string,
+  quota: { gpuType: string; guaranteedMilli: number },
+): Promise<void> {
+  const [pool] = await tx.db
+    .select({ milli: sql<number>`count(*)::int * 1000` })
+    .from(gpus)
+    .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
+    .where(and(eq(gpus.gpuType, quota.gpuType), ne(gpuServers.state, "removed")));
+  const [others] = await tx.db
+    .select({ milli: sql<number>`coalesce(sum(${quotas.guaranteedMilli}), 0)::int` })
+    .from(quotas)
+    .where(and(eq(quotas.gpuType, quota.gpuType), ne(quotas.teamId, teamId)));
+  const capacity = pool?.milli ?? 0;
+  const left = Math.max(0, capacity - (others?.milli ?? 0));
+  if (quota.guaranteedMilli <= left) return;
+  throw new SluiceError(
+    "quota",
+    `The pool has ${gpus3(capacity)} ${quota.gpuType} and other teams are guaranteed ${gpus3(others?.milli ?? 0)}: ` +
+      `at most ${gpus3(left)} can be guaranteed to this team.`,
+    { capacityMilli: capacity, leftMilli: left },
+  );
+}
+
+/** 500 → "0.5". */
+function gpus3(milli: number): string {
+  return (milli / 1000).toFixed(3).replace(/0{1,2}$/, "");
+}

@@ -1,0 +1,201 @@
+import { eq } from "drizzle-orm";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { loadUser } from "#server/auth/load-user.ts";
+import { anonymous } from "#server/auth/principal.ts";
+import { gpuServers, gpus, leaseRequests, quotas, workspaces } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { addMember } from "#server/services/team/add-member.ts";
+import { create } from "#server/services/team/create.ts";
+import { get } from "#server/services/team/get.ts";
+import { list } from "#server/services/team/list.ts";
+import { removeMember } from "#server/services/team/remove-member.ts";
+import { setQuota } from "#server/services/team/set-quota.ts";
+import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { acceptInvite } from "#server/services/user/accept-invite.ts";
+import { enterSample } from "#server/services/user/enter-sample.ts";
+import { invite } from "#server/services/user/invite.ts";
+import { openSample } from "#server/services/user/open-sample.ts";
+import { readInvite } from "#server/services/user/read-invite.ts";
+import { get as getWorkspace } from "#server/services/workspace/get.ts";
+import { handover } from "#server/services/workspace/handover.ts";
+import { start } from "#server/services/workspace/start.ts";
+
+let test: TestDatabase | undefined;
+let world: World;
+const db = () => {
+  if (test === undefined) throw new Error("no database");
+  return test.db;
+};
+beforeEach(async () => {
+  await test?.drop();
+  test = await createTestDatabase();
+  world = await makeWorld(test.db);
+});
+afterAll(async () => test?.drop());
+
+const code = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "done",
+    (error: { code?: string }) => error.code,
+  );
+const quota = (teamId: string, guaranteedMilli: number, limitMilli = 4000) => ({
+  teamId,
+  gpuType: "soft",
+  guaranteedMilli,
+  limitMilli,
+});
+
+describe("a quota", () => {
+  // Two devices; 0.5 is guaranteed to each of the two teams.
+  it("guarantees what the pool has and other teams leave", async () => {
+    const view = await setQuota(world.admin.ctx, quota(world.team, 1500));
+    expect(view.quotas).toMatchObject([{ gpuType: "soft", guaranteedMilli: 1500, limitMilli: 4000, usedMilli: 0 }]);
+  });
+
+  it("is refused above that, with what is left", async () => {
+    await expect(setQuota(world.admin.ctx, quota(world.team, 1501))).rejects.toMatchObject({
+      code: "quota",
+      message: "The pool has 2.0 soft and other teams are guaranteed 0.5: at most 1.5 can be guaranteed to this team.",
+      detail: { capacityMilli: 2000, leftMilli: 1500 },
+    });
+    expect((await get(world.admin.ctx, { id: world.team })).quotas[0]?.guaranteedMilli).toBe(500);
+  });
+
+  it("never promises more than there is, however many edit at once", async () => {
+    const teams = await Promise.all(["a", "b", "c", "d"].map((name) => create(world.admin.ctx, { name })));
+    const results = await Promise.all(teams.map((team) => code(setQuota(world.admin.ctx, quota(team.id, 500)))));
+    expect(results.sort()).toEqual(["done", "done", "quota", "quota"]);
+    const rows = await db().select().from(quotas);
+    expect(rows.reduce((sum, row) => sum + row.guaranteedMilli, 0)).toBe(2000);
+  });
+
+  it("does not count a server that was removed, and may always be lowered", async () => {
+    await db().update(gpuServers).set({ state: "removed" });
+    expect(await code(setQuota(world.admin.ctx, quota(world.team, 501)))).toBe("quota");
+    expect(await code(setQuota(world.admin.ctx, quota(world.team, 400)))).toBe("done");
+  });
+
+  it("counts a device whose server is away for a while", async () => {
+    await db().update(gpus).set({ state: "lost" }).where(eq(gpus.id, world.gpuIds[0]));
+    expect(await code(setQuota(world.admin.ctx, quota(world.team, 1500)))).toBe("done");
+  });
+
+  it("has a limit that is at least the guarantee, and whole thousandths", async () => {
+    expect(await code(setQuota(world.admin.ctx, quota(world.team, 1000, 500)))).toBe("invalid");
+    for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(await code(setQuota(world.admin.ctx, quota(world.team, wrong)))).toBe("invalid");
+    }
+  });
+
+  it("is an admin's to set", async () => {
+    expect(await code(setQuota(world.lead.ctx, quota(world.team, 600)))).toBe("forbidden");
+  });
+});
+
+describe("people of a team", () => {
+  it("are added and removed by its lead, who sees no other team", async () => {
+    const view = await addMember(world.lead.ctx, { teamId: world.team, email: world.outsider.email, role: "lead" });
+    expect(view.members.find((member) => member.userId === world.outsider.id)?.role).toBe("lead");
+    await removeMember(world.lead.ctx, { teamId: world.team, userId: world.outsider.id });
+    expect((await get(world.lead.ctx, { id: world.team })).members).toHaveLength(3);
+    expect(await code(get(world.lead.ctx, { id: world.otherTeam }))).toBe("forbidden");
+    expect((await list(world.lead.ctx)).teams.map((team) => team.id)).toEqual([world.team]);
+    expect((await list(world.admin.ctx)).teams).toHaveLength(2);
+  });
+
+  it("may leave by their lead's own hand", async () => {
+    expect(await code(removeMember(world.lead.ctx, { teamId: world.team, userId: world.lead.id }))).toBe("done");
+  });
+
+  it("run nothing on its quota once they have left", async () => {
+    await addMember(world.outsider.ctx, { teamId: world.otherTeam, email: world.member.email });
+    const here = await makeWorkspace(world, { owner: world.member });
+    const there = await makeWorkspace(world, { owner: world.member, teamId: world.otherTeam });
+    const others = await makeWorkspace(world, { owner: world.colleague });
+    await wait(here.id);
+    await removeMember(world.lead.ctx, { teamId: world.team, userId: world.member.id });
+    const rows = await db().select().from(workspaces);
+    expect(rows.find((row) => row.id === here.id)).toMatchObject({ desired: "stopped", observed: "stopping" });
+    for (const kept of [there, others]) {
+      expect(rows.find((row) => row.id === kept.id)).toMatchObject({ desired: "running", observed: "running" });
+    }
+    const [request] = await db().select().from(leaseRequests).where(eq(leaseRequests.workspaceId, here.id));
+    expect(request?.state).toBe("cancelled");
+    const principal = await loadUser(db(), world.member.id);
+    if (principal === undefined) throw new Error("nobody");
+    const left = { ...world.member.ctx, principal: { ...principal, sessionId: world.member.sessionId } };
+    expect(await code(start(left, { id: here.id }))).toBe("forbidden");
+    expect(await code(handover(left, { id: here.id }))).toBe("forbidden");
+    expect((await getWorkspace(left, { id: here.id })).can).toEqual({
+      open: false,
+      start: false,
+      stop: false,
+      remove: true,
+    });
+    expect(await code(handover(left, { id: there.id }))).toBe("done");
+  });
+
+  it("come by an invitation, which works once", async () => {
+    const { link } = await invite(world.lead.ctx, { email: "New@Example.org", teamId: world.team });
+    const secret = link.split("/").at(-1) ?? "";
+    const nobody = { ...world.system, principal: anonymous };
+    expect(await readInvite(nobody, { code: secret })).toEqual({
+      email: "new@example.org",
+      teamName: "vision",
+      role: "member",
+    });
+    const input = { code: secret, name: "New", password: "correct horse" };
+    const accepted = await Promise.all([code(acceptInvite(nobody, input)), code(acceptInvite(nobody, input))]);
+    expect(accepted.sort()).toEqual(["done", "not-found"]);
+    expect(await code(readInvite(nobody, { code: secret }))).toBe("not-found");
+    expect(await code(invite(world.lead.ctx, { email: "new@example.org", teamId: world.team }))).toBe("conflict");
+    expect(await code(invite(world.lead.ctx, { email: "x@example.org", teamId: world.otherTeam }))).toBe("forbidden");
+  });
+});
+
+describe("the sample user", () => {
+  it("opens in a window of its own, by an admin, on record, once", async () => {
+    const { url, needsPrivateWindow } = await openSample(world.admin.ctx, { teamId: world.team });
+    expect(new URL(url).hostname).toBe("sample.localhost");
+    expect(needsPrivateWindow).toBe(false);
+    const secret = new URL(url).searchParams.get("code") ?? "";
+    const nobody = { ...world.system, principal: anonymous };
+    const session = await enterSample(nobody, { code: secret });
+    expect(await loadUser(db(), session.userId)).toMatchObject({ isAdmin: false, teams: { [world.team]: "member" } });
+    expect(await code(enterSample(nobody, { code: secret }))).toBe("forbidden");
+    expect(await code(openSample(world.lead.ctx, { teamId: world.team }))).toBe("forbidden");
+  });
+});
+
+it("grants whoever waits when a raised limit makes it fit", async () => {
+  const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
+  await setQuota(world.admin.ctx, quota(world.team, 0, 0));
+  const requestId = await wait(workspaceId);
+  await setQuota(world.admin.ctx, quota(world.team, 0, 1000));
+  const [request] = await db().select().from(leaseRequests).where(eq(leaseRequests.id, requestId));
+  expect(request?.state).toBe("granted");
+  expect((await get(world.admin.ctx, { id: world.team })).quotas[0]?.usedMilli).toBe(500);
+});
+
+/** A request that waits in the queue. */
+async function wait(workspaceId: string): Promise<string> {
+  const requestId = newId("req");
+  await db()
+    .insert(leaseRequests)
+    .values({
+      id: requestId,
+      workspaceId,
+      teamId: world.team,
+      userId: world.member.id,
+      idempotencyKey: requestId,
+      gpuType: "soft",
+      milli: 500,
+      memoryBytes: 4 * 2 ** 30,
+      owner: { kind: "process", pid: 1, startTime: 1 },
+      state: "queued",
+      lastPolledAt: new Date(),
+      waitUntil: new Date(Date.now() + 120_000),
+    });
+  return requestId;
+}

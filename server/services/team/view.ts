@@ -1,0 +1,56 @@
+import { and, asc, count, eq, inArray, ne, type SQL, sql } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
+import type { QuotaView, TeamSummary } from "#server/contracts/team.ts";
+import { leases, memberships, quotas, teams, workspaces } from "#server/db/schema/index.ts";
+
+/** Teams by name, with their quotas and what they have borrowed. */
+export async function readTeams(ctx: Context, where: SQL | undefined): Promise<TeamSummary[]> {
+  const rows = await ctx.db.select().from(teams).where(where).orderBy(asc(teams.name));
+  const ids = rows.map((row) => row.id);
+  if (ids.length === 0) return [];
+  const members = await ctx.db
+    .select({ teamId: memberships.teamId, n: count() })
+    .from(memberships)
+    .where(inArray(memberships.teamId, ids))
+    .groupBy(memberships.teamId);
+  const spaces = await ctx.db
+    .select({ teamId: workspaces.teamId, n: count() })
+    .from(workspaces)
+    .where(and(inArray(workspaces.teamId, ids), ne(workspaces.desired, "removed")))
+    .groupBy(workspaces.teamId);
+  const quotaViews = await readQuotas(ctx, ids);
+  const countIn = (counts: { teamId: string; n: number }[], id: string) => counts.find((c) => c.teamId === id)?.n ?? 0;
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    createdAt: row.createdAt.toISOString(),
+    memberCount: countIn(members, row.id),
+    workspaceCount: countIn(spaces, row.id),
+    quotas: quotaViews.get(row.id) ?? [],
+  }));
+}
+
+async function readQuotas(ctx: Context, teamIds: string[]): Promise<Map<string, QuotaView[]>> {
+  const used = ctx.db
+    .select({
+      teamId: leases.teamId,
+      gpuType: leases.gpuType,
+      milli: sql<number>`sum(${leases.milli})::int`.as("milli"),
+    })
+    .from(leases)
+    .where(and(inArray(leases.teamId, teamIds), ne(leases.state, "ended")))
+    .groupBy(leases.teamId, leases.gpuType)
+    .as("used");
+  const rows = await ctx.db
+    .select({ quota: quotas, usedMilli: used.milli })
+    .from(quotas)
+    .leftJoin(used, and(eq(used.teamId, quotas.teamId), eq(used.gpuType, quotas.gpuType)))
+    .where(inArray(quotas.teamId, teamIds))
+    .orderBy(asc(quotas.gpuType));
+  const views = new Map<string, QuotaView[]>();
+  for (const { quota, usedMilli } of rows) {
+    const { teamId, ...rest } = quota;
+    views.set(teamId, [...(views.get(teamId) ?? []), { ...rest, usedMilli: usedMilli ?? 0 }]);
+  }
+  return views;
+}

@@ -1,0 +1,31 @@
+import { eq } from "drizzle-orm";
+import { createCode } from "#server/auth/one-time-code.ts";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type InviteInput, type InviteOutput, inviteInput } from "#server/contracts/user.ts";
+import { teams, users } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
+import { SluiceError } from "#server/errors.ts";
+import { parse } from "#server/parse.ts";
+
+const INVITE_SECONDS = 7 * 24 * 3600;
+
+/** Makes a link with which one person makes an account and joins the team. */
+export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutput> {
+  const input = parse(inviteInput, raw);
+  authorize(ctx.principal, "user.invite", { teamId: input.teamId });
+  return await inTransaction(ctx, async (tx) => {
+    const [team] = await tx.db.select().from(teams).where(eq(teams.id, input.teamId));
+    if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
+    const [known] = await tx.db.select({ id: users.id }).from(users).where(eq(users.email, input.email));
+    if (known !== undefined) {
+      throw new SluiceError("conflict", `${input.email} has an account already. Add them to the team instead.`);
+    }
+    const { code, expiresAt } = await createCode(tx, "invite", INVITE_SECONDS, input);
+    await audit(tx, {
+      action: "user.invite",
+      teamId: input.teamId,
+      detail: { email: input.email, role: input.role },
+    });
+    return { link: `${env().SLUICE_PORTAL_URL}/invite/${code}`, expiresAt: expiresAt.toISOString() };
+  });
+}

@@ -1,0 +1,78 @@
+import { eq } from "drizzle-orm";
+import type { UserPrincipal } from "#server/auth/principal.ts";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type CreateWorkspaceInput, createWorkspaceInput, type WorkspaceView } from "#server/contracts/workspace.ts";
+import { images, workspaces } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
+import { isUniqueViolation, SluiceError } from "#server/errors.ts";
+import { newId } from "#server/ids.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { readImages } from "#server/services/image/list.ts";
+import { readWorkspaces } from "#server/services/workspace/view.ts";
+
+/** Writes what is wanted: a running workspace. The broker's reconciler brings it about. */
+export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<WorkspaceView> {
+  const { principal } = ctx;
+  authorize(principal, "workspace.list");
+  if (principal.kind !== "user") throw new SluiceError("forbidden", "Only a person can launch a workspace.");
+  const input = parse(createWorkspaceInput, raw);
+  const teamId = input.teamId ?? onlyTeam(principal);
+  authorize(principal, "workspace.create", { teamId });
+  try {
+    return await inTransaction(ctx, async (tx) => {
+      const version = await newestVersion(tx, input.image);
+      const id = newId("ws");
+      await tx.db.insert(workspaces).values({
+        id,
+        name: input.name,
+        ownerId: principal.userId,
+        teamId,
+        imageVersionId: version,
+        launcher: launcher(),
+        defaultMilli: input.defaultMilli,
+        gpuType: input.gpuType,
+        desired: "running",
+        observed: "pending",
+        createdAt: tx.now(),
+      });
+      await audit(tx, {
+        action: "workspace.create",
+        subject: id,
+        teamId,
+        detail: { name: input.name, image: input.image },
+      });
+      await notify(tx.db, "workspace", id);
+      const [view] = await readWorkspaces(tx, eq(workspaces.id, id));
+      if (view === undefined) throw new SluiceError("internal", "The workspace was not written.");
+      return view;
+    });
+  } catch (error) {
+    if (isUniqueViolation(error)) {
+      throw new SluiceError("conflict", `You have a workspace named "${input.name}" already. Choose another name.`);
+    }
+    throw error;
+  }
+}
+
+function onlyTeam(principal: UserPrincipal): string {
+  const [first, ...others] = Object.keys(principal.teams);
+  if (first === undefined)
+    throw new SluiceError("forbidden", "You belong to no team yet. Ask an admin to add you to one.");
+  if (others.length > 0) throw new SluiceError("invalid", "teamId: You belong to several teams; say which one.");
+  return first;
+}
+
+async function newestVersion(ctx: Context, name: string): Promise<string> {
+  const [image] = await readImages(ctx, eq(images.name, name));
+  if (image !== undefined) return image.version.id;
+  const known = (await readImages(ctx)).map((other) => other.name);
+  const hint = known.length === 0 ? "The catalogue is empty." : `There is: ${known.join(", ")}.`;
+  throw new SluiceError("not-found", `There is no environment "${name}". ${hint}`, { known });
+}
+
+function launcher(): string {
+  const [first] = env().SLUICE_LAUNCHERS;
+  if (first === undefined) throw new SluiceError("unavailable", "No launcher is configured (SLUICE_LAUNCHERS).");
+  return first;
+}

@@ -1,0 +1,26 @@
+import { and, eq, isNull } from "drizzle-orm";
+import { audit, type Context, inTransaction } from "#server/context.ts";
+import { type WorkspaceInput, workspaceInput } from "#server/contracts/workspace.ts";
+import { gatewaySessions, workspaces } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
+import { loadWorkspace } from "#server/services/workspace/load.ts";
+
+/** Wants it gone: notebooks end, GPUs go back, and its files are deleted. Its name is free at once. */
+export async function remove(ctx: Context, raw: WorkspaceInput): Promise<Record<string, never>> {
+  const { id } = parse(workspaceInput, raw);
+  await inTransaction(ctx, async (tx) => {
+    const row = await loadWorkspace(tx, id, "workspace.remove", { lock: true });
+    await tx.db.update(workspaces).set({ desired: "removed", message: null }).where(eq(workspaces.id, id));
+    await tx.db
+      .update(gatewaySessions)
+      .set({ revokedAt: tx.now() })
+      .where(and(eq(gatewaySessions.workspaceId, id), isNull(gatewaySessions.revokedAt)));
+    const endedLeases = await endForWorkspace(tx, { workspaceId: id });
+    const detail = { name: row.name, endedLeases };
+    await audit(tx, { action: "workspace.remove", subject: id, teamId: row.teamId, detail });
+    await notify(tx.db, "workspace", id);
+  });
+  return {};
+}
