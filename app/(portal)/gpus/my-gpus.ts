@@ -1,0 +1,10 @@
+import { cache } from "react";
+import type { LeaseBoard } from "#server/contracts/lease-board.ts";
+import { board } from "#server/services/lease/board.ts";
+import { load, pageContext } from "../../page-context.ts";
+
+/** What the person of this request holds and waits for; the top bar and the page read it once together. */
+export const readBoard = cache(async (): Promise<LeaseBoard> => {
+  const ctx = await pageContext();
+  return await load(() => board(ctx));
+});

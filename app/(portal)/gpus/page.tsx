@@ -1,0 +1,52 @@
+import { FreeByType } from "#components/lease/free-by-type.tsx";
+import { LeaseTable } from "#components/lease/lease-table.tsx";
+import { QueueTable } from "#components/lease/queue-table.tsx";
+import { LiveRefresh } from "#components/live/live.tsx";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { PageHeader, Section } from "#components/ui/page.tsx";
+import { pageContext } from "../../page-context.ts";
+import { readBoard } from "./my-gpus.ts";
+
+export const metadata = { title: "GPUs" };
+
+/** What I hold, what I wait for, and what would be granted now. */
+export default async function GpusPage() {
+  const { principal } = await pageContext();
+  const { leases, requests, quotas } = await readBoard();
+  const mine = requests.filter((request) => request.userId === principal.userId);
+  const waits = Object.fromEntries(
+    requests.flatMap((request) => (request.likelySeconds === null ? [] : [[request.gpuType, request.likelySeconds]])),
+  );
+  return (
+    <>
+      <LiveRefresh topics="lease,pool" />
+      <PageHeader title="GPUs" />
+      <Section title="Yours">
+        {leases.length === 0 ? (
+          <EmptyState title="No GPU attached">
+            In a notebook, <code>%gpu attach 0.5</code> borrows half a GPU; <code>%gpu detach</code> gives it back.
+          </EmptyState>
+        ) : (
+          <LeaseTable caption="Your leases" leases={leases} show={["notebook", "end"]} />
+        )}
+      </Section>
+      {mine.length > 0 && (
+        <Section title="Waiting" detail="Stop in the notebook leaves the queue">
+          <QueueTable
+            withEstimate
+            rows={mine.map((request) => ({ ...request, reason: request.reason.message, hint: request.reason.hint }))}
+          />
+        </Section>
+      )}
+      <Section title="Free now" detail="For your teams, by GPU type">
+        {quotas.length === 0 ? (
+          <EmptyState title="Your teams have no quota yet">
+            An admin sets what a team may borrow of a GPU type.
+          </EmptyState>
+        ) : (
+          <FreeByType quotas={quotas} waits={waits} />
+        )}
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,43 @@
+import { TokenSection } from "#components/access-token/token-section.tsx";
+import { SignOutButton } from "#components/session/sign-out-button.tsx";
+import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
+import { list as listTokens } from "#server/services/access-token/list.ts";
+import { me } from "#server/services/session/me.ts";
+import { load, pageContext } from "../../page-context.ts";
+
+export const metadata = { title: "Settings" };
+
+/** Who one is here, the tokens for scripts, and the way out. */
+export default async function SettingsPage() {
+  const ctx = await pageContext();
+  const [person, { tokens }] = await load(() => Promise.all([me(ctx), listTokens(ctx)]));
+  return (
+    <div className="max-w-4xl">
+      <PageHeader title="Settings" />
+      <Section title="Profile">
+        <Card className="px-4 py-3.5">
+          <Facts
+            rows={[
+              ["Name", person.name],
+              ["E-mail", person.email],
+              ["Role", person.isAdmin ? "admin" : person.isSample ? "sample user" : "user"],
+              [
+                "Teams",
+                person.teams.length === 0
+                  ? "none"
+                  : person.teams.map((team) => `${team.name}${team.role === "lead" ? " (lead)" : ""}`).join(", "),
+              ],
+            ]}
+          />
+        </Card>
+      </Section>
+      <TokenSection tokens={tokens} />
+      <Section title="This session">
+        <Card className="flex flex-wrap items-center justify-between gap-3 px-4 py-3.5">
+          <p className="text-ink-2">Signing out closes the workspaces opened from this browser. They go on running.</p>
+          <SignOutButton />
+        </Card>
+      </Section>
+    </div>
+  );
+}

@@ -1,0 +1,101 @@
+import type { Metadata } from "next";
+import Link from "next/link";
+import { notFound } from "next/navigation";
+import { cache } from "react";
+import { plural } from "#components/format.ts";
+import { LeaseTable } from "#components/lease/lease-table.tsx";
+import { QueueTable } from "#components/lease/queue-table.tsx";
+import { LiveRefresh } from "#components/live/live.tsx";
+import { EditQuota } from "#components/team/edit-quota.tsx";
+import { MemberTable } from "#components/team/member-table.tsx";
+import { QuotaBar } from "#components/team/quota-bar.tsx";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Card, PageHeader, Section } from "#components/ui/page.tsx";
+import { InvitePerson } from "#components/user/invite-person.tsx";
+import { isAllowed } from "#server/auth/authorize.ts";
+import { board } from "#server/services/lease/board.ts";
+import { teamLeases } from "#server/services/lease/team-leases.ts";
+import { get } from "#server/services/team/get.ts";
+import { list as listTeams } from "#server/services/team/list.ts";
+import { load, pageContext } from "../../../page-context.ts";
+
+type Props = { params: Promise<{ name: string }> };
+
+const readTeam = cache(async (name: string) => {
+  const ctx = await pageContext();
+  const { teams } = await load(() => listTeams(ctx));
+  const found = teams.find((team) => team.name === name);
+  if (!found) notFound();
+  return await load(() => get(ctx, { id: found.id }));
+});
+
+export async function generateMetadata({ params }: Props): Promise<Metadata> {
+  return { title: `Team ${(await readTeam((await params).name)).name}` };
+}
+
+/** A team: its one bar for each GPU type, who holds what, who waits, and its people. */
+export default async function TeamPage({ params }: Props) {
+  const ctx = await pageContext();
+  const team = await readTeam((await params).name);
+  const [{ leases }, { requests }] = await load(() => Promise.all([teamLeases(ctx, { id: team.id }), board(ctx)]));
+  const waiting = requests.filter((request) => request.teamId === team.id);
+  const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
+  return (
+    <>
+      <LiveRefresh topics="lease,pool" />
+      <PageHeader
+        above={
+          <Link href="/teams" className="underline-offset-4 hover:underline">
+            {ctx.principal.isAdmin ? "Teams & quotas" : "Teams"}
+          </Link>
+        }
+        title={`Team ${team.name}`}
+        detail={`${plural(team.memberCount, "person", "people")}, ${plural(team.workspaceCount, "workspace")}`}
+        actions={may("user.invite") && <InvitePerson teams={[{ id: team.id, name: team.name }]} />}
+      />
+      <Section title="Quota" actions={may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} />}>
+        {team.quotas.length === 0 ? (
+          <EmptyState title="No quota yet">
+            Without one the team may borrow nothing. An admin adds a GPU type.
+          </EmptyState>
+        ) : (
+          <div className="flex flex-col gap-3">
+            {team.quotas.map((quota) => (
+              <Card key={quota.gpuType} className="px-4 py-3.5">
+                <div className="mb-2.5 flex items-center justify-between gap-3">
+                  <h3 className="font-medium">{quota.gpuType}</h3>
+                  {may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} quota={quota} />}
+                </div>
+                <QuotaBar quota={quota} />
+              </Card>
+            ))}
+          </div>
+        )}
+      </Section>
+      <Section title="Who holds what">
+        {leases.length === 0 ? (
+          <EmptyState title="Nobody holds a GPU now">
+            The whole quota of the team is free: <code>%gpu attach 0.5</code> in a notebook borrows half a GPU.
+          </EmptyState>
+        ) : (
+          <LeaseTable
+            caption="Leases of the team"
+            leases={leases}
+            show={may("lease.end") ? ["holder", "end"] : ["holder"]}
+          />
+        )}
+      </Section>
+      {waiting.length > 0 && (
+        <Section title="Queue">
+          <QueueTable
+            withEstimate
+            rows={waiting.map((request) => ({ ...request, reason: request.reason.message, hint: request.reason.hint }))}
+          />
+        </Section>
+      )}
+      <Section title="People">
+        <MemberTable team={team} mayChange={may("team.remove-member")} />
+      </Section>
+    </>
+  );
+}

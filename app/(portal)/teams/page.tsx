@@ -1,0 +1,29 @@
+import { LiveRefresh } from "#components/live/live.tsx";
+import { NewTeam } from "#components/team/new-team.tsx";
+import { TeamTable } from "#components/team/team-table.tsx";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { PageHeader } from "#components/ui/page.tsx";
+import { list } from "#server/services/team/list.ts";
+import { load, pageContext } from "../../page-context.ts";
+
+export const metadata = { title: "Teams" };
+
+/** One's teams with what they use; for an admin all of them. */
+export default async function TeamsPage() {
+  const ctx = await pageContext();
+  const { teams } = await load(() => list(ctx));
+  const { isAdmin } = ctx.principal;
+  return (
+    <>
+      <LiveRefresh topics="lease,pool" />
+      <PageHeader title={isAdmin ? "Teams & quotas" : "Teams"} actions={isAdmin && <NewTeam />} />
+      {teams.length === 0 ? (
+        <EmptyState title={isAdmin ? "No team yet" : "You belong to no team yet"}>
+          {isAdmin ? "A team owns workspaces and holds quotas." : "Ask a team lead or an admin to add you."}
+        </EmptyState>
+      ) : (
+        <TeamTable teams={teams} />
+      )}
+    </>
+  );
+}

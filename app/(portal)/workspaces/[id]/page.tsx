@@ -1,0 +1,95 @@
+import type { Metadata } from "next";
+import { formatAmount } from "#components/format.ts";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Card, Facts, Section } from "#components/ui/page.tsx";
+import { Steps } from "#components/ui/steps.tsx";
+import { RelativeTime, Remaining } from "#components/ui/time.tsx";
+import { stepsOf } from "#components/workspace/event-steps.ts";
+import { events } from "#server/services/workspace/events.ts";
+import { load, pageContext } from "../../../page-context.ts";
+import { readWorkspace, WorkspaceFrame } from "./workspace-frame.tsx";
+
+type Props = { params: Promise<{ id: string }> };
+
+export async function generateMetadata({ params }: Props): Promise<Metadata> {
+  return { title: (await readWorkspace((await params).id)).name };
+}
+
+/** Overview: the steps of this start as they happen, the GPU it holds, and what it is. */
+export default async function WorkspacePage({ params }: Props) {
+  const { id } = await params;
+  const ctx = await pageContext();
+  const workspace = await readWorkspace(id);
+  const log = await load(() => events(ctx, { id, limit: 2000 }));
+  const steps = stepsOf(log.events.filter((event) => event.generation === workspace.generation));
+  return (
+    <WorkspaceFrame workspace={workspace} tab="overview">
+      {workspace.observed === "failed" && (
+        <p role="alert" className="mb-5 rounded-md bg-bad-soft px-3 py-2 text-bad">
+          {workspace.message ?? "It could not be started. The failed step below says why."}
+        </p>
+      )}
+      <div className="grid gap-x-8 xl:grid-cols-[minmax(0,1fr)_22rem]">
+        <Section title={workspace.generation > 1 ? `Steps of start ${workspace.generation}` : "Steps"}>
+          {steps.length > 0 ? (
+            <Steps steps={steps} label="Steps of the start" />
+          ) : workspace.desired === "running" ? (
+            <EmptyState title="Waiting for the broker to begin">
+              The first step appears here as soon as it starts.
+            </EmptyState>
+          ) : (
+            <EmptyState title="It is stopped">Start it to see its steps here. Files and packages are kept.</EmptyState>
+          )}
+        </Section>
+        <div>
+          <Section title="GPU">
+            {workspace.leases.length === 0 ? (
+              <Card className="px-3.5 py-3">
+                <p>None attached.</p>
+                <p className="mt-0.5 text-sm text-ink-2">
+                  In a notebook: <code>%gpu attach {formatAmount(workspace.defaultMilli)}</code>
+                </p>
+              </Card>
+            ) : (
+              <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
+                {workspace.leases.map((lease) => (
+                  <li key={lease.id} className="px-3.5 py-2.5">
+                    <p className="figures font-medium">
+                      {formatAmount(lease.milli)} of {lease.deviceName} on {lease.serverName}
+                    </p>
+                    <p className="text-sm text-ink-2">
+                      {lease.label && `${lease.label}, `}
+                      {lease.state === "unreachable"
+                        ? "its GPU server does not answer"
+                        : lease.state === "ending"
+                          ? "ending"
+                          : ""}
+                      {(lease.state === "granted" || lease.state === "active") && (
+                        <>
+                          ends in <Remaining until={lease.expiresAt} />
+                        </>
+                      )}
+                    </p>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </Section>
+          <Section title="About">
+            <Card className="px-3.5 py-3">
+              <Facts
+                rows={[
+                  ["Environment", workspace.image.title],
+                  ["Owner", workspace.owner.name],
+                  ["Team", workspace.team.name],
+                  ["Default amount", `${formatAmount(workspace.defaultMilli)} ${workspace.gpuType}`],
+                  ["Launched", <RelativeTime key="launched" at={workspace.createdAt} />],
+                ]}
+              />
+            </Card>
+          </Section>
+        </div>
+      </div>
+    </WorkspaceFrame>
+  );
+}

@@ -1,0 +1,55 @@
+import type { Metadata } from "next";
+import { formatAmount } from "#components/format.ts";
+import { Card, Facts, Section } from "#components/ui/page.tsx";
+import { ExactTime } from "#components/ui/time.tsx";
+import { RemoveWorkspace } from "#components/workspace/remove-workspace.tsx";
+import { readWorkspace, WorkspaceFrame } from "../workspace-frame.tsx";
+
+type Props = { params: Promise<{ id: string }> };
+
+export async function generateMetadata({ params }: Props): Promise<Metadata> {
+  return { title: `Settings of ${(await readWorkspace((await params).id)).name}` };
+}
+
+/** What it was launched with, and its end. */
+export default async function WorkspaceSettingsPage({ params }: Props) {
+  const workspace = await readWorkspace((await params).id);
+  return (
+    <WorkspaceFrame workspace={workspace} tab="settings">
+      <div className="max-w-3xl">
+        <Section title="Launched with" detail="Chosen at launch and the same for its life">
+          <Card className="px-4 py-3.5">
+            <Facts
+              rows={[
+                [
+                  "Environment",
+                  `${workspace.image.title} (${workspace.image.name}, version ${workspace.image.version.slice(0, 12)})`,
+                ],
+                ["Default amount", `${formatAmount(workspace.defaultMilli)} of a GPU`],
+                ["GPU type", workspace.gpuType],
+                [
+                  "Runs as",
+                  workspace.launcher === "local" ? "a sandboxed process on this machine" : workspace.launcher,
+                ],
+                ["Owner", workspace.owner.name],
+                ["Team", workspace.team.name],
+                ["Launched", <ExactTime key="launched" at={workspace.createdAt} />],
+                ["Id", <code key="id">{workspace.id}</code>],
+              ]}
+            />
+          </Card>
+        </Section>
+        {workspace.can.remove && (
+          <Section title="Remove">
+            <Card className="flex flex-wrap items-center justify-between gap-3 px-4 py-3.5">
+              <p className="max-w-prose text-ink-2">
+                Deletes all of its files and installed packages. Leases end; the audit and the GPU history stay.
+              </p>
+              <RemoveWorkspace workspace={workspace} />
+            </Card>
+          </Section>
+        )}
+      </div>
+    </WorkspaceFrame>
+  );
+}

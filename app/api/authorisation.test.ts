@@ -1,0 +1,334 @@
+/**
+ * Who may call what: every route of the tree, as every role, with the real handlers on a real PostgreSQL. Each call
+ * runs in a transaction that is rolled back. A route without a row here, and a row without a route, fail.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
+import { createCode } from "#server/auth/one-time-code.ts";
+import { hashPassword } from "#server/auth/password.ts";
+import { type Database, type OpenDatabase, setDatabase } from "#server/db/client.ts";
+import { leaseRequests, leases, setupSteps, users } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { create as createToken } from "#server/services/access-token/create.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+
+const roles = [
+  "anonymous",
+  /** Lead of another team. */
+  "outsider",
+  /** Another member of the team. */
+  "colleague",
+  /** Member of the team, who owns the workspace and the lease. */
+  "owner",
+  "lead",
+  "admin",
+  /** The workspace's own credential, which is for the broker. */
+  "workspace",
+  /** A personal access token of the owner. */
+  "ownerToken",
+  /** A personal access token of the admin. */
+  "adminToken",
+] as const;
+type Role = (typeof roles)[number];
+
+type Expected = Record<Role, number>;
+type Row = {
+  expected: Expected;
+  /** Query of a GET, body of the others. */
+  input?: (fixture: Fixture) => Record<string, unknown> | Promise<Record<string, unknown>>;
+  /** Path parameters. */
+  params?: (fixture: Fixture) => Record<string, string>;
+};
+
+/** 401 to whoever is not signed in here, the workspace's credential among them; the same status to everybody else. */
+const signedIn = (status: number, others: Partial<Expected> = {}): Expected => ({
+  anonymous: 401,
+  outsider: status,
+  colleague: status,
+  owner: status,
+  lead: status,
+  admin: status,
+  workspace: 401,
+  ownerToken: status,
+  adminToken: status,
+  ...others,
+});
+const everybody = (status: number): Expected => signedIn(status, { anonymous: status, workspace: status });
+const adminOnly = (status: number): Expected => signedIn(403, { admin: status, adminToken: status });
+/** What belongs to a person of the team: to strangers it does not exist. */
+const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider: 404, colleague: 404 });
+
+const workspace = (fixture: Fixture) => ({ id: fixture.workspaceId });
+const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
+const team = (fixture: Fixture) => ({ id: fixture.world.team });
+const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
+
+const matrix: Record<string, Row> = {
+  "GET /me": { expected: signedIn(200) },
+  "DELETE /session": { expected: signedIn(200) },
+  "GET /setup": { expected: everybody(200) },
+  "POST /setup": {
+    // There is an admin already.
+    expected: everybody(409),
+    input: () => ({ code: "a".repeat(43), name: "Eve", email: "eve@example.org", password: "correct horse" }),
+  },
+  "GET /setup-steps": { expected: signedIn(200) },
+
+  "GET /workspaces": { expected: signedIn(200) },
+  "POST /workspaces": {
+    expected: signedIn(201, { outsider: 403, admin: 403, adminToken: 403 }),
+    input: (fixture) => ({ name: "new", image: "cuda-python", teamId: fixture.world.team }),
+  },
+  "GET /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
+  "DELETE /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/stop": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/start": {
+    expected: signedIn(404, { owner: 200, ownerToken: 200, lead: 403, admin: 403, adminToken: 403 }),
+    params: stoppedWorkspace,
+  },
+  "POST /workspaces/{id}/open": {
+    // Only its owner, and only from a browser session.
+    expected: signedIn(404, { owner: 200, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    params: workspace,
+  },
+  "GET /workspaces/{id}/events": { expected: ownerLeadAdmin(200), params: workspace },
+  "GET /images": { expected: signedIn(200) },
+
+  "GET /teams": { expected: signedIn(200) },
+  "POST /teams": { expected: adminOnly(201), input: () => ({ name: "audio" }) },
+  "GET /teams/{id}": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "GET /teams/{id}/leases": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "PUT /teams/{id}/quotas/{type}": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
+  },
+  "POST /teams/{id}/members": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: team,
+    input: (fixture) => ({ email: fixture.world.outsider.email }),
+  },
+  "DELETE /teams/{id}/members/{userId}": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: (fixture) => ({ id: fixture.world.team, userId: fixture.world.colleague.id }),
+  },
+  "POST /invitations": {
+    expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
+    input: (fixture) => ({ email: "new@example.org", teamId: fixture.world.team }),
+  },
+  "GET /invitations/{code}": { expected: everybody(200), params: (fixture) => ({ code: fixture.inviteCode }) },
+  "POST /invitations/accept": {
+    expected: everybody(201),
+    input: async (fixture) => ({ code: fixture.inviteCode, name: "New", password: "correct horse" }),
+  },
+
+  "GET /users": { expected: adminOnly(200) },
+  "POST /users/sample/open": {
+    expected: signedIn(403, { admin: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /users/sample/enter": { expected: everybody(303), input: (fixture) => ({ code: fixture.sampleCode }) },
+
+  "GET /access-tokens": { expected: signedIn(200) },
+  "POST /access-tokens": {
+    // A token makes no token.
+    expected: signedIn(201, { ownerToken: 403, adminToken: 403 }),
+    input: () => ({ name: "ci" }),
+  },
+  "DELETE /access-tokens/{id}": {
+    expected: signedIn(404, { owner: 200, ownerToken: 200 }),
+    params: (fixture) => ({ id: fixture.ownerTokenId }),
+  },
+
+  "GET /gpus": { expected: signedIn(200) },
+  "GET /leases": { expected: signedIn(200) },
+  "POST /leases/{id}/end": {
+    expected: signedIn(200, { outsider: 403, colleague: 403 }),
+    params: (fixture) => ({ id: fixture.leaseId }),
+  },
+  "GET /pool": { expected: adminOnly(200) },
+  "GET /gpu-servers": { expected: adminOnly(200) },
+  "POST /gpu-servers/join-tokens": { expected: adminOnly(201) },
+  "DELETE /gpu-servers/{id}": { expected: adminOnly(200), params: server },
+  "POST /gpu-servers/{id}/drain": { expected: adminOnly(200), params: server, input: () => ({ draining: true }) },
+
+  "GET /audit": { expected: adminOnly(200) },
+  "GET /live": { expected: signedIn(200), input: () => ({ topics: "workspace,lease" }) },
+  "GET /openapi.json": { expected: everybody(200) },
+};
+
+type Fixture = {
+  world: World;
+  workspaceId: string;
+  stoppedId: string;
+  credential: string;
+  leaseId: string;
+  inviteCode: string;
+  sampleCode: string;
+  ownerTokenId: string;
+  bearer: { ownerToken: string; adminToken: string; workspace: string };
+};
+
+let test: TestDatabase;
+let before: OpenDatabase | undefined;
+let fixture: Fixture;
+const routes = await readRoutes();
+const keyOf = ({ definition }: ApiRoute) => `${definition.method} ${definition.path}`;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  fixture = await makeFixture(test.db);
+  before = setDatabase(undefined);
+});
+afterAll(async () => {
+  setDatabase(before);
+  await test.drop();
+});
+
+it("has a row for every route, and a route for every row", () => {
+  expect(Object.keys(matrix).sort()).toEqual(routes.map(keyOf).sort());
+});
+
+describe.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", ({ key, route }) => {
+  it.each(roles)("as %s", async (role) => {
+    const row = matrix[key];
+    if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+    expect(await call(route, row, role)).toBe(row.expected[role]);
+  });
+
+  it("is refused when another site's page sends it with the cookie", async () => {
+    const row = matrix[key];
+    if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+    const status = await call(route, row, "admin", { origin: "https://evil.example", "sec-fetch-site": "cross-site" });
+    expect(status).toBe(route.definition.method === "GET" ? row.expected.admin : 403);
+  });
+});
+
+/** The status of one call, undone afterwards. */
+async function call(route: ApiRoute, row: Row, role: Role, extra: Record<string, string> = {}): Promise<number> {
+  const rollback = new Error("undo");
+  let status = 0;
+  await test.db
+    .transaction(async (tx) => {
+      // The handlers' own transactions become savepoints in this one.
+      setDatabase({ db: tx as unknown as Database, sql: test.sql, close: async () => undefined });
+      const abort = new AbortController();
+      const response = await route.handler(await requestFor(route, row, role, extra, abort.signal), {
+        params: Promise.resolve(row.params?.(fixture) ?? {}),
+      });
+      status = response.status;
+      if (route.definition.stream !== "always") await response.text();
+      abort.abort();
+      await response.body?.cancel().catch(() => undefined);
+      throw rollback;
+    })
+    .catch((error: unknown) => {
+      if (error !== rollback) throw error;
+    });
+  return status;
+}
+
+async function requestFor(
+  route: ApiRoute,
+  row: Row,
+  role: Role,
+  extra: Record<string, string>,
+  signal: AbortSignal,
+): Promise<Request> {
+  const { method, path } = route.definition;
+  const params = row.params?.(fixture) ?? {};
+  const url = new URL(
+    `http://localhost:3000/api/v1${path.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? "")}`,
+  );
+  const input = (await row.input?.(fixture)) ?? {};
+  const headers = new Headers({ host: "localhost:3000", ...credentials(role, method), ...extra });
+  if (method === "GET") for (const [name, value] of Object.entries(input)) url.searchParams.set(name, String(value));
+  const body = method === "GET" || Object.keys(input).length === 0 ? undefined : JSON.stringify(input);
+  if (body !== undefined) headers.set("content-type", "application/json");
+  return new Request(url, { method, headers, body, signal });
+}
+
+function credentials(role: Role, method: string): Record<string, string> {
+  if (role === "ownerToken" || role === "adminToken" || role === "workspace") {
+    return { authorization: `Bearer ${fixture.bearer[role]}` };
+  }
+  const fromOwnPage: Record<string, string> =
+    method === "GET" ? {} : { origin: "http://localhost:3000", "sec-fetch-site": "same-origin" };
+  if (role === "anonymous") return fromOwnPage;
+  const { world } = fixture;
+  const people: Record<typeof role, Person> = {
+    outsider: world.outsider,
+    colleague: world.colleague,
+    owner: world.member,
+    lead: world.lead,
+    admin: world.admin,
+  };
+  return { cookie: people[role].cookie, ...fromOwnPage };
+}
+
+async function makeFixture(db: Database): Promise<Fixture> {
+  const world = await makeWorld(db);
+  await db.update(users).set({ passwordHash: await hashPassword("correct horse") });
+  await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
+  const { id: workspaceId, credential } = await makeWorkspace(world, { owner: world.member });
+  const { id: stoppedId } = await makeWorkspace(world, { owner: world.member, running: false });
+  const ownerToken = await createToken(world.member.ctx, { name: "owner" });
+  const adminToken = await createToken(world.admin.ctx, { name: "admin" });
+  const invite = await createCode(world.system, "invite", 600, {
+    email: "invited@example.org",
+    teamId: world.team,
+    role: "member",
+  });
+  const sample = await createCode(world.system, "sample", 600, {
+    userId: world.colleague.id,
+    sessionId: world.admin.sessionId,
+  });
+  return {
+    world,
+    workspaceId,
+    stoppedId,
+    credential,
+    leaseId: await makeLease(world, workspaceId),
+    inviteCode: invite.code,
+    sampleCode: sample.code,
+    ownerTokenId: ownerToken.token.id,
+    bearer: { ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential },
+  };
+}
+
+async function makeLease(world: World, workspaceId: string): Promise<string> {
+  const shared = {
+    workspaceId,
+    teamId: world.team,
+    userId: world.member.id,
+    gpuType: "soft",
+    milli: 500,
+    memoryBytes: 4 * 2 ** 30,
+    owner: { kind: "process" as const, pid: 1, startTime: 1 },
+  };
+  const now = new Date();
+  const requestId = newId("req");
+  await world.db.insert(leaseRequests).values({
+    ...shared,
+    id: requestId,
+    idempotencyKey: requestId,
+    state: "granted",
+    lastPolledAt: now,
+    waitUntil: now,
+  });
+  const id = newId("lea");
+  await world.db.insert(leases).values({
+    ...shared,
+    id,
+    requestId,
+    gpuId: world.gpuIds[0],
+    serverId: world.serverId,
+    state: "active",
+    epoch: 1,
+    grantedAt: now,
+    ownerSeenAt: now,
+    expiresAt: new Date(now.getTime() + 3_600_000),
+  });
+  return id;
+}

@@ -1,0 +1,273 @@
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { workspaceEvents, workspaces } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { SluiceError } from "#server/errors.ts";
+import { route } from "#server/http/route.ts";
+import { live, notify } from "#server/live.ts";
+import { end } from "#server/services/session/end.ts";
+import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { GET as getLive } from "./v1/live/route.ts";
+import { GET as getEvents } from "./v1/workspaces/[id]/events/route.ts";
+
+let test: TestDatabase;
+let world: World;
+beforeAll(async () => {
+  test = await useTestDatabase();
+  world = await makeWorld(test.db);
+});
+afterAll(async () => {
+  await live().close();
+  await test.drop();
+});
+
+const at = (params: Record<string, string> = {}) => ({ params: Promise.resolve(params) });
+const echo = route(
+  {
+    method: "POST",
+    path: "/echo",
+    summary: "For this test",
+    action: "api.describe",
+    input: z.strictObject({ id: z.string(), n: z.number() }),
+    output: z.strictObject({ id: z.string(), n: z.number() }),
+  },
+  (_ctx, input) => {
+    if (input.n === 500) throw new Error("the password is hunter2");
+    if (input.n === 409) throw new SluiceError("conflict", "It is there already.", { name: "x" });
+    if (input.n === 1) return { id: input.id, n: "not a number" as unknown as number };
+    return input;
+  },
+);
+const post = (body: unknown, headers: Record<string, string> = {}, raw = false) =>
+  echo(
+    new Request("http://localhost:3000/api/v1/echo", {
+      method: "POST",
+      headers: { host: "localhost:3000", "content-type": "application/json", ...headers },
+      body: raw ? (body as string) : JSON.stringify(body),
+    }),
+    at({ id: "a" }),
+  );
+const errorOf = async (response: Response) =>
+  ((await response.json()) as { error: { code: string; message: string } }).error;
+
+describe("a route", () => {
+  it("answers with the trace id it was given, or a new one", async () => {
+    const trace = "0af7651916cd43dd8448eb211c80319c";
+    const given = await post({ n: 2 }, { traceparent: `00-${trace}-b7ad6b7169203331-01` });
+    expect(given.headers.get("x-trace-id")).toBe(trace);
+    expect((await post({ n: 2 })).headers.get("x-trace-id")).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it("names each wrong field", async () => {
+    const response = await post({ n: "two", extra: 1 });
+    expect(response.status).toBe(400);
+    const { message } = await errorOf(response);
+    expect(message).toContain("n:");
+    expect(message).toContain("extra");
+  });
+
+  it.each([
+    { what: "that is no JSON", body: "{" },
+    { what: "that is no object", body: "[]" },
+    { what: "of another type", body: '{"n":2}', headers: { "content-type": "text/plain" } },
+    { what: "with a NUL character", body: String.raw`{"n":2,"x":"a\u0000b"}` },
+    { what: "above 1 MiB", body: `{"n":2,"pad":"${"x".repeat(1 << 20)}"}` },
+    { what: "that gives a path parameter again", body: '{"n":2,"id":"b"}' },
+  ])("refuses a body $what", async ({ body, headers }) => {
+    expect((await post(body, headers, true)).status).toBe(400);
+  });
+
+  it.each([
+    ["a value", "/echo?n=2&q=%00", {}, "x"],
+    ["a name", "/echo?%00=2", {}, "x"],
+    ["a path parameter", "/echo", {}, "\0"],
+    ["a nested value", "/echo", { n: [{ deep: "\0" }] }, "x"],
+    ["a nested name", "/echo", { n: { "\0": 1 } }, "x"],
+  ])("refuses a NUL character in %s", async (_where, path, body, id) => {
+    const response = await echo(
+      new Request(`http://localhost:3000/api/v1${path}`, {
+        method: "POST",
+        headers: { host: "localhost:3000", "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }),
+      at({ id }),
+    );
+    expect(response.status).toBe(400);
+    expect((await errorOf(response)).message).toContain("NUL");
+  });
+
+  it("reads a body that is nested deeper than the stack", async () => {
+    const response = await post(`{"n":2,"deep":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, {}, true);
+    expect(response.status).toBe(400);
+  });
+
+  it("maps our errors and tells nothing of others", async () => {
+    expect(await errorOf(await post({ n: 409 }))).toEqual({
+      code: "conflict",
+      message: "It is there already.",
+      detail: { name: "x" },
+    });
+    const response = await post({ n: 500 });
+    expect(response.status).toBe(500);
+    expect(JSON.stringify(await errorOf(response))).not.toContain("hunter2");
+  });
+
+  it("does not send an answer that breaks its contract", async () => {
+    expect((await post({ n: 1 })).status).toBe(500);
+  });
+
+  it("takes changes by cookie from its own pages only", async () => {
+    const { cookie } = world.admin;
+    const own = "http://localhost:3000";
+    const status = async (headers: Record<string, string>) => (await post({ n: 2 }, headers)).status;
+    expect(await status({ cookie, origin: own, "sec-fetch-site": "same-origin" })).toBe(200);
+    expect(await status({ cookie, origin: own })).toBe(200);
+    expect(await status({ cookie, origin: "http://sample.localhost:3000", host: "sample.localhost:3000" })).toBe(200);
+    expect(await status({ cookie })).toBe(403);
+    expect(await status({ cookie, origin: "null" })).toBe(403);
+    expect(await status({ cookie, origin: "http://localhost:3001" })).toBe(403);
+    expect(await status({ cookie, origin: own, "sec-fetch-site": "same-site" })).toBe(403);
+    expect(await status({ cookie, origin: "http://ws-a.localhost:3002", "sec-fetch-site": "cross-site" })).toBe(403);
+    expect(await status({})).toBe(200);
+  });
+});
+
+describe("a stream", () => {
+  it("sends a workspace's events as they are written, and resumes where it was cut", async () => {
+    const { id } = await makeWorkspace(world, { owner: world.member });
+    const write = async (message: string) => {
+      await test.db.transaction(async (tx) => {
+        await tx
+          .insert(workspaceEvents)
+          .values({ workspaceId: id, generation: 1, kind: "log", step: "jupyter", message });
+        await notify(tx, "workspace", id);
+      });
+    };
+    await write("one");
+    const first = await open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie: world.member.cookie });
+    expect((await first.next()).message).toBe("one");
+    await write("two");
+    const second = await first.next();
+    expect(second.message).toBe("two");
+    first.close();
+    await write("three");
+    const resumed = await open(
+      getEvents,
+      `workspaces/${id}/events?follow`,
+      { id },
+      { cookie: world.member.cookie, "last-event-id": second.id },
+    );
+    expect((await resumed.next()).message).toBe("three");
+    resumed.close();
+  });
+
+  it("ends when its session does", async () => {
+    const person = await makePerson(test.db, { name: "Una", teams: { [world.team]: "member" } });
+    const { id } = await makeWorkspace(world, { owner: person });
+    const stream = await open(getEvents, `workspaces/${id}/events?follow`, { id }, { cookie: person.cookie });
+    await end(person.ctx, { sessionId: person.sessionId });
+    await expect(stream.next()).rejects.toThrow();
+  });
+
+  it("names what changed in the topics asked for, and no other; which one, to admins only", async () => {
+    const topics = "live?topics=workspace,pool";
+    const [member, admin] = await Promise.all(
+      [world.member, world.admin].map(({ cookie }) => open(getLive, topics, {}, { cookie })),
+    );
+    await live().ready();
+    await notify(test.db, "lease", "lea-x");
+    await notify(test.db, "workspace", "ws-x");
+    expect(await member?.nextData()).toEqual({ topic: "workspace", id: null });
+    expect(await admin?.nextData()).toEqual({ topic: "workspace", id: "ws-x" });
+    await notify(test.db, "pool", "gsv-x");
+    expect(await member?.nextData()).toEqual({ topic: "pool", id: null });
+    expect(await admin?.nextData()).toEqual({ topic: "pool", id: "gsv-x" });
+    member?.close();
+    admin?.close();
+  });
+
+  it("leaves out the audit for members, and goes on with the rest", async () => {
+    const [member, lead] = await Promise.all(
+      [world.member, world.lead].map(({ cookie }) => open(getLive, "live?topics=audit,lease", {}, { cookie })),
+    );
+    await live().ready();
+    await notify(test.db, "audit", "usr-x");
+    await notify(test.db, "lease", "lea-x");
+    expect(await member?.nextData()).toEqual({ topic: "lease", id: null });
+    expect(await lead?.nextData()).toEqual({ topic: "audit", id: null });
+    member?.close();
+    lead?.close();
+    const alone = await getLive(
+      new Request("http://localhost:3000/api/v1/live?topics=audit", { headers: { cookie: world.member.cookie } }),
+      at(),
+    );
+    expect(alone.status).toBe(403);
+  });
+
+  it("of sessions is not for browsers", async () => {
+    const response = await getLive(
+      new Request("http://localhost:3000/api/v1/live?topics=session", { headers: { cookie: world.admin.cookie } }),
+      at(),
+    );
+    expect(response.status).toBe(400);
+  });
+});
+
+it("says that the database is away, and works again when it is back", async () => {
+  const headers = { cookie: world.member.cookie, origin: "http://localhost:3000" };
+  await test.sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+  await expect.poll(async () => (await post({ n: 2 }, headers)).status).toBe(200);
+  expect(await test.db.select({ id: workspaces.id }).from(workspaces).where(eq(workspaces.id, "none"))).toEqual([]);
+});
+
+type Opened = {
+  next: () => Promise<{ id: string; message: string }>;
+  nextData: () => Promise<unknown>;
+  close: () => void;
+};
+
+async function open(
+  handler: typeof getLive,
+  path: string,
+  params: Record<string, string>,
+  headers: Record<string, string>,
+): Promise<Opened> {
+  const abort = new AbortController();
+  const response = await handler(
+    new Request(`http://localhost:3000/api/v1/${path}`, { headers, signal: abort.signal }),
+    at(params),
+  );
+  expect(response.headers.get("content-type")).toContain("text/event-stream");
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  const block = async (): Promise<Map<string, string>> => {
+    for (;;) {
+      const end = text.indexOf("\n\n");
+      if (end >= 0) {
+        const lines = text.slice(0, end).split("\n");
+        text = text.slice(end + 2);
+        const fields = new Map(lines.map((line) => [line.split(": ")[0] ?? "", line.slice(line.indexOf(": ") + 2)]));
+        if (fields.has("data")) return fields;
+        continue;
+      }
+      const chunk = await reader?.read();
+      if (chunk === undefined || chunk.done) throw new Error("The stream ended.");
+      text += chunk.value;
+    }
+  };
+  return {
+    next: async () => {
+      const fields = await block();
+      return {
+        id: fields.get("id") ?? "",
+        message: (JSON.parse(fields.get("data") ?? "{}") as { message: string }).message,
+      };
+    },
+    nextData: async () => JSON.parse((await block()).get("data") ?? "null") as unknown,
+    close: () => {
+      abort.abort();
+      void reader?.cancel().catch(() => undefined);
+    },
+  };
+}

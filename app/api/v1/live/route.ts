@@ -1,0 +1,16 @@
+import { liveEvent, liveInput } from "#server/contracts/live.ts";
+import { followTopics } from "#server/http/follow-topics.ts";
+import { route } from "#server/http/route.ts";
+
+export const GET = route(
+  {
+    method: "GET",
+    path: "/live",
+    summary: "Names of what changed, as it changes",
+    action: "live.subscribe",
+    input: liveInput,
+    output: liveEvent,
+    stream: "always",
+  },
+  (ctx, { topics }) => followTopics(ctx, topics, ctx.request.signal),
+);

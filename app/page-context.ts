@@ -1,0 +1,35 @@
+/** What every server-rendered page starts with: who asks, and how refusals become pages. */
+import { notFound, redirect } from "next/navigation";
+import { getContext } from "#server/auth/get-principal.ts";
+import type { UserPrincipal } from "#server/auth/principal.ts";
+import type { Context } from "#server/context.ts";
+import { SluiceError } from "#server/errors.ts";
+
+export type PageContext = Context & { principal: UserPrincipal };
+
+/** The context of whoever asks, signed in or not. */
+export async function anyContext(): Promise<Context> {
+  return await getContext();
+}
+
+/** The context of a signed-in person; everybody else is sent to sign in. */
+export async function pageContext(): Promise<PageContext> {
+  const ctx = await getContext();
+  if (ctx.principal.kind !== "user") redirect("/sign-in");
+  return { ...ctx, principal: ctx.principal };
+}
+
+/**
+ * Reads for a page. What does not exist and what one may not see look alike, so that a page gives nothing away;
+ * any other error goes to the error page.
+ */
+export async function load<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    if (error.code === "unauthenticated") redirect("/sign-in");
+    if (error.code === "not-found" || error.code === "forbidden" || error.code === "invalid") notFound();
+    throw error;
+  }
+}

@@ -1,0 +1,150 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { type FormEvent, useState } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { Button } from "#components/ui/button.tsx";
+import { Copyable } from "#components/ui/copy.tsx";
+import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Confirm, Dialog } from "#components/ui/dialog.tsx";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { Section } from "#components/ui/page.tsx";
+import { RelativeTime } from "#components/ui/time.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { AccessTokenView, CreateAccessTokenOutput } from "#server/contracts/access-token.ts";
+
+/** Personal access tokens for the API: each shown once, named, revoked here. */
+export function TokenSection({ tokens }: { tokens: AccessTokenView[] }) {
+  const router = useRouter();
+  const [ending, setEnding] = useState<AccessTokenView>();
+  const columns: Column<AccessTokenView>[] = [
+    { id: "name", header: "Name", sort: (row) => row.name, cell: (row) => row.name },
+    {
+      id: "made",
+      header: "Made",
+      align: "right",
+      from: "sm",
+      sort: (row) => row.createdAt,
+      cell: (row) => <RelativeTime at={row.createdAt} />,
+    },
+    {
+      id: "used",
+      header: "Last used",
+      align: "right",
+      sort: (row) => row.lastUsedAt ?? "",
+      cell: (row) =>
+        row.lastUsedAt ? <RelativeTime at={row.lastUsedAt} /> : <span className="text-ink-2">never</span>,
+    },
+    {
+      id: "ends",
+      header: "Ends",
+      align: "right",
+      sort: (row) => row.expiresAt ?? "9",
+      cell: (row) => (row.expiresAt ? <RelativeTime at={row.expiresAt} /> : "never"),
+    },
+    {
+      id: "revoke",
+      header: "Revoke",
+      quiet: true,
+      align: "right",
+      cell: (row) => (
+        <Button size="sm" onClick={() => setEnding(row)} aria-label={`Revoke ${row.name}`}>
+          Revoke
+        </Button>
+      ),
+    },
+  ];
+  return (
+    <Section title="Personal access tokens" detail="For scripts that call the API in your name" actions={<NewToken />}>
+      {tokens.length === 0 ? (
+        <EmptyState title="No token yet">
+          A token goes into the header <code>Authorization: Bearer slp_…</code> of a call to <code>/api/v1</code>.
+        </EmptyState>
+      ) : (
+        <DataTable caption="Personal access tokens" rows={tokens} columns={columns} rowKey={(row) => row.id} />
+      )}
+      <Confirm
+        open={ending !== undefined}
+        onOpenChange={(open) => {
+          if (!open) setEnding(undefined);
+        }}
+        title={`Revoke ${ending?.name ?? ""}?`}
+        loses="Every script that uses this token is refused from now on. It cannot be brought back."
+        confirmLabel="Revoke token"
+        pendingLabel="Revoking"
+        act={async () => {
+          const result = await api("DELETE", `/access-tokens/${ending?.id}`);
+          router.refresh();
+          return result.ok ? undefined : result.error.message;
+        }}
+      />
+    </Section>
+  );
+}
+
+function NewToken() {
+  const router = useRouter();
+  const [open, setOpen] = useState(false);
+  const [made, setMade] = useState<CreateAccessTokenOutput>();
+  const { pending, error, fields, run } = useSubmit<CreateAccessTokenOutput>(["name", "days"], "name");
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const token = await run(() =>
+      api("POST", "/access-tokens", { name: formText(form, "name"), days: Number(formText(form, "days")) }),
+    );
+    if (!token) return;
+    setMade(token);
+    router.refresh();
+  };
+  return (
+    <>
+      <Button
+        onClick={() => {
+          setMade(undefined);
+          setOpen(true);
+        }}
+      >
+        New token
+      </Button>
+      <Dialog
+        open={open}
+        onOpenChange={setOpen}
+        title={made ? "Your new token" : "New token"}
+        description={
+          made ? "Copy it now: it is not shown again." : "It can do what you can do, until it ends or is revoked."
+        }
+      >
+        {made ? (
+          <div className="flex flex-col gap-4">
+            <Copyable text={made.secret} label="Token" />
+            <div className="flex justify-end">
+              <Button variant="primary" onClick={() => setOpen(false)}>
+                Done
+              </Button>
+            </div>
+          </div>
+        ) : (
+          <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+            <Field label="Name" name="name" required maxLength={100} hint="What it is for" error={fields.name} />
+            <Select label="Ends after" name="days" defaultValue="90" error={fields.days}>
+              <option value="7">7 days</option>
+              <option value="30">30 days</option>
+              <option value="90">90 days</option>
+              <option value="366">a year</option>
+            </Select>
+            <FormError>{error}</FormError>
+            <div className="flex justify-end gap-2">
+              <Button onClick={() => setOpen(false)}>Cancel</Button>
+              <Button type="submit" variant="primary" pending={pending} pendingLabel="Making the token">
+                Make token
+              </Button>
+            </div>
+          </form>
+        )}
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,93 @@
+"use client";
+
+import { formatAmount, formatBytes } from "#components/format.ts";
+import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { ExactTime } from "#components/ui/time.tsx";
+import type { AuditEvent } from "#server/contracts/audit.ts";
+
+const columns: Column<AuditEvent>[] = [
+  { id: "at", header: "Time", sort: (row) => row.seq, cell: (row) => <ExactTime at={row.at} /> },
+  {
+    id: "who",
+    header: "Who",
+    sort: (row) => row.actorName,
+    cell: (row) => (
+      <span>
+        {row.actorName}
+        {row.actorKind !== "user" && row.actorKind !== "system" && (
+          <span className="block text-sm text-ink-2">{row.actorKind}</span>
+        )}
+      </span>
+    ),
+  },
+  { id: "action", header: "Did", sort: (row) => row.action, cell: (row) => <code>{row.action}</code> },
+  {
+    id: "subject",
+    header: "To",
+    sort: (row) => row.subjectName ?? row.subject ?? "",
+    cell: (row) =>
+      row.subjectName ? (
+        <span title={row.subject ?? undefined}>{row.subjectName}</span>
+      ) : (
+        <code title={row.subject ?? undefined}>{row.subject ? shortId(row.subject) : "–"}</code>
+      ),
+  },
+  { id: "team", header: "Team", from: "lg", sort: (row) => row.teamName ?? "", cell: (row) => row.teamName ?? "–" },
+  {
+    id: "detail",
+    header: "Particulars",
+    from: "md",
+    className: "max-w-md text-sm break-words text-ink-2",
+    cell: (row) => detailText(row),
+  },
+];
+
+/** Who did what, with exact times. */
+export function AuditTable({ events }: { events: AuditEvent[] }) {
+  return (
+    <DataTable
+      caption="Audit"
+      rows={events}
+      columns={columns}
+      rowKey={(row) => String(row.seq)}
+      initial={{ id: "at", down: true }}
+      filter={(row) =>
+        `${row.at} ${row.actorName} ${row.action} ${row.subjectName ?? ""} ${row.subject ?? ""} ${row.teamName ?? ""} ${detailText(row)}`
+      }
+      filterLabel="Filter what is shown"
+    />
+  );
+}
+
+function shortId(id: string): string {
+  const [prefix, rest = ""] = id.split("-", 2);
+  return rest.length > 8 ? `${prefix}-…${rest.slice(-6)}` : id;
+}
+
+function detailText(row: AuditEvent): string {
+  return Object.entries(row.detail)
+    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .map(([key, value]) => `${words(key)} ${valueText(key, value)}`)
+    .join(", ");
+}
+
+/** `guaranteedMilli` → `guaranteed`, `parkedBytes` → `parked`. */
+function words(key: string): string {
+  return key
+    .replace(/(Milli|Bytes)$/, "")
+    .replace(/^milli$/, "amount")
+    .replace(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+function valueText(key: string, value: unknown): string {
+  if (typeof value === "number" && /milli$/i.test(key)) return formatAmount(value);
+  if (typeof value === "number" && key.endsWith("Bytes")) return formatBytes(value);
+  if (typeof value === "string") return /^[a-z]{2,5}-[a-z2-7]{26}$/.test(value) ? shortId(value) : value;
+  if (typeof value === "object" && value !== null) {
+    return `(${Object.entries(value)
+      .filter(([, each]) => each !== null)
+      .map(([inner, each]) => `${words(inner)} ${valueText(inner, each)}`)
+      .join(", ")})`;
+  }
+  return String(value);
+}

@@ -1,0 +1,69 @@
+/** How figures read on every page: amounts in GPUs, memory in binary units, times short and exact. */
+
+/** `500` → `0.5`, `1000` → `1.0`, `125` → `0.125`. */
+export function formatAmount(milli: number): string {
+  const text = (milli / 1000).toFixed(3).replace(/0{1,2}$/, "");
+  return text;
+}
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** Bytes in the largest unit that leaves at least one whole: `4294967296` → `4.0 GiB`. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** A stretch of time, two units at most: `48 s`, `12 min`, `1 h 05 min`, `3 d 4 h`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${String(minutes % 60).padStart(2, "0")} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** A running clock for steps: `0:07`, `2:41`, `1:02:09`. */
+export function formatClock(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const s = String(seconds % 60).padStart(2, "0");
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}:${s}`;
+  return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${s}`;
+}
+
+/** `in 4 min`, `12 min ago`, `just now`; one unit is enough, the exact time is on hover. */
+export function formatRelative(at: number, now: number): string {
+  const distance = now - at;
+  const seconds = Math.floor(Math.abs(distance) / 1000);
+  if (seconds < 5) return "just now";
+  const text =
+    seconds < 3600
+      ? formatDuration(seconds * 1000)
+      : seconds < 48 * 3600
+        ? `${Math.floor(seconds / 3600)} h`
+        : `${Math.floor(seconds / 86_400)} d`;
+  return distance > 0 ? `${text} ago` : `in ${text}`;
+}
+
+/** The exact instant in UTC, to the second: `2026-11-21 10:33:41 UTC`. */
+export function formatExact(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+}
+
+/** `1 workspace`, `3 workspaces`. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** Joins class names, leaving out what is not set. */
+export function cx(...names: (string | false | null | undefined)[]): string {
+  return names.filter(Boolean).join(" ");
+}

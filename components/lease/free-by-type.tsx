@@ -1,0 +1,59 @@
+import { formatAmount, formatDuration } from "#components/format.ts";
+import { Meter } from "#components/ui/meter.tsx";
+import { State } from "#components/ui/state.tsx";
+import type { TeamQuotaNow } from "#server/contracts/lease-board.ts";
+
+/** Each GPU type that one's teams may borrow: what would be granted at once, and how much the team has in use. */
+export function FreeByType({ quotas, waits }: { quotas: TeamQuotaNow[]; waits: Record<string, number> }) {
+  return (
+    <ul className="grid gap-3 sm:grid-cols-2 2xl:grid-cols-3">
+      {quotas.map((quota) => (
+        <li key={`${quota.teamId} ${quota.gpuType}`} className="rounded-lg border border-line bg-surface px-4 py-3.5">
+          <div className="flex items-baseline justify-between gap-3">
+            <h3 className="font-medium">{quota.gpuType}</h3>
+            <p className="text-sm text-ink-2">team {quota.teamName}</p>
+          </div>
+          <p className="figures mt-1">
+            <FreeNow quota={quota} wait={waits[quota.gpuType]} />
+          </p>
+          <div className="mt-3">
+            <Meter
+              max={quota.limitMilli}
+              segments={[
+                { key: "used", value: quota.usedMilli - quota.borrowedMilli, look: "used" },
+                { key: "borrowed", value: quota.borrowedMilli, look: "borrowed" },
+              ]}
+              marks={
+                quota.guaranteedMilli > 0
+                  ? [{ at: quota.guaranteedMilli, title: `guaranteed ${formatAmount(quota.guaranteedMilli)}` }]
+                  : []
+              }
+              label={`${formatAmount(quota.usedMilli)} of ${formatAmount(quota.limitMilli)} in use, ${formatAmount(quota.guaranteedMilli)} guaranteed`}
+            />
+          </div>
+          <p className="figures mt-1.5 text-sm text-ink-2">
+            {formatAmount(quota.usedMilli)} of {formatAmount(quota.limitMilli)} in use,{" "}
+            {formatAmount(quota.guaranteedMilli)} guaranteed; the pool has {formatAmount(quota.freeMilli)} of{" "}
+            {formatAmount(quota.capacityMilli)} free
+          </p>
+          {quota.gpuType === "soft" && (
+            <p className="mt-1.5 text-sm text-ink-2">The software GPU: correct, not fast; PyTorch needs a real GPU.</p>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FreeNow({ quota, wait }: { quota: TeamQuotaNow; wait: number | undefined }) {
+  if (quota.atOnceMilli > 0) {
+    return <State tone="ok">{formatAmount(quota.atOnceMilli)} granted at once</State>;
+  }
+  if (quota.capacityMilli === 0) return <State tone="bad">no device of this type is up</State>;
+  if (quota.usedMilli >= quota.limitMilli) return <State tone="warn">the team is at its limit</State>;
+  return (
+    <State tone="warn">
+      {wait === undefined ? "would wait in the queue" : `in about ${formatDuration(wait * 1000)}`}
+    </State>
+  );
+}

@@ -1,0 +1,49 @@
+import Link from "next/link";
+import { formatAmount } from "#components/format.ts";
+import { Remaining } from "#components/ui/time.tsx";
+
+/** Your GPU at a glance: the amount held and what is left of its time, or your place in the queue. */
+export type PillState =
+  | { kind: "none" }
+  | { kind: "held"; milli: number; gpuType: string; expiresAt: string; more: number }
+  | { kind: "queued"; milli: number; gpuType: string; position: number | null };
+
+export function GpuPill({ state }: { state: PillState }) {
+  return (
+    <Link
+      href="/gpus"
+      className="figures inline-flex h-7 min-w-0 items-center gap-2 rounded-full border border-line bg-surface px-3 text-sm whitespace-nowrap hover:bg-hover"
+    >
+      <span className="sr-only">Your GPU: </span>
+      <span
+        aria-hidden="true"
+        className={
+          state.kind === "held"
+            ? "size-2 rounded-full bg-ok"
+            : state.kind === "queued"
+              ? "size-2 rounded-full bg-warn"
+              : "size-2 rounded-full border-[1.5px] border-idle"
+        }
+      />
+      {state.kind === "none" && <span className="text-ink-2">No GPU</span>}
+      {state.kind === "held" && (
+        <>
+          <span className="font-medium">
+            {formatAmount(state.milli)} {state.gpuType}
+          </span>
+          <span className="text-ink-2 max-sm:sr-only">
+            <Remaining until={state.expiresAt} /> left{state.more > 0 && `, ${state.more} more`}
+          </span>
+        </>
+      )}
+      {state.kind === "queued" && (
+        <>
+          <span className="font-medium">
+            {formatAmount(state.milli)} {state.gpuType}
+          </span>
+          <span className="text-ink-2">{state.position === null ? "queued" : `queued, place ${state.position}`}</span>
+        </>
+      )}
+    </Link>
+  );
+}

@@ -1,0 +1,31 @@
+/** The tree of pages, and who sees which branch. */
+export type Branch = { title: string; pages: { href: string; label: string }[] };
+
+/** The branches for a person: everyone works, leads and admins see what they answer for. */
+export function treeFor(person: { isAdmin: boolean; teams: { name: string; role: "lead" | "member" }[] }): Branch[] {
+  const leads = person.teams.some((team) => team.role === "lead");
+  return [
+    {
+      title: "Work",
+      pages: [
+        { href: "/workspaces", label: "Workspaces" },
+        { href: "/gpus", label: "GPUs" },
+        { href: "/teams", label: person.isAdmin ? "Teams & quotas" : "Team" },
+      ],
+    },
+    ...(person.isAdmin ? [{ title: "Operate", pages: [{ href: "/pool", label: "Pool" }] }] : []),
+    ...(person.isAdmin
+      ? [
+          {
+            title: "Govern",
+            pages: [
+              { href: "/people", label: "People" },
+              { href: "/audit", label: "Audit" },
+            ],
+          },
+        ]
+      : leads
+        ? [{ title: "Govern", pages: [{ href: "/audit", label: "Audit" }] }]
+        : []),
+  ];
+}

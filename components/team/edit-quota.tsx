@@ -1,0 +1,128 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { type FormEvent, useState } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { formatAmount } from "#components/format.ts";
+import { Button } from "#components/ui/button.tsx";
+import { Dialog } from "#components/ui/dialog.tsx";
+import { Field, FormError } from "#components/ui/field.tsx";
+import { useToast } from "#components/ui/toast.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { QuotaView, TeamView } from "#server/contracts/team.ts";
+
+/** Changes what a team may borrow of a GPU type, or adds a type to it. */
+export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamName: string; quota?: QuotaView }) {
+  const router = useRouter();
+  const toast = useToast();
+  const [open, setOpen] = useState(false);
+  const { pending, error, fields, run, fail } = useSubmit<TeamView>([
+    "gpuType",
+    "guaranteedMilli",
+    "limitMilli",
+    "weight",
+    "priority",
+  ]);
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const number = (name: string) => Number(formText(form, name));
+    const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
+    if (!/^[a-z0-9][a-z0-9-]*$/.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
+    const saved = await run(() =>
+      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, {
+        guaranteedMilli: Math.round(number("guaranteed") * 1000),
+        limitMilli: Math.round(number("limit") * 1000),
+        weight: number("weight"),
+        priority: number("priority"),
+      }),
+    );
+    if (!saved) return;
+    setOpen(false);
+    toast(`The quota of ${teamName} for ${gpuType} is saved.`);
+    router.refresh();
+  };
+  const amounts = { type: "number", min: 0, step: 0.001, required: true, inputMode: "decimal" } as const;
+  return (
+    <>
+      <Button size="sm" onClick={() => setOpen(true)}>
+        {quota ? `Edit ${quota.gpuType} quota` : "Add GPU type"}
+      </Button>
+      <Dialog
+        open={open}
+        onOpenChange={setOpen}
+        title={quota ? `Quota of ${teamName} for ${quota.gpuType}` : `New quota of ${teamName}`}
+        description={
+          quota
+            ? `${formatAmount(quota.usedMilli)} ${quota.gpuType} in use now. What runs goes on when a limit is lowered.`
+            : "What the team may borrow of a GPU type."
+        }
+      >
+        <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+          {!quota && (
+            <Field
+              label="GPU type"
+              name="gpuType"
+              required
+              maxLength={32}
+              hint="As the pool names it, for example soft or h200"
+              error={fields.gpuType}
+            />
+          )}
+          <div className="grid grid-cols-2 gap-4">
+            <Field
+              label="Guaranteed"
+              name="guaranteed"
+              {...amounts}
+              defaultValue={(quota?.guaranteedMilli ?? 0) / 1000}
+              suffix="GPUs"
+              hint="Never taken back"
+              error={fields.guaranteedMilli}
+            />
+            <Field
+              label="Limit"
+              name="limit"
+              {...amounts}
+              defaultValue={(quota?.limitMilli ?? 1000) / 1000}
+              suffix="GPUs"
+              hint="At most at once"
+              error={fields.limitMilli}
+            />
+            <Field
+              label="Priority"
+              name="priority"
+              type="number"
+              step={1}
+              min={-100}
+              max={100}
+              required
+              defaultValue={quota?.priority ?? 0}
+              hint="Higher gets spare GPUs first"
+              error={fields.priority}
+            />
+            <Field
+              label="Weight"
+              name="weight"
+              type="number"
+              step={1}
+              min={1}
+              max={1000}
+              required
+              defaultValue={quota?.weight ?? 1}
+              hint="2 gets twice as much as 1"
+              error={fields.weight}
+            />
+          </div>
+          <FormError>{error}</FormError>
+          <div className="flex justify-end gap-2">
+            <Button onClick={() => setOpen(false)}>Cancel</Button>
+            <Button type="submit" variant="primary" pending={pending} pendingLabel="Saving">
+              Save quota
+            </Button>
+          </div>
+        </form>
+      </Dialog>
+    </>
+  );
+}

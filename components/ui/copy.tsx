@@ -1,0 +1,36 @@
+"use client";
+
+import { Check, Copy as CopyIcon } from "lucide-react";
+import { useRef, useState } from "react";
+import { Button } from "./button.tsx";
+
+/** A text to carry elsewhere, with a button that copies it; the text is selected when the browser refuses. */
+export function Copyable({ text, label }: { text: string; label: string }) {
+  const [copied, setCopied] = useState(false);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCopied(true);
+    } catch {
+      box.current?.select();
+    }
+  };
+  return (
+    <div className="flex items-stretch gap-2">
+      <textarea
+        ref={box}
+        readOnly
+        aria-label={label}
+        value={text}
+        rows={Math.min(4, Math.ceil(text.length / 52))}
+        className="min-w-0 grow resize-none rounded-md border border-line bg-sunken px-2.5 py-1.5 font-mono text-sm break-all"
+        onFocus={(event) => event.currentTarget.select()}
+      />
+      <Button onClick={() => void copy()} className="h-auto min-h-8">
+        {copied ? <Check aria-hidden="true" className="size-4" /> : <CopyIcon aria-hidden="true" className="size-4" />}
+        <span aria-live="polite">{copied ? "Copied" : "Copy"}</span>
+      </Button>
+    </div>
+  );
+}

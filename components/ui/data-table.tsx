@@ -1,0 +1,163 @@
+"use client";
+
+import { ChevronDown, ChevronsUpDown, ChevronUp, Search } from "lucide-react";
+import { type ReactNode, useMemo, useState } from "react";
+import { cx } from "#components/format.ts";
+
+export type Column<Row> = {
+  id: string;
+  header: string;
+  cell: (row: Row) => ReactNode;
+  /** What the column sorts by; without it the header is not a button. */
+  sort?: (row: Row) => string | number;
+  /** Figures stand on the right. */
+  align?: "right";
+  /** Left out below this width. */
+  from?: "sm" | "md" | "lg" | "xl";
+  className?: string;
+  /** The header is only for a screen reader: the buttons below it say what they do. */
+  quiet?: boolean;
+};
+
+const fromWidth = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
+
+/** A table that sorts by its headers and filters by a word. */
+export function DataTable<Row>({
+  caption,
+  rows,
+  columns,
+  rowKey,
+  filter,
+  filterLabel = "Filter",
+  initial,
+  toolbar,
+}: {
+  /** Names the table for a screen reader. */
+  caption: string;
+  rows: Row[];
+  columns: Column<Row>[];
+  rowKey: (row: Row) => string;
+  /** The text that a filter word is looked for in; without it there is no filter. */
+  filter?: (row: Row) => string;
+  filterLabel?: string;
+  initial?: { id: string; down?: boolean };
+  toolbar?: ReactNode;
+}) {
+  const [word, setWord] = useState("");
+  const [order, setOrder] = useState(initial);
+  const shown = useMemo(() => {
+    const wanted = word.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const kept = filter
+      ? rows.filter((row) => {
+          const text = filter(row).toLowerCase();
+          return wanted.every((each) => text.includes(each));
+        })
+      : rows;
+    const by = columns.find((column) => column.id === order?.id)?.sort;
+    if (!by) return kept;
+    const sign = order?.down ? -1 : 1;
+    return [...kept].sort((a, b) => {
+      const [x, y] = [by(a), by(b)];
+      return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y)));
+    });
+  }, [rows, columns, filter, word, order]);
+
+  return (
+    <div>
+      {(filter || toolbar) && (
+        <div className="mb-2 flex flex-wrap items-center gap-2">
+          {filter && (
+            <label className="relative block w-full sm:w-72">
+              <span className="sr-only">{filterLabel}</span>
+              <Search aria-hidden="true" className="pointer-events-none absolute top-2 left-2.5 size-4 text-ink-2" />
+              <input
+                type="search"
+                value={word}
+                onChange={(event) => setWord(event.target.value)}
+                placeholder={filterLabel}
+                className="h-8 w-full rounded-md border border-line-strong bg-surface pr-2.5 pl-8 placeholder:text-ink-2"
+              />
+            </label>
+          )}
+          {toolbar}
+          <span aria-live="polite" className="figures text-sm text-ink-2">
+            {word && `${shown.length} of ${rows.length}`}
+          </span>
+        </div>
+      )}
+      <section
+        aria-label={`${caption}, table`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls sideways must be reachable by keyboard
+        tabIndex={0}
+        className="relative overflow-x-auto rounded-lg border border-line bg-surface"
+      >
+        <table className="w-full border-collapse text-left">
+          <caption className="sr-only">{caption}</caption>
+          <thead>
+            <tr className="border-b border-line">
+              {columns.map((column) => {
+                const active = order?.id === column.id;
+                return (
+                  <th
+                    key={column.id}
+                    scope="col"
+                    aria-sort={active ? (order.down ? "descending" : "ascending") : undefined}
+                    className={cx(
+                      "h-8 px-2 text-sm font-medium whitespace-nowrap text-ink-2 sm:px-3",
+                      column.align === "right" && "text-right",
+                      column.from && fromWidth[column.from],
+                    )}
+                  >
+                    {column.sort ? (
+                      <button
+                        type="button"
+                        onClick={() => setOrder({ id: column.id, down: active ? !order.down : false })}
+                        className="-mx-1 inline-flex h-6 items-center gap-0.5 rounded-sm px-1 hover:bg-hover hover:text-ink"
+                      >
+                        {column.header}
+                        <SortMark state={active ? (order.down ? "down" : "up") : "none"} />
+                      </button>
+                    ) : (
+                      <span className={column.quiet ? "sr-only" : undefined}>{column.header}</span>
+                    )}
+                  </th>
+                );
+              })}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <tr key={rowKey(row)} className="border-b border-line last:border-b-0 hover:bg-hover">
+                {columns.map((column) => (
+                  <td
+                    key={column.id}
+                    className={cx(
+                      "px-2 py-2 align-middle sm:px-3",
+                      column.align === "right" && "figures text-right whitespace-nowrap",
+                      column.from && fromWidth[column.from],
+                      column.className,
+                    )}
+                  >
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+            {shown.length === 0 && (
+              <tr>
+                <td colSpan={columns.length} className="px-3 py-4 text-ink-2">
+                  {word ? `Nothing matches “${word}”.` : "Nothing here."}
+                </td>
+              </tr>
+            )}
+          </tbody>
+        </table>
+      </section>
+    </div>
+  );
+}
+
+function SortMark({ state }: { state: "up" | "down" | "none" }) {
+  const Mark = state === "up" ? ChevronUp : state === "down" ? ChevronDown : ChevronsUpDown;
+  return <Mark aria-hidden="true" className={cx("size-3.5", state === "none" && "opacity-50")} />;
+}

@@ -1,0 +1,66 @@
+import { cx } from "#components/format.ts";
+
+export type Segment = {
+  key: string;
+  value: number;
+  /** `used` is solid, `borrowed` striped, `held` pale. */
+  look: "used" | "borrowed" | "held";
+  title?: string;
+};
+
+const looks: Record<Segment["look"], string> = {
+  used: "bg-accent",
+  borrowed: "bg-accent stripes",
+  held: "bg-accent/45",
+};
+
+/**
+ * A bar of segments on a track from 0 to `max`, with marks (such as the guaranteed amount) across it.
+ * The picture repeats what the text beside it says, so `label` carries everything for a screen reader.
+ */
+export function Meter({
+  segments,
+  max,
+  marks = [],
+  label,
+  size = "md",
+}: {
+  segments: Segment[];
+  max: number;
+  marks?: { at: number; title: string }[];
+  label: string;
+  size?: "sm" | "md" | "lg";
+}) {
+  const share = (value: number) => `${max > 0 ? Math.min(100, (value / max) * 100) : 0}%`;
+  return (
+    <div
+      role="img"
+      aria-label={label}
+      className={cx(
+        "relative w-full rounded-sm border border-line bg-sunken",
+        size === "sm" ? "h-2" : size === "md" ? "h-3.5" : "h-6",
+      )}
+    >
+      <div className="absolute inset-0 flex gap-px overflow-hidden rounded-[2px]">
+        {segments
+          .filter((segment) => segment.value > 0)
+          .map((segment) => (
+            <div
+              key={segment.key}
+              title={segment.title}
+              className={cx("h-full", looks[segment.look])}
+              style={{ width: share(segment.value) }}
+            />
+          ))}
+      </div>
+      {marks.map((mark) => (
+        <div
+          key={mark.title}
+          title={mark.title}
+          className="absolute -top-1 -bottom-1 w-0.5 -translate-x-1/2 bg-ink"
+          style={{ left: share(mark.at) }}
+        />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,228 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { type FormEvent, useState } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { cx, formatAmount } from "#components/format.ts";
+import { Button } from "#components/ui/button.tsx";
+import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { Meter } from "#components/ui/meter.tsx";
+import { Card } from "#components/ui/page.tsx";
+import { State } from "#components/ui/state.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { ImageView } from "#server/contracts/image.ts";
+import type { WorkspaceView } from "#server/contracts/workspace.ts";
+import { readAmount } from "./amount-input.ts";
+
+export type LaunchTeam = {
+  id: string;
+  name: string;
+  types: {
+    gpuType: string;
+    guaranteedMilli: number;
+    limitMilli: number;
+    usedMilli: number;
+    /** The largest piece that would be granted at once. */
+    atOnceMilli: number;
+    /** What the devices that take leases have together. */
+    capacityMilli: number;
+  }[];
+};
+
+/** Choose an environment, a name, a team and the default amount; on the right, what that means now. */
+export function LaunchForm({
+  images,
+  teams,
+  suggestedName,
+}: {
+  images: ImageView[];
+  teams: LaunchTeam[];
+  suggestedName: string;
+}) {
+  const router = useRouter();
+  const { pending, error, fields, run } = useSubmit<WorkspaceView>(
+    ["name", "image", "teamId", "defaultMilli", "gpuType"],
+    "name",
+  );
+  const [image, setImage] = useState(images[0]?.name ?? "");
+  const [teamId, setTeamId] = useState(teams[0]?.id ?? "");
+  const [amount, setAmount] = useState("0.5");
+  const team = teams.find((each) => each.id === teamId);
+  const [wantedType, setWantedType] = useState(team?.types[0]?.gpuType ?? "soft");
+  const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
+  const gpuType = type?.gpuType ?? "soft";
+  const read = readAmount(amount);
+  const [touched, setTouched] = useState(false);
+
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    setTouched(true);
+    if (!("milli" in read)) return;
+    const name = formText(new FormData(event.currentTarget), "name");
+    const made = await run(() =>
+      api("POST", "/workspaces", { name, image, teamId, defaultMilli: read.milli, gpuType }),
+    );
+    if (made) router.push(`/workspaces/${made.id}`);
+  };
+
+  return (
+    <form
+      className="grid gap-6 lg:grid-cols-[minmax(0,1fr)_20rem]"
+      onSubmit={(event) => void submit(event)}
+      noValidate={false}
+    >
+      <div className="flex max-w-3xl flex-col gap-6">
+        <fieldset>
+          <legend className="mb-2 text-sm font-medium">Environment</legend>
+          <div className="grid gap-3 sm:grid-cols-2">
+            {images.map((each) => (
+              <EnvironmentCard
+                key={each.id}
+                image={each}
+                chosen={each.name === image}
+                onChoose={() => setImage(each.name)}
+              />
+            ))}
+          </div>
+          {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
+        </fieldset>
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field label="Name" name="name" defaultValue={suggestedName} required maxLength={60} error={fields.name} />
+          <Select
+            label="Team"
+            name="teamId"
+            value={teamId}
+            onChange={(event) => setTeamId(event.target.value)}
+            error={fields.teamId}
+          >
+            {teams.map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.name}
+              </option>
+            ))}
+          </Select>
+          <Field
+            label="Default amount"
+            inputMode="decimal"
+            value={amount}
+            onChange={(event) => setAmount(event.target.value)}
+            onBlur={() => setTouched(true)}
+            suffix="of a GPU"
+            hint="What %gpu attach borrows when no amount is given"
+            error={fields.defaultMilli ?? (touched && "sentence" in read ? read.sentence : undefined)}
+          />
+          <Select
+            label="GPU type"
+            value={gpuType}
+            onChange={(event) => setWantedType(event.target.value)}
+            hint={gpuType === "soft" ? "The software GPU: correct, not fast; PyTorch needs a real GPU" : undefined}
+            error={fields.gpuType}
+          >
+            {(team?.types.length ? team.types : [{ gpuType: "soft" }]).map((each) => (
+              <option key={each.gpuType} value={each.gpuType}>
+                {each.gpuType}
+              </option>
+            ))}
+          </Select>
+        </div>
+        <FormError>{error}</FormError>
+      </div>
+
+      <aside aria-label="What this asks for">
+        <Card className="flex flex-col gap-4 p-4 lg:sticky lg:top-16">
+          <div>
+            <p className="text-sm text-ink-2">Default amount</p>
+            <p className="figures text-2xl font-medium tracking-tight">
+              {"milli" in read ? formatAmount(read.milli) : "–"}{" "}
+              <span className="text-base font-normal text-ink-2">{gpuType}</span>
+            </p>
+            <p className="text-sm text-ink-2">Borrowed only when a notebook runs %gpu attach, not at launch.</p>
+          </div>
+          <div className="border-t border-line pt-3">
+            <p className="text-sm text-ink-2">Free now</p>
+            {type ? <FreeNow type={type} wanted={"milli" in read ? read.milli : 0} /> : <p>No quota yet</p>}
+          </div>
+          {type && team && (
+            <div className="border-t border-line pt-3">
+              <p className="mb-1.5 text-sm text-ink-2">Team {team.name}</p>
+              <Meter
+                max={type.limitMilli}
+                segments={[{ key: "used", value: type.usedMilli, look: "used" }]}
+                marks={type.guaranteedMilli > 0 ? [{ at: type.guaranteedMilli, title: "guaranteed" }] : []}
+                label={`${formatAmount(type.usedMilli)} of ${formatAmount(type.limitMilli)} ${type.gpuType} in use, ${formatAmount(type.guaranteedMilli)} guaranteed`}
+              />
+              <p className="figures mt-1.5 text-sm text-ink-2">
+                {formatAmount(type.usedMilli)} of {formatAmount(type.limitMilli)} {type.gpuType} in use,{" "}
+                {formatAmount(type.guaranteedMilli)} guaranteed
+              </p>
+            </div>
+          )}
+          <Button
+            type="submit"
+            variant="primary"
+            className="h-9"
+            pending={pending}
+            pendingLabel="Launching"
+            disabled={!image || !teamId}
+          >
+            Launch
+          </Button>
+        </Card>
+      </aside>
+    </form>
+  );
+}
+
+function FreeNow({ type, wanted }: { type: LaunchTeam["types"][number]; wanted: number }) {
+  if (type.capacityMilli === 0) return <State tone="bad">no device of type {type.gpuType} is up</State>;
+  if (type.atOnceMilli <= 0) return <State tone="warn">0.0 {type.gpuType}: %gpu attach would wait</State>;
+  return (
+    <>
+      <p className="figures">
+        {formatAmount(type.atOnceMilli)} {type.gpuType}, granted at once
+      </p>
+      {wanted > type.atOnceMilli && (
+        <p className="text-sm text-warn">{formatAmount(wanted)} would wait in the queue.</p>
+      )}
+    </>
+  );
+}
+
+const builds = {
+  ready: { tone: "ok", word: "ready" },
+  building: { tone: "busy", word: "being built; the launch waits for it" },
+  pending: { tone: "busy", word: "built at the first launch" },
+  failed: { tone: "bad", word: "its build failed" },
+} as const;
+
+function EnvironmentCard({ image, chosen, onChoose }: { image: ImageView; chosen: boolean; onChoose: () => void }) {
+  const build = builds[image.version.buildState];
+  return (
+    <label
+      className={cx(
+        "flex cursor-pointer gap-3 rounded-lg border bg-surface p-4 hover:bg-hover has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent",
+        chosen ? "border-accent ring-1 ring-accent" : "border-line-strong",
+      )}
+    >
+      <input
+        type="radio"
+        name="image"
+        value={image.name}
+        checked={chosen}
+        onChange={onChoose}
+        className="mt-1 size-4 shrink-0 accent-accent focus-visible:outline-none"
+      />
+      <span className="min-w-0">
+        <span className="block font-medium">{image.title}</span>
+        <span className="mt-0.5 block text-sm text-ink-2">{image.description}</span>
+        <span className="mt-2 block text-sm">
+          <State tone={build.tone}>{build.word}</State>
+        </span>
+        {image.version.buildState === "failed" && image.version.buildMessage && (
+          <span className="mt-1 block text-sm text-bad">{image.version.buildMessage}</span>
+        )}
+      </span>
+    </label>
+  );
+}

@@ -1,0 +1,106 @@
+"use client";
+
+import { ExternalLink, MoreHorizontal } from "lucide-react";
+import { useRouter } from "next/navigation";
+import { useState } from "react";
+import { api } from "#components/api.ts";
+import { Button, IconButton } from "#components/ui/button.tsx";
+import { Confirm } from "#components/ui/dialog.tsx";
+import { Menu, MenuItem } from "#components/ui/menu.tsx";
+import { useToast } from "#components/ui/toast.tsx";
+import type { WorkspaceView } from "#server/contracts/workspace.ts";
+import { leaseLoss } from "./lease-loss.ts";
+import { openWorkspace } from "./open-workspace.ts";
+import { RemoveWorkspaceDialog } from "./remove-workspace.tsx";
+
+/** Open, start, stop and remove, as far as the person may and the state allows. */
+export function WorkspaceActions({ workspace, size = "sm" }: { workspace: WorkspaceView; size?: "sm" | "md" }) {
+  const router = useRouter();
+  const toast = useToast();
+  const [pending, setPending] = useState<"open" | "start">();
+  const [asking, setAsking] = useState<"stop" | "remove">();
+  const { id, name, can, desired, observed } = workspace;
+
+  const open = async () => {
+    setPending("open");
+    const refused = await openWorkspace(id);
+    setPending(undefined);
+    if (refused) toast(refused, "bad");
+  };
+  const start = async () => {
+    setPending("start");
+    const result = await api("POST", `/workspaces/${id}/start`);
+    setPending(undefined);
+    if (!result.ok) toast(result.error.message, "bad");
+    router.refresh();
+  };
+  const stop = async () => {
+    const result = await api("POST", `/workspaces/${id}/stop`);
+    router.refresh();
+    return result.ok ? undefined : result.error.message;
+  };
+
+  return (
+    <div className="flex items-center justify-end gap-1.5">
+      {can.open && (
+        <Button
+          size={size}
+          variant="primary"
+          pending={pending === "open"}
+          pendingLabel="Opening"
+          onClick={() => void open()}
+          aria-label={`Open ${name} in a new tab`}
+        >
+          Open <ExternalLink aria-hidden="true" className="size-3.5 max-sm:hidden" />
+        </Button>
+      )}
+      {can.start && (
+        <Button
+          size={size}
+          variant={size === "md" ? "primary" : "secondary"}
+          pending={pending === "start"}
+          pendingLabel="Starting"
+          onClick={() => void start()}
+          aria-label={observed === "failed" ? `Start again: ${name}` : `Start ${name}`}
+        >
+          {observed === "failed" ? "Start again" : "Start"}
+        </Button>
+      )}
+      {(can.stop || can.remove) && desired !== "removed" && (
+        <Menu
+          trigger={
+            <IconButton label={`More for ${name}`} className={size === "sm" ? "size-7" : ""}>
+              <MoreHorizontal aria-hidden="true" className="size-4" />
+            </IconButton>
+          }
+        >
+          {can.stop && <MenuItem onSelect={() => setAsking("stop")}>Stop</MenuItem>}
+          {can.remove && (
+            <MenuItem danger onSelect={() => setAsking("remove")}>
+              Remove
+            </MenuItem>
+          )}
+        </Menu>
+      )}
+      <Confirm
+        open={asking === "stop"}
+        onOpenChange={(next) => setAsking(next ? "stop" : undefined)}
+        title={`Stop ${name}?`}
+        loses={
+          <>
+            Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed packages
+            stay for the next start.
+          </>
+        }
+        confirmLabel="Stop workspace"
+        pendingLabel="Stopping"
+        act={stop}
+      />
+      <RemoveWorkspaceDialog
+        workspace={workspace}
+        open={asking === "remove"}
+        onOpenChange={(next) => setAsking(next ? "remove" : undefined)}
+      />
+    </div>
+  );
+}

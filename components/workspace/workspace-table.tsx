@@ -1,0 +1,112 @@
+"use client";
+
+import Link from "next/link";
+import { formatAmount } from "#components/format.ts";
+import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Age, Remaining } from "#components/ui/time.tsx";
+import type { WorkspaceView } from "#server/contracts/workspace.ts";
+import { WorkspaceActions } from "./workspace-actions.tsx";
+import { describeState, WorkspaceState } from "./workspace-state.tsx";
+
+const heldMilli = (row: WorkspaceView) => row.leases.reduce((sum, lease) => sum + lease.milli, 0);
+const firstEnd = (row: WorkspaceView) => row.leases.map((lease) => lease.expiresAt).sort()[0];
+
+/** Workspaces with their state, their GPU, the two timers, and the way in. */
+export function WorkspaceTable({ workspaces, withOwner }: { workspaces: WorkspaceView[]; withOwner: boolean }) {
+  const columns: Column<WorkspaceView>[] = [
+    {
+      id: "name",
+      header: "Workspace",
+      sort: (row) => row.name.toLowerCase(),
+      cell: (row) => (
+        <div className="min-w-24">
+          <Link href={`/workspaces/${row.id}`} className="font-medium underline-offset-4 hover:underline">
+            {row.name}
+          </Link>
+          <p className="text-sm text-ink-2">
+            {row.image.title}
+            {withOwner && <span className="md:hidden">, {row.owner.name}</span>}
+          </p>
+        </div>
+      ),
+    },
+    {
+      id: "state",
+      header: "State",
+      sort: (row) => describeState(row).word,
+      cell: (row) => <WorkspaceState workspace={row} />,
+    },
+    ...(withOwner
+      ? [
+          {
+            id: "owner",
+            header: "Owner",
+            from: "md" as const,
+            sort: (row: WorkspaceView) => row.owner.name,
+            cell: (row: WorkspaceView) => row.owner.name,
+          },
+        ]
+      : []),
+    { id: "team", header: "Team", from: "lg", sort: (row) => row.team.name, cell: (row) => row.team.name },
+    {
+      id: "gpu",
+      header: "GPU",
+      align: "right",
+      from: "sm",
+      sort: heldMilli,
+      cell: (row) =>
+        row.leases.length === 0 ? (
+          <span className="text-ink-2">none</span>
+        ) : (
+          <span title={row.leases.map((lease) => `${lease.deviceName} on ${lease.serverName}`).join(", ")}>
+            {formatAmount(heldMilli(row))} {row.leases[0]?.gpuType}
+          </span>
+        ),
+    },
+    {
+      id: "gpu-left",
+      header: "GPU ends in",
+      align: "right",
+      from: "lg",
+      sort: (row) => firstEnd(row) ?? "9",
+      cell: (row) => {
+        const end = firstEnd(row);
+        return end ? <Remaining until={end} /> : <span className="text-ink-2">–</span>;
+      },
+    },
+    {
+      id: "up",
+      header: "Running for",
+      align: "right",
+      from: "md",
+      sort: (row) => (row.observed === "running" ? (row.startedAt ?? "") : ""),
+      cell: (row) =>
+        row.observed === "running" && row.startedAt ? (
+          <Age from={row.startedAt} />
+        ) : (
+          <span className="text-ink-2">–</span>
+        ),
+    },
+    {
+      id: "actions",
+      header: "Open or change",
+      quiet: true,
+      align: "right",
+      cell: (row) => <WorkspaceActions workspace={row} />,
+    },
+  ];
+  return (
+    <DataTable
+      caption={withOwner ? "Workspaces of others" : "Workspaces"}
+      rows={workspaces}
+      columns={columns}
+      rowKey={(row) => row.id}
+      filter={
+        workspaces.length > 5
+          ? (row) => `${row.name} ${row.image.title} ${row.team.name} ${row.owner.name} ${describeState(row).word}`
+          : undefined
+      }
+      filterLabel="Filter workspaces"
+    />
+  );
+}
