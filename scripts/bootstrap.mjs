@@ -1,0 +1,88 @@
+// Plain JavaScript without dependencies: runs on the Node that is there, installs the npm packages when the lock file
+// changed, and goes on in the Node 24 that those packages bring.
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+const MINIMUM_NODE = [20, 9];
+const OWN_NODE_MAJOR = 24;
+
+/**
+ * Makes the packages present and the Node right. Returns true when the caller may import the TypeScript entry;
+ * otherwise a child has done the work and this process ends with its exit code.
+ */
+export async function bootstrap(entry) {
+  process.chdir(root);
+  refuseWrongPlatform();
+  installPackages();
+  const major = Number(process.versions.node.split(".")[0]);
+  if (major >= OWN_NODE_MAJOR) return true;
+  const node = path.join(root, "node_modules", ".bin", "node");
+  if (!existsSync(node)) {
+    fail(
+      `Node ${OWN_NODE_MAJOR} is needed and its package is not served for this platform.\nInstall Node ${OWN_NODE_MAJOR} or newer and run the command again.`,
+    );
+  }
+  await runInstead(node, [fileURLToPath(entry), ...process.argv.slice(2)]);
+  return false;
+}
+
+function refuseWrongPlatform() {
+  if (process.platform !== "linux") fail("Sluice runs on Linux (or WSL2).");
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  if (major < MINIMUM_NODE[0] || (major === MINIMUM_NODE[0] && minor < MINIMUM_NODE[1])) {
+    fail(`Node ${MINIMUM_NODE.join(".")} or newer is needed; this is ${process.versions.node}.`);
+  }
+}
+
+function installPackages() {
+  const lock = readFileSync(path.join(root, "package-lock.json"));
+  const manifest = readFileSync(path.join(root, "package.json"));
+  const stamp = createHash("sha256").update(lock).update(manifest).update(process.arch).digest("hex");
+  const stampFile = path.join(root, "node_modules", ".sluice-stamp");
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
+  const started = Date.now();
+  console.log("  …  npm packages");
+  // Without node_modules/.bin in PATH: npm must not run on the Node that it is about to replace.
+  const bin = path.join(root, "node_modules", ".bin");
+  const searchPath = (process.env.PATH ?? "")
+    .split(":")
+    .filter((dir) => dir !== bin)
+    .join(":");
+  const result = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
+    cwd: root,
+    env: { ...process.env, PATH: searchPath },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  if (result.status !== 0) fail("npm could not install the packages; what it says stands above.");
+  writeFileSync(stampFile, stamp);
+  rmSync(path.join(root, ".next", "cache"), { recursive: true, force: true });
+  console.log(`  ✓  npm packages  ${((Date.now() - started) / 1000).toFixed(1)} s`);
+}
+
+async function runInstead(program, args) {
+  const bin = path.join(root, "node_modules", ".bin");
+  const child = spawn(program, args, {
+    stdio: "inherit",
+    env: { ...process.env, PATH: `${bin}:${process.env.PATH ?? ""}` },
+  });
+  // A terminal sends Ctrl-C to the whole group; a supervisor sends SIGTERM to this process alone.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => {
+      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+    });
+  }
+  const code = await new Promise((resolve) => {
+    child.once("error", (error) => fail(error.message));
+    child.once("exit", (status, signal) => resolve(signal ? 1 : (status ?? 1)));
+  });
+  process.exit(code);
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

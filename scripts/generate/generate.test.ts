@@ -1,0 +1,22 @@
+import { readFile } from "node:fs/promises";
+import { expect, it } from "vitest";
+import { nativeSchemas } from "#scripts/generate/native-schemas.ts";
+import { describeApi } from "#scripts/generate/openapi.ts";
+
+it("openapi.json is what the routes and contracts say (npm run generate)", async () => {
+  expect(JSON.parse(await readFile("openapi.json", "utf8"))).toEqual(JSON.parse(JSON.stringify(await describeApi())));
+});
+
+it.each(nativeSchemas())("%s is what the contracts say (npm run generate)", async (file, content) => {
+  expect(JSON.parse(await readFile(file, "utf8"))).toEqual(JSON.parse(JSON.stringify(content)));
+});
+
+it("every operation has a name of its own, and says what it answers", async () => {
+  const { paths } = (await describeApi()) as {
+    paths: Record<string, Record<string, { operationId: string; responses: object }>>;
+  };
+  const operations = Object.values(paths).flatMap((path) => Object.values(path));
+  expect(operations.length).toBeGreaterThan(30);
+  expect(new Set(operations.map((operation) => operation.operationId)).size).toBe(operations.length);
+  for (const { responses } of operations) expect(Object.keys(responses)).toContain("default");
+});

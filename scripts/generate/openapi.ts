@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
+import { errorBody } from "#server/contracts/common.ts";
+import { httpStatus } from "#server/errors.ts";
+
+type Json = Record<string, unknown>;
+
+/** The API's description (OpenAPI 3.1) from the routes and their contracts. */
+export async function describeApi(): Promise<Json> {
+  const paths: Record<string, Json> = {};
+  for (const route of await readRoutes()) {
+    const { path, method } = route.definition;
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(route) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Sluice",
+      version: "1",
+      description: "Amounts are thousandths of a GPU (500 is half of one), memory is bytes, times are ISO 8601 in UTC.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/api/v1" }],
+    security: [{ accessToken: [] }, { session: [] }],
+    paths,
+    components: {
+      schemas: { Error: schemaOf(errorBody, "output") },
+      securitySchemes: {
+        accessToken: { type: "http", scheme: "bearer", description: "A personal access token, slp_…" },
+        session: { type: "apiKey", in: "cookie", name: "__Host-sluice-session" },
+      },
+    },
+  };
+}
+
+function describeRoute({ definition }: ApiRoute): Json {
+  const { method, path, summary, action, input, output, status, stream } = definition;
+  const whole = schemaOf(input, "input") as { properties?: Record<string, Json>; required?: string[] };
+  const names = Object.keys(whole.properties ?? {});
+  const inPath = names.filter((name) => path.includes(`{${name}}`));
+  const others = names.filter((name) => !inPath.includes(name));
+  const hasBody = (method === "POST" || method === "PUT") && others.length > 0;
+  const parameter = (name: string, where: "path" | "query") => ({
+    name,
+    in: where,
+    required: where === "path" || (whole.required ?? []).includes(name),
+    schema: whole.properties?.[name] ?? {},
+  });
+  return {
+    operationId: operationId(method, path),
+    summary,
+    tags: [path.split("/")[1]],
+    "x-sluice-action": action,
+    ...(isPublic(action) ? { security: [] } : {}),
+    parameters: [
+      ...inPath.map((name) => parameter(name, "path")),
+      ...(hasBody ? [] : others.map((name) => parameter(name, "query"))),
+    ],
+    ...(hasBody ? { requestBody: body(pick(whole, others)) } : {}),
+    responses: {
+      [String(status ?? 200)]: { description: summary, content: contentOf(schemaOf(output, "output"), stream) },
+      default: {
+        description: `An error: ${[...new Set(["invalid", "unauthenticated", "forbidden", "not-found"] as const)]
+          .map((code) => `${httpStatus(code)} ${code}`)
+          .join(", ")} and others of the closed set.`,
+        content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+      },
+    },
+  };
+}
+
+/** Routes whose authority is a one-time code in the input, or that anybody may read. */
+function isPublic(action: string): boolean {
+  return ["setup.read", "setup.complete", "user.accept-invite", "user.enter-sample", "api.describe"].includes(action);
+}
+
+function contentOf(schema: Json, stream: "always" | "follow" | undefined): Json {
+  const events = { "text/event-stream": { schema: { type: "string", description: "Server-sent events" } } };
+  if (stream === "always") return events;
+  return { "application/json": { schema }, ...(stream === "follow" ? events : {}) };
+}
+
+function body(schema: Json): Json {
+  return { required: true, content: { "application/json": { schema } } };
+}
+
+function pick(whole: { properties?: Record<string, Json>; required?: string[] }, names: string[]): Json {
+  const required = (whole.required ?? []).filter((name) => names.includes(name));
+  return {
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name, whole.properties?.[name] ?? {}])),
+    ...(required.length === 0 ? {} : { required }),
+    additionalProperties: false,
+  };
+}
+
+function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+  return Object.fromEntries(
+    Object.entries(z.toJSONSchema(schema, { io, unrepresentable: "any" })).filter(([name]) => name !== "$schema"),
+  );
+}
+
+/** `POST /workspaces/{id}/stop` → `postWorkspacesIdStop`. */
+function operationId(method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+}

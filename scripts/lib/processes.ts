@@ -1,0 +1,136 @@
+/** Running other programs: to their end with their lines, or as a service that must stay up. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export type RunOptions = {
+  cwd?: string;
+  env?: NodeJS.ProcessEnv;
+  /** Every line of output, both streams. */
+  onLine?: (line: string) => void;
+  /** Lower priority, for builds that must not slow down what people already see. */
+  background?: boolean;
+};
+
+/** Runs a program to its end; throws with the last lines of its output when it fails. */
+export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<void> {
+  const [program, rest] = options.background ? ["nice", ["-n", "10", command, ...args]] : [command, [...args]];
+  const child = spawn(program, rest, { cwd: options.cwd, env: options.env, stdio: ["ignore", "pipe", "pipe"] });
+  const tail: string[] = [];
+  const onLine = (line: string) => {
+    if (line.trim() === "") return;
+    tail.push(line);
+    if (tail.length > 40) tail.shift();
+    options.onLine?.(line);
+  };
+  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", onLine);
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  if (code !== 0) throw new Error(`${command} ended with ${code}:\n${tail.join("\n")}`);
+}
+
+export type Service = {
+  name: string;
+  /** Asks it to end, waits, and ends it for good when it does not. */
+  stop: (graceMs?: number) => Promise<void>;
+  /** The process id of the run that is up now. */
+  pid: () => number | undefined;
+};
+
+export type ServiceOptions = {
+  command: string;
+  args: readonly string[];
+  env: NodeJS.ProcessEnv;
+  cwd?: string;
+  logFile: string;
+  /** Recognises the line that says it is ready. */
+  ready: (line: string) => boolean;
+  readyTimeoutMs?: number;
+  onRestart?: (reason: string) => void;
+};
+
+/** Starts a program, waits until it is ready, and starts it again (with growing pauses) when it dies. */
+export async function startService(name: string, options: ServiceOptions): Promise<Service> {
+  const log = createWriteStream(options.logFile, { flags: "a" });
+  let stopping = false;
+  let child: ChildProcess = launch(options, log);
+  await untilReady(name, child, options);
+
+  const watch = (current: ChildProcess, failures: number, since: number) => {
+    current.once("exit", (code, signal) => {
+      // Who ends in good order was told to, e.g. a GPU server that was removed from the pool.
+      if (stopping || code === 0) return;
+      const reason = `${name} ended with ${signal ?? code}`;
+      options.onRestart?.(reason);
+      const next = Date.now() - since > 30_000 ? 0 : failures + 1;
+      void sleep(Math.min(10_000, 250 * 2 ** next)).then(() => {
+        if (stopping) return;
+        child = launch(options, log);
+        watch(child, next, Date.now());
+      });
+    });
+  };
+  watch(child, 0, Date.now());
+
+  return {
+    name,
+    pid: () => child.pid,
+    stop: async (graceMs = 10_000) => {
+      stopping = true;
+      await end(child, graceMs);
+      log.end();
+    },
+  };
+}
+
+function launch(options: ServiceOptions, log: WriteStream): ChildProcess {
+  // A group of its own: a Ctrl-C in the terminal reaches only the start script, which ends things in order.
+  const child = spawn(options.command, [...options.args], {
+    cwd: options.cwd,
+    env: options.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  child.stdout?.pipe(log, { end: false });
+  child.stderr?.pipe(log, { end: false });
+  return child;
+}
+
+async function untilReady(name: string, child: ChildProcess, options: ServiceOptions): Promise<void> {
+  const tail: string[] = [];
+  await new Promise<void>((resolve, reject) => {
+    const limit = options.readyTimeoutMs ?? 60_000;
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error(`${name} was not ready after ${limit / 1000} s:\n${tail.join("\n")}`));
+    }, limit);
+    const settle = (finish: () => void) => {
+      clearTimeout(timer);
+      finish();
+    };
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on("line", (line) => {
+        tail.push(line);
+        if (tail.length > 30) tail.shift();
+        if (options.ready(line)) settle(resolve);
+      });
+    }
+    child.once("error", (error) => settle(() => reject(error)));
+    child.once("exit", (code, signal) =>
+      settle(() => reject(new Error(`${name} ended with ${signal ?? code} before it was ready:\n${tail.join("\n")}`))),
+    );
+  });
+}
+
+async function end(child: ChildProcess, graceMs: number): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+  await ended;
+  clearTimeout(timer);
+}

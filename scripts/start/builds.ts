@@ -1,0 +1,70 @@
+/** The builds that `npm start` makes on first use, each skipped while its inputs are unchanged. */
+import { existsSync } from "node:fs";
+import { mkdir, readdir } from "node:fs/promises";
+import path from "node:path";
+import { fingerprint, unlessFresh } from "#scripts/lib/fingerprint.ts";
+import { run } from "#scripts/lib/processes.ts";
+import { missingTools } from "#scripts/lib/toolchain.ts";
+
+type OnLine = (line: string) => void;
+
+const PORTAL_INPUTS = [
+  "app",
+  "components",
+  "server",
+  "public",
+  "proxy.ts",
+  "instrumentation.ts",
+  "next.config.ts",
+  "postcss.config.mjs",
+  "tsconfig.json",
+  "package-lock.json",
+];
+
+/** The portal's production build (`.next`). */
+export async function buildPortal(root: string, env: NodeJS.ProcessEnv, onLine: OnLine): Promise<void> {
+  await mkdir(path.join(root, ".next"), { recursive: true });
+  const current = await fingerprint(root, PORTAL_INPUTS);
+  await unlessFresh(path.join(root, ".next", "sluice-stamp"), current, () =>
+    run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: root, env, onLine }),
+  );
+}
+
+/** gpud, the `sluice` command and the client libraries, by cargo. */
+export async function buildNative(root: string, onLine: OnLine): Promise<void> {
+  const target = path.join(root, "native", "target", "release");
+  await mkdir(target, { recursive: true });
+  const current = await fingerprint(root, ["native"]);
+  const stamp = path.join(target, "sluice-stamp");
+  const needed = existsSync(path.join(target, "gpud")) ? current : `${current} rebuild`;
+  await unlessFresh(stamp, needed, async () => {
+    const missing = missingTools(["rust", "linker"]);
+    if (missing.length > 0) throw new Error(missing.join("\n"));
+    await run("cargo", ["build", "--release", "--locked", "--workspace", "--exclude", "sluice-xtask"], {
+      cwd: path.join(root, "native"),
+      env: { ...process.env, CARGO_TERM_COLOR: "never" },
+      onLine,
+      background: true,
+    });
+  });
+}
+
+/** The `sluice-gpu` wheel with the native libraries inside; returns its path. */
+export async function buildWheel(root: string, stateDir: string, onLine: OnLine): Promise<string> {
+  const out = path.join(stateDir, "wheels");
+  await mkdir(out, { recursive: true });
+  const current = await fingerprint(root, ["native/python", "native/target/release/sluice-stamp"]);
+  const folder = path.join(out, current.slice(0, 16));
+  await unlessFresh(path.join(out, "stamp"), current, async () => {
+    const missing = missingTools(["python"]);
+    if (missing.length > 0) throw new Error(missing.join("\n"));
+    await mkdir(folder, { recursive: true });
+    await run("python3", ["native/python/build_wheel.py", "--native-dir", "native/target/release", "--out", folder], {
+      cwd: root,
+      onLine,
+    });
+  });
+  const wheel = (await readdir(folder)).find((name) => name.endsWith(".whl"));
+  if (wheel === undefined) throw new Error(`The wheel was not built: nothing in ${folder}.`);
+  return path.join(folder, wheel);
+}

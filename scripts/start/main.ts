@@ -1,0 +1,124 @@
+/**
+ * `npm start`: brings a whole installation up on this machine and keeps it up. The portal opens as soon as it is
+ * built; the Rust build, the environment and the software GPU go on as steps on its first page. Ctrl-C drains and
+ * stops everything but the running workspaces; the next start finds those again.
+ */
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
+import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
+import { lockInstallation } from "#scripts/start/lock.ts";
+import { services } from "#scripts/start/services.ts";
+import { announce, makeJoinToken } from "#scripts/start/setup.ts";
+import { Steps } from "#scripts/start/steps.ts";
+import { openDatabase } from "#server/db/client.ts";
+import { startEmbeddedPostgres } from "#server/db/embedded.ts";
+import { migrateDatabase } from "#server/db/migrate.ts";
+import { ensureEnvironment } from "#server/launchers/local/environment.ts";
+
+const started = Date.now();
+const root = process.cwd();
+const stateDir = path.resolve(process.env.SLUICE_STATE_DIR ?? path.join(root, ".sluice"));
+await mkdir(path.join(stateDir, "logs"), { recursive: true, mode: 0o700 });
+const unlock = await lockInstallation(stateDir);
+
+/** What to stop, in this order, when the installation ends. */
+const ends: { name: string; stop: () => Promise<void> }[] = [];
+let stopping = false;
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void shutDown(0));
+
+try {
+  await bringUp();
+} catch (error) {
+  if (!stopping) {
+    console.error(error instanceof Error ? error.message : error);
+    await shutDown(1);
+  }
+}
+
+async function bringUp(): Promise<void> {
+  const steps = new Steps();
+  const { ports, moved } = await choosePorts(stateDir);
+  for (const line of moved) console.log(`  !  ${line}: running workspaces of the last start must be started again`);
+
+  const databaseUrl = await steps.run("database", async () => {
+    const given = process.env.DATABASE_URL;
+    if (given === undefined) {
+      const embedded = await startEmbeddedPostgres(stateDir);
+      ends.push({ name: "PostgreSQL", stop: embedded.stop });
+      await migrateDatabase(embedded.url);
+      return embedded.url;
+    }
+    await migrateDatabase(given);
+    return given;
+  });
+
+  const env = processEnvironment(stateDir, ports, databaseUrl);
+  Object.assign(process.env, env);
+  const { db, close } = openDatabase(databaseUrl, { max: 3, applicationName: "sluice start" });
+  ends.unshift({ name: "connection", stop: close });
+  await steps.persistTo(db, "database");
+
+  const up = services({
+    root,
+    stateDir,
+    ports,
+    env,
+    onRestart: (reason) => console.log(`  !  ${reason}; starting it again`),
+  });
+  const start = async (name: keyof typeof up) => {
+    const service = await up[name]();
+    ends.unshift(service);
+  };
+
+  // The portal first: people see the other steps on its first page.
+  const native = steps.run("native", (onLine) => buildNative(root, onLine));
+  native.catch(() => undefined);
+  await Promise.all([
+    start("broker"),
+    start("gateway"),
+    steps.run("portal", async (onLine) => {
+      await buildPortal(root, env, onLine);
+      await start("portal");
+    }),
+  ]);
+  await announce(db, env.SLUICE_PORTAL_URL ?? "");
+
+  try {
+    await native;
+    await Promise.all([
+      steps.run("gpud", async () => {
+        const joined = existsSync(path.join(stateDir, "gpud", "server.json"));
+        env.SLUICE_JOIN_TOKEN = joined ? "" : await makeJoinToken(db);
+        await start("gpud");
+      }),
+      steps.run("environment", async (onLine) => {
+        const wheel = await buildWheel(root, stateDir, onLine);
+        await ensureEnvironment("cuda-python", { stateDir, wheel, onLine });
+      }),
+    ]);
+  } catch {
+    // The step that failed said why, here and on the first page; what is up stays up.
+    if (!stopping) console.log("\n  Not everything could be started. Mend what is named above and start again.\n");
+    return;
+  }
+  console.log(
+    `\n  Ready after ${((Date.now() - started) / 1000).toFixed(1)} s. Ctrl-C stops everything but running workspaces.\n`,
+  );
+}
+
+async function shutDown(code: number): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  if (code === 0) console.log("\n  Stopping: leases are given back, running workspaces stay.");
+  for (const end of ends) {
+    try {
+      await end.stop();
+    } catch (error) {
+      console.error(`  !  ${end.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  await unlock();
+  process.exit(code);
+}

@@ -1,0 +1,160 @@
+/** Each runner of `npm test`: how it is called, and how its counts are read from what it reports. */
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { z } from "zod";
+import { run } from "#scripts/lib/processes.ts";
+import type { Result } from "#scripts/test/result.ts";
+
+export type Runner = {
+  name: string;
+  /** Seconds it may take from cold caches on two cores. */
+  budget: number;
+  run: (root: string, out: string) => Promise<Omit<Result, "name" | "seconds">>;
+};
+
+const print = (line: string) => console.log(line);
+
+/** Runs a program whose failure is told by its report; a crash without a report is one failure. */
+async function attempt(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const vitestReport = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numFailedTestSuites: z.int() });
+
+export const vitest: Runner = {
+  name: "vitest",
+  budget: 300,
+  run: async (root, out) => {
+    const report = path.join(out, "vitest.json");
+    const problem = await attempt(() =>
+      run(
+        process.execPath,
+        [
+          "node_modules/vitest/vitest.mjs",
+          "run",
+          "--reporter=default",
+          "--reporter=json",
+          `--outputFile.json=${report}`,
+        ],
+        { cwd: root, env: process.env, onLine: print },
+      ),
+    );
+    if (!existsSync(report)) return { passed: 0, failed: 1, note: problem ?? "no report" };
+    const counts = vitestReport.parse(JSON.parse(readFileSync(report, "utf8")));
+    const broken = counts.numFailedTests === 0 && problem !== undefined ? Math.max(1, counts.numFailedTestSuites) : 0;
+    return { passed: counts.numPassedTests, failed: counts.numFailedTests + broken };
+  },
+};
+
+/** `cargo test` prints one line a test binary: `test result: ok. N passed; N failed; …`. */
+export const cargo: Runner = {
+  name: "cargo",
+  budget: 420,
+  run: async (root) => {
+    let passed = 0;
+    let failed = 0;
+    const problem = await attempt(() =>
+      run("cargo", ["test", "--release", "--locked", "--workspace", "--no-fail-fast"], {
+        cwd: path.join(root, "native"),
+        // The programs were built before; tests that start them need not ask cargo again.
+        env: {
+          ...process.env,
+          CARGO_TERM_COLOR: "never",
+          SLUICE_NATIVE_DIR: path.join(root, "native", "target", "release"),
+        },
+        onLine: (line) => {
+          const counts = /^test result: \w+\. (\d+) passed; (\d+) failed;/.exec(line);
+          if (counts !== null) {
+            passed += Number(counts[1]);
+            failed += Number(counts[2]);
+          }
+          if (!/ \.\.\. ok$/.test(line)) print(line);
+        },
+      }),
+    );
+    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed };
+  },
+};
+
+export const pytest: Runner = {
+  name: "pytest",
+  budget: 120,
+  run: async (root, out) => {
+    const python = await testPython(root, out);
+    let passed = 0;
+    let failed = 0;
+    const problem = await attempt(() =>
+      run(python, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "native/python/tests"], {
+        cwd: root,
+        env: { ...process.env, SLUICE_NATIVE_DIR: path.join(root, "native", "target", "release") },
+        onLine: (line) => {
+          print(line);
+          if (/\b\d+ (passed|failed|error)/.test(line) && / in [\d.]+s/.test(line)) {
+            passed = Number(/(\d+) passed/.exec(line)?.[1] ?? 0);
+            failed = Number(/(\d+) failed/.exec(line)?.[1] ?? 0) + Number(/(\d+) errors?/.exec(line)?.[1] ?? 0);
+          }
+        },
+      }),
+    );
+    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed };
+  },
+};
+
+/** A virtual environment with pytest and what the package's tests import. */
+async function testPython(root: string, out: string): Promise<string> {
+  const venv = path.join(out, "venv");
+  const python = path.join(venv, "bin", "python");
+  if (!existsSync(python)) {
+    await run("python3", ["-m", "venv", venv], { onLine: print });
+    await run(python, ["-m", "pip", "install", "-q", "-r", "native/python/tests/requirements.txt"], {
+      cwd: root,
+      onLine: print,
+    });
+  }
+  return python;
+}
+
+type Suite = { specs?: { tests: { results: { status: string }[]; status: string }[] }[]; suites?: Suite[] };
+
+export const playwright: Runner = {
+  name: "playwright",
+  budget: 600,
+  run: async (root, out) => {
+    await installChromium();
+    const report = path.join(out, "e2e.json");
+    mkdirSync(path.dirname(report), { recursive: true });
+    const problem = await attempt(() =>
+      run(process.execPath, ["node_modules/@playwright/test/cli.js", "test"], {
+        cwd: root,
+        env: { ...process.env, SLUICE_E2E_REPORT: report },
+        onLine: print,
+      }),
+    );
+    if (!existsSync(report)) return { passed: 0, failed: 1, note: "no report" };
+    const statuses = countStatuses(JSON.parse(readFileSync(report, "utf8")) as Suite);
+    const passed = statuses.filter((status) => status === "expected" || status === "flaky").length;
+    const failed = statuses.filter((status) => status === "unexpected").length;
+    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed };
+  },
+};
+
+function countStatuses(suite: Suite): string[] {
+  const own = (suite.specs ?? []).flatMap((spec) => spec.tests.map((test) => test.status));
+  return [...own, ...(suite.suites ?? []).flatMap(countStatuses)];
+}
+
+async function installChromium(): Promise<void> {
+  if (process.env.CHROMIUM !== undefined || existsSync("/usr/bin/chromium")) return;
+  if (process.getuid?.() !== 0) {
+    throw new Error(
+      "Chromium is missing. Install it with:  sudo apt-get install -y chromium   (or set CHROMIUM to a browser)",
+    );
+  }
+  await run("apt-get", ["update", "-qq"], { onLine: print });
+  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "chromium"], { onLine: () => undefined });
+}
