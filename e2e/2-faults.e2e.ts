@@ -1,0 +1,204 @@
+/** What goes wrong, and what people see then: the notebook lives, and the words say what to do. */
+import { spawn } from "node:child_process";
+import { mkdir, readdir, readFile } from "node:fs/promises";
+import path from "node:path";
+import { type BrowserContext, expect, type Page, test } from "@playwright/test";
+import { Notebook } from "./fixtures/notebook.ts";
+import { asAdmin, launchWorkspace, openLab } from "./fixtures/portal.ts";
+
+test.describe.configure({ mode: "serial" });
+
+let context: BrowserContext;
+let page: Page;
+let notebook: Notebook;
+let queued: Notebook;
+
+const KERNELS = `
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def add_one(a):
+    i = cuda.grid(1)
+    if i < a.size:
+        a[i] += 1
+
+@cuda.jit
+def endless(a):
+    while a[0] == 0:
+        pass
+
+def works():
+    a = np.zeros(8, np.float32)
+    add_one[1, 32](a)
+    return a.sum()
+`.trim();
+
+/** A kernel with a texture fetch, given to the driver as PTX. */
+const UNSUPPORTED = `
+from cuda.bindings import driver
+cuda.current_context()
+ptx = b"""
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry fetch(.param .u64 t) {
+  .reg .f32 %f<5>;
+  .reg .s32 %r<2>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [t];
+  mov.s32 %r1, 0;
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];
+  ret;
+}
+"""
+err, module = driver.cuModuleLoadData(ptx)
+assert err == 0, err
+`.trim();
+
+// Names of their own, so that the suite can be run again on one installation.
+const run = Date.now().toString(36);
+
+test.beforeAll(async ({ browser }) => {
+  context = await browser.newContext();
+  page = await asAdmin(await context.newPage());
+  await launchWorkspace(page, `faults ${run}`);
+  notebook = await Notebook.create(await openLab(page, `faults ${run}`));
+  await launchWorkspace(page, `queue ${run}`);
+  queued = await Notebook.create(await openLab(page, `queue ${run}`));
+});
+
+/** The process whose command line holds all these words and that belongs to this installation. */
+async function processOf(...words: string[]): Promise<number> {
+  const state = process.env.SLUICE_E2E_STATE ?? "";
+  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const command = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0").join(" ");
+    const environment = await readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
+    const ours = command.includes(state) || environment.includes(`SLUICE_STATE_DIR=${state}\0`);
+    if (ours && words.every((word) => command.includes(word)) && !command.includes("setpriv")) return Number(pid);
+  }
+  throw new Error(`no process of this installation with ${words.join(" ")}`);
+}
+
+test("wrong amounts are answered with what to type", async () => {
+  for (const [amount, says] of [
+    ["0", /An amount must be more than 0; you asked for 0\./],
+    ["-1", /An amount must be more than 0; you asked for -1\./],
+    ["NaN", /"NaN" is not an amount\. Amounts look like 0\.5/],
+    ["1.5", /Above one GPU only whole GPUs can be borrowed; you asked for 1\.5: use 1 or 2\./],
+    ["0,5", /"0,5" has a comma; write amounts with a point\.[\s\S]*%gpu attach 0\.5/],
+    ["2", /at most 1\.0 soft/i],
+    ["900G", /memory|GiB/i],
+  ] as const) {
+    const text = await notebook.run(`%gpu attach ${amount}`);
+    expect(text, amount).toMatch(says);
+    expect(text, amount).not.toContain("Traceback");
+  }
+});
+
+test("an instruction that is not supported yet is named, and the notebook goes on", async () => {
+  await notebook.run(KERNELS);
+  expect(await notebook.run("%gpu attach 0.5")).toContain("Attached 0.5 GPU");
+  const text = await notebook.run(UNSUPPORTED);
+  expect(text).toContain("tex.1d");
+  expect(await notebook.run("print(works())")).toContain("8.0");
+});
+
+test("gpud killed during a kernel: the cell gets an error, the lease ends, the notebook lives", async () => {
+  const cell = await notebook.begin("x = 42; e = cuda.to_device(np.zeros(1)); endless[1, 1](e); cuda.synchronize()");
+  await page.waitForTimeout(1500);
+  process.kill(await processOf("gpud", "--state"), "SIGKILL");
+  const text = await notebook.outputOf(cell, 60_000);
+  expect(text).toMatch(/Error|lost/);
+  expect(await notebook.run("print(x)")).toContain("42");
+  await expect(async () => {
+    expect(await notebook.run("%gpu attach 0.5 --wait 20", 60_000)).toContain("Attached 0.5 GPU");
+  }).toPass({ timeout: 90_000 });
+  expect(await notebook.run("print(works())")).toContain("8.0");
+});
+
+test("the broker killed while somebody waits in the queue: the place is kept", async () => {
+  expect(await notebook.run("%gpu detach")).not.toContain("Error");
+  expect(await notebook.run("%gpu attach 1")).toContain("Attached 1 GPU");
+  const waiting = await queued.begin("%gpu attach 0.5");
+  await expect(waiting).toContainText("Queued", { timeout: 20_000 });
+  process.kill(await processOf("server/broker/main.ts"), "SIGKILL");
+  await page.waitForTimeout(4000);
+  await expect(waiting).toContainText("Queued");
+  expect(await notebook.run("%gpu detach", 30_000)).not.toContain("Error");
+  await expect(waiting).toContainText("Attached 0.5 GPU", { timeout: 20_000 });
+  await queued.run("%gpu detach");
+});
+
+test("a notebook killed while it holds a lease: released within 15 s", async () => {
+  expect(await queued.run("%gpu attach 0.5")).toContain("Attached 0.5 GPU");
+  await queued.begin("import os; os.kill(os.getpid(), 9)");
+  await expect(async () => {
+    const response = await page.request.get("/api/v1/leases");
+    const { leases } = (await response.json()) as { leases: { state: string }[] };
+    expect(leases.filter((lease) => lease.state !== "ended")).toEqual([]);
+  }).toPass({ timeout: 15_000 });
+});
+
+test("the example notebooks run on a borrowed slice and agree with NumPy", async () => {
+  const state = process.env.SLUICE_E2E_STATE ?? "";
+  const environments = (await readdir(path.join(state, "environments"), { withFileTypes: true })).find((entry) =>
+    entry.isDirectory(),
+  );
+  const python = path.join(state, "environments", environments?.name ?? "", "bin", "python");
+  const { code, output } = await runProgram(python, [
+    "native/python/tests/run_notebooks.py",
+    "--portal",
+    process.env.SLUICE_PORTAL_URL ?? "",
+    "--email",
+    "admin@example.test",
+  ]);
+  expect(output).toMatch(/4 passed, 0 failed/);
+  expect(code).toBe(0);
+});
+
+test("a second gpud joins with the line of the pool page, and removing it ends it", async () => {
+  await page.goto("/pool");
+  await page.getByRole("button", { name: "Add GPU server" }).first().click();
+  const dialog = page.getByRole("dialog");
+  const line = await dialog.getByLabel("Line to run on the GPU host").inputValue();
+  expect(line).toMatch(/gpud join http\S+ --token slj_/);
+  // As pasted, in a home of its own; only the name is chosen, to find it again.
+  const [, ...words] = line.split(/\s+/);
+  const home = path.join(process.env.SLUICE_E2E_STATE ?? "", `gpud-second-${run}`);
+  await mkdir(home);
+  const gpud = spawn("native/target/release/gpud", [...words, "--name", "second"], {
+    env: { PATH: process.env.PATH ?? "", HOME: home, NODE_ENV: "test" },
+  });
+  const ended = new Promise((resolve) => gpud.once("exit", resolve));
+  try {
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await expect(page.getByText("second").first()).toBeVisible({ timeout: 20_000 });
+    await page
+      .getByRole("button", { name: /second/ })
+      .first()
+      .click();
+    await page.getByRole("menuitem", { name: /Remove/ }).click();
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: /Remove/ })
+      .click();
+    expect(await ended).toBe(0);
+  } finally {
+    gpud.kill();
+  }
+});
+
+async function runProgram(command: string, args: string[]): Promise<{ code: number | null; output: string }> {
+  const child = spawn(command, args, {
+    env: { ...process.env, SLUICE_ADMIN_PASSWORD: "correct horse battery staple" },
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, output };
+}
