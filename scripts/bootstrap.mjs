@@ -3,6 +3,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setPriority } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -46,6 +47,7 @@ function installPackages() {
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   const started = Date.now();
   console.log("  …  npm packages");
+  beginNativeBuild();
   // Without node_modules/.bin in PATH: npm must not run on the Node that it is about to replace.
   const bin = path.join(root, "node_modules", ".bin");
   const searchPath = (process.env.PATH ?? "")
@@ -61,6 +63,25 @@ function installPackages() {
   writeFileSync(stampFile, stamp);
   rmSync(path.join(root, ".next", "cache"), { recursive: true, force: true });
   console.log(`  ✓  npm packages  ${((Date.now() - started) / 1000).toFixed(1)} s`);
+}
+
+/**
+ * npm keeps one core busy for a minute or more: the Rust build, the longest step of a first start, begins beside it.
+ * The step that needs the build calls cargo again, waits at cargo's own lock, and says what went wrong if it did.
+ */
+function beginNativeBuild() {
+  const cargo = spawn("cargo", ["build", "--release", "--locked", "--workspace", "--exclude", "sluice-xtask"], {
+    cwd: path.join(root, "native"),
+    stdio: "ignore",
+  });
+  cargo.once("error", () => undefined);
+  if (cargo.pid === undefined) return;
+  try {
+    setPriority(cargo.pid, 10);
+  } catch {
+    // It has ended already.
+  }
+  cargo.unref();
 }
 
 async function runInstead(program, args) {
