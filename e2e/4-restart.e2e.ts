@@ -7,9 +7,8 @@ import { ADMIN, openLab, PASSWORD, signIn } from "./fixtures/portal.ts";
 
 const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD };
 
-// It builds an environment of its own first. The retry is for a defect that was seen once and is not found yet: a
-// JupyterLab page that was left while it restored its notebook, and whose server then answered no more.
-test.describe.configure({ timeout: 420_000, retries: 1 });
+// It builds an environment of its own first.
+test.describe.configure({ timeout: 420_000 });
 
 test("a notebook keeps its variables and gets a GPU again after the installation was stopped and started", async ({
   browser,

@@ -9,7 +9,7 @@ import { makeWorkspace, makeWorld, type Person, type World } from "#server/servi
 import { handover } from "#server/services/workspace/handover.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
-import { closesWithin, echo, openSocket, send, startUpstream } from "./testing.ts";
+import { closesWithin, echo, openSocket, resetSocket, send, startUpstream } from "./testing.ts";
 
 const TOKEN = "the-servers-own-token";
 
@@ -340,6 +340,17 @@ describe("WebSockets", () => {
     open.socket.terminate();
   });
 
+  it("may be reset by the browser at any moment, and the gateway goes on", async () => {
+    const other = await upgrade({ cookie, origin: ws.origin });
+    if (other.socket === undefined) throw new Error("not open");
+    const path = "/api/kernels/1/channels";
+    for (let turn = 0; turn < 20; turn++) {
+      await resetSocket(gateway.port, { host: ws.host, path, headers: { cookie, origin: ws.origin } });
+    }
+    expect(await echo(other.socket, "still here")).toBe("still here");
+    other.socket.terminate();
+  });
+
   it("are refused without a session, and after it was revoked", async () => {
     expect((await upgrade({ origin: ws.origin })).status).toBe(401);
     await database.db
@@ -449,6 +460,10 @@ describe("pages for workspaces that cannot be reached", () => {
     await set({ endpoint: "http://127.0.0.1:1" });
     expect(await page()).toMatchObject({ status: 503, body: expect.stringContaining("does not answer") as string });
     expect((await upgrade({ cookie, origin: ws.origin })).status).toBe(503);
+  });
+
+  it("an answer that breaks off ends the browser's request, too", async () => {
+    await expect(get("/dies", { cookie })).rejects.toThrow(/aborted|reset|hang up/);
   });
 
   it("JSON for programs", async () => {

@@ -84,6 +84,10 @@ class Handler {
     this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
     this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true });
     this.#sockets.on("proxyReqWs", (request) => request.once("upgrade", (answer) => guardResponse(answer.headers)));
+    // Without a listener the proxy throws, and a browser that resets one connection would end this process.
+    for (const proxy of [this.#web, this.#sockets]) {
+      proxy.on("error", (error) => options.log.debug({ err: error }, "connection broken"));
+    }
   }
 
   close(): void {

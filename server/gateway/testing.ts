@@ -1,11 +1,11 @@
 /** For tests: a real small server in the place of a workspace's, and a client that sends exactly what it is told. */
 import { createServer, type IncomingHttpHeaders, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";
 
 export type Seen = { method: string; url: string; headers: IncomingHttpHeaders };
 
-/** Answers every request with 200 and remembers it; echoes WebSocket messages; `/slow` never ends its answer. */
+/** Answers every request with 200 and remembers it; echoes WebSocket messages; `/slow` never ends its answer, `/dies` breaks off in it. */
 export async function startUpstream() {
   const seen: Seen[] = [];
   const server = createServer((incoming, response) => {
@@ -18,6 +18,7 @@ export async function startUpstream() {
     });
     incoming.on("end", () => {
       if (incoming.url === "/slow") response.write("begun");
+      else if (incoming.url === "/dies") response.write("begun", () => incoming.socket.resetAndDestroy());
       else response.end(JSON.stringify({ hello: "workspace", bytes }));
     });
   });
@@ -85,6 +86,35 @@ export async function openSocket(
       answer.resume();
     });
     socket.once("error", () => resolve({ status: 0, socket: undefined }));
+  });
+}
+
+/** Opens a WebSocket and, as soon as it is open, breaks the connection off with a TCP reset. */
+export async function resetSocket(
+  port: number,
+  options: { host: string; path: string; headers: Record<string, string> },
+): Promise<void> {
+  const outgoing = request({
+    host: "127.0.0.1",
+    port,
+    path: options.path,
+    headers: {
+      host: options.host,
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      "sec-websocket-version": "13",
+      ...options.headers,
+    },
+    agent: false,
+  });
+  await new Promise<void>((resolve, reject) => {
+    outgoing.once("error", reject);
+    outgoing.once("upgrade", (_, socket: Socket) => {
+      socket.once("close", () => resolve());
+      socket.resetAndDestroy();
+    });
+    outgoing.end();
   });
 }
 
