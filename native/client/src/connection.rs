@@ -7,12 +7,13 @@
 use crate::dial::{self, Ticket};
 use crate::error::{CudaError, CudaResult};
 use crate::fork;
+use crate::trace;
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded};
 use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, widen_ack};
 use sluice_protocol::handshake::{Resume, Welcome};
 use sluice_protocol::messages::{CallRequest, Goodbye, Request};
 use sluice_protocol::reply::decode_reply;
-use sluice_protocol::{Frame, Reader, Wire, cuda, opcode};
+use sluice_protocol::{Frame, HEADER_BYTES, Reader, Wire, cuda, opcode};
 use sluice_transport::stream::Closer;
 use sluice_transport::{FrameReader, ReadHalf, Stream, WriteHalf};
 use std::collections::{HashMap, VecDeque};
@@ -78,6 +79,7 @@ struct Waiter {
 /// The answer to a call that is under way.
 pub struct Pending {
     waiter: Arc<Waiter>,
+    traced: Option<trace::Waiting>,
 }
 
 /// See the module's documentation.
@@ -176,8 +178,10 @@ impl Connection {
     /// Sends and does not wait, except for room in the window.
     pub fn post<'a, R: Request<'a>>(&self, request: &R) -> CudaResult {
         let mut out = self.room(lock(&self.out));
-        self.append(&mut out, R::OPCODE, |bytes| request.put(bytes))?;
+        let bytes = self.append(&mut out, R::OPCODE, |bytes| request.put(bytes))?;
         self.wake_writer(&mut out);
+        drop(out);
+        trace::posted(R::OPCODE, bytes);
         Ok(())
     }
 
@@ -191,18 +195,22 @@ impl Connection {
 
     /// Sends; the answer is waited for later.
     pub fn begin<'a, R: CallRequest<'a>>(&self, request: &R) -> CudaResult<Pending> {
+        let mut traced = trace::calling(R::OPCODE);
         let waiter = Arc::new(Waiter { answer: Mutex::new(None), ready: Condvar::new() });
         let mut out = self.room(lock(&self.out));
         // The reply may come before append returns to us: the waiter has to be there first.
         lock(&self.calls).insert(out.last + 1, Arc::clone(&waiter));
-        if let Err(error) = self.append(&mut out, R::OPCODE, |bytes| request.put(bytes)) {
-            lock(&self.calls).remove(&(out.last + 1));
-            return Err(error);
+        match self.append(&mut out, R::OPCODE, |bytes| request.put(bytes)) {
+            Ok(bytes) => traced.iter_mut().for_each(|traced| traced.carries(bytes)),
+            Err(error) => {
+                lock(&self.calls).remove(&(out.last + 1));
+                return Err(error);
+            }
         }
         if !out.writing && matches!(out.phase, Phase::Open) {
             drop(self.write_batch(out));
         }
-        Ok(Pending { waiter })
+        Ok(Pending { waiter, traced })
     }
 
     /// Says goodbye and closes; what was posted before is executed. Waits for its acknowledgement only shortly.
@@ -261,7 +269,8 @@ impl Connection {
         out
     }
 
-    fn append(&self, out: &mut Outgoing, code: u16, body: impl FnOnce(&mut Vec<u8>)) -> CudaResult {
+    /// Appends a frame; answers the bytes of its payload.
+    fn append(&self, out: &mut Outgoing, code: u16, body: impl FnOnce(&mut Vec<u8>)) -> CudaResult<usize> {
         if let Phase::Dead(error) = &out.phase {
             return Err(error.clone());
         }
@@ -274,8 +283,9 @@ impl Connection {
         let header = Header { opcode: code, thread: thread_number(), ack: received as u32, seq, ..Header::default() };
         let before = out.tail.len();
         put_frame(&mut out.tail, header, body);
-        out.bytes += out.tail.len() - before;
-        Ok(())
+        let added = out.tail.len() - before;
+        out.bytes += added;
+        Ok(added - HEADER_BYTES)
     }
 
     fn wake_writer(&self, out: &mut Outgoing) {
@@ -579,6 +589,10 @@ impl Pending {
         let mut answer = lock(&self.waiter.answer);
         loop {
             if let Some(answer) = answer.take() {
+                if let Some(mut traced) = self.traced {
+                    traced.carries(answer.as_ref().map_or(0, Vec::len));
+                    traced.answered();
+                }
                 return answer;
             }
             answer = self.waiter.ready.wait(answer).unwrap_or_else(PoisonError::into_inner);

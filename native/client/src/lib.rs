@@ -19,3 +19,4 @@ pub mod process;
 pub mod profile;
 pub mod request;
 pub mod session;
+pub mod trace;

@@ -1,9 +1,37 @@
 //! The door for Python and the command line: one JSON question, one JSON answer.
+//!
+//! # Trace
+//!
+//! Counts what this process sends to gpud (`%gpu trace` shows it for a cell):
+//!
+//! - `{"op": "trace", "on": true}` forgets what was counted and starts to count; `"on": false` stops. Without `on`
+//!   nothing changes. Each of them answers what has been counted since the start (after `"on": true`: nothing):
+//!
+//!   ```json
+//!   {"on": true, "blocking": 2, "posted": 240, "calls": [
+//!     {"function": "cuStreamSynchronize", "operation": "StreamSynchronize", "blocking": true, "site": 7,
+//!      "count": 2, "bytes": 32, "waitedUs": 812.5}]}
+//!   ```
+//!
+//!   `function` is the CUDA function that the program called (`(Sluice itself)` for what is sent outside of one),
+//!   `operation` is what travelled, `blocking` whether the program waited for an answer, `bytes` both ways without
+//!   frame headers, `waitedUs` the sum of the waits. `blocking` and `posted` above are the sums of `count`. Functions
+//!   that are answered without gpud send nothing and are not in the list.
+//! - `site` is what the hook of [`sluice_trace_hook`] answered for blocking calls, 0 for posted ones and without a
+//!   hook. The hook is called on the calling thread just before it waits, with no lock of this library held; it may
+//!   take the interpreter's lock, and must not call CUDA. From Python:
+//!
+//!   ```python
+//!   @ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p)
+//!   def hook(function, operation):          # keep a reference while it is set
+//!       return number_of(sys._getframe(1))  # file and line → a number of your own
+//!   library.sluice_trace_hook(hook)         # library.sluice_trace_hook(None) takes it away
+//!   ```
 
 use crate::owner::broker::failure;
 use crate::owner::lease;
 use crate::process::{self, Process};
-use crate::{fork, message};
+use crate::{fork, message, trace};
 use serde_json::{Value, json};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +50,14 @@ pub fn answer(process: &'static Process, request: &Value) -> Value {
             Some((kind, text)) => json!({ "message": text, "kind": kind.word() }),
             None => json!({ "message": null }),
         }),
+        Some("trace") => {
+            match request.get("on").and_then(Value::as_bool) {
+                Some(true) => trace::start(),
+                Some(false) => trace::stop(),
+                None => {}
+            }
+            Ok(trace::read())
+        }
         _ => Err(failure("invalid", "this operation is not known".into())),
     };
     result.unwrap_or_else(|error| json!({ "error": error }))
@@ -47,6 +83,15 @@ pub unsafe extern "C" fn sluice_request(json: *const c_char) -> *mut c_char {
     }))
     .unwrap_or_else(|_| json!({ "error": failure("internal", "Sluice's client failed".into()) }));
     CString::new(reply.to_string()).unwrap_or_default().into_raw()
+}
+
+/// Sets the hook that names the places of blocking calls while a trace is on; null takes it away. See the module.
+///
+/// # Safety
+/// `hook` can be called from any thread until another one is set and the calls under way have ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_trace_hook(hook: Option<trace::Hook>) {
+    trace::set_hook(hook);
 }
 
 /// Frees an answer of [`sluice_request`].

@@ -2,6 +2,7 @@
 
 use crate::error::CudaResult;
 use crate::message;
+use crate::trace;
 use sluice_protocol::cuda;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,6 +19,7 @@ const ABOUT_PROGRAM: [u32; 9] = [200, 209, 218, 700, 702, 710, 716, 717, 719];
 /// Runs a function's body: no panic crosses the border, and a failure's sentence is kept for `cuGetErrorString`.
 #[inline]
 pub fn guard(symbol: &'static str, body: impl FnOnce() -> CudaResult) -> u32 {
+    let _traced = trace::enter(symbol);
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => cuda::SUCCESS,
         Ok(Err(error)) => {
