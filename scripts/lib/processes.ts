@@ -49,6 +49,8 @@ export type ServiceOptions = {
   /** Recognises the line that says it is ready. */
   ready: (line: string) => boolean;
   readyTimeoutMs?: number;
+  /** It may end in order by itself and is not started again then. */
+  mayEnd?: boolean;
   onRestart?: (reason: string) => void;
 };
 
@@ -61,8 +63,7 @@ export async function startService(name: string, options: ServiceOptions): Promi
 
   const watch = (current: ChildProcess, failures: number, since: number) => {
     current.once("exit", (code, signal) => {
-      // Who ends in good order was told to, e.g. a GPU server that was removed from the pool.
-      if (stopping || code === 0) return;
+      if (stopping || (options.mayEnd === true && code === 0)) return;
       const reason = `${name} ended with ${signal ?? code}`;
       options.onRestart?.(reason);
       const next = Date.now() - since > 30_000 ? 0 : failures + 1;

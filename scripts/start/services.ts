@@ -80,6 +80,8 @@ async function start(
     cwd: setting.root,
     logFile: path.join(setting.stateDir, "logs", `${name}.log`),
     ready,
+    // A GPU server that was removed from the pool ends in order.
+    mayEnd: name === "gpud",
     onRestart: setting.onRestart,
   });
 }

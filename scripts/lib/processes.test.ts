@@ -1,0 +1,49 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type Service, startService } from "./processes.ts";
+
+/** Says that it is ready, and ends in order when it is told to. */
+const PROGRAM = `process.on("SIGTERM", () => process.exit(0)); setInterval(() => {}, 1000); console.log("up");`;
+
+let service: Service | undefined;
+afterEach(async () => await service?.stop());
+
+async function start(mayEnd: boolean): Promise<{ service: Service; restarts: string[] }> {
+  const restarts: string[] = [];
+  service = await startService("it", {
+    command: process.execPath,
+    args: ["-e", PROGRAM],
+    env: process.env,
+    logFile: path.join(await mkdtemp(path.join(tmpdir(), "sluice-service-")), "log"),
+    ready: (line) => line === "up",
+    onRestart: (reason) => restarts.push(reason),
+    mayEnd,
+  });
+  return { service, restarts };
+}
+
+describe("a service", () => {
+  it("is started again when somebody else ended it", async () => {
+    const { service, restarts } = await start(false);
+    const first = service.pid();
+    process.kill(first ?? 0, "SIGTERM");
+    await vi.waitFor(() => expect(service.pid()).not.toBe(first), 5_000);
+    expect(restarts).toEqual(["it ended with 0"]);
+  });
+
+  it("that may end is left alone when it ended in order, and started again when it crashed", async () => {
+    const { service, restarts } = await start(true);
+    const first = service.pid();
+    process.kill(first ?? 0, "SIGKILL");
+    await vi.waitFor(() => expect(service.pid()).not.toBe(first), 5_000);
+    const second = service.pid();
+    // Long enough for its handler to be there.
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    process.kill(second ?? 0, "SIGTERM");
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(service.pid()).toBe(second);
+    expect(restarts).toEqual(["it ended with SIGKILL"]);
+  });
+});
