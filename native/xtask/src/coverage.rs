@@ -1,7 +1,8 @@
 //! `docs/api-coverage.md`.
 
 use crate::MARK;
-use sluice_api::{OPERATIONS, Travel, Way, functions};
+use sluice_api::driver::functions;
+use sluice_api::{OPERATIONS, Travel, Way};
 use std::fmt::Write;
 
 /// The page.
@@ -10,9 +11,10 @@ pub fn page() -> String {
     let refused = functions().filter(|f| matches!(f.way, Way::Refused(_))).count();
     let _ = writeln!(
         out,
-        "{} functions are served, {refused} exist and answer CUDA_ERROR_NOT_SUPPORTED with a reason. Every other name \
-         is unknown, as to an older driver.\n\nlocal: answered in the client. posted: sent and not waited for. call: \
-         waits for the GPU server.\n\n| function | symbol | since CUDA | travels |\n| --- | --- | ---: | --- |",
+        "Every function of the CUDA 12 and 13 headers exists: {} are served, {refused} answer \
+         CUDA_ERROR_NOT_SUPPORTED with a reason. `_ptsz` and `_ptds` variants take stream 0 for the calling thread's \
+         own default stream.\n\nlocal: answered in the client. posted: sent and not waited for. call: waits for the \
+         GPU server.\n\n| function | symbol | since CUDA | travels |\n| --- | --- | ---: | --- |",
         functions().count() - refused
     );
     for function in functions() {
@@ -23,7 +25,8 @@ pub fn page() -> String {
             Way::Refused(reason) => format!("refused: {reason}"),
         };
         let since = format!("{}.{}", function.since / 1000, function.since % 1000 / 10);
-        let _ = writeln!(out, "| {} | {} | {since} | {way} |", function.name, function.symbol);
+        let per_thread = function.per_thread.map_or(String::new(), |suffix| format!(", _{suffix}"));
+        let _ = writeln!(out, "| {} | {}{per_thread} | {since} | {way} |", function.name(), function.symbol);
     }
     out.push_str("\n## Operations of the wire protocol\n\n| opcode | operation | travels | what it does |\n");
     out.push_str("| ---: | --- | --- | --- |\n");

@@ -1,7 +1,8 @@
 //! The shim's exported functions, and the client's entry points and table for `cuGetProcAddress`.
 
 use crate::MARK;
-use sluice_api::{Function, Way, functions};
+use sluice_api::driver::functions;
+use sluice_api::{Function, Way};
 use std::fmt::Write;
 
 fn parameters(function: &Function) -> String {
@@ -19,53 +20,72 @@ pub fn shim() -> String {
          use std::ffi::{{c_char, c_void}};\n\n/// Read by the client alone.\npub type LaunchConfig = c_void;\n\nunsafe extern \"C\" {{\n"
     );
     for function in functions() {
-        let _ = writeln!(out, "fn sluice_{}({}) -> u32;", function.symbol, parameters(function));
+        for export in function.exports() {
+            let _ = writeln!(out, "fn sluice_{}({}) -> u32;", export.symbol, parameters(function));
+        }
     }
     out.push_str("}\n\n");
     for function in functions() {
-        let _ = writeln!(
-            out,
-            "/// `{0}`: see the CUDA Driver API.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {0}({1}) -> u32 {{\n\
-             // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.\n\
-             unsafe {{ sluice_{0}({2}) }}\n}}\n",
-            function.symbol,
-            parameters(function),
-            arguments(function)
-        );
+        for export in function.exports() {
+            let _ = writeln!(
+                out,
+                "/// `{0}`: see the CUDA Driver API.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {0}({1}) -> u32 {{\n\
+                 // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.\n\
+                 unsafe {{ sluice_{0}({2}) }}\n}}\n",
+                export.symbol,
+                parameters(function),
+                arguments(function)
+            );
+        }
     }
     out
+}
+
+/// What an entry point does.
+fn body(function: &Function, symbol: &str, per_thread: bool) -> String {
+    if let Way::Refused(reason) = function.way {
+        return format!("refused({symbol:?}, {reason:?})");
+    }
+    let call = format!("driver::{}({})", function.implementation, arguments(function));
+    let safety = "// SAFETY: the caller keeps the contract of the CUDA Driver API.\n";
+    if per_thread {
+        format!("{safety}guard({symbol:?}, || per_thread(|| unsafe {{ {call} }}))")
+    } else {
+        format!("{safety}guard({symbol:?}, || unsafe {{ {call} }})")
+    }
 }
 
 /// `client/src/generated/mod.rs`.
 pub fn table() -> String {
     let mut out = format!(
         "//! {MARK}\n#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]\n\n\
-         use crate::driver;\nuse crate::driver::guard::{{Entry, guard, refused}};\nuse crate::driver::launch::LaunchConfig;\n\
+         use crate::driver;\nuse crate::driver::guard::{{Entry, guard, refused}};\n\
+         use crate::driver::launch::LaunchConfig;\nuse crate::driver::stream::per_thread;\n\
          use std::ffi::{{c_char, c_void}};\n\n"
     );
     for function in functions() {
-        let symbol = function.symbol;
-        let body = match function.way {
-            Way::Refused(reason) => format!("refused({symbol:?}, {reason:?})"),
-            _ => format!(
-                "// SAFETY: the caller keeps the contract of the CUDA Driver API.\n\
-                 guard({symbol:?}, || unsafe {{ driver::{symbol}({}) }})",
-                arguments(function)
-            ),
-        };
-        let _ = writeln!(
-            out,
-            "/// Entry of `{symbol}`.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn sluice_{symbol}({}) -> u32 {{\n{body}\n}}\n",
-            parameters(function)
-        );
+        for export in function.exports() {
+            let _ = writeln!(
+                out,
+                "/// Entry of `{0}`.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn sluice_{0}({1}) -> u32 {{\n{2}\n}}\n",
+                export.symbol,
+                parameters(function),
+                body(function, &export.symbol, export.per_thread)
+            );
+        }
     }
     out.push_str("/// What `cuGetProcAddress` finds.\npub fn entries() -> Vec<Entry> {\nvec![\n");
     for function in functions() {
-        let _ = writeln!(
-            out,
-            "Entry {{ name: {:?}, since: {}, address: sluice_{} as *const () as usize }},",
-            function.name, function.since, function.symbol
-        );
+        for export in function.exports() {
+            let _ = writeln!(
+                out,
+                "Entry {{ name: {:?}, since: {}, per_thread: {}, address: sluice_{} as *const () as usize }},",
+                function.name(),
+                export.since,
+                export.per_thread,
+                export.symbol
+            );
+        }
     }
     out.push_str("]\n}\n");
     out

@@ -49,19 +49,9 @@ pub unsafe fn cuDevicePrimaryCtxRelease(device: i32) -> CudaResult {
     if released.is_ok() { Ok(()) } else { Err(INVALID_CONTEXT) }
 }
 
-pub unsafe fn cuDevicePrimaryCtxRelease_v2(device: i32) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuDevicePrimaryCtxRelease(device) }
-}
-
 pub unsafe fn cuDevicePrimaryCtxSetFlags(device: i32, flags: u32) -> CudaResult {
     check(device)?.primary_flags.store(flags, Ordering::Release);
     Ok(())
-}
-
-pub unsafe fn cuDevicePrimaryCtxSetFlags_v2(device: i32, flags: u32) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuDevicePrimaryCtxSetFlags(device, flags) }
 }
 
 pub unsafe fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) -> CudaResult {
@@ -113,11 +103,6 @@ pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
         session.connection.call(&ContextSynchronize)?;
     }
     Ok(())
-}
-
-pub unsafe fn cuDevicePrimaryCtxReset_v2(device: i32) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuDevicePrimaryCtxReset(device) }
 }
 
 pub unsafe fn cuCtxCreate_v2(context: *mut usize, flags: u32, device: i32) -> CudaResult {

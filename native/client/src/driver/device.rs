@@ -56,11 +56,6 @@ pub unsafe fn cuDeviceGetUuid(out: *mut [u8; 16], device: i32) -> CudaResult {
     unsafe { put(out, uuid(process)) }
 }
 
-pub unsafe fn cuDeviceGetUuid_v2(out: *mut [u8; 16], device: i32) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuDeviceGetUuid(out, device) }
-}
-
 pub unsafe fn cuDeviceTotalMem_v2(bytes: *mut usize, device: i32) -> CudaResult {
     let process = check(device)?;
     // SAFETY: the caller's output.

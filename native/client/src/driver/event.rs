@@ -105,7 +105,3 @@ pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usiz
     unsafe { put(milliseconds, answer.milliseconds) }
 }
 
-pub unsafe fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: usize, end: usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuEventElapsedTime(milliseconds, start, end) }
-}

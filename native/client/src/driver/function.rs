@@ -84,11 +84,6 @@ pub unsafe fn cuFuncGetModule(module: *mut usize, function: usize) -> CudaResult
     unsafe { put(module, function.module.handle as usize) }
 }
 
-pub unsafe fn cuKernelGetLibrary(library: *mut usize, kernel: usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuFuncGetModule(library, kernel) }
-}
-
 pub unsafe fn cuKernelGetFunction(function: *mut usize, kernel: usize) -> CudaResult {
     exists(kernel)?;
     // SAFETY: the caller's output.
@@ -101,11 +96,6 @@ pub unsafe fn cuFuncGetName(name: *mut *const c_char, function: usize) -> CudaRe
     unsafe { put(name, message::interned(&function.name).as_ptr()) }
 }
 
-pub unsafe fn cuKernelGetName(name: *mut *const c_char, kernel: usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuFuncGetName(name, kernel) }
-}
-
 pub unsafe fn cuFuncGetParamInfo(function: usize, index: usize, offset: *mut usize, bytes: *mut usize) -> CudaResult {
     let process = ready()?;
     let function = process.objects.functions.get(function)?;
@@ -116,11 +106,6 @@ pub unsafe fn cuFuncGetParamInfo(function: usize, index: usize, offset: *mut usi
         put(offset, parameter.offset as usize)?;
         if bytes.is_null() { Ok(()) } else { put(bytes, parameter.bytes as usize) }
     }
-}
-
-pub unsafe fn cuKernelGetParamInfo(kernel: usize, index: usize, offset: *mut usize, bytes: *mut usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuFuncGetParamInfo(kernel, index, offset, bytes) }
 }
 
 /// CU_FUNCTION_LOADING_STATE_LOADED: a module comes whole.

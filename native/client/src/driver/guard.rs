@@ -10,6 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Entry {
     pub name: &'static str,
     pub since: u32,
+    /// Takes stream 0 for the calling thread's own default stream.
+    pub per_thread: bool,
     pub address: usize,
 }
 

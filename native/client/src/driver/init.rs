@@ -45,7 +45,13 @@ pub unsafe fn cuGetErrorString(error: u32, out: *mut *const c_char) -> CudaResul
     if described.is_some() { Ok(()) } else { Err(INVALID_VALUE) }
 }
 
-fn find(name: &str, version: u32) -> Option<usize> {
+/// CU_GET_PROC_ADDRESS_LEGACY_STREAM
+const LEGACY_STREAM: u64 = 1;
+/// CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+const PER_THREAD_DEFAULT_STREAM: u64 = 2;
+
+/// The newest variant that a caller of this version knows; of a function without a per-thread variant the only one.
+fn find(name: &str, version: u32, per_thread: bool) -> Option<usize> {
     static BY_NAME: OnceLock<HashMap<&'static str, Vec<Entry>>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| {
         let mut by_name: HashMap<&'static str, Vec<Entry>> = HashMap::new();
@@ -54,8 +60,8 @@ fn find(name: &str, version: u32) -> Option<usize> {
         }
         by_name
     });
-    // The newest variant that the caller's version knows.
-    by_name.get(name)?.iter().filter(|entry| entry.since <= version).max_by_key(|entry| entry.since).map(|e| e.address)
+    let known = by_name.get(name)?.iter().filter(|entry| entry.since <= version && (per_thread || !entry.per_thread));
+    known.max_by_key(|entry| (entry.since, entry.per_thread)).map(|entry| entry.address)
 }
 
 pub unsafe fn cuGetProcAddress(
@@ -72,16 +78,20 @@ pub unsafe fn cuGetProcAddress_v2(
     symbol: *const c_char,
     function: *mut *mut c_void,
     version: i32,
-    _flags: u64,
+    flags: u64,
     status: *mut i32,
 ) -> CudaResult {
     // SAFETY: the caller's string.
     let name = unsafe { text(symbol)? };
-    let found = find(name, u32::try_from(version).unwrap_or(0));
+    if !matches!(flags, 0 | LEGACY_STREAM | PER_THREAD_DEFAULT_STREAM) {
+        return Err(INVALID_VALUE);
+    }
+    let per_thread = flags == PER_THREAD_DEFAULT_STREAM;
+    let found = find(name, u32::try_from(version).unwrap_or(0), per_thread);
     // CU_GET_PROC_ADDRESS_SUCCESS, _SYMBOL_NOT_FOUND, _VERSION_NOT_SUFFICIENT
     let state = match found {
         Some(_) => 0,
-        None if find(name, u32::MAX).is_some() => 2,
+        None if find(name, u32::MAX, per_thread).is_some() => 2,
         None => 1,
     };
     if !status.is_null() {

@@ -79,11 +79,6 @@ pub unsafe fn cuModuleLoadDataEx(
     unsafe { load_image(module, image, count, options, values) }
 }
 
-pub unsafe fn cuModuleLoadFatBinary(module: *mut usize, image: *const c_void) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuModuleLoadData(module, image) }
-}
-
 pub unsafe fn cuModuleLoad(module: *mut usize, path: *const c_char) -> CudaResult {
     // SAFETY: as the caller's; the file's text got its NUL.
     unsafe {
@@ -155,11 +150,6 @@ pub unsafe fn cuModuleUnload(module: usize) -> CudaResult {
     Ok(())
 }
 
-pub unsafe fn cuLibraryUnload(library: usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuModuleUnload(library) }
-}
-
 /// CU_MODULE_LAZY_LOADING or CU_MODULE_EAGER_LOADING, as CUDA_MODULE_LOADING says.
 pub unsafe fn cuModuleGetLoadingMode(mode: *mut u32) -> CudaResult {
     ready()?;
@@ -191,11 +181,6 @@ pub unsafe fn cuModuleGetFunction(out: *mut usize, module: usize, name: *const c
     let module = process.objects.modules.get(module)?;
     // SAFETY: the caller's string and output.
     unsafe { put(out, function(process, &module, text(name)?)? as usize) }
-}
-
-pub unsafe fn cuLibraryGetKernel(kernel: *mut usize, library: usize, name: *const c_char) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuModuleGetFunction(kernel, library, name) }
 }
 
 pub unsafe fn cuLibraryGetModule(module: *mut usize, library: usize) -> CudaResult {
@@ -232,16 +217,6 @@ pub unsafe fn cuModuleEnumerateFunctions(functions: *mut usize, count: u32, modu
     Ok(())
 }
 
-pub unsafe fn cuLibraryGetKernelCount(count: *mut u32, library: usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuModuleGetFunctionCount(count, library) }
-}
-
-pub unsafe fn cuLibraryEnumerateKernels(kernels: *mut usize, count: u32, library: usize) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuModuleEnumerateFunctions(kernels, count, library) }
-}
-
 pub unsafe fn cuModuleGetGlobal_v2(
     address: *mut u64,
     bytes: *mut usize,
@@ -266,12 +241,3 @@ pub unsafe fn cuModuleGetGlobal_v2(
     Ok(())
 }
 
-pub unsafe fn cuLibraryGetGlobal(
-    address: *mut u64,
-    bytes: *mut usize,
-    library: usize,
-    name: *const c_char,
-) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuModuleGetGlobal_v2(address, bytes, library, name) }
-}

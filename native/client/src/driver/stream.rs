@@ -3,11 +3,12 @@
 use super::context::current_context;
 use super::{current, put, ready};
 use crate::error::{CudaResult, INVALID_VALUE, NOT_READY};
+use crate::fork;
 use crate::objects::{Stream, new_handle};
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::session::Session;
 use sluice_protocol::messages::{StreamDestroy, StreamQuery, StreamSynchronize, StreamWaitEvent};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -17,24 +18,65 @@ const LEGACY: usize = 1;
 const PER_THREAD: usize = 2;
 
 thread_local! {
-    static OF_THREAD: Cell<u64> = const { Cell::new(0) };
+    /// Stream 0 is this thread's own: a `_ptsz` or `_ptds` variant is running.
+    static ZERO_IS_OWN: Cell<bool> = const { Cell::new(false) };
+    static OWN: RefCell<OwnStreams> = const { RefCell::new(OwnStreams(Vec::new())) };
 }
 
-/// The stream's object; None is the default stream.
+/// A thread's default streams: (context, stream).
+struct OwnStreams(Vec<(u64, u64)>);
+
+impl Drop for OwnStreams {
+    /// The thread ends, and its streams with it; what they hold still runs.
+    fn drop(&mut self) {
+        if self.0.is_empty() || fork::is_child() {
+            return;
+        }
+        let process = process::get();
+        for (_, handle) in self.0.drain(..) {
+            if let Ok(removed) = process.objects.streams.remove(handle as usize)
+                && let Some(session) = process.session_now().filter(|session| removed.is_in(session))
+            {
+                let _ = session.connection.post(&StreamDestroy { stream: handle });
+            }
+        }
+    }
+}
+
+/// Runs a function with stream 0 as the calling thread's own default stream.
+pub(crate) fn per_thread(body: impl FnOnce() -> CudaResult) -> CudaResult {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ZERO_IS_OWN.set(self.0);
+        }
+    }
+    let _restore = Restore(ZERO_IS_OWN.replace(true));
+    body()
+}
+
+/// The calling thread's default stream in its current context, made at first use. It is a blocking stream: it and the
+/// legacy default stream wait for each other.
+fn own(process: &Process) -> CudaResult<Arc<Stream>> {
+    let context = current_context()?;
+    let known = OWN.with_borrow(|own| own.0.iter().find(|(of, _)| *of == context).map(|(_, handle)| *handle));
+    if let Some(found) = known.and_then(|handle| process.objects.streams.get(handle as usize).ok()) {
+        return Ok(found);
+    }
+    let handle = new_handle();
+    OWN.with_borrow_mut(|own| {
+        own.0.retain(|(of, _)| *of != context);
+        own.0.push((context, handle));
+    });
+    Ok(process.objects.streams.put(handle, Stream::new(handle, context, 0, 0)))
+}
+
+/// The stream's object; None is the legacy default stream.
 fn object(process: &Process, stream: usize) -> CudaResult<Option<Arc<Stream>>> {
     match stream {
-        0 | LEGACY => Ok(None),
-        PER_THREAD => {
-            let handle = OF_THREAD.get();
-            if handle != 0
-                && let Ok(found) = process.objects.streams.get(handle as usize)
-            {
-                return Ok(Some(found));
-            }
-            let handle = new_handle();
-            OF_THREAD.set(handle);
-            Ok(Some(process.objects.streams.put(handle, Stream::new(handle, current_context()?, 0, 0))))
-        }
+        0 if !ZERO_IS_OWN.get() => Ok(None),
+        LEGACY => Ok(None),
+        0 | PER_THREAD => own(process).map(Some),
         _ => process.objects.streams.get(stream).map(Some),
     }
 }
@@ -47,7 +89,7 @@ pub(crate) fn check(process: &Process, stream: usize) -> CudaResult {
 /// The stream's handle at gpud, made there when this generation has none.
 #[inline]
 pub(crate) fn at_server(process: &Process, session: &Session, stream: usize) -> CudaResult<u64> {
-    if stream == 0 {
+    if stream == 0 && !ZERO_IS_OWN.get() {
         return Ok(0);
     }
     match object(process, stream)? {

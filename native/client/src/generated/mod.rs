@@ -4,6 +4,7 @@
 use crate::driver;
 use crate::driver::guard::{Entry, guard, refused};
 use crate::driver::launch::LaunchConfig;
+use crate::driver::stream::per_thread;
 use std::ffi::{c_char, c_void};
 
 /// Entry of `cuInit`.
@@ -66,6 +67,29 @@ pub unsafe extern "C" fn sluice_cuGetExportTable(table: *mut *const c_void, id: 
     guard("cuGetExportTable", || unsafe { driver::cuGetExportTable(table, id) })
 }
 
+/// Entry of `cuProfilerStart`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuProfilerStart() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuProfilerStart", || unsafe { driver::cuProfilerStart() })
+}
+
+/// Entry of `cuProfilerStop`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuProfilerStop() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuProfilerStop", || unsafe { driver::cuProfilerStop() })
+}
+
+/// Entry of `cuProfilerInitialize`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuProfilerInitialize() -> u32 {
+    refused(
+        "cuProfilerInitialize",
+        "profilers of the driver have nothing to write here; use the profiler of the GPU server",
+    )
+}
+
 /// Entry of `cuDeviceGet`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGet(device: *mut i32, ordinal: i32) -> u32 {
@@ -98,7 +122,7 @@ pub unsafe extern "C" fn sluice_cuDeviceGetUuid(uuid: *mut [u8; 16], device: i32
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: i32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDeviceGetUuid_v2", || unsafe { driver::cuDeviceGetUuid_v2(uuid, device) })
+    guard("cuDeviceGetUuid_v2", || unsafe { driver::cuDeviceGetUuid(uuid, device) })
 }
 
 /// Entry of `cuDeviceTotalMem_v2`.
@@ -155,25 +179,73 @@ pub unsafe extern "C" fn sluice_cuDeviceGetP2PAttribute(
     guard("cuDeviceGetP2PAttribute", || unsafe { driver::cuDeviceGetP2PAttribute(value, attribute, source, target) })
 }
 
-/// Entry of `cuDeviceGetDefaultMemPool`.
+/// Entry of `cuDeviceGetCliqueCount`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDeviceGetDefaultMemPool", || unsafe { driver::cuDeviceGetDefaultMemPool(pool, device) })
+pub unsafe extern "C" fn sluice_cuDeviceGetCliqueCount() -> u32 {
+    refused("cuDeviceGetCliqueCount", "not served yet")
 }
 
-/// Entry of `cuDeviceGetMemPool`.
+/// Entry of `cuDeviceGetCliqueInfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDeviceGetMemPool", || unsafe { driver::cuDeviceGetMemPool(pool, device) })
+pub unsafe extern "C" fn sluice_cuDeviceGetCliqueInfo() -> u32 {
+    refused("cuDeviceGetCliqueInfo", "not served yet")
 }
 
-/// Entry of `cuDeviceSetMemPool`.
+/// Entry of `cuDeviceGetFabricClusterUuid`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceSetMemPool(device: i32, pool: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDeviceSetMemPool", || unsafe { driver::cuDeviceSetMemPool(device, pool) })
+pub unsafe extern "C" fn sluice_cuDeviceGetFabricClusterUuid() -> u32 {
+    refused("cuDeviceGetFabricClusterUuid", "not served yet")
+}
+
+/// Entry of `cuDeviceGetHostAtomicCapabilities`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetHostAtomicCapabilities() -> u32 {
+    refused("cuDeviceGetHostAtomicCapabilities", "not served yet")
+}
+
+/// Entry of `cuDeviceGetLuid`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetLuid() -> u32 {
+    refused("cuDeviceGetLuid", "not served yet")
+}
+
+/// Entry of `cuDeviceGetP2PAtomicCapabilities`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetP2PAtomicCapabilities() -> u32 {
+    refused("cuDeviceGetP2PAtomicCapabilities", "not served yet")
+}
+
+/// Entry of `cuDeviceGetProperties`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetProperties() -> u32 {
+    refused("cuDeviceGetProperties", "not served yet")
+}
+
+/// Entry of `cuDeviceRegisterAsyncNotification`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceRegisterAsyncNotification() -> u32 {
+    refused("cuDeviceRegisterAsyncNotification", "not served yet")
+}
+
+/// Entry of `cuDeviceUnregisterAsyncNotification`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceUnregisterAsyncNotification() -> u32 {
+    refused("cuDeviceUnregisterAsyncNotification", "not served yet")
+}
+
+/// Entry of `cuFlushGPUDirectRDMAWrites`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuFlushGPUDirectRDMAWrites() -> u32 {
+    refused("cuFlushGPUDirectRDMAWrites", "not served yet")
+}
+
+/// Entry of `cuDeviceTotalMem`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceTotalMem() -> u32 {
+    refused(
+        "cuDeviceTotalMem",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
 }
 
 /// Entry of `cuDevicePrimaryCtxRetain`.
@@ -194,7 +266,7 @@ pub unsafe extern "C" fn sluice_cuDevicePrimaryCtxRelease(device: i32) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDevicePrimaryCtxRelease_v2(device: i32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDevicePrimaryCtxRelease_v2", || unsafe { driver::cuDevicePrimaryCtxRelease_v2(device) })
+    guard("cuDevicePrimaryCtxRelease_v2", || unsafe { driver::cuDevicePrimaryCtxRelease(device) })
 }
 
 /// Entry of `cuDevicePrimaryCtxSetFlags`.
@@ -208,7 +280,7 @@ pub unsafe extern "C" fn sluice_cuDevicePrimaryCtxSetFlags(device: i32, flags: u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDevicePrimaryCtxSetFlags_v2(device: i32, flags: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDevicePrimaryCtxSetFlags_v2", || unsafe { driver::cuDevicePrimaryCtxSetFlags_v2(device, flags) })
+    guard("cuDevicePrimaryCtxSetFlags_v2", || unsafe { driver::cuDevicePrimaryCtxSetFlags(device, flags) })
 }
 
 /// Entry of `cuDevicePrimaryCtxGetState`.
@@ -229,7 +301,7 @@ pub unsafe extern "C" fn sluice_cuDevicePrimaryCtxReset(device: i32) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDevicePrimaryCtxReset_v2(device: i32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuDevicePrimaryCtxReset_v2", || unsafe { driver::cuDevicePrimaryCtxReset_v2(device) })
+    guard("cuDevicePrimaryCtxReset_v2", || unsafe { driver::cuDevicePrimaryCtxReset(device) })
 }
 
 /// Entry of `cuCtxCreate_v2`.
@@ -411,6 +483,220 @@ pub unsafe extern "C" fn sluice_cuCtxDisablePeerAccess(peer: usize) -> u32 {
     guard("cuCtxDisablePeerAccess", || unsafe { driver::cuCtxDisablePeerAccess(peer) })
 }
 
+/// Entry of `cuCtxCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxCreate(context: *mut usize, flags: u32, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxCreate", || unsafe { driver::cuCtxCreate_v2(context, flags, device) })
+}
+
+/// Entry of `cuCtxDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxDestroy(context: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxDestroy", || unsafe { driver::cuCtxDestroy_v2(context) })
+}
+
+/// Entry of `cuCtxPushCurrent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxPushCurrent(context: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxPushCurrent", || unsafe { driver::cuCtxPushCurrent_v2(context) })
+}
+
+/// Entry of `cuCtxPopCurrent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxPopCurrent(context: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxPopCurrent", || unsafe { driver::cuCtxPopCurrent_v2(context) })
+}
+
+/// Entry of `cuCtxAttach`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxAttach() -> u32 {
+    refused("cuCtxAttach", "not served yet")
+}
+
+/// Entry of `cuCtxDetach`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxDetach() -> u32 {
+    refused("cuCtxDetach", "not served yet")
+}
+
+/// Entry of `cuCtxRecordEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxRecordEvent() -> u32 {
+    refused("cuCtxRecordEvent", "not served yet")
+}
+
+/// Entry of `cuCtxResetPersistingL2Cache`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxResetPersistingL2Cache() -> u32 {
+    refused("cuCtxResetPersistingL2Cache", "not served yet")
+}
+
+/// Entry of `cuCtxSetFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxSetFlags() -> u32 {
+    refused("cuCtxSetFlags", "not served yet")
+}
+
+/// Entry of `cuCtxWaitEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxWaitEvent() -> u32 {
+    refused("cuCtxWaitEvent", "not served yet")
+}
+
+/// Entry of `cuCtxFromGreenCtx`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxFromGreenCtx() -> u32 {
+    refused("cuCtxFromGreenCtx", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+}
+
+/// Entry of `cuCtxGetDevResource`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxGetDevResource() -> u32 {
+    refused(
+        "cuCtxGetDevResource",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuCtxGetExecAffinity`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxGetExecAffinity() -> u32 {
+    refused(
+        "cuCtxGetExecAffinity",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuDevResourceGenerateDesc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDevResourceGenerateDesc() -> u32 {
+    refused(
+        "cuDevResourceGenerateDesc",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuDevSmResourceSplit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDevSmResourceSplit() -> u32 {
+    refused(
+        "cuDevSmResourceSplit",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuDevSmResourceSplitByCount`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDevSmResourceSplitByCount() -> u32 {
+    refused(
+        "cuDevSmResourceSplitByCount",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuDeviceGetDevResource`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetDevResource() -> u32 {
+    refused(
+        "cuDeviceGetDevResource",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuDeviceGetExecAffinitySupport`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetExecAffinitySupport() -> u32 {
+    refused(
+        "cuDeviceGetExecAffinitySupport",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuGreenCtxCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxCreate() -> u32 {
+    refused("cuGreenCtxCreate", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+}
+
+/// Entry of `cuGreenCtxDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxDestroy() -> u32 {
+    refused("cuGreenCtxDestroy", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+}
+
+/// Entry of `cuGreenCtxGetDevResource`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxGetDevResource() -> u32 {
+    refused(
+        "cuGreenCtxGetDevResource",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuGreenCtxGetId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxGetId() -> u32 {
+    refused("cuGreenCtxGetId", "a borrowed GPU is divided by its lease, not by green contexts or execution affinity")
+}
+
+/// Entry of `cuGreenCtxRecordEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxRecordEvent() -> u32 {
+    refused(
+        "cuGreenCtxRecordEvent",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuGreenCtxStreamCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxStreamCreate() -> u32 {
+    refused(
+        "cuGreenCtxStreamCreate",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuGreenCtxWaitEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGreenCtxWaitEvent() -> u32 {
+    refused(
+        "cuGreenCtxWaitEvent",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuStreamGetDevResource`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetDevResource() -> u32 {
+    refused(
+        "cuStreamGetDevResource",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuStreamGetDevResource_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetDevResource_ptsz() -> u32 {
+    refused(
+        "cuStreamGetDevResource_ptsz",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
+/// Entry of `cuStreamGetGreenCtx`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetGreenCtx() -> u32 {
+    refused(
+        "cuStreamGetGreenCtx",
+        "a borrowed GPU is divided by its lease, not by green contexts or execution affinity",
+    )
+}
+
 /// Entry of `cuMemGetInfo_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
@@ -450,67 +736,6 @@ pub unsafe extern "C" fn sluice_cuMemFree_v2(address: u64) -> u32 {
 pub unsafe extern "C" fn sluice_cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemGetAddressRange_v2", || unsafe { driver::cuMemGetAddressRange_v2(base, bytes, address) })
-}
-
-/// Entry of `cuMemAllocAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemAllocAsync", || unsafe { driver::cuMemAllocAsync(address, bytes, stream) })
-}
-
-/// Entry of `cuMemAllocFromPoolAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAllocFromPoolAsync(
-    address: *mut u64,
-    bytes: usize,
-    pool: usize,
-    stream: usize,
-) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemAllocFromPoolAsync", || unsafe { driver::cuMemAllocFromPoolAsync(address, bytes, pool, stream) })
-}
-
-/// Entry of `cuMemFreeAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemFreeAsync(address: u64, stream: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemFreeAsync", || unsafe { driver::cuMemFreeAsync(address, stream) })
-}
-
-/// Entry of `cuMemPoolCreate`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemPoolCreate", || unsafe { driver::cuMemPoolCreate(pool, properties) })
-}
-
-/// Entry of `cuMemPoolDestroy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolDestroy(pool: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemPoolDestroy", || unsafe { driver::cuMemPoolDestroy(pool) })
-}
-
-/// Entry of `cuMemPoolTrimTo`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolTrimTo(pool: usize, keep: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemPoolTrimTo", || unsafe { driver::cuMemPoolTrimTo(pool, keep) })
-}
-
-/// Entry of `cuMemPoolGetAttribute`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemPoolGetAttribute", || unsafe { driver::cuMemPoolGetAttribute(pool, attribute, value) })
-}
-
-/// Entry of `cuMemPoolSetAttribute`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuMemPoolSetAttribute", || unsafe { driver::cuMemPoolSetAttribute(pool, attribute, value) })
 }
 
 /// Entry of `cuMemAllocHost_v2`.
@@ -555,11 +780,308 @@ pub unsafe extern "C" fn sluice_cuMemHostGetFlags(flags: *mut u32, memory: *mut 
     guard("cuMemHostGetFlags", || unsafe { driver::cuMemHostGetFlags(flags, memory) })
 }
 
+/// Entry of `cuMemAlloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAlloc() -> u32 {
+    refused(
+        "cuMemAlloc",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemAllocHost`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocHost() -> u32 {
+    refused(
+        "cuMemAllocHost",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemAllocPitch`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocPitch() -> u32 {
+    refused(
+        "cuMemAllocPitch",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemFree`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemFree() -> u32 {
+    refused(
+        "cuMemFree",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemGetAddressRange`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAddressRange() -> u32 {
+    refused(
+        "cuMemGetAddressRange",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemGetInfo`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetInfo() -> u32 {
+    refused(
+        "cuMemGetInfo",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemHostRegister`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemHostRegister() -> u32 {
+    refused(
+        "cuMemHostRegister",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemBatchDecompressAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemBatchDecompressAsync() -> u32 {
+    refused("cuMemBatchDecompressAsync", "decompression engines are not served: decompress on the CPU or in a kernel")
+}
+
+/// Entry of `cuMemBatchDecompressAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemBatchDecompressAsync_ptsz() -> u32 {
+    refused(
+        "cuMemBatchDecompressAsync_ptsz",
+        "decompression engines are not served: decompress on the CPU or in a kernel",
+    )
+}
+
+/// Entry of `cuMemGetLocationInfo`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetLocationInfo() -> u32 {
+    refused("cuMemGetLocationInfo", "decompression engines are not served: decompress on the CPU or in a kernel")
+}
+
+/// Entry of `cuDeviceGetDefaultMemPool`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceGetDefaultMemPool", || unsafe { driver::cuDeviceGetDefaultMemPool(pool, device) })
+}
+
+/// Entry of `cuDeviceGetMemPool`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceGetMemPool", || unsafe { driver::cuDeviceGetMemPool(pool, device) })
+}
+
+/// Entry of `cuDeviceSetMemPool`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceSetMemPool(device: i32, pool: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceSetMemPool", || unsafe { driver::cuDeviceSetMemPool(device, pool) })
+}
+
+/// Entry of `cuMemAllocAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemAllocAsync", || unsafe { driver::cuMemAllocAsync(address, bytes, stream) })
+}
+
+/// Entry of `cuMemAllocAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocAsync_ptsz(address: *mut u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemAllocAsync_ptsz", || per_thread(|| unsafe { driver::cuMemAllocAsync(address, bytes, stream) }))
+}
+
+/// Entry of `cuMemAllocFromPoolAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocFromPoolAsync(
+    address: *mut u64,
+    bytes: usize,
+    pool: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemAllocFromPoolAsync", || unsafe { driver::cuMemAllocFromPoolAsync(address, bytes, pool, stream) })
+}
+
+/// Entry of `cuMemAllocFromPoolAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocFromPoolAsync_ptsz(
+    address: *mut u64,
+    bytes: usize,
+    pool: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemAllocFromPoolAsync_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemAllocFromPoolAsync(address, bytes, pool, stream) })
+    })
+}
+
+/// Entry of `cuMemFreeAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemFreeAsync(address: u64, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemFreeAsync", || unsafe { driver::cuMemFreeAsync(address, stream) })
+}
+
+/// Entry of `cuMemFreeAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemFreeAsync_ptsz(address: u64, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemFreeAsync_ptsz", || per_thread(|| unsafe { driver::cuMemFreeAsync(address, stream) }))
+}
+
+/// Entry of `cuMemPoolCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolCreate", || unsafe { driver::cuMemPoolCreate(pool, properties) })
+}
+
+/// Entry of `cuMemPoolDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolDestroy(pool: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolDestroy", || unsafe { driver::cuMemPoolDestroy(pool) })
+}
+
+/// Entry of `cuMemPoolTrimTo`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolTrimTo(pool: usize, keep: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolTrimTo", || unsafe { driver::cuMemPoolTrimTo(pool, keep) })
+}
+
+/// Entry of `cuMemPoolGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolGetAttribute", || unsafe { driver::cuMemPoolGetAttribute(pool, attribute, value) })
+}
+
+/// Entry of `cuMemPoolSetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolSetAttribute", || unsafe { driver::cuMemPoolSetAttribute(pool, attribute, value) })
+}
+
+/// Entry of `cuMemGetDefaultMemPool`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetDefaultMemPool() -> u32 {
+    refused("cuMemGetDefaultMemPool", "not served yet")
+}
+
+/// Entry of `cuMemGetMemPool`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetMemPool() -> u32 {
+    refused("cuMemGetMemPool", "not served yet")
+}
+
+/// Entry of `cuMemPoolGetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolGetAccess() -> u32 {
+    refused("cuMemPoolGetAccess", "not served yet")
+}
+
+/// Entry of `cuMemPoolSetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolSetAccess() -> u32 {
+    refused("cuMemPoolSetAccess", "not served yet")
+}
+
+/// Entry of `cuMemSetMemPool`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemSetMemPool() -> u32 {
+    refused("cuMemSetMemPool", "not served yet")
+}
+
+/// Entry of `cuMemAddressFree`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAddressFree() -> u32 {
+    refused("cuMemAddressFree", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemAddressReserve`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAddressReserve() -> u32 {
+    refused("cuMemAddressReserve", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemCreate() -> u32 {
+    refused("cuMemCreate", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemGetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAccess() -> u32 {
+    refused("cuMemGetAccess", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemGetAllocationGranularity`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAllocationGranularity() -> u32 {
+    refused("cuMemGetAllocationGranularity", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemGetAllocationPropertiesFromHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAllocationPropertiesFromHandle() -> u32 {
+    refused("cuMemGetAllocationPropertiesFromHandle", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemMap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemMap() -> u32 {
+    refused("cuMemMap", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemRelease`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemRelease() -> u32 {
+    refused("cuMemRelease", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemRetainAllocationHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemRetainAllocationHandle() -> u32 {
+    refused("cuMemRetainAllocationHandle", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemSetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemSetAccess() -> u32 {
+    refused("cuMemSetAccess", "the program's own virtual memory management is not served yet")
+}
+
+/// Entry of `cuMemUnmap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemUnmap() -> u32 {
+    refused("cuMemUnmap", "the program's own virtual memory management is not served yet")
+}
+
 /// Entry of `cuMemcpyHtoD_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemcpyHtoD_v2", || unsafe { driver::cuMemcpyHtoD_v2(target, source, bytes) })
+}
+
+/// Entry of `cuMemcpyHtoD_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoD_v2_ptds(target: u64, source: *const c_void, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyHtoD_v2_ptds", || per_thread(|| unsafe { driver::cuMemcpyHtoD_v2(target, source, bytes) }))
 }
 
 /// Entry of `cuMemcpyHtoDAsync_v2`.
@@ -574,11 +1096,32 @@ pub unsafe extern "C" fn sluice_cuMemcpyHtoDAsync_v2(
     guard("cuMemcpyHtoDAsync_v2", || unsafe { driver::cuMemcpyHtoDAsync_v2(target, source, bytes, stream) })
 }
 
+/// Entry of `cuMemcpyHtoDAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoDAsync_v2_ptsz(
+    target: u64,
+    source: *const c_void,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyHtoDAsync_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemcpyHtoDAsync_v2(target, source, bytes, stream) })
+    })
+}
+
 /// Entry of `cuMemcpyDtoH_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemcpyDtoH_v2", || unsafe { driver::cuMemcpyDtoH_v2(target, source, bytes) })
+}
+
+/// Entry of `cuMemcpyDtoH_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoH_v2_ptds(target: *mut c_void, source: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyDtoH_v2_ptds", || per_thread(|| unsafe { driver::cuMemcpyDtoH_v2(target, source, bytes) }))
 }
 
 /// Entry of `cuMemcpyDtoHAsync_v2`.
@@ -593,11 +1136,32 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoHAsync_v2(
     guard("cuMemcpyDtoHAsync_v2", || unsafe { driver::cuMemcpyDtoHAsync_v2(target, source, bytes, stream) })
 }
 
+/// Entry of `cuMemcpyDtoHAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoHAsync_v2_ptsz(
+    target: *mut c_void,
+    source: u64,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyDtoHAsync_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemcpyDtoHAsync_v2(target, source, bytes, stream) })
+    })
+}
+
 /// Entry of `cuMemcpyDtoD_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemcpyDtoD_v2", || unsafe { driver::cuMemcpyDtoD_v2(target, source, bytes) })
+}
+
+/// Entry of `cuMemcpyDtoD_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoD_v2_ptds(target: u64, source: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyDtoD_v2_ptds", || per_thread(|| unsafe { driver::cuMemcpyDtoD_v2(target, source, bytes) }))
 }
 
 /// Entry of `cuMemcpyDtoDAsync_v2`.
@@ -607,11 +1171,32 @@ pub unsafe extern "C" fn sluice_cuMemcpyDtoDAsync_v2(target: u64, source: u64, b
     guard("cuMemcpyDtoDAsync_v2", || unsafe { driver::cuMemcpyDtoDAsync_v2(target, source, bytes, stream) })
 }
 
+/// Entry of `cuMemcpyDtoDAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoDAsync_v2_ptsz(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyDtoDAsync_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemcpyDtoDAsync_v2(target, source, bytes, stream) })
+    })
+}
+
 /// Entry of `cuMemcpy`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy(target: u64, source: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemcpy", || unsafe { driver::cuMemcpy(target, source, bytes) })
+}
+
+/// Entry of `cuMemcpy_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy_ptds(target: u64, source: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy_ptds", || per_thread(|| unsafe { driver::cuMemcpy(target, source, bytes) }))
 }
 
 /// Entry of `cuMemcpyAsync`.
@@ -621,11 +1206,25 @@ pub unsafe extern "C" fn sluice_cuMemcpyAsync(target: u64, source: u64, bytes: u
     guard("cuMemcpyAsync", || unsafe { driver::cuMemcpyAsync(target, source, bytes, stream) })
 }
 
+/// Entry of `cuMemcpyAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAsync_ptsz(target: u64, source: u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyAsync_ptsz", || per_thread(|| unsafe { driver::cuMemcpyAsync(target, source, bytes, stream) }))
+}
+
 /// Entry of `cuMemsetD8_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemsetD8_v2(address: u64, value: u8, count: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemsetD8_v2", || unsafe { driver::cuMemsetD8_v2(address, value, count) })
+}
+
+/// Entry of `cuMemsetD8_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD8_v2_ptds(address: u64, value: u8, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD8_v2_ptds", || per_thread(|| unsafe { driver::cuMemsetD8_v2(address, value, count) }))
 }
 
 /// Entry of `cuMemsetD16_v2`.
@@ -635,11 +1234,25 @@ pub unsafe extern "C" fn sluice_cuMemsetD16_v2(address: u64, value: u16, count: 
     guard("cuMemsetD16_v2", || unsafe { driver::cuMemsetD16_v2(address, value, count) })
 }
 
+/// Entry of `cuMemsetD16_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD16_v2_ptds(address: u64, value: u16, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD16_v2_ptds", || per_thread(|| unsafe { driver::cuMemsetD16_v2(address, value, count) }))
+}
+
 /// Entry of `cuMemsetD32_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemsetD32_v2(address: u64, value: u32, count: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemsetD32_v2", || unsafe { driver::cuMemsetD32_v2(address, value, count) })
+}
+
+/// Entry of `cuMemsetD32_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD32_v2_ptds(address: u64, value: u32, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD32_v2_ptds", || per_thread(|| unsafe { driver::cuMemsetD32_v2(address, value, count) }))
 }
 
 /// Entry of `cuMemsetD8Async`.
@@ -649,6 +1262,13 @@ pub unsafe extern "C" fn sluice_cuMemsetD8Async(address: u64, value: u8, count: 
     guard("cuMemsetD8Async", || unsafe { driver::cuMemsetD8Async(address, value, count, stream) })
 }
 
+/// Entry of `cuMemsetD8Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD8Async_ptsz(address: u64, value: u8, count: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD8Async_ptsz", || per_thread(|| unsafe { driver::cuMemsetD8Async(address, value, count, stream) }))
+}
+
 /// Entry of `cuMemsetD16Async`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemsetD16Async(address: u64, value: u16, count: usize, stream: usize) -> u32 {
@@ -656,11 +1276,430 @@ pub unsafe extern "C" fn sluice_cuMemsetD16Async(address: u64, value: u16, count
     guard("cuMemsetD16Async", || unsafe { driver::cuMemsetD16Async(address, value, count, stream) })
 }
 
+/// Entry of `cuMemsetD16Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD16Async_ptsz(address: u64, value: u16, count: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD16Async_ptsz", || per_thread(|| unsafe { driver::cuMemsetD16Async(address, value, count, stream) }))
+}
+
 /// Entry of `cuMemsetD32Async`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemsetD32Async(address: u64, value: u32, count: usize, stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemsetD32Async", || unsafe { driver::cuMemsetD32Async(address, value, count, stream) })
+}
+
+/// Entry of `cuMemsetD32Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD32Async_ptsz(address: u64, value: u32, count: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD32Async_ptsz", || per_thread(|| unsafe { driver::cuMemsetD32Async(address, value, count, stream) }))
+}
+
+/// Entry of `cuMemcpy2D`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2D() -> u32 {
+    refused(
+        "cuMemcpy2D",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpy2DAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DAsync() -> u32 {
+    refused(
+        "cuMemcpy2DAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpy2DUnaligned`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned() -> u32 {
+    refused(
+        "cuMemcpy2DUnaligned",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpy3D`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3D() -> u32 {
+    refused(
+        "cuMemcpy3D",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpy3DAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DAsync() -> u32 {
+    refused(
+        "cuMemcpy3DAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyDtoD`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoD() -> u32 {
+    refused(
+        "cuMemcpyDtoD",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyDtoDAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoDAsync() -> u32 {
+    refused(
+        "cuMemcpyDtoDAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyDtoH`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoH() -> u32 {
+    refused(
+        "cuMemcpyDtoH",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyDtoHAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoHAsync() -> u32 {
+    refused(
+        "cuMemcpyDtoHAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyHtoD`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoD() -> u32 {
+    refused(
+        "cuMemcpyHtoD",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyHtoDAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoDAsync() -> u32 {
+    refused(
+        "cuMemcpyHtoDAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemsetD16`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD16() -> u32 {
+    refused(
+        "cuMemsetD16",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemsetD2D16`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16() -> u32 {
+    refused(
+        "cuMemsetD2D16",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemsetD2D32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32() -> u32 {
+    refused(
+        "cuMemsetD2D32",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemsetD2D8`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8() -> u32 {
+    refused(
+        "cuMemsetD2D8",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemsetD32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD32() -> u32 {
+    refused(
+        "cuMemsetD32",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemsetD8`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD8() -> u32 {
+    refused(
+        "cuMemsetD8",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpy2DAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2() -> u32 {
+    refused("cuMemcpy2DAsync_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpy2DAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2_ptsz() -> u32 {
+    refused("cuMemcpy2DAsync_v2_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpy2DUnaligned_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2() -> u32 {
+    refused("cuMemcpy2DUnaligned_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpy2DUnaligned_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2_ptds() -> u32 {
+    refused("cuMemcpy2DUnaligned_v2_ptds", "not served yet")
+}
+
+/// Entry of `cuMemcpy2D_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2D_v2() -> u32 {
+    refused("cuMemcpy2D_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpy2D_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2D_v2_ptds() -> u32 {
+    refused("cuMemcpy2D_v2_ptds", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2() -> u32 {
+    refused("cuMemcpy3DAsync_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2_ptsz() -> u32 {
+    refused("cuMemcpy3DAsync_v2_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync() -> u32 {
+    refused("cuMemcpy3DBatchAsync", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_ptsz() -> u32 {
+    refused("cuMemcpy3DBatchAsync_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DBatchAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_v2() -> u32 {
+    refused("cuMemcpy3DBatchAsync_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DBatchAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_v2_ptsz() -> u32 {
+    refused("cuMemcpy3DBatchAsync_v2_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DPeer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeer() -> u32 {
+    refused("cuMemcpy3DPeer", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DPeer_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeer_ptds() -> u32 {
+    refused("cuMemcpy3DPeer_ptds", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DPeerAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeerAsync() -> u32 {
+    refused("cuMemcpy3DPeerAsync", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DPeerAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeerAsync_ptsz() -> u32 {
+    refused("cuMemcpy3DPeerAsync_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DWithAttributesAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DWithAttributesAsync() -> u32 {
+    refused("cuMemcpy3DWithAttributesAsync", "not served yet")
+}
+
+/// Entry of `cuMemcpy3DWithAttributesAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DWithAttributesAsync_ptsz() -> u32 {
+    refused("cuMemcpy3DWithAttributesAsync_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpy3D_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3D_v2() -> u32 {
+    refused("cuMemcpy3D_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpy3D_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3D_v2_ptds() -> u32 {
+    refused("cuMemcpy3D_v2_ptds", "not served yet")
+}
+
+/// Entry of `cuMemcpyBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync() -> u32 {
+    refused("cuMemcpyBatchAsync", "not served yet")
+}
+
+/// Entry of `cuMemcpyBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_ptsz() -> u32 {
+    refused("cuMemcpyBatchAsync_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpyBatchAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_v2() -> u32 {
+    refused("cuMemcpyBatchAsync_v2", "not served yet")
+}
+
+/// Entry of `cuMemcpyBatchAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_v2_ptsz() -> u32 {
+    refused("cuMemcpyBatchAsync_v2_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpyPeer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeer() -> u32 {
+    refused("cuMemcpyPeer", "not served yet")
+}
+
+/// Entry of `cuMemcpyPeer_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeer_ptds() -> u32 {
+    refused("cuMemcpyPeer_ptds", "not served yet")
+}
+
+/// Entry of `cuMemcpyPeerAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync() -> u32 {
+    refused("cuMemcpyPeerAsync", "not served yet")
+}
+
+/// Entry of `cuMemcpyPeerAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync_ptsz() -> u32 {
+    refused("cuMemcpyPeerAsync_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemcpyWithAttributesAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyWithAttributesAsync() -> u32 {
+    refused("cuMemcpyWithAttributesAsync", "not served yet")
+}
+
+/// Entry of `cuMemcpyWithAttributesAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyWithAttributesAsync_ptsz() -> u32 {
+    refused("cuMemcpyWithAttributesAsync_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D16Async`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16Async() -> u32 {
+    refused("cuMemsetD2D16Async", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D16Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16Async_ptsz() -> u32 {
+    refused("cuMemsetD2D16Async_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D16_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2() -> u32 {
+    refused("cuMemsetD2D16_v2", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D16_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2_ptds() -> u32 {
+    refused("cuMemsetD2D16_v2_ptds", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D32Async`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32Async() -> u32 {
+    refused("cuMemsetD2D32Async", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D32Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32Async_ptsz() -> u32 {
+    refused("cuMemsetD2D32Async_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D32_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2() -> u32 {
+    refused("cuMemsetD2D32_v2", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D32_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2_ptds() -> u32 {
+    refused("cuMemsetD2D32_v2_ptds", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D8Async`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8Async() -> u32 {
+    refused("cuMemsetD2D8Async", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D8Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8Async_ptsz() -> u32 {
+    refused("cuMemsetD2D8Async_ptsz", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D8_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2() -> u32 {
+    refused("cuMemsetD2D8_v2", "not served yet")
+}
+
+/// Entry of `cuMemsetD2D8_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2_ptds() -> u32 {
+    refused("cuMemsetD2D8_v2_ptds", "not served yet")
 }
 
 /// Entry of `cuPointerGetAttribute`.
@@ -687,6 +1726,720 @@ pub unsafe extern "C" fn sluice_cuPointerGetAttributes(
 pub unsafe extern "C" fn sluice_cuPointerSetAttribute(value: *const c_void, attribute: u32, address: u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuPointerSetAttribute", || unsafe { driver::cuPointerSetAttribute(value, attribute, address) })
+}
+
+/// Entry of `cuMemAdvise`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAdvise() -> u32 {
+    refused("cuMemAdvise", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemAdvise_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAdvise_v2() -> u32 {
+    refused("cuMemAdvise_v2", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemAllocManaged`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAllocManaged() -> u32 {
+    refused("cuMemAllocManaged", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemDiscardAndPrefetchBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemDiscardAndPrefetchBatchAsync() -> u32 {
+    refused("cuMemDiscardAndPrefetchBatchAsync", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemDiscardAndPrefetchBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemDiscardAndPrefetchBatchAsync_ptsz() -> u32 {
+    refused("cuMemDiscardAndPrefetchBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemDiscardBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemDiscardBatchAsync() -> u32 {
+    refused("cuMemDiscardBatchAsync", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemDiscardBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemDiscardBatchAsync_ptsz() -> u32 {
+    refused("cuMemDiscardBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemHostGetDevicePointer_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemHostGetDevicePointer_v2() -> u32 {
+    refused("cuMemHostGetDevicePointer_v2", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemPrefetchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPrefetchAsync() -> u32 {
+    refused("cuMemPrefetchAsync", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemPrefetchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPrefetchAsync_ptsz() -> u32 {
+    refused("cuMemPrefetchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemPrefetchAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPrefetchAsync_v2() -> u32 {
+    refused("cuMemPrefetchAsync_v2", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemPrefetchAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPrefetchAsync_v2_ptsz() -> u32 {
+    refused("cuMemPrefetchAsync_v2_ptsz", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemPrefetchBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPrefetchBatchAsync() -> u32 {
+    refused("cuMemPrefetchBatchAsync", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemPrefetchBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPrefetchBatchAsync_ptsz() -> u32 {
+    refused("cuMemPrefetchBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemRangeGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemRangeGetAttribute() -> u32 {
+    refused("cuMemRangeGetAttribute", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemRangeGetAttributes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemRangeGetAttributes() -> u32 {
+    refused("cuMemRangeGetAttributes", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuStreamAttachMemAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamAttachMemAsync() -> u32 {
+    refused("cuStreamAttachMemAsync", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuStreamAttachMemAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamAttachMemAsync_ptsz() -> u32 {
+    refused("cuStreamAttachMemAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuMemHostGetDevicePointer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemHostGetDevicePointer() -> u32 {
+    refused(
+        "cuMemHostGetDevicePointer",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuArray3DCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArray3DCreate() -> u32 {
+    refused(
+        "cuArray3DCreate",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuArray3DGetDescriptor`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArray3DGetDescriptor() -> u32 {
+    refused(
+        "cuArray3DGetDescriptor",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuArrayCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayCreate() -> u32 {
+    refused(
+        "cuArrayCreate",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuArrayGetDescriptor`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayGetDescriptor() -> u32 {
+    refused(
+        "cuArrayGetDescriptor",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyAtoA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoA() -> u32 {
+    refused(
+        "cuMemcpyAtoA",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyAtoD`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoD() -> u32 {
+    refused(
+        "cuMemcpyAtoD",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyAtoH`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoH() -> u32 {
+    refused(
+        "cuMemcpyAtoH",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyAtoHAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoHAsync() -> u32 {
+    refused(
+        "cuMemcpyAtoHAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyDtoA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoA() -> u32 {
+    refused(
+        "cuMemcpyDtoA",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyHtoA`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoA() -> u32 {
+    refused(
+        "cuMemcpyHtoA",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuMemcpyHtoAAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoAAsync() -> u32 {
+    refused(
+        "cuMemcpyHtoAAsync",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuTexRefGetAddress`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetAddress() -> u32 {
+    refused(
+        "cuTexRefGetAddress",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuTexRefSetAddress`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetAddress() -> u32 {
+    refused(
+        "cuTexRefSetAddress",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuTexRefSetAddress2D`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetAddress2D() -> u32 {
+    refused(
+        "cuTexRefSetAddress2D",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuArray3DCreate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArray3DCreate_v2() -> u32 {
+    refused("cuArray3DCreate_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArray3DGetDescriptor_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArray3DGetDescriptor_v2() -> u32 {
+    refused("cuArray3DGetDescriptor_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArrayCreate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayCreate_v2() -> u32 {
+    refused("cuArrayCreate_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArrayDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayDestroy() -> u32 {
+    refused("cuArrayDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArrayGetDescriptor_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayGetDescriptor_v2() -> u32 {
+    refused("cuArrayGetDescriptor_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArrayGetMemoryRequirements`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayGetMemoryRequirements() -> u32 {
+    refused("cuArrayGetMemoryRequirements", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArrayGetPlane`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayGetPlane() -> u32 {
+    refused("cuArrayGetPlane", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuArrayGetSparseProperties`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuArrayGetSparseProperties() -> u32 {
+    refused("cuArrayGetSparseProperties", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuDeviceGetTexture1DLinearMaxWidth`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetTexture1DLinearMaxWidth() -> u32 {
+    refused(
+        "cuDeviceGetTexture1DLinearMaxWidth",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+    )
+}
+
+/// Entry of `cuMemMapArrayAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemMapArrayAsync() -> u32 {
+    refused("cuMemMapArrayAsync", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemMapArrayAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemMapArrayAsync_ptsz() -> u32 {
+    refused("cuMemMapArrayAsync_ptsz", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoA_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoA_v2() -> u32 {
+    refused("cuMemcpyAtoA_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoA_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoA_v2_ptds() -> u32 {
+    refused("cuMemcpyAtoA_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoD_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoD_v2() -> u32 {
+    refused("cuMemcpyAtoD_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoD_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoD_v2_ptds() -> u32 {
+    refused("cuMemcpyAtoD_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoHAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoHAsync_v2() -> u32 {
+    refused("cuMemcpyAtoHAsync_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoHAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoHAsync_v2_ptsz() -> u32 {
+    refused("cuMemcpyAtoHAsync_v2_ptsz", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoH_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoH_v2() -> u32 {
+    refused("cuMemcpyAtoH_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyAtoH_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyAtoH_v2_ptds() -> u32 {
+    refused("cuMemcpyAtoH_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyDtoA_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoA_v2() -> u32 {
+    refused("cuMemcpyDtoA_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyDtoA_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyDtoA_v2_ptds() -> u32 {
+    refused("cuMemcpyDtoA_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyHtoAAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoAAsync_v2() -> u32 {
+    refused("cuMemcpyHtoAAsync_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyHtoAAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoAAsync_v2_ptsz() -> u32 {
+    refused("cuMemcpyHtoAAsync_v2_ptsz", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyHtoA_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoA_v2() -> u32 {
+    refused("cuMemcpyHtoA_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMemcpyHtoA_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyHtoA_v2_ptds() -> u32 {
+    refused("cuMemcpyHtoA_v2_ptds", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMipmappedArrayCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMipmappedArrayCreate() -> u32 {
+    refused("cuMipmappedArrayCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMipmappedArrayDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMipmappedArrayDestroy() -> u32 {
+    refused("cuMipmappedArrayDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMipmappedArrayGetLevel`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMipmappedArrayGetLevel() -> u32 {
+    refused("cuMipmappedArrayGetLevel", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuMipmappedArrayGetMemoryRequirements`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMipmappedArrayGetMemoryRequirements() -> u32 {
+    refused(
+        "cuMipmappedArrayGetMemoryRequirements",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+    )
+}
+
+/// Entry of `cuMipmappedArrayGetSparseProperties`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMipmappedArrayGetSparseProperties() -> u32 {
+    refused(
+        "cuMipmappedArrayGetSparseProperties",
+        "CUDA arrays, textures and surfaces are not served; use linear memory",
+    )
+}
+
+/// Entry of `cuModuleGetSurfRef`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuModuleGetSurfRef() -> u32 {
+    refused("cuModuleGetSurfRef", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuModuleGetTexRef`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuModuleGetTexRef() -> u32 {
+    refused("cuModuleGetTexRef", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuParamSetTexRef`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuParamSetTexRef() -> u32 {
+    refused("cuParamSetTexRef", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuSurfObjectCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuSurfObjectCreate() -> u32 {
+    refused("cuSurfObjectCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuSurfObjectDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuSurfObjectDestroy() -> u32 {
+    refused("cuSurfObjectDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuSurfObjectGetResourceDesc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuSurfObjectGetResourceDesc() -> u32 {
+    refused("cuSurfObjectGetResourceDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuSurfRefGetArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuSurfRefGetArray() -> u32 {
+    refused("cuSurfRefGetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuSurfRefSetArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuSurfRefSetArray() -> u32 {
+    refused("cuSurfRefSetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexObjectCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexObjectCreate() -> u32 {
+    refused("cuTexObjectCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexObjectDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexObjectDestroy() -> u32 {
+    refused("cuTexObjectDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexObjectGetResourceDesc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexObjectGetResourceDesc() -> u32 {
+    refused("cuTexObjectGetResourceDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexObjectGetResourceViewDesc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexObjectGetResourceViewDesc() -> u32 {
+    refused("cuTexObjectGetResourceViewDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexObjectGetTextureDesc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexObjectGetTextureDesc() -> u32 {
+    refused("cuTexObjectGetTextureDesc", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefCreate() -> u32 {
+    refused("cuTexRefCreate", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefDestroy() -> u32 {
+    refused("cuTexRefDestroy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetAddressMode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetAddressMode() -> u32 {
+    refused("cuTexRefGetAddressMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetAddress_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetAddress_v2() -> u32 {
+    refused("cuTexRefGetAddress_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetArray() -> u32 {
+    refused("cuTexRefGetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetBorderColor`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetBorderColor() -> u32 {
+    refused("cuTexRefGetBorderColor", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetFilterMode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetFilterMode() -> u32 {
+    refused("cuTexRefGetFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetFlags() -> u32 {
+    refused("cuTexRefGetFlags", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetFormat`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetFormat() -> u32 {
+    refused("cuTexRefGetFormat", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetMaxAnisotropy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetMaxAnisotropy() -> u32 {
+    refused("cuTexRefGetMaxAnisotropy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetMipmapFilterMode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetMipmapFilterMode() -> u32 {
+    refused("cuTexRefGetMipmapFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetMipmapLevelBias`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetMipmapLevelBias() -> u32 {
+    refused("cuTexRefGetMipmapLevelBias", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetMipmapLevelClamp`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetMipmapLevelClamp() -> u32 {
+    refused("cuTexRefGetMipmapLevelClamp", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefGetMipmappedArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefGetMipmappedArray() -> u32 {
+    refused("cuTexRefGetMipmappedArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetAddress2D_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetAddress2D_v2() -> u32 {
+    refused("cuTexRefSetAddress2D_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetAddress2D_v3`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetAddress2D_v3() -> u32 {
+    refused("cuTexRefSetAddress2D_v3", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetAddressMode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetAddressMode() -> u32 {
+    refused("cuTexRefSetAddressMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetAddress_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetAddress_v2() -> u32 {
+    refused("cuTexRefSetAddress_v2", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetArray() -> u32 {
+    refused("cuTexRefSetArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetBorderColor`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetBorderColor() -> u32 {
+    refused("cuTexRefSetBorderColor", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetFilterMode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetFilterMode() -> u32 {
+    refused("cuTexRefSetFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetFlags() -> u32 {
+    refused("cuTexRefSetFlags", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetFormat`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetFormat() -> u32 {
+    refused("cuTexRefSetFormat", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetMaxAnisotropy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetMaxAnisotropy() -> u32 {
+    refused("cuTexRefSetMaxAnisotropy", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetMipmapFilterMode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetMipmapFilterMode() -> u32 {
+    refused("cuTexRefSetMipmapFilterMode", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetMipmapLevelBias`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetMipmapLevelBias() -> u32 {
+    refused("cuTexRefSetMipmapLevelBias", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetMipmapLevelClamp`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetMipmapLevelClamp() -> u32 {
+    refused("cuTexRefSetMipmapLevelClamp", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTexRefSetMipmappedArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTexRefSetMipmappedArray() -> u32 {
+    refused("cuTexRefSetMipmappedArray", "CUDA arrays, textures and surfaces are not served; use linear memory")
+}
+
+/// Entry of `cuTensorMapEncodeIm2col`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2col() -> u32 {
+    refused("cuTensorMapEncodeIm2col", "tensor maps belong to tensor memory copies, which this device does not have")
+}
+
+/// Entry of `cuTensorMapEncodeIm2colWide`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2colWide() -> u32 {
+    refused(
+        "cuTensorMapEncodeIm2colWide",
+        "tensor maps belong to tensor memory copies, which this device does not have",
+    )
+}
+
+/// Entry of `cuTensorMapEncodeTiled`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapEncodeTiled() -> u32 {
+    refused("cuTensorMapEncodeTiled", "tensor maps belong to tensor memory copies, which this device does not have")
+}
+
+/// Entry of `cuTensorMapReplaceAddress`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapReplaceAddress() -> u32 {
+    refused("cuTensorMapReplaceAddress", "tensor maps belong to tensor memory copies, which this device does not have")
+}
+
+/// Entry of `cuTensorMapSetAllocationClass`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuTensorMapSetAllocationClass() -> u32 {
+    refused(
+        "cuTensorMapSetAllocationClass",
+        "tensor maps belong to tensor memory copies, which this device does not have",
+    )
 }
 
 /// Entry of `cuModuleLoad`.
@@ -720,7 +2473,7 @@ pub unsafe extern "C" fn sluice_cuModuleLoadDataEx(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuModuleLoadFatBinary(module: *mut usize, image: *const c_void) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuModuleLoadFatBinary", || unsafe { driver::cuModuleLoadFatBinary(module, image) })
+    guard("cuModuleLoadFatBinary", || unsafe { driver::cuModuleLoadData(module, image) })
 }
 
 /// Entry of `cuModuleUnload`.
@@ -810,28 +2563,28 @@ pub unsafe extern "C" fn sluice_cuLibraryLoadFromFile(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLibraryUnload(library: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuLibraryUnload", || unsafe { driver::cuLibraryUnload(library) })
+    guard("cuLibraryUnload", || unsafe { driver::cuModuleUnload(library) })
 }
 
 /// Entry of `cuLibraryGetKernel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLibraryGetKernel(kernel: *mut usize, library: usize, name: *const c_char) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuLibraryGetKernel", || unsafe { driver::cuLibraryGetKernel(kernel, library, name) })
+    guard("cuLibraryGetKernel", || unsafe { driver::cuModuleGetFunction(kernel, library, name) })
 }
 
 /// Entry of `cuLibraryGetKernelCount`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLibraryGetKernelCount(count: *mut u32, library: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuLibraryGetKernelCount", || unsafe { driver::cuLibraryGetKernelCount(count, library) })
+    guard("cuLibraryGetKernelCount", || unsafe { driver::cuModuleGetFunctionCount(count, library) })
 }
 
 /// Entry of `cuLibraryEnumerateKernels`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLibraryEnumerateKernels(kernels: *mut usize, count: u32, library: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuLibraryEnumerateKernels", || unsafe { driver::cuLibraryEnumerateKernels(kernels, count, library) })
+    guard("cuLibraryEnumerateKernels", || unsafe { driver::cuModuleEnumerateFunctions(kernels, count, library) })
 }
 
 /// Entry of `cuLibraryGetModule`.
@@ -850,7 +2603,7 @@ pub unsafe extern "C" fn sluice_cuLibraryGetGlobal(
     name: *const c_char,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuLibraryGetGlobal", || unsafe { driver::cuLibraryGetGlobal(address, bytes, library, name) })
+    guard("cuLibraryGetGlobal", || unsafe { driver::cuModuleGetGlobal_v2(address, bytes, library, name) })
 }
 
 /// Entry of `cuKernelGetFunction`.
@@ -864,14 +2617,14 @@ pub unsafe extern "C" fn sluice_cuKernelGetFunction(function: *mut usize, kernel
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuKernelGetLibrary(library: *mut usize, kernel: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuKernelGetLibrary", || unsafe { driver::cuKernelGetLibrary(library, kernel) })
+    guard("cuKernelGetLibrary", || unsafe { driver::cuFuncGetModule(library, kernel) })
 }
 
 /// Entry of `cuKernelGetName`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuKernelGetName(name: *mut *const c_char, kernel: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuKernelGetName", || unsafe { driver::cuKernelGetName(name, kernel) })
+    guard("cuKernelGetName", || unsafe { driver::cuFuncGetName(name, kernel) })
 }
 
 /// Entry of `cuKernelGetParamInfo`.
@@ -883,7 +2636,7 @@ pub unsafe extern "C" fn sluice_cuKernelGetParamInfo(
     bytes: *mut usize,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuKernelGetParamInfo", || unsafe { driver::cuKernelGetParamInfo(kernel, index, offset, bytes) })
+    guard("cuKernelGetParamInfo", || unsafe { driver::cuFuncGetParamInfo(kernel, index, offset, bytes) })
 }
 
 /// Entry of `cuKernelGetAttribute`.
@@ -1038,6 +2791,83 @@ pub unsafe extern "C" fn sluice_cuLinkDestroy(state: usize) -> u32 {
     guard("cuLinkDestroy", || unsafe { driver::cuLinkDestroy(state) })
 }
 
+/// Entry of `cuLinkCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLinkCreate(
+    count: u32,
+    options: *const u32,
+    values: *mut *mut c_void,
+    state: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLinkCreate", || unsafe { driver::cuLinkCreate_v2(count, options, values, state) })
+}
+
+/// Entry of `cuLinkAddData`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLinkAddData(
+    state: usize,
+    kind: u32,
+    data: *const c_void,
+    bytes: usize,
+    name: *const c_char,
+    count: u32,
+    options: *const u32,
+    values: *const *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLinkAddData", || unsafe {
+        driver::cuLinkAddData_v2(state, kind, data, bytes, name, count, options, values)
+    })
+}
+
+/// Entry of `cuLinkAddFile`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLinkAddFile(
+    state: usize,
+    kind: u32,
+    path: *const c_char,
+    count: u32,
+    options: *const u32,
+    values: *const *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLinkAddFile", || unsafe { driver::cuLinkAddFile_v2(state, kind, path, count, options, values) })
+}
+
+/// Entry of `cuFuncGetParamCount`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuFuncGetParamCount() -> u32 {
+    refused("cuFuncGetParamCount", "not served yet")
+}
+
+/// Entry of `cuKernelGetParamCount`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuKernelGetParamCount() -> u32 {
+    refused("cuKernelGetParamCount", "not served yet")
+}
+
+/// Entry of `cuLibraryGetManaged`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLibraryGetManaged() -> u32 {
+    refused("cuLibraryGetManaged", "not served yet")
+}
+
+/// Entry of `cuLibraryGetUnifiedFunction`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLibraryGetUnifiedFunction() -> u32 {
+    refused("cuLibraryGetUnifiedFunction", "not served yet")
+}
+
+/// Entry of `cuModuleGetGlobal`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuModuleGetGlobal() -> u32 {
+    refused(
+        "cuModuleGetGlobal",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
 /// Entry of `cuLaunchKernel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLaunchKernel(
@@ -1071,6 +2901,41 @@ pub unsafe extern "C" fn sluice_cuLaunchKernel(
     })
 }
 
+/// Entry of `cuLaunchKernel_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchKernel_ptsz(
+    function: usize,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_bytes: u32,
+    stream: usize,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLaunchKernel_ptsz", || {
+        per_thread(|| unsafe {
+            driver::cuLaunchKernel(
+                function,
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                shared_bytes,
+                stream,
+                parameters,
+                extra,
+            )
+        })
+    })
+}
+
 /// Entry of `cuLaunchKernelEx`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLaunchKernelEx(
@@ -1081,6 +2946,20 @@ pub unsafe extern "C" fn sluice_cuLaunchKernelEx(
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuLaunchKernelEx", || unsafe { driver::cuLaunchKernelEx(config, function, parameters, extra) })
+}
+
+/// Entry of `cuLaunchKernelEx_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchKernelEx_ptsz(
+    config: *const LaunchConfig,
+    function: usize,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLaunchKernelEx_ptsz", || {
+        per_thread(|| unsafe { driver::cuLaunchKernelEx(config, function, parameters, extra) })
+    })
 }
 
 /// Entry of `cuLaunchCooperativeKernel`.
@@ -1114,6 +2993,39 @@ pub unsafe extern "C" fn sluice_cuLaunchCooperativeKernel(
     })
 }
 
+/// Entry of `cuLaunchCooperativeKernel_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchCooperativeKernel_ptsz(
+    function: usize,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_bytes: u32,
+    stream: usize,
+    parameters: *const *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLaunchCooperativeKernel_ptsz", || {
+        per_thread(|| unsafe {
+            driver::cuLaunchCooperativeKernel(
+                function,
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                shared_bytes,
+                stream,
+                parameters,
+            )
+        })
+    })
+}
+
 /// Entry of `cuLaunchHostFunc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuLaunchHostFunc(
@@ -1125,16 +3037,90 @@ pub unsafe extern "C" fn sluice_cuLaunchHostFunc(
     guard("cuLaunchHostFunc", || unsafe { driver::cuLaunchHostFunc(stream, function, data) })
 }
 
-/// Entry of `cuStreamAddCallback`.
+/// Entry of `cuLaunchHostFunc_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamAddCallback(
+pub unsafe extern "C" fn sluice_cuLaunchHostFunc_ptsz(
     stream: usize,
-    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
     data: *mut c_void,
-    flags: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuStreamAddCallback", || unsafe { driver::cuStreamAddCallback(stream, function, data, flags) })
+    guard("cuLaunchHostFunc_ptsz", || per_thread(|| unsafe { driver::cuLaunchHostFunc(stream, function, data) }))
+}
+
+/// Entry of `cuFuncSetBlockShape`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuFuncSetBlockShape() -> u32 {
+    refused("cuFuncSetBlockShape", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuFuncSetSharedSize`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuFuncSetSharedSize() -> u32 {
+    refused("cuFuncSetSharedSize", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuLaunch`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunch() -> u32 {
+    refused("cuLaunch", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuLaunchGrid`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchGrid() -> u32 {
+    refused("cuLaunchGrid", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuLaunchGridAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchGridAsync() -> u32 {
+    refused("cuLaunchGridAsync", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuParamSetSize`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuParamSetSize() -> u32 {
+    refused("cuParamSetSize", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuParamSetf`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuParamSetf() -> u32 {
+    refused("cuParamSetf", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuParamSeti`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuParamSeti() -> u32 {
+    refused("cuParamSeti", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuParamSetv`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuParamSetv() -> u32 {
+    refused("cuParamSetv", "launches by cuParamSet* ended with CUDA 4; use cuLaunchKernel")
+}
+
+/// Entry of `cuLaunchCooperativeKernelMultiDevice`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchCooperativeKernelMultiDevice() -> u32 {
+    refused(
+        "cuLaunchCooperativeKernelMultiDevice",
+        "launches over several devices ended with CUDA 11; a lease's process uses one device at a time",
+    )
+}
+
+/// Entry of `cuLaunchHostFunc_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2() -> u32 {
+    refused("cuLaunchHostFunc_v2", "host functions with flags are not served yet")
+}
+
+/// Entry of `cuLaunchHostFunc_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2_ptsz() -> u32 {
+    refused("cuLaunchHostFunc_v2_ptsz", "host functions with flags are not served yet")
 }
 
 /// Entry of `cuOccupancyMaxActiveBlocksPerMultiprocessor`.
@@ -1221,6 +3207,44 @@ pub unsafe extern "C" fn sluice_cuOccupancyAvailableDynamicSMemPerBlock(
     })
 }
 
+/// Entry of `cuOccupancyMaxActiveClusters`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuOccupancyMaxActiveClusters() -> u32 {
+    refused("cuOccupancyMaxActiveClusters", "thread block clusters are not served yet")
+}
+
+/// Entry of `cuOccupancyMaxPotentialClusterSize`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuOccupancyMaxPotentialClusterSize() -> u32 {
+    refused("cuOccupancyMaxPotentialClusterSize", "thread block clusters are not served yet")
+}
+
+/// Entry of `cuStreamAddCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamAddCallback(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+    data: *mut c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamAddCallback", || unsafe { driver::cuStreamAddCallback(stream, function, data, flags) })
+}
+
+/// Entry of `cuStreamAddCallback_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamAddCallback_ptsz(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+    data: *mut c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamAddCallback_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamAddCallback(stream, function, data, flags) })
+    })
+}
+
 /// Entry of `cuStreamCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamCreate(stream: *mut usize, flags: u32) -> u32 {
@@ -1249,11 +3273,25 @@ pub unsafe extern "C" fn sluice_cuStreamSynchronize(stream: usize) -> u32 {
     guard("cuStreamSynchronize", || unsafe { driver::cuStreamSynchronize(stream) })
 }
 
+/// Entry of `cuStreamSynchronize_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamSynchronize_ptsz(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamSynchronize_ptsz", || per_thread(|| unsafe { driver::cuStreamSynchronize(stream) }))
+}
+
 /// Entry of `cuStreamQuery`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamQuery(stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuStreamQuery", || unsafe { driver::cuStreamQuery(stream) })
+}
+
+/// Entry of `cuStreamQuery_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamQuery_ptsz(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamQuery_ptsz", || per_thread(|| unsafe { driver::cuStreamQuery(stream) }))
 }
 
 /// Entry of `cuStreamWaitEvent`.
@@ -1263,11 +3301,25 @@ pub unsafe extern "C" fn sluice_cuStreamWaitEvent(stream: usize, event: usize, f
     guard("cuStreamWaitEvent", || unsafe { driver::cuStreamWaitEvent(stream, event, flags) })
 }
 
+/// Entry of `cuStreamWaitEvent_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitEvent_ptsz(stream: usize, event: usize, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitEvent_ptsz", || per_thread(|| unsafe { driver::cuStreamWaitEvent(stream, event, flags) }))
+}
+
 /// Entry of `cuStreamGetFlags`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamGetFlags(stream: usize, flags: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuStreamGetFlags", || unsafe { driver::cuStreamGetFlags(stream, flags) })
+}
+
+/// Entry of `cuStreamGetFlags_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetFlags_ptsz(stream: usize, flags: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetFlags_ptsz", || per_thread(|| unsafe { driver::cuStreamGetFlags(stream, flags) }))
 }
 
 /// Entry of `cuStreamGetPriority`.
@@ -1277,11 +3329,25 @@ pub unsafe extern "C" fn sluice_cuStreamGetPriority(stream: usize, priority: *mu
     guard("cuStreamGetPriority", || unsafe { driver::cuStreamGetPriority(stream, priority) })
 }
 
+/// Entry of `cuStreamGetPriority_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetPriority_ptsz(stream: usize, priority: *mut i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetPriority_ptsz", || per_thread(|| unsafe { driver::cuStreamGetPriority(stream, priority) }))
+}
+
 /// Entry of `cuStreamGetId`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamGetId(stream: usize, id: *mut u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuStreamGetId", || unsafe { driver::cuStreamGetId(stream, id) })
+}
+
+/// Entry of `cuStreamGetId_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetId_ptsz(stream: usize, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetId_ptsz", || per_thread(|| unsafe { driver::cuStreamGetId(stream, id) }))
 }
 
 /// Entry of `cuStreamGetCtx`.
@@ -1291,11 +3357,25 @@ pub unsafe extern "C" fn sluice_cuStreamGetCtx(stream: usize, context: *mut usiz
     guard("cuStreamGetCtx", || unsafe { driver::cuStreamGetCtx(stream, context) })
 }
 
+/// Entry of `cuStreamGetCtx_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetCtx_ptsz(stream: usize, context: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCtx_ptsz", || per_thread(|| unsafe { driver::cuStreamGetCtx(stream, context) }))
+}
+
 /// Entry of `cuStreamGetCtx_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamGetCtx_v2(stream: usize, context: *mut usize, green: *mut usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuStreamGetCtx_v2", || unsafe { driver::cuStreamGetCtx_v2(stream, context, green) })
+}
+
+/// Entry of `cuStreamGetCtx_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetCtx_v2_ptsz(stream: usize, context: *mut usize, green: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCtx_v2_ptsz", || per_thread(|| unsafe { driver::cuStreamGetCtx_v2(stream, context, green) }))
 }
 
 /// Entry of `cuStreamGetDevice`.
@@ -1305,6 +3385,13 @@ pub unsafe extern "C" fn sluice_cuStreamGetDevice(stream: usize, device: *mut i3
     guard("cuStreamGetDevice", || unsafe { driver::cuStreamGetDevice(stream, device) })
 }
 
+/// Entry of `cuStreamGetDevice_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetDevice_ptsz(stream: usize, device: *mut i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetDevice_ptsz", || per_thread(|| unsafe { driver::cuStreamGetDevice(stream, device) }))
+}
+
 /// Entry of `cuStreamIsCapturing`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamIsCapturing(stream: usize, status: *mut u32) -> u32 {
@@ -1312,44 +3399,201 @@ pub unsafe extern "C" fn sluice_cuStreamIsCapturing(stream: usize, status: *mut 
     guard("cuStreamIsCapturing", || unsafe { driver::cuStreamIsCapturing(stream, status) })
 }
 
-/// Entry of `cuStreamGetCaptureInfo_v2`.
+/// Entry of `cuStreamIsCapturing_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_v2(
-    stream: usize,
-    status: *mut u32,
-    id: *mut u64,
-    graph: *mut usize,
-    dependencies: *mut *const usize,
-    count: *mut usize,
-) -> u32 {
+pub unsafe extern "C" fn sluice_cuStreamIsCapturing_ptsz(stream: usize, status: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuStreamGetCaptureInfo_v2", || unsafe {
-        driver::cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count)
-    })
+    guard("cuStreamIsCapturing_ptsz", || per_thread(|| unsafe { driver::cuStreamIsCapturing(stream, status) }))
 }
 
-/// Entry of `cuStreamGetCaptureInfo_v3`.
+/// Entry of `cuStreamDestroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_v3(
-    stream: usize,
-    status: *mut u32,
-    id: *mut u64,
-    graph: *mut usize,
-    dependencies: *mut *const usize,
-    edges: *mut *const c_void,
-    count: *mut usize,
-) -> u32 {
+pub unsafe extern "C" fn sluice_cuStreamDestroy(stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuStreamGetCaptureInfo_v3", || unsafe {
-        driver::cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count)
-    })
+    guard("cuStreamDestroy", || unsafe { driver::cuStreamDestroy_v2(stream) })
 }
 
-/// Entry of `cuThreadExchangeStreamCaptureMode`.
+/// Entry of `cuStreamBatchMemOp`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuThreadExchangeStreamCaptureMode", || unsafe { driver::cuThreadExchangeStreamCaptureMode(mode) })
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp() -> u32 {
+    refused("cuStreamBatchMemOp", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamBatchMemOp_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_ptsz() -> u32 {
+    refused("cuStreamBatchMemOp_ptsz", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamBatchMemOp_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_v2() -> u32 {
+    refused("cuStreamBatchMemOp_v2", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamBatchMemOp_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_v2_ptsz() -> u32 {
+    refused(
+        "cuStreamBatchMemOp_v2_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWaitValue32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32() -> u32 {
+    refused("cuStreamWaitValue32", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWaitValue32_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32_ptsz() -> u32 {
+    refused(
+        "cuStreamWaitValue32_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWaitValue32_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32_v2() -> u32 {
+    refused("cuStreamWaitValue32_v2", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWaitValue32_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32_v2_ptsz() -> u32 {
+    refused(
+        "cuStreamWaitValue32_v2_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWaitValue64`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64() -> u32 {
+    refused("cuStreamWaitValue64", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWaitValue64_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64_ptsz() -> u32 {
+    refused(
+        "cuStreamWaitValue64_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWaitValue64_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64_v2() -> u32 {
+    refused("cuStreamWaitValue64_v2", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWaitValue64_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64_v2_ptsz() -> u32 {
+    refused(
+        "cuStreamWaitValue64_v2_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWriteValue32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32() -> u32 {
+    refused("cuStreamWriteValue32", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWriteValue32_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32_ptsz() -> u32 {
+    refused(
+        "cuStreamWriteValue32_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWriteValue32_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32_v2() -> u32 {
+    refused("cuStreamWriteValue32_v2", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWriteValue32_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32_v2_ptsz() -> u32 {
+    refused(
+        "cuStreamWriteValue32_v2_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWriteValue64`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64() -> u32 {
+    refused("cuStreamWriteValue64", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWriteValue64_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64_ptsz() -> u32 {
+    refused(
+        "cuStreamWriteValue64_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamWriteValue64_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64_v2() -> u32 {
+    refused("cuStreamWriteValue64_v2", "waiting for and writing memory words in stream order is not served; use events")
+}
+
+/// Entry of `cuStreamWriteValue64_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64_v2_ptsz() -> u32 {
+    refused(
+        "cuStreamWriteValue64_v2_ptsz",
+        "waiting for and writing memory words in stream order is not served; use events",
+    )
+}
+
+/// Entry of `cuStreamCopyAttributes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamCopyAttributes() -> u32 {
+    refused("cuStreamCopyAttributes", "stream attributes are not served yet")
+}
+
+/// Entry of `cuStreamCopyAttributes_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamCopyAttributes_ptsz() -> u32 {
+    refused("cuStreamCopyAttributes_ptsz", "stream attributes are not served yet")
+}
+
+/// Entry of `cuStreamGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetAttribute() -> u32 {
+    refused("cuStreamGetAttribute", "stream attributes are not served yet")
+}
+
+/// Entry of `cuStreamGetAttribute_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetAttribute_ptsz() -> u32 {
+    refused("cuStreamGetAttribute_ptsz", "stream attributes are not served yet")
+}
+
+/// Entry of `cuStreamSetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamSetAttribute() -> u32 {
+    refused("cuStreamSetAttribute", "stream attributes are not served yet")
+}
+
+/// Entry of `cuStreamSetAttribute_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamSetAttribute_ptsz() -> u32 {
+    refused("cuStreamSetAttribute_ptsz", "stream attributes are not served yet")
 }
 
 /// Entry of `cuEventCreate`.
@@ -1373,11 +3617,27 @@ pub unsafe extern "C" fn sluice_cuEventRecord(event: usize, stream: usize) -> u3
     guard("cuEventRecord", || unsafe { driver::cuEventRecord(event, stream) })
 }
 
+/// Entry of `cuEventRecord_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEventRecord_ptsz(event: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuEventRecord_ptsz", || per_thread(|| unsafe { driver::cuEventRecord(event, stream) }))
+}
+
 /// Entry of `cuEventRecordWithFlags`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuEventRecordWithFlags", || unsafe { driver::cuEventRecordWithFlags(event, stream, flags) })
+}
+
+/// Entry of `cuEventRecordWithFlags_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEventRecordWithFlags_ptsz(event: usize, stream: usize, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuEventRecordWithFlags_ptsz", || {
+        per_thread(|| unsafe { driver::cuEventRecordWithFlags(event, stream, flags) })
+    })
 }
 
 /// Entry of `cuEventSynchronize`.
@@ -1405,150 +3665,797 @@ pub unsafe extern "C" fn sluice_cuEventElapsedTime(milliseconds: *mut f32, start
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuEventElapsedTime_v2(milliseconds: *mut f32, start: usize, end: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuEventElapsedTime_v2", || unsafe { driver::cuEventElapsedTime_v2(milliseconds, start, end) })
+    guard("cuEventElapsedTime_v2", || unsafe { driver::cuEventElapsedTime(milliseconds, start, end) })
 }
 
-/// Entry of `cuProfilerStart`.
+/// Entry of `cuEventDestroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuProfilerStart() -> u32 {
+pub unsafe extern "C" fn sluice_cuEventDestroy(event: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuProfilerStart", || unsafe { driver::cuProfilerStart() })
+    guard("cuEventDestroy", || unsafe { driver::cuEventDestroy_v2(event) })
 }
 
-/// Entry of `cuProfilerStop`.
+/// Entry of `cuStreamGetCaptureInfo_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuProfilerStop() -> u32 {
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_v2(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    count: *mut usize,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
-    guard("cuProfilerStop", || unsafe { driver::cuProfilerStop() })
+    guard("cuStreamGetCaptureInfo_v2", || unsafe {
+        driver::cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count)
+    })
 }
 
-/// Entry of `cuMemHostGetDevicePointer_v2`.
+/// Entry of `cuStreamGetCaptureInfo_v2_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemHostGetDevicePointer_v2() -> u32 {
-    refused("cuMemHostGetDevicePointer_v2", "kernels on a remote GPU cannot reach host memory")
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_v2_ptsz(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCaptureInfo_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count) })
+    })
 }
 
-/// Entry of `cuMemAllocManaged`.
+/// Entry of `cuStreamGetCaptureInfo_v3`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAllocManaged() -> u32 {
-    refused("cuMemAllocManaged", "kernels on a remote GPU cannot reach host memory")
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_v3(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    edges: *mut *const c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCaptureInfo_v3", || unsafe {
+        driver::cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count)
+    })
 }
 
-/// Entry of `cuMemPrefetchAsync`.
+/// Entry of `cuStreamGetCaptureInfo_v3_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPrefetchAsync() -> u32 {
-    refused("cuMemPrefetchAsync", "kernels on a remote GPU cannot reach host memory")
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_v3_ptsz(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    edges: *mut *const c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCaptureInfo_v3_ptsz", || {
+        per_thread(|| unsafe {
+            driver::cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count)
+        })
+    })
 }
 
-/// Entry of `cuMemAdvise`.
+/// Entry of `cuThreadExchangeStreamCaptureMode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAdvise() -> u32 {
-    refused("cuMemAdvise", "kernels on a remote GPU cannot reach host memory")
+pub unsafe extern "C" fn sluice_cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuThreadExchangeStreamCaptureMode", || unsafe { driver::cuThreadExchangeStreamCaptureMode(mode) })
 }
 
-/// Entry of `cuStreamAttachMemAsync`.
+/// Entry of `cuDeviceGetGraphMemAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamAttachMemAsync() -> u32 {
-    refused("cuStreamAttachMemAsync", "kernels on a remote GPU cannot reach host memory")
+pub unsafe extern "C" fn sluice_cuDeviceGetGraphMemAttribute() -> u32 {
+    refused("cuDeviceGetGraphMemAttribute", "graphs are not served yet")
 }
 
-/// Entry of `cuMemRangeGetAttribute`.
+/// Entry of `cuDeviceGraphMemTrim`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemRangeGetAttribute() -> u32 {
-    refused("cuMemRangeGetAttribute", "kernels on a remote GPU cannot reach host memory")
+pub unsafe extern "C" fn sluice_cuDeviceGraphMemTrim() -> u32 {
+    refused("cuDeviceGraphMemTrim", "graphs are not served yet")
 }
 
-/// Entry of `cuIpcGetMemHandle`.
+/// Entry of `cuDeviceSetGraphMemAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuIpcGetMemHandle() -> u32 {
-    refused("cuIpcGetMemHandle", "memory handles of a remote GPU cannot be passed between processes yet")
+pub unsafe extern "C" fn sluice_cuDeviceSetGraphMemAttribute() -> u32 {
+    refused("cuDeviceSetGraphMemAttribute", "graphs are not served yet")
 }
 
-/// Entry of `cuIpcOpenMemHandle_v2`.
+/// Entry of `cuGraphAddBatchMemOpNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle_v2() -> u32 {
-    refused("cuIpcOpenMemHandle_v2", "memory handles of a remote GPU cannot be passed between processes yet")
+pub unsafe extern "C" fn sluice_cuGraphAddBatchMemOpNode() -> u32 {
+    refused("cuGraphAddBatchMemOpNode", "graphs are not served yet")
 }
 
-/// Entry of `cuIpcCloseMemHandle`.
+/// Entry of `cuGraphAddChildGraphNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuIpcCloseMemHandle() -> u32 {
-    refused("cuIpcCloseMemHandle", "memory handles of a remote GPU cannot be passed between processes yet")
+pub unsafe extern "C" fn sluice_cuGraphAddChildGraphNode() -> u32 {
+    refused("cuGraphAddChildGraphNode", "graphs are not served yet")
 }
 
-/// Entry of `cuIpcGetEventHandle`.
+/// Entry of `cuGraphAddDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuIpcGetEventHandle() -> u32 {
-    refused("cuIpcGetEventHandle", "memory handles of a remote GPU cannot be passed between processes yet")
+pub unsafe extern "C" fn sluice_cuGraphAddDependencies() -> u32 {
+    refused("cuGraphAddDependencies", "graphs are not served yet")
 }
 
-/// Entry of `cuIpcOpenEventHandle`.
+/// Entry of `cuGraphAddDependencies_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuIpcOpenEventHandle() -> u32 {
-    refused("cuIpcOpenEventHandle", "memory handles of a remote GPU cannot be passed between processes yet")
+pub unsafe extern "C" fn sluice_cuGraphAddDependencies_v2() -> u32 {
+    refused("cuGraphAddDependencies_v2", "graphs are not served yet")
 }
 
-/// Entry of `cuMemPoolExportToShareableHandle`.
+/// Entry of `cuGraphAddEmptyNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolExportToShareableHandle() -> u32 {
-    refused("cuMemPoolExportToShareableHandle", "memory handles of a remote GPU cannot be passed between processes yet")
+pub unsafe extern "C" fn sluice_cuGraphAddEmptyNode() -> u32 {
+    refused("cuGraphAddEmptyNode", "graphs are not served yet")
 }
 
-/// Entry of `cuMemPoolImportFromShareableHandle`.
+/// Entry of `cuGraphAddEventRecordNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolImportFromShareableHandle() -> u32 {
+pub unsafe extern "C" fn sluice_cuGraphAddEventRecordNode() -> u32 {
+    refused("cuGraphAddEventRecordNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddEventWaitNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddEventWaitNode() -> u32 {
+    refused("cuGraphAddEventWaitNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddHostNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddHostNode() -> u32 {
+    refused("cuGraphAddHostNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddKernelNode_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddKernelNode_v2() -> u32 {
+    refused("cuGraphAddKernelNode_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddMemAllocNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemAllocNode() -> u32 {
+    refused("cuGraphAddMemAllocNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddMemFreeNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemFreeNode() -> u32 {
+    refused("cuGraphAddMemFreeNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddMemcpyNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemcpyNode() -> u32 {
+    refused("cuGraphAddMemcpyNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddMemsetNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemsetNode() -> u32 {
+    refused("cuGraphAddMemsetNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddNode() -> u32 {
+    refused("cuGraphAddNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddNode_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddNode_v2() -> u32 {
+    refused("cuGraphAddNode_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddNode_v3`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddNode_v3() -> u32 {
+    refused("cuGraphAddNode_v3", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphBatchMemOpNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphBatchMemOpNodeGetParams() -> u32 {
+    refused("cuGraphBatchMemOpNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphBatchMemOpNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphBatchMemOpNodeSetParams() -> u32 {
+    refused("cuGraphBatchMemOpNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphChildGraphNodeGetGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphChildGraphNodeGetGraph() -> u32 {
+    refused("cuGraphChildGraphNodeGetGraph", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphClone`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphClone() -> u32 {
+    refused("cuGraphClone", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphConditionalHandleCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphConditionalHandleCreate() -> u32 {
+    refused("cuGraphConditionalHandleCreate", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphCreate() -> u32 {
+    refused("cuGraphCreate", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphDebugDotPrint`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphDebugDotPrint() -> u32 {
+    refused("cuGraphDebugDotPrint", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphDestroy() -> u32 {
+    refused("cuGraphDestroy", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphDestroyNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphDestroyNode() -> u32 {
+    refused("cuGraphDestroyNode", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphEventRecordNodeGetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventRecordNodeGetEvent() -> u32 {
+    refused("cuGraphEventRecordNodeGetEvent", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphEventRecordNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventRecordNodeSetEvent() -> u32 {
+    refused("cuGraphEventRecordNodeSetEvent", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphEventWaitNodeGetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventWaitNodeGetEvent() -> u32 {
+    refused("cuGraphEventWaitNodeGetEvent", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphEventWaitNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventWaitNodeSetEvent() -> u32 {
+    refused("cuGraphEventWaitNodeSetEvent", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecBatchMemOpNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecBatchMemOpNodeSetParams() -> u32 {
+    refused("cuGraphExecBatchMemOpNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecChildGraphNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecChildGraphNodeSetParams() -> u32 {
+    refused("cuGraphExecChildGraphNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecDestroy() -> u32 {
+    refused("cuGraphExecDestroy", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecEventRecordNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecEventRecordNodeSetEvent() -> u32 {
+    refused("cuGraphExecEventRecordNodeSetEvent", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecEventWaitNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecEventWaitNodeSetEvent() -> u32 {
+    refused("cuGraphExecEventWaitNodeSetEvent", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecGetFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecGetFlags() -> u32 {
+    refused("cuGraphExecGetFlags", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecGetId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecGetId() -> u32 {
+    refused("cuGraphExecGetId", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecHostNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecHostNodeSetParams() -> u32 {
+    refused("cuGraphExecHostNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecKernelNodeSetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecKernelNodeSetParams_v2() -> u32 {
+    refused("cuGraphExecKernelNodeSetParams_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecMemcpyNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecMemcpyNodeSetParams() -> u32 {
+    refused("cuGraphExecMemcpyNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecMemsetNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecMemsetNodeSetParams() -> u32 {
+    refused("cuGraphExecMemsetNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecNodeSetParams() -> u32 {
+    refused("cuGraphExecNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecUpdate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecUpdate() -> u32 {
+    refused("cuGraphExecUpdate", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphExecUpdate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecUpdate_v2() -> u32 {
+    refused("cuGraphExecUpdate_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphGetEdges`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetEdges() -> u32 {
+    refused("cuGraphGetEdges", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphGetEdges_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetEdges_v2() -> u32 {
+    refused("cuGraphGetEdges_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphGetId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetId() -> u32 {
+    refused("cuGraphGetId", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphGetNodes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetNodes() -> u32 {
+    refused("cuGraphGetNodes", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphGetRootNodes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetRootNodes() -> u32 {
+    refused("cuGraphGetRootNodes", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphHostNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphHostNodeGetParams() -> u32 {
+    refused("cuGraphHostNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphHostNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphHostNodeSetParams() -> u32 {
+    refused("cuGraphHostNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphInstantiate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiate() -> u32 {
+    refused("cuGraphInstantiate", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphInstantiateWithFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiateWithFlags() -> u32 {
+    refused("cuGraphInstantiateWithFlags", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphInstantiateWithParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiateWithParams() -> u32 {
+    refused("cuGraphInstantiateWithParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphInstantiateWithParams_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiateWithParams_ptsz() -> u32 {
+    refused("cuGraphInstantiateWithParams_ptsz", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphInstantiate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiate_v2() -> u32 {
+    refused("cuGraphInstantiate_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphKernelNodeCopyAttributes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeCopyAttributes() -> u32 {
+    refused("cuGraphKernelNodeCopyAttributes", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphKernelNodeGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetAttribute() -> u32 {
+    refused("cuGraphKernelNodeGetAttribute", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphKernelNodeGetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetParams_v2() -> u32 {
+    refused("cuGraphKernelNodeGetParams_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphKernelNodeSetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetAttribute() -> u32 {
+    refused("cuGraphKernelNodeSetAttribute", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphKernelNodeSetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetParams_v2() -> u32 {
+    refused("cuGraphKernelNodeSetParams_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphLaunch`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphLaunch() -> u32 {
+    refused("cuGraphLaunch", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphLaunch_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphLaunch_ptsz() -> u32 {
+    refused("cuGraphLaunch_ptsz", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphMemAllocNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemAllocNodeGetParams() -> u32 {
+    refused("cuGraphMemAllocNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphMemFreeNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemFreeNodeGetParams() -> u32 {
+    refused("cuGraphMemFreeNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphMemcpyNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemcpyNodeGetParams() -> u32 {
+    refused("cuGraphMemcpyNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphMemcpyNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemcpyNodeSetParams() -> u32 {
+    refused("cuGraphMemcpyNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphMemsetNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemsetNodeGetParams() -> u32 {
+    refused("cuGraphMemsetNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphMemsetNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemsetNodeSetParams() -> u32 {
+    refused("cuGraphMemsetNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeFindInClone`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeFindInClone() -> u32 {
+    refused("cuGraphNodeFindInClone", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetContainingGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetContainingGraph() -> u32 {
+    refused("cuGraphNodeGetContainingGraph", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetDependencies`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependencies() -> u32 {
+    refused("cuGraphNodeGetDependencies", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetDependencies_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependencies_v2() -> u32 {
+    refused("cuGraphNodeGetDependencies_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetDependentNodes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependentNodes() -> u32 {
+    refused("cuGraphNodeGetDependentNodes", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetDependentNodes_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependentNodes_v2() -> u32 {
+    refused("cuGraphNodeGetDependentNodes_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetEnabled`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetEnabled() -> u32 {
+    refused("cuGraphNodeGetEnabled", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetLocalId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetLocalId() -> u32 {
+    refused("cuGraphNodeGetLocalId", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetParams() -> u32 {
+    refused("cuGraphNodeGetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetToolsId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetToolsId() -> u32 {
+    refused("cuGraphNodeGetToolsId", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeGetType`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetType() -> u32 {
+    refused("cuGraphNodeGetType", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeSetEnabled`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeSetEnabled() -> u32 {
+    refused("cuGraphNodeSetEnabled", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeSetParams() -> u32 {
+    refused("cuGraphNodeSetParams", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphNodeSetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeSetParams_v2() -> u32 {
+    refused("cuGraphNodeSetParams_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphReleaseUserObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphReleaseUserObject() -> u32 {
+    refused("cuGraphReleaseUserObject", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphRemoveDependencies`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphRemoveDependencies() -> u32 {
+    refused("cuGraphRemoveDependencies", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphRemoveDependencies_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphRemoveDependencies_v2() -> u32 {
+    refused("cuGraphRemoveDependencies_v2", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphRetainUserObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphRetainUserObject() -> u32 {
+    refused("cuGraphRetainUserObject", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphUpload`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphUpload() -> u32 {
+    refused("cuGraphUpload", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphUpload_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphUpload_ptsz() -> u32 {
+    refused("cuGraphUpload_ptsz", "graphs are not served yet")
+}
+
+/// Entry of `cuUserObjectCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuUserObjectCreate() -> u32 {
+    refused("cuUserObjectCreate", "graphs are not served yet")
+}
+
+/// Entry of `cuUserObjectRelease`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuUserObjectRelease() -> u32 {
+    refused("cuUserObjectRelease", "graphs are not served yet")
+}
+
+/// Entry of `cuUserObjectRetain`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuUserObjectRetain() -> u32 {
+    refused("cuUserObjectRetain", "graphs are not served yet")
+}
+
+/// Entry of `cuGraphAddExternalSemaphoresSignalNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddExternalSemaphoresSignalNode() -> u32 {
     refused(
-        "cuMemPoolImportFromShareableHandle",
-        "memory handles of a remote GPU cannot be passed between processes yet",
+        "cuGraphAddExternalSemaphoresSignalNode",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
     )
 }
 
-/// Entry of `cuMemAddressReserve`.
+/// Entry of `cuGraphAddExternalSemaphoresWaitNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAddressReserve() -> u32 {
-    refused("cuMemAddressReserve", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphAddExternalSemaphoresWaitNode() -> u32 {
+    refused(
+        "cuGraphAddExternalSemaphoresWaitNode",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemAddressFree`.
+/// Entry of `cuGraphExecExternalSemaphoresSignalNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAddressFree() -> u32 {
-    refused("cuMemAddressFree", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphExecExternalSemaphoresSignalNodeSetParams() -> u32 {
+    refused(
+        "cuGraphExecExternalSemaphoresSignalNodeSetParams",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemCreate`.
+/// Entry of `cuGraphExecExternalSemaphoresWaitNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemCreate() -> u32 {
-    refused("cuMemCreate", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphExecExternalSemaphoresWaitNodeSetParams() -> u32 {
+    refused(
+        "cuGraphExecExternalSemaphoresWaitNodeSetParams",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemRelease`.
+/// Entry of `cuGraphExternalSemaphoresSignalNodeGetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemRelease() -> u32 {
-    refused("cuMemRelease", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresSignalNodeGetParams() -> u32 {
+    refused(
+        "cuGraphExternalSemaphoresSignalNodeGetParams",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemMap`.
+/// Entry of `cuGraphExternalSemaphoresSignalNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemMap() -> u32 {
-    refused("cuMemMap", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresSignalNodeSetParams() -> u32 {
+    refused(
+        "cuGraphExternalSemaphoresSignalNodeSetParams",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemUnmap`.
+/// Entry of `cuGraphExternalSemaphoresWaitNodeGetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemUnmap() -> u32 {
-    refused("cuMemUnmap", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresWaitNodeGetParams() -> u32 {
+    refused(
+        "cuGraphExternalSemaphoresWaitNodeGetParams",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemSetAccess`.
+/// Entry of `cuGraphExternalSemaphoresWaitNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemSetAccess() -> u32 {
-    refused("cuMemSetAccess", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresWaitNodeSetParams() -> u32 {
+    refused(
+        "cuGraphExternalSemaphoresWaitNodeSetParams",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemGetAllocationGranularity`.
+/// Entry of `cuGraphAddKernelNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetAllocationGranularity() -> u32 {
-    refused("cuMemGetAllocationGranularity", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuGraphAddKernelNode() -> u32 {
+    refused(
+        "cuGraphAddKernelNode",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuGraphExecKernelNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecKernelNodeSetParams() -> u32 {
+    refused(
+        "cuGraphExecKernelNodeSetParams",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuGraphKernelNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetParams() -> u32 {
+    refused(
+        "cuGraphKernelNodeGetParams",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuGraphKernelNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetParams() -> u32 {
+    refused(
+        "cuGraphKernelNodeSetParams",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuStreamBeginCapture`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture() -> u32 {
+    refused("cuStreamBeginCapture", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginCapture_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture_ptsz() -> u32 {
+    refused("cuStreamBeginCapture_ptsz", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginCaptureToCig`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToCig() -> u32 {
+    refused("cuStreamBeginCaptureToCig", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginCaptureToCig_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToCig_ptsz() -> u32 {
+    refused("cuStreamBeginCaptureToCig_ptsz", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginCaptureToGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToGraph() -> u32 {
+    refused("cuStreamBeginCaptureToGraph", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginCaptureToGraph_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToGraph_ptsz() -> u32 {
+    refused("cuStreamBeginCaptureToGraph_ptsz", "graph capture is not served yet")
 }
 
 /// Entry of `cuStreamBeginCapture_v2`.
@@ -1557,620 +4464,5228 @@ pub unsafe extern "C" fn sluice_cuStreamBeginCapture_v2() -> u32 {
     refused("cuStreamBeginCapture_v2", "graph capture is not served yet")
 }
 
+/// Entry of `cuStreamBeginCapture_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture_v2_ptsz() -> u32 {
+    refused("cuStreamBeginCapture_v2_ptsz", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginRecaptureToGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph() -> u32 {
+    refused("cuStreamBeginRecaptureToGraph", "graph capture is not served yet")
+}
+
+/// Entry of `cuStreamBeginRecaptureToGraph_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
+    refused("cuStreamBeginRecaptureToGraph_ptsz", "graph capture is not served yet")
+}
+
 /// Entry of `cuStreamEndCapture`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamEndCapture() -> u32 {
     refused("cuStreamEndCapture", "graph capture is not served yet")
 }
 
-/// Entry of `cuGraphCreate`.
+/// Entry of `cuStreamEndCapture_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphCreate() -> u32 {
-    refused("cuGraphCreate", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamEndCapture_ptsz() -> u32 {
+    refused("cuStreamEndCapture_ptsz", "graph capture is not served yet")
 }
 
-/// Entry of `cuGraphDestroy`.
+/// Entry of `cuStreamEndCaptureToCig`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphDestroy() -> u32 {
-    refused("cuGraphDestroy", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamEndCaptureToCig() -> u32 {
+    refused("cuStreamEndCaptureToCig", "graph capture is not served yet")
 }
 
-/// Entry of `cuGraphInstantiateWithFlags`.
+/// Entry of `cuStreamEndCaptureToCig_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphInstantiateWithFlags() -> u32 {
-    refused("cuGraphInstantiateWithFlags", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamEndCaptureToCig_ptsz() -> u32 {
+    refused("cuStreamEndCaptureToCig_ptsz", "graph capture is not served yet")
 }
 
-/// Entry of `cuGraphLaunch`.
+/// Entry of `cuStreamGetCaptureInfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphLaunch() -> u32 {
-    refused("cuGraphLaunch", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo() -> u32 {
+    refused("cuStreamGetCaptureInfo", "graph capture is not served yet")
 }
 
-/// Entry of `cuGraphExecDestroy`.
+/// Entry of `cuStreamGetCaptureInfo_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecDestroy() -> u32 {
-    refused("cuGraphExecDestroy", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_ptsz() -> u32 {
+    refused("cuStreamGetCaptureInfo_ptsz", "graph capture is not served yet")
 }
 
-/// Entry of `cuArrayCreate_v2`.
+/// Entry of `cuStreamUpdateCaptureDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuArrayCreate_v2() -> u32 {
-    refused("cuArrayCreate_v2", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies() -> u32 {
+    refused("cuStreamUpdateCaptureDependencies", "graph capture is not served yet")
 }
 
-/// Entry of `cuArray3DCreate_v2`.
+/// Entry of `cuStreamUpdateCaptureDependencies_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuArray3DCreate_v2() -> u32 {
-    refused("cuArray3DCreate_v2", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_ptsz() -> u32 {
+    refused("cuStreamUpdateCaptureDependencies_ptsz", "graph capture is not served yet")
 }
 
-/// Entry of `cuArrayDestroy`.
+/// Entry of `cuStreamUpdateCaptureDependencies_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuArrayDestroy() -> u32 {
-    refused("cuArrayDestroy", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2() -> u32 {
+    refused("cuStreamUpdateCaptureDependencies_v2", "graph capture is not served yet")
 }
 
-/// Entry of `cuTexObjectCreate`.
+/// Entry of `cuStreamUpdateCaptureDependencies_v2_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuTexObjectCreate() -> u32 {
-    refused("cuTexObjectCreate", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz() -> u32 {
+    refused("cuStreamUpdateCaptureDependencies_v2_ptsz", "graph capture is not served yet")
 }
 
-/// Entry of `cuTexObjectDestroy`.
+/// Entry of `cuDestroyExternalMemory`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuTexObjectDestroy() -> u32 {
-    refused("cuTexObjectDestroy", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuDestroyExternalMemory() -> u32 {
+    refused(
+        "cuDestroyExternalMemory",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuSurfObjectCreate`.
+/// Entry of `cuDestroyExternalSemaphore`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuSurfObjectCreate() -> u32 {
-    refused("cuSurfObjectCreate", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuDestroyExternalSemaphore() -> u32 {
+    refused(
+        "cuDestroyExternalSemaphore",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuSurfObjectDestroy`.
+/// Entry of `cuDeviceGetNvSciSyncAttributes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuSurfObjectDestroy() -> u32 {
-    refused("cuSurfObjectDestroy", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuDeviceGetNvSciSyncAttributes() -> u32 {
+    refused(
+        "cuDeviceGetNvSciSyncAttributes",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuModuleGetTexRef`.
+/// Entry of `cuExternalMemoryGetMappedBuffer`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuModuleGetTexRef() -> u32 {
-    refused("cuModuleGetTexRef", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuExternalMemoryGetMappedBuffer() -> u32 {
+    refused(
+        "cuExternalMemoryGetMappedBuffer",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuModuleGetSurfRef`.
+/// Entry of `cuExternalMemoryGetMappedMipmappedArray`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuModuleGetSurfRef() -> u32 {
-    refused("cuModuleGetSurfRef", "textures, surfaces and CUDA arrays are not served yet")
+pub unsafe extern "C" fn sluice_cuExternalMemoryGetMappedMipmappedArray() -> u32 {
+    refused(
+        "cuExternalMemoryGetMappedMipmappedArray",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpy2D_v2`.
+/// Entry of `cuImportExternalMemory`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2D_v2() -> u32 {
-    refused("cuMemcpy2D_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuImportExternalMemory() -> u32 {
+    refused(
+        "cuImportExternalMemory",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpy2DUnaligned_v2`.
+/// Entry of `cuImportExternalSemaphore`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2() -> u32 {
-    refused("cuMemcpy2DUnaligned_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuImportExternalSemaphore() -> u32 {
+    refused(
+        "cuImportExternalSemaphore",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpy2DAsync_v2`.
+/// Entry of `cuSignalExternalSemaphoresAsync`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2() -> u32 {
-    refused("cuMemcpy2DAsync_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuSignalExternalSemaphoresAsync() -> u32 {
+    refused(
+        "cuSignalExternalSemaphoresAsync",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpy3D_v2`.
+/// Entry of `cuSignalExternalSemaphoresAsync_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3D_v2() -> u32 {
-    refused("cuMemcpy3D_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuSignalExternalSemaphoresAsync_ptsz() -> u32 {
+    refused(
+        "cuSignalExternalSemaphoresAsync_ptsz",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpy3DAsync_v2`.
+/// Entry of `cuWaitExternalSemaphoresAsync`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2() -> u32 {
-    refused("cuMemcpy3DAsync_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuWaitExternalSemaphoresAsync() -> u32 {
+    refused(
+        "cuWaitExternalSemaphoresAsync",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpyPeer`.
+/// Entry of `cuWaitExternalSemaphoresAsync_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyPeer() -> u32 {
-    refused("cuMemcpyPeer", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuWaitExternalSemaphoresAsync_ptsz() -> u32 {
+    refused(
+        "cuWaitExternalSemaphoresAsync_ptsz",
+        "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU",
+    )
 }
 
-/// Entry of `cuMemcpyPeerAsync`.
+/// Entry of `cuIpcCloseMemHandle`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync() -> u32 {
-    refused("cuMemcpyPeerAsync", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuIpcCloseMemHandle() -> u32 {
+    refused("cuIpcCloseMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
 }
 
-/// Entry of `cuMemsetD2D8_v2`.
+/// Entry of `cuIpcGetEventHandle`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2() -> u32 {
-    refused("cuMemsetD2D8_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuIpcGetEventHandle() -> u32 {
+    refused("cuIpcGetEventHandle", "memory and events of a remote GPU cannot be passed between processes yet")
 }
 
-/// Entry of `cuMemsetD2D16_v2`.
+/// Entry of `cuIpcGetMemHandle`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2() -> u32 {
-    refused("cuMemsetD2D16_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuIpcGetMemHandle() -> u32 {
+    refused("cuIpcGetMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
 }
 
-/// Entry of `cuMemsetD2D32_v2`.
+/// Entry of `cuIpcOpenEventHandle`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2() -> u32 {
-    refused("cuMemsetD2D32_v2", "copies of rectangles and between devices are not served yet")
+pub unsafe extern "C" fn sluice_cuIpcOpenEventHandle() -> u32 {
+    refused("cuIpcOpenEventHandle", "memory and events of a remote GPU cannot be passed between processes yet")
 }
 
-/// Entry of `cuOccupancyMaxActiveClusters`.
+/// Entry of `cuIpcOpenMemHandle`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuOccupancyMaxActiveClusters() -> u32 {
-    refused("cuOccupancyMaxActiveClusters", "thread block clusters are not served yet")
+pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle() -> u32 {
+    refused("cuIpcOpenMemHandle", "memory and events of a remote GPU cannot be passed between processes yet")
 }
 
-/// Entry of `cuOccupancyMaxPotentialClusterSize`.
+/// Entry of `cuIpcOpenMemHandle_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuOccupancyMaxPotentialClusterSize() -> u32 {
-    refused("cuOccupancyMaxPotentialClusterSize", "thread block clusters are not served yet")
+pub unsafe extern "C" fn sluice_cuIpcOpenMemHandle_v2() -> u32 {
+    refused("cuIpcOpenMemHandle_v2", "memory and events of a remote GPU cannot be passed between processes yet")
+}
+
+/// Entry of `cuMemExportToShareableHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemExportToShareableHandle() -> u32 {
+    refused("cuMemExportToShareableHandle", "memory and events of a remote GPU cannot be passed between processes yet")
+}
+
+/// Entry of `cuMemGetHandleForAddressRange`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetHandleForAddressRange() -> u32 {
+    refused("cuMemGetHandleForAddressRange", "memory and events of a remote GPU cannot be passed between processes yet")
+}
+
+/// Entry of `cuMemImportFromShareableHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemImportFromShareableHandle() -> u32 {
+    refused(
+        "cuMemImportFromShareableHandle",
+        "memory and events of a remote GPU cannot be passed between processes yet",
+    )
+}
+
+/// Entry of `cuMemPoolExportPointer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolExportPointer() -> u32 {
+    refused("cuMemPoolExportPointer", "memory and events of a remote GPU cannot be passed between processes yet")
+}
+
+/// Entry of `cuMemPoolExportToShareableHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolExportToShareableHandle() -> u32 {
+    refused(
+        "cuMemPoolExportToShareableHandle",
+        "memory and events of a remote GPU cannot be passed between processes yet",
+    )
+}
+
+/// Entry of `cuMemPoolImportFromShareableHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolImportFromShareableHandle() -> u32 {
+    refused(
+        "cuMemPoolImportFromShareableHandle",
+        "memory and events of a remote GPU cannot be passed between processes yet",
+    )
+}
+
+/// Entry of `cuMemPoolImportPointer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolImportPointer() -> u32 {
+    refused("cuMemPoolImportPointer", "memory and events of a remote GPU cannot be passed between processes yet")
+}
+
+/// Entry of `cuEGLStreamConsumerAcquireFrame`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamConsumerAcquireFrame() -> u32 {
+    refused(
+        "cuEGLStreamConsumerAcquireFrame",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamConsumerConnect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamConsumerConnect() -> u32 {
+    refused(
+        "cuEGLStreamConsumerConnect",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamConsumerConnectWithFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamConsumerConnectWithFlags() -> u32 {
+    refused(
+        "cuEGLStreamConsumerConnectWithFlags",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamConsumerDisconnect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamConsumerDisconnect() -> u32 {
+    refused(
+        "cuEGLStreamConsumerDisconnect",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamConsumerReleaseFrame`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamConsumerReleaseFrame() -> u32 {
+    refused(
+        "cuEGLStreamConsumerReleaseFrame",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamProducerConnect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamProducerConnect() -> u32 {
+    refused(
+        "cuEGLStreamProducerConnect",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamProducerDisconnect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamProducerDisconnect() -> u32 {
+    refused(
+        "cuEGLStreamProducerDisconnect",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamProducerPresentFrame`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamProducerPresentFrame() -> u32 {
+    refused(
+        "cuEGLStreamProducerPresentFrame",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEGLStreamProducerReturnFrame`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEGLStreamProducerReturnFrame() -> u32 {
+    refused(
+        "cuEGLStreamProducerReturnFrame",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuEventCreateFromEGLSync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuEventCreateFromEGLSync() -> u32 {
+    refused(
+        "cuEventCreateFromEGLSync",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLCtxCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLCtxCreate() -> u32 {
+    refused(
+        "cuGLCtxCreate",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLCtxCreate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLCtxCreate_v2() -> u32 {
+    refused(
+        "cuGLCtxCreate_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLGetDevices`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLGetDevices() -> u32 {
+    refused(
+        "cuGLGetDevices",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLGetDevices_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLGetDevices_v2() -> u32 {
+    refused(
+        "cuGLGetDevices_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLInit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLInit() -> u32 {
+    refused(
+        "cuGLInit",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLMapBufferObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLMapBufferObject() -> u32 {
+    refused(
+        "cuGLMapBufferObject",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLMapBufferObjectAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLMapBufferObjectAsync() -> u32 {
+    refused(
+        "cuGLMapBufferObjectAsync",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLMapBufferObjectAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLMapBufferObjectAsync_v2() -> u32 {
+    refused(
+        "cuGLMapBufferObjectAsync_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLMapBufferObjectAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLMapBufferObjectAsync_v2_ptsz() -> u32 {
+    refused(
+        "cuGLMapBufferObjectAsync_v2_ptsz",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLMapBufferObject_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLMapBufferObject_v2() -> u32 {
+    refused(
+        "cuGLMapBufferObject_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLMapBufferObject_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLMapBufferObject_v2_ptds() -> u32 {
+    refused(
+        "cuGLMapBufferObject_v2_ptds",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLRegisterBufferObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLRegisterBufferObject() -> u32 {
+    refused(
+        "cuGLRegisterBufferObject",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLSetBufferObjectMapFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLSetBufferObjectMapFlags() -> u32 {
+    refused(
+        "cuGLSetBufferObjectMapFlags",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLUnmapBufferObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLUnmapBufferObject() -> u32 {
+    refused(
+        "cuGLUnmapBufferObject",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLUnmapBufferObjectAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLUnmapBufferObjectAsync() -> u32 {
+    refused(
+        "cuGLUnmapBufferObjectAsync",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGLUnregisterBufferObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGLUnregisterBufferObject() -> u32 {
+    refused(
+        "cuGLUnregisterBufferObject",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsEGLRegisterImage`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsEGLRegisterImage() -> u32 {
+    refused(
+        "cuGraphicsEGLRegisterImage",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsGLRegisterBuffer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsGLRegisterBuffer() -> u32 {
+    refused(
+        "cuGraphicsGLRegisterBuffer",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsGLRegisterImage`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsGLRegisterImage() -> u32 {
+    refused(
+        "cuGraphicsGLRegisterImage",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsMapResources`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsMapResources() -> u32 {
+    refused(
+        "cuGraphicsMapResources",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsMapResources_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsMapResources_ptsz() -> u32 {
+    refused(
+        "cuGraphicsMapResources_ptsz",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsResourceGetMappedEglFrame`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedEglFrame() -> u32 {
+    refused(
+        "cuGraphicsResourceGetMappedEglFrame",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsResourceGetMappedMipmappedArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedMipmappedArray() -> u32 {
+    refused(
+        "cuGraphicsResourceGetMappedMipmappedArray",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsResourceGetMappedPointer_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedPointer_v2() -> u32 {
+    refused(
+        "cuGraphicsResourceGetMappedPointer_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsResourceSetMapFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsResourceSetMapFlags() -> u32 {
+    refused(
+        "cuGraphicsResourceSetMapFlags",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsResourceSetMapFlags_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsResourceSetMapFlags_v2() -> u32 {
+    refused(
+        "cuGraphicsResourceSetMapFlags_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsSubResourceGetMappedArray`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsSubResourceGetMappedArray() -> u32 {
+    refused(
+        "cuGraphicsSubResourceGetMappedArray",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsUnmapResources`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsUnmapResources() -> u32 {
+    refused(
+        "cuGraphicsUnmapResources",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsUnmapResources_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsUnmapResources_ptsz() -> u32 {
+    refused(
+        "cuGraphicsUnmapResources_ptsz",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsUnregisterResource`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsUnregisterResource() -> u32 {
+    refused(
+        "cuGraphicsUnregisterResource",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsVDPAURegisterOutputSurface`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsVDPAURegisterOutputSurface() -> u32 {
+    refused(
+        "cuGraphicsVDPAURegisterOutputSurface",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsVDPAURegisterVideoSurface`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsVDPAURegisterVideoSurface() -> u32 {
+    refused(
+        "cuGraphicsVDPAURegisterVideoSurface",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuVDPAUCtxCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuVDPAUCtxCreate() -> u32 {
+    refused(
+        "cuVDPAUCtxCreate",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuVDPAUCtxCreate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuVDPAUCtxCreate_v2() -> u32 {
+    refused(
+        "cuVDPAUCtxCreate_v2",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuVDPAUGetDevice`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuVDPAUGetDevice() -> u32 {
+    refused(
+        "cuVDPAUGetDevice",
+        "a remote GPU draws on no screen of this machine: there is nothing to share with OpenGL, EGL or VDPAU",
+    )
+}
+
+/// Entry of `cuGraphicsResourceGetMappedPointer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphicsResourceGetMappedPointer() -> u32 {
+    refused(
+        "cuGraphicsResourceGetMappedPointer",
+        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
+    )
+}
+
+/// Entry of `cuFabricCpyBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuFabricCpyBatchAsync() -> u32 {
+    refused("cuFabricCpyBatchAsync", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuFabricCpyBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuFabricCpyBatchAsync_ptsz() -> u32 {
+    refused("cuFabricCpyBatchAsync_ptsz", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointAddDevice`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointAddDevice() -> u32 {
+    refused("cuLogicalEndpointAddDevice", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointBindAddr`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointBindAddr() -> u32 {
+    refused("cuLogicalEndpointBindAddr", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointBindMem`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointBindMem() -> u32 {
+    refused("cuLogicalEndpointBindMem", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointCreate() -> u32 {
+    refused("cuLogicalEndpointCreate", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointDestroy() -> u32 {
+    refused("cuLogicalEndpointDestroy", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointExport`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointExport() -> u32 {
+    refused("cuLogicalEndpointExport", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointGetLimits`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointGetLimits() -> u32 {
+    refused("cuLogicalEndpointGetLimits", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointIdRelease`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointIdRelease() -> u32 {
+    refused("cuLogicalEndpointIdRelease", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointIdReserve`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointIdReserve() -> u32 {
+    refused("cuLogicalEndpointIdReserve", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointImport`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointImport() -> u32 {
+    refused("cuLogicalEndpointImport", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointQuery`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointQuery() -> u32 {
+    refused("cuLogicalEndpointQuery", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuLogicalEndpointUnbind`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogicalEndpointUnbind() -> u32 {
+    refused("cuLogicalEndpointUnbind", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuMulticastAddDevice`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastAddDevice() -> u32 {
+    refused("cuMulticastAddDevice", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastBindAddr`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastBindAddr() -> u32 {
+    refused("cuMulticastBindAddr", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastBindAddr_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastBindAddr_v2() -> u32 {
+    refused("cuMulticastBindAddr_v2", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastBindMem`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastBindMem() -> u32 {
+    refused("cuMulticastBindMem", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastBindMem_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastBindMem_v2() -> u32 {
+    refused("cuMulticastBindMem_v2", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastCreate() -> u32 {
+    refused("cuMulticastCreate", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastGetGranularity`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastGetGranularity() -> u32 {
+    refused("cuMulticastGetGranularity", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuMulticastUnbind`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMulticastUnbind() -> u32 {
+    refused("cuMulticastUnbind", "multicast between GPUs is not served: a lease's memory lies on one device")
+}
+
+/// Entry of `cuCheckpointOperationComplete`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointOperationComplete() -> u32 {
+    refused(
+        "cuCheckpointOperationComplete",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCheckpointProcessCheckpoint`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointProcessCheckpoint() -> u32 {
+    refused(
+        "cuCheckpointProcessCheckpoint",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCheckpointProcessGetRestoreThreadId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointProcessGetRestoreThreadId() -> u32 {
+    refused(
+        "cuCheckpointProcessGetRestoreThreadId",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCheckpointProcessGetState`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointProcessGetState() -> u32 {
+    refused(
+        "cuCheckpointProcessGetState",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCheckpointProcessLock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointProcessLock() -> u32 {
+    refused(
+        "cuCheckpointProcessLock",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCheckpointProcessRestore`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointProcessRestore() -> u32 {
+    refused(
+        "cuCheckpointProcessRestore",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCheckpointProcessUnlock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCheckpointProcessUnlock() -> u32 {
+    refused(
+        "cuCheckpointProcessUnlock",
+        "a borrowed GPU's state is kept by parking (%gpu detach), not by checkpoints of this process",
+    )
+}
+
+/// Entry of `cuCoredumpDeregisterCompleteCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpDeregisterCompleteCallback() -> u32 {
+    refused("cuCoredumpDeregisterCompleteCallback", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpDeregisterStartCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpDeregisterStartCallback() -> u32 {
+    refused("cuCoredumpDeregisterStartCallback", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpGetAttribute() -> u32 {
+    refused("cuCoredumpGetAttribute", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpGetAttributeGlobal`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpGetAttributeGlobal() -> u32 {
+    refused("cuCoredumpGetAttributeGlobal", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpRegisterCompleteCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpRegisterCompleteCallback() -> u32 {
+    refused("cuCoredumpRegisterCompleteCallback", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpRegisterStartCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpRegisterStartCallback() -> u32 {
+    refused("cuCoredumpRegisterStartCallback", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpSetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpSetAttribute() -> u32 {
+    refused("cuCoredumpSetAttribute", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuCoredumpSetAttributeGlobal`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCoredumpSetAttributeGlobal() -> u32 {
+    refused("cuCoredumpSetAttributeGlobal", "a GPU core dump would hold what other leases left on the card")
+}
+
+/// Entry of `cuLogsCurrent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogsCurrent() -> u32 {
+    refused("cuLogsCurrent", "the driver's log is written on the GPU server; its sentences come with the errors")
+}
+
+/// Entry of `cuLogsDumpToFile`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogsDumpToFile() -> u32 {
+    refused("cuLogsDumpToFile", "the driver's log is written on the GPU server; its sentences come with the errors")
+}
+
+/// Entry of `cuLogsDumpToMemory`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogsDumpToMemory() -> u32 {
+    refused("cuLogsDumpToMemory", "the driver's log is written on the GPU server; its sentences come with the errors")
+}
+
+/// Entry of `cuLogsRegisterCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogsRegisterCallback() -> u32 {
+    refused(
+        "cuLogsRegisterCallback",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+    )
+}
+
+/// Entry of `cuLogsUnregisterCallback`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLogsUnregisterCallback() -> u32 {
+    refused(
+        "cuLogsUnregisterCallback",
+        "the driver's log is written on the GPU server; its sentences come with the errors",
+    )
 }
 
 /// What `cuGetProcAddress` finds.
 pub fn entries() -> Vec<Entry> {
     vec![
-        Entry { name: "cuInit", since: 2000, address: sluice_cuInit as *const () as usize },
-        Entry { name: "cuDriverGetVersion", since: 2020, address: sluice_cuDriverGetVersion as *const () as usize },
-        Entry { name: "cuGetErrorName", since: 6000, address: sluice_cuGetErrorName as *const () as usize },
-        Entry { name: "cuGetErrorString", since: 6000, address: sluice_cuGetErrorString as *const () as usize },
-        Entry { name: "cuGetProcAddress", since: 11030, address: sluice_cuGetProcAddress as *const () as usize },
-        Entry { name: "cuGetProcAddress", since: 12000, address: sluice_cuGetProcAddress_v2 as *const () as usize },
-        Entry { name: "cuGetExportTable", since: 3000, address: sluice_cuGetExportTable as *const () as usize },
-        Entry { name: "cuDeviceGet", since: 2000, address: sluice_cuDeviceGet as *const () as usize },
-        Entry { name: "cuDeviceGetCount", since: 2000, address: sluice_cuDeviceGetCount as *const () as usize },
-        Entry { name: "cuDeviceGetName", since: 2000, address: sluice_cuDeviceGetName as *const () as usize },
-        Entry { name: "cuDeviceGetUuid", since: 9020, address: sluice_cuDeviceGetUuid as *const () as usize },
-        Entry { name: "cuDeviceGetUuid", since: 11040, address: sluice_cuDeviceGetUuid_v2 as *const () as usize },
-        Entry { name: "cuDeviceTotalMem", since: 3020, address: sluice_cuDeviceTotalMem_v2 as *const () as usize },
-        Entry { name: "cuDeviceGetAttribute", since: 2000, address: sluice_cuDeviceGetAttribute as *const () as usize },
+        Entry { name: "cuInit", since: 2000, per_thread: false, address: sluice_cuInit as *const () as usize },
+        Entry {
+            name: "cuDriverGetVersion",
+            since: 2020,
+            per_thread: false,
+            address: sluice_cuDriverGetVersion as *const () as usize,
+        },
+        Entry {
+            name: "cuGetErrorName",
+            since: 6000,
+            per_thread: false,
+            address: sluice_cuGetErrorName as *const () as usize,
+        },
+        Entry {
+            name: "cuGetErrorString",
+            since: 6000,
+            per_thread: false,
+            address: sluice_cuGetErrorString as *const () as usize,
+        },
+        Entry {
+            name: "cuGetProcAddress",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuGetProcAddress as *const () as usize,
+        },
+        Entry {
+            name: "cuGetProcAddress",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGetProcAddress_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGetExportTable",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGetExportTable as *const () as usize,
+        },
+        Entry {
+            name: "cuProfilerStart",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuProfilerStart as *const () as usize,
+        },
+        Entry {
+            name: "cuProfilerStop",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuProfilerStop as *const () as usize,
+        },
+        Entry {
+            name: "cuProfilerInitialize",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuProfilerInitialize as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGet",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceGet as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetCount",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceGetCount as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetName",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceGetName as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetUuid",
+            since: 9020,
+            per_thread: false,
+            address: sluice_cuDeviceGetUuid as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetUuid",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceGetUuid_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceTotalMem",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuDeviceTotalMem_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetAttribute",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceGetAttribute as *const () as usize,
+        },
         Entry {
             name: "cuDeviceComputeCapability",
             since: 2000,
+            per_thread: false,
             address: sluice_cuDeviceComputeCapability as *const () as usize,
         },
-        Entry { name: "cuDeviceGetPCIBusId", since: 4010, address: sluice_cuDeviceGetPCIBusId as *const () as usize },
+        Entry {
+            name: "cuDeviceGetPCIBusId",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuDeviceGetPCIBusId as *const () as usize,
+        },
         Entry {
             name: "cuDeviceGetByPCIBusId",
             since: 4010,
+            per_thread: false,
             address: sluice_cuDeviceGetByPCIBusId as *const () as usize,
         },
         Entry {
             name: "cuDeviceCanAccessPeer",
             since: 4000,
+            per_thread: false,
             address: sluice_cuDeviceCanAccessPeer as *const () as usize,
         },
         Entry {
             name: "cuDeviceGetP2PAttribute",
             since: 8000,
+            per_thread: false,
             address: sluice_cuDeviceGetP2PAttribute as *const () as usize,
         },
         Entry {
-            name: "cuDeviceGetDefaultMemPool",
-            since: 11020,
-            address: sluice_cuDeviceGetDefaultMemPool as *const () as usize,
+            name: "cuDeviceGetCliqueCount",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuDeviceGetCliqueCount as *const () as usize,
         },
-        Entry { name: "cuDeviceGetMemPool", since: 11020, address: sluice_cuDeviceGetMemPool as *const () as usize },
-        Entry { name: "cuDeviceSetMemPool", since: 11020, address: sluice_cuDeviceSetMemPool as *const () as usize },
+        Entry {
+            name: "cuDeviceGetCliqueInfo",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuDeviceGetCliqueInfo as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetFabricClusterUuid",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuDeviceGetFabricClusterUuid as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetHostAtomicCapabilities",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuDeviceGetHostAtomicCapabilities as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetLuid",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuDeviceGetLuid as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetP2PAtomicCapabilities",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuDeviceGetP2PAtomicCapabilities as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetProperties",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceGetProperties as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceRegisterAsyncNotification",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuDeviceRegisterAsyncNotification as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceUnregisterAsyncNotification",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuDeviceUnregisterAsyncNotification as *const () as usize,
+        },
+        Entry {
+            name: "cuFlushGPUDirectRDMAWrites",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuFlushGPUDirectRDMAWrites as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceTotalMem",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceTotalMem as *const () as usize,
+        },
         Entry {
             name: "cuDevicePrimaryCtxRetain",
             since: 7000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxRetain as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxRelease",
             since: 7000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxRelease as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxRelease",
             since: 11000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxRelease_v2 as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxSetFlags",
             since: 7000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxSetFlags as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxSetFlags",
             since: 11000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxSetFlags_v2 as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxGetState",
             since: 7000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxGetState as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxReset",
             since: 7000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxReset as *const () as usize,
         },
         Entry {
             name: "cuDevicePrimaryCtxReset",
             since: 11000,
+            per_thread: false,
             address: sluice_cuDevicePrimaryCtxReset_v2 as *const () as usize,
         },
-        Entry { name: "cuCtxCreate", since: 3020, address: sluice_cuCtxCreate_v2 as *const () as usize },
-        Entry { name: "cuCtxCreate", since: 11040, address: sluice_cuCtxCreate_v3 as *const () as usize },
-        Entry { name: "cuCtxCreate", since: 12050, address: sluice_cuCtxCreate_v4 as *const () as usize },
-        Entry { name: "cuCtxDestroy", since: 4000, address: sluice_cuCtxDestroy_v2 as *const () as usize },
-        Entry { name: "cuCtxPushCurrent", since: 4000, address: sluice_cuCtxPushCurrent_v2 as *const () as usize },
-        Entry { name: "cuCtxPopCurrent", since: 4000, address: sluice_cuCtxPopCurrent_v2 as *const () as usize },
-        Entry { name: "cuCtxSetCurrent", since: 4000, address: sluice_cuCtxSetCurrent as *const () as usize },
-        Entry { name: "cuCtxGetCurrent", since: 4000, address: sluice_cuCtxGetCurrent as *const () as usize },
-        Entry { name: "cuCtxGetDevice", since: 2000, address: sluice_cuCtxGetDevice as *const () as usize },
-        Entry { name: "cuCtxGetDevice", since: 13000, address: sluice_cuCtxGetDevice_v2 as *const () as usize },
-        Entry { name: "cuCtxGetFlags", since: 7000, address: sluice_cuCtxGetFlags as *const () as usize },
-        Entry { name: "cuCtxGetId", since: 12000, address: sluice_cuCtxGetId as *const () as usize },
-        Entry { name: "cuCtxGetApiVersion", since: 3020, address: sluice_cuCtxGetApiVersion as *const () as usize },
-        Entry { name: "cuCtxSynchronize", since: 2000, address: sluice_cuCtxSynchronize as *const () as usize },
-        Entry { name: "cuCtxSynchronize", since: 13000, address: sluice_cuCtxSynchronize_v2 as *const () as usize },
-        Entry { name: "cuCtxGetLimit", since: 3010, address: sluice_cuCtxGetLimit as *const () as usize },
-        Entry { name: "cuCtxSetLimit", since: 3010, address: sluice_cuCtxSetLimit as *const () as usize },
-        Entry { name: "cuCtxGetCacheConfig", since: 3020, address: sluice_cuCtxGetCacheConfig as *const () as usize },
-        Entry { name: "cuCtxSetCacheConfig", since: 3020, address: sluice_cuCtxSetCacheConfig as *const () as usize },
+        Entry {
+            name: "cuCtxCreate",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuCtxCreate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxCreate",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuCtxCreate_v3 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxCreate",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuCtxCreate_v4 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxDestroy",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuCtxDestroy_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxPushCurrent",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuCtxPushCurrent_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxPopCurrent",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuCtxPopCurrent_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxSetCurrent",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuCtxSetCurrent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetCurrent",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuCtxGetCurrent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetDevice",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxGetDevice as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetDevice",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuCtxGetDevice_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetFlags",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuCtxGetFlags as *const () as usize,
+        },
+        Entry { name: "cuCtxGetId", since: 12000, per_thread: false, address: sluice_cuCtxGetId as *const () as usize },
+        Entry {
+            name: "cuCtxGetApiVersion",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuCtxGetApiVersion as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxSynchronize",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxSynchronize as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxSynchronize",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuCtxSynchronize_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetLimit",
+            since: 3010,
+            per_thread: false,
+            address: sluice_cuCtxGetLimit as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxSetLimit",
+            since: 3010,
+            per_thread: false,
+            address: sluice_cuCtxSetLimit as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetCacheConfig",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuCtxGetCacheConfig as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxSetCacheConfig",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuCtxSetCacheConfig as *const () as usize,
+        },
         Entry {
             name: "cuCtxGetSharedMemConfig",
             since: 4020,
+            per_thread: false,
             address: sluice_cuCtxGetSharedMemConfig as *const () as usize,
         },
         Entry {
             name: "cuCtxSetSharedMemConfig",
             since: 4020,
+            per_thread: false,
             address: sluice_cuCtxSetSharedMemConfig as *const () as usize,
         },
         Entry {
             name: "cuCtxGetStreamPriorityRange",
             since: 5050,
+            per_thread: false,
             address: sluice_cuCtxGetStreamPriorityRange as *const () as usize,
         },
         Entry {
             name: "cuCtxEnablePeerAccess",
             since: 4000,
+            per_thread: false,
             address: sluice_cuCtxEnablePeerAccess as *const () as usize,
         },
         Entry {
             name: "cuCtxDisablePeerAccess",
             since: 4000,
+            per_thread: false,
             address: sluice_cuCtxDisablePeerAccess as *const () as usize,
         },
-        Entry { name: "cuMemGetInfo", since: 3020, address: sluice_cuMemGetInfo_v2 as *const () as usize },
-        Entry { name: "cuMemAlloc", since: 3020, address: sluice_cuMemAlloc_v2 as *const () as usize },
-        Entry { name: "cuMemAllocPitch", since: 3020, address: sluice_cuMemAllocPitch_v2 as *const () as usize },
-        Entry { name: "cuMemFree", since: 3020, address: sluice_cuMemFree_v2 as *const () as usize },
+        Entry {
+            name: "cuCtxCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxDestroy",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxPushCurrent",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxPushCurrent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxPopCurrent",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxPopCurrent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxAttach",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxAttach as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxDetach",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuCtxDetach as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxRecordEvent",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuCtxRecordEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxResetPersistingL2Cache",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuCtxResetPersistingL2Cache as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxSetFlags",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuCtxSetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxWaitEvent",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuCtxWaitEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxFromGreenCtx",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuCtxFromGreenCtx as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetDevResource",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuCtxGetDevResource as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxGetExecAffinity",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuCtxGetExecAffinity as *const () as usize,
+        },
+        Entry {
+            name: "cuDevResourceGenerateDesc",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuDevResourceGenerateDesc as *const () as usize,
+        },
+        Entry {
+            name: "cuDevSmResourceSplit",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuDevSmResourceSplit as *const () as usize,
+        },
+        Entry {
+            name: "cuDevSmResourceSplitByCount",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuDevSmResourceSplitByCount as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetDevResource",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuDeviceGetDevResource as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetExecAffinitySupport",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceGetExecAffinitySupport as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxCreate",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuGreenCtxCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxDestroy",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuGreenCtxDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxGetDevResource",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuGreenCtxGetDevResource as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxGetId",
+            since: 12090,
+            per_thread: false,
+            address: sluice_cuGreenCtxGetId as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxRecordEvent",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuGreenCtxRecordEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxStreamCreate",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuGreenCtxStreamCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuGreenCtxWaitEvent",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuGreenCtxWaitEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetDevResource",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuStreamGetDevResource as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetDevResource",
+            since: 13010,
+            per_thread: true,
+            address: sluice_cuStreamGetDevResource_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetGreenCtx",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuStreamGetGreenCtx as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetInfo",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemGetInfo_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAlloc",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemAlloc_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAllocPitch",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemAllocPitch_v2 as *const () as usize,
+        },
+        Entry { name: "cuMemFree", since: 3020, per_thread: false, address: sluice_cuMemFree_v2 as *const () as usize },
         Entry {
             name: "cuMemGetAddressRange",
             since: 3020,
+            per_thread: false,
             address: sluice_cuMemGetAddressRange_v2 as *const () as usize,
         },
-        Entry { name: "cuMemAllocAsync", since: 11020, address: sluice_cuMemAllocAsync as *const () as usize },
+        Entry {
+            name: "cuMemAllocHost",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemAllocHost_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostAlloc",
+            since: 2020,
+            per_thread: false,
+            address: sluice_cuMemHostAlloc as *const () as usize,
+        },
+        Entry {
+            name: "cuMemFreeHost",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemFreeHost as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostRegister",
+            since: 6050,
+            per_thread: false,
+            address: sluice_cuMemHostRegister_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostUnregister",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemHostUnregister as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostGetFlags",
+            since: 2030,
+            per_thread: false,
+            address: sluice_cuMemHostGetFlags as *const () as usize,
+        },
+        Entry { name: "cuMemAlloc", since: 2000, per_thread: false, address: sluice_cuMemAlloc as *const () as usize },
+        Entry {
+            name: "cuMemAllocHost",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemAllocHost as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAllocPitch",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemAllocPitch as *const () as usize,
+        },
+        Entry { name: "cuMemFree", since: 2000, per_thread: false, address: sluice_cuMemFree as *const () as usize },
+        Entry {
+            name: "cuMemGetAddressRange",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemGetAddressRange as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetInfo",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemGetInfo as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostRegister",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemHostRegister as *const () as usize,
+        },
+        Entry {
+            name: "cuMemBatchDecompressAsync",
+            since: 12060,
+            per_thread: false,
+            address: sluice_cuMemBatchDecompressAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemBatchDecompressAsync",
+            since: 12060,
+            per_thread: true,
+            address: sluice_cuMemBatchDecompressAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetLocationInfo",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuMemGetLocationInfo as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetDefaultMemPool",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuDeviceGetDefaultMemPool as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetMemPool",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuDeviceGetMemPool as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceSetMemPool",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuDeviceSetMemPool as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAllocAsync",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemAllocAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAllocAsync",
+            since: 11020,
+            per_thread: true,
+            address: sluice_cuMemAllocAsync_ptsz as *const () as usize,
+        },
         Entry {
             name: "cuMemAllocFromPoolAsync",
             since: 11020,
+            per_thread: false,
             address: sluice_cuMemAllocFromPoolAsync as *const () as usize,
         },
-        Entry { name: "cuMemFreeAsync", since: 11020, address: sluice_cuMemFreeAsync as *const () as usize },
-        Entry { name: "cuMemPoolCreate", since: 11020, address: sluice_cuMemPoolCreate as *const () as usize },
-        Entry { name: "cuMemPoolDestroy", since: 11020, address: sluice_cuMemPoolDestroy as *const () as usize },
-        Entry { name: "cuMemPoolTrimTo", since: 11020, address: sluice_cuMemPoolTrimTo as *const () as usize },
+        Entry {
+            name: "cuMemAllocFromPoolAsync",
+            since: 11020,
+            per_thread: true,
+            address: sluice_cuMemAllocFromPoolAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemFreeAsync",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemFreeAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemFreeAsync",
+            since: 11020,
+            per_thread: true,
+            address: sluice_cuMemFreeAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolCreate",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolDestroy",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolTrimTo",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolTrimTo as *const () as usize,
+        },
         Entry {
             name: "cuMemPoolGetAttribute",
             since: 11020,
+            per_thread: false,
             address: sluice_cuMemPoolGetAttribute as *const () as usize,
         },
         Entry {
             name: "cuMemPoolSetAttribute",
             since: 11020,
+            per_thread: false,
             address: sluice_cuMemPoolSetAttribute as *const () as usize,
         },
-        Entry { name: "cuMemAllocHost", since: 3020, address: sluice_cuMemAllocHost_v2 as *const () as usize },
-        Entry { name: "cuMemHostAlloc", since: 2020, address: sluice_cuMemHostAlloc as *const () as usize },
-        Entry { name: "cuMemFreeHost", since: 2000, address: sluice_cuMemFreeHost as *const () as usize },
-        Entry { name: "cuMemHostRegister", since: 6050, address: sluice_cuMemHostRegister_v2 as *const () as usize },
-        Entry { name: "cuMemHostUnregister", since: 4000, address: sluice_cuMemHostUnregister as *const () as usize },
-        Entry { name: "cuMemHostGetFlags", since: 2030, address: sluice_cuMemHostGetFlags as *const () as usize },
-        Entry { name: "cuMemcpyHtoD", since: 3020, address: sluice_cuMemcpyHtoD_v2 as *const () as usize },
-        Entry { name: "cuMemcpyHtoDAsync", since: 3020, address: sluice_cuMemcpyHtoDAsync_v2 as *const () as usize },
-        Entry { name: "cuMemcpyDtoH", since: 3020, address: sluice_cuMemcpyDtoH_v2 as *const () as usize },
-        Entry { name: "cuMemcpyDtoHAsync", since: 3020, address: sluice_cuMemcpyDtoHAsync_v2 as *const () as usize },
-        Entry { name: "cuMemcpyDtoD", since: 3020, address: sluice_cuMemcpyDtoD_v2 as *const () as usize },
-        Entry { name: "cuMemcpyDtoDAsync", since: 3020, address: sluice_cuMemcpyDtoDAsync_v2 as *const () as usize },
-        Entry { name: "cuMemcpy", since: 4000, address: sluice_cuMemcpy as *const () as usize },
-        Entry { name: "cuMemcpyAsync", since: 4000, address: sluice_cuMemcpyAsync as *const () as usize },
-        Entry { name: "cuMemsetD8", since: 3020, address: sluice_cuMemsetD8_v2 as *const () as usize },
-        Entry { name: "cuMemsetD16", since: 3020, address: sluice_cuMemsetD16_v2 as *const () as usize },
-        Entry { name: "cuMemsetD32", since: 3020, address: sluice_cuMemsetD32_v2 as *const () as usize },
-        Entry { name: "cuMemsetD8Async", since: 3020, address: sluice_cuMemsetD8Async as *const () as usize },
-        Entry { name: "cuMemsetD16Async", since: 3020, address: sluice_cuMemsetD16Async as *const () as usize },
-        Entry { name: "cuMemsetD32Async", since: 3020, address: sluice_cuMemsetD32Async as *const () as usize },
+        Entry {
+            name: "cuMemGetDefaultMemPool",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemGetDefaultMemPool as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetMemPool",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemGetMemPool as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolGetAccess",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolGetAccess as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolSetAccess",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolSetAccess as *const () as usize,
+        },
+        Entry {
+            name: "cuMemSetMemPool",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemSetMemPool as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAddressFree",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemAddressFree as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAddressReserve",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemAddressReserve as *const () as usize,
+        },
+        Entry {
+            name: "cuMemCreate",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetAccess",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemGetAccess as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetAllocationGranularity",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemGetAllocationGranularity as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetAllocationPropertiesFromHandle",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemGetAllocationPropertiesFromHandle as *const () as usize,
+        },
+        Entry { name: "cuMemMap", since: 10020, per_thread: false, address: sluice_cuMemMap as *const () as usize },
+        Entry {
+            name: "cuMemRelease",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemRelease as *const () as usize,
+        },
+        Entry {
+            name: "cuMemRetainAllocationHandle",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuMemRetainAllocationHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuMemSetAccess",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemSetAccess as *const () as usize,
+        },
+        Entry { name: "cuMemUnmap", since: 10020, per_thread: false, address: sluice_cuMemUnmap as *const () as usize },
+        Entry {
+            name: "cuMemcpyHtoD",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoD_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoD",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyHtoD_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoDAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoDAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoDAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyHtoDAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoH",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoH_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoH",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyDtoH_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoHAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoHAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoHAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyDtoHAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoD",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoD_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoD",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyDtoD_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoDAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoDAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoDAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyDtoDAsync_v2_ptsz as *const () as usize,
+        },
+        Entry { name: "cuMemcpy", since: 4000, per_thread: false, address: sluice_cuMemcpy as *const () as usize },
+        Entry { name: "cuMemcpy", since: 7000, per_thread: true, address: sluice_cuMemcpy_ptds as *const () as usize },
+        Entry {
+            name: "cuMemcpyAsync",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpyAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD8",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD8_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD8",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD8_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD16",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD16_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD16",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD16_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD32",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD32",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD32_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD8Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD8Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD8Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD8Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD16Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD16Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD16Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD16Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD32Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD32Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD32Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD32Async_ptsz as *const () as usize,
+        },
+        Entry { name: "cuMemcpy2D", since: 2000, per_thread: false, address: sluice_cuMemcpy2D as *const () as usize },
+        Entry {
+            name: "cuMemcpy2DAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpy2DAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DUnaligned",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpy2DUnaligned as *const () as usize,
+        },
+        Entry { name: "cuMemcpy3D", since: 2000, per_thread: false, address: sluice_cuMemcpy3D as *const () as usize },
+        Entry {
+            name: "cuMemcpy3DAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpy3DAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoD",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoD as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoDAsync",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoDAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoH",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoH as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoHAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoHAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoD",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoD as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoDAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoDAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD16",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemsetD16 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemsetD2D16 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemsetD2D32 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemsetD2D8 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD32",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemsetD32 as *const () as usize,
+        },
+        Entry { name: "cuMemsetD8", since: 2000, per_thread: false, address: sluice_cuMemsetD8 as *const () as usize },
+        Entry {
+            name: "cuMemcpy2DAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy2DAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy2DAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DUnaligned",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy2DUnaligned_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DUnaligned",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy2DUnaligned_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2D",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy2D_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2D",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy2D_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy3DAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DBatchAsync",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuMemcpy3DBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DBatchAsync",
+            since: 12080,
+            per_thread: true,
+            address: sluice_cuMemcpy3DBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DBatchAsync",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemcpy3DBatchAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DBatchAsync",
+            since: 13000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DBatchAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeer",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpy3DPeer as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeer",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DPeer_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeerAsync",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpy3DPeerAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeerAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DPeerAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DWithAttributesAsync",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuMemcpy3DWithAttributesAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DWithAttributesAsync",
+            since: 13020,
+            per_thread: true,
+            address: sluice_cuMemcpy3DWithAttributesAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3D",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy3D_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3D",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3D_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuMemcpyBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 12080,
+            per_thread: true,
+            address: sluice_cuMemcpyBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemcpyBatchAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 13000,
+            per_thread: true,
+            address: sluice_cuMemcpyBatchAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeer",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpyPeer as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeer",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyPeer_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeerAsync",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpyPeerAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeerAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyPeerAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyWithAttributesAsync",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuMemcpyWithAttributesAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyWithAttributesAsync",
+            since: 13020,
+            per_thread: true,
+            address: sluice_cuMemcpyWithAttributesAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D16Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D16Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D16_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D16_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D32Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D32Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D32_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D8Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D8Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D8_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D8_v2_ptds as *const () as usize,
+        },
         Entry {
             name: "cuPointerGetAttribute",
             since: 4000,
+            per_thread: false,
             address: sluice_cuPointerGetAttribute as *const () as usize,
         },
         Entry {
             name: "cuPointerGetAttributes",
             since: 7000,
+            per_thread: false,
             address: sluice_cuPointerGetAttributes as *const () as usize,
         },
         Entry {
             name: "cuPointerSetAttribute",
             since: 6000,
+            per_thread: false,
             address: sluice_cuPointerSetAttribute as *const () as usize,
         },
-        Entry { name: "cuModuleLoad", since: 2000, address: sluice_cuModuleLoad as *const () as usize },
-        Entry { name: "cuModuleLoadData", since: 2000, address: sluice_cuModuleLoadData as *const () as usize },
-        Entry { name: "cuModuleLoadDataEx", since: 2010, address: sluice_cuModuleLoadDataEx as *const () as usize },
+        Entry {
+            name: "cuMemAdvise",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuMemAdvise as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAdvise",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuMemAdvise_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemAllocManaged",
+            since: 6000,
+            per_thread: false,
+            address: sluice_cuMemAllocManaged as *const () as usize,
+        },
+        Entry {
+            name: "cuMemDiscardAndPrefetchBatchAsync",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemDiscardAndPrefetchBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemDiscardAndPrefetchBatchAsync",
+            since: 13000,
+            per_thread: true,
+            address: sluice_cuMemDiscardAndPrefetchBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemDiscardBatchAsync",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemDiscardBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemDiscardBatchAsync",
+            since: 13000,
+            per_thread: true,
+            address: sluice_cuMemDiscardBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostGetDevicePointer",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemHostGetDevicePointer_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPrefetchAsync",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuMemPrefetchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPrefetchAsync",
+            since: 8000,
+            per_thread: true,
+            address: sluice_cuMemPrefetchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPrefetchAsync",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuMemPrefetchAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPrefetchAsync",
+            since: 12020,
+            per_thread: true,
+            address: sluice_cuMemPrefetchAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPrefetchBatchAsync",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemPrefetchBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPrefetchBatchAsync",
+            since: 13000,
+            per_thread: true,
+            address: sluice_cuMemPrefetchBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemRangeGetAttribute",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuMemRangeGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuMemRangeGetAttributes",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuMemRangeGetAttributes as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamAttachMemAsync",
+            since: 6000,
+            per_thread: false,
+            address: sluice_cuStreamAttachMemAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamAttachMemAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamAttachMemAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemHostGetDevicePointer",
+            since: 2020,
+            per_thread: false,
+            address: sluice_cuMemHostGetDevicePointer as *const () as usize,
+        },
+        Entry {
+            name: "cuArray3DCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuArray3DCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuArray3DGetDescriptor",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuArray3DGetDescriptor as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuArrayCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayGetDescriptor",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuArrayGetDescriptor as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoA",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoA as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoD",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoD as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoH",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoH as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoHAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoHAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoA",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoA as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoA",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoA as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoAAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoAAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetAddress",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefGetAddress as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetAddress",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefSetAddress as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetAddress2D",
+            since: 2020,
+            per_thread: false,
+            address: sluice_cuTexRefSetAddress2D as *const () as usize,
+        },
+        Entry {
+            name: "cuArray3DCreate",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuArray3DCreate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuArray3DGetDescriptor",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuArray3DGetDescriptor_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayCreate",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuArrayCreate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayDestroy",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuArrayDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayGetDescriptor",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuArrayGetDescriptor_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayGetMemoryRequirements",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuArrayGetMemoryRequirements as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayGetPlane",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuArrayGetPlane as *const () as usize,
+        },
+        Entry {
+            name: "cuArrayGetSparseProperties",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuArrayGetSparseProperties as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetTexture1DLinearMaxWidth",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuDeviceGetTexture1DLinearMaxWidth as *const () as usize,
+        },
+        Entry {
+            name: "cuMemMapArrayAsync",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuMemMapArrayAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemMapArrayAsync",
+            since: 11010,
+            per_thread: true,
+            address: sluice_cuMemMapArrayAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoA",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoA_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoA",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyAtoA_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoD",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoD_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoD",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyAtoD_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoHAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoHAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoHAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyAtoHAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoH",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyAtoH_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyAtoH",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyAtoH_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoA",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyDtoA_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyDtoA",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyDtoA_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoAAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoAAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoAAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyHtoAAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoA",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpyHtoA_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyHtoA",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyHtoA_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMipmappedArrayCreate",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuMipmappedArrayCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuMipmappedArrayDestroy",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuMipmappedArrayDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuMipmappedArrayGetLevel",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuMipmappedArrayGetLevel as *const () as usize,
+        },
+        Entry {
+            name: "cuMipmappedArrayGetMemoryRequirements",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuMipmappedArrayGetMemoryRequirements as *const () as usize,
+        },
+        Entry {
+            name: "cuMipmappedArrayGetSparseProperties",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuMipmappedArrayGetSparseProperties as *const () as usize,
+        },
+        Entry {
+            name: "cuModuleGetSurfRef",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuModuleGetSurfRef as *const () as usize,
+        },
+        Entry {
+            name: "cuModuleGetTexRef",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuModuleGetTexRef as *const () as usize,
+        },
+        Entry {
+            name: "cuParamSetTexRef",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuParamSetTexRef as *const () as usize,
+        },
+        Entry {
+            name: "cuSurfObjectCreate",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuSurfObjectCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuSurfObjectDestroy",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuSurfObjectDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuSurfObjectGetResourceDesc",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuSurfObjectGetResourceDesc as *const () as usize,
+        },
+        Entry {
+            name: "cuSurfRefGetArray",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuSurfRefGetArray as *const () as usize,
+        },
+        Entry {
+            name: "cuSurfRefSetArray",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuSurfRefSetArray as *const () as usize,
+        },
+        Entry {
+            name: "cuTexObjectCreate",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexObjectCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuTexObjectDestroy",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexObjectDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuTexObjectGetResourceDesc",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexObjectGetResourceDesc as *const () as usize,
+        },
+        Entry {
+            name: "cuTexObjectGetResourceViewDesc",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexObjectGetResourceViewDesc as *const () as usize,
+        },
+        Entry {
+            name: "cuTexObjectGetTextureDesc",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexObjectGetTextureDesc as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefDestroy",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetAddressMode",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefGetAddressMode as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetAddress",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuTexRefGetAddress_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetArray",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefGetArray as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetBorderColor",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuTexRefGetBorderColor as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetFilterMode",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefGetFilterMode as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetFlags",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefGetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetFormat",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefGetFormat as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetMaxAnisotropy",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefGetMaxAnisotropy as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetMipmapFilterMode",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefGetMipmapFilterMode as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetMipmapLevelBias",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefGetMipmapLevelBias as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetMipmapLevelClamp",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefGetMipmapLevelClamp as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefGetMipmappedArray",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefGetMipmappedArray as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetAddress2D",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuTexRefSetAddress2D_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetAddress2D",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuTexRefSetAddress2D_v3 as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetAddressMode",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefSetAddressMode as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetAddress",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuTexRefSetAddress_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetArray",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefSetArray as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetBorderColor",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuTexRefSetBorderColor as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetFilterMode",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefSetFilterMode as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetFlags",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefSetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetFormat",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuTexRefSetFormat as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetMaxAnisotropy",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefSetMaxAnisotropy as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetMipmapFilterMode",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefSetMipmapFilterMode as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetMipmapLevelBias",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefSetMipmapLevelBias as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetMipmapLevelClamp",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefSetMipmapLevelClamp as *const () as usize,
+        },
+        Entry {
+            name: "cuTexRefSetMipmappedArray",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuTexRefSetMipmappedArray as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapEncodeIm2col",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuTensorMapEncodeIm2col as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapEncodeIm2colWide",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuTensorMapEncodeIm2colWide as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapEncodeTiled",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuTensorMapEncodeTiled as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapReplaceAddress",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuTensorMapReplaceAddress as *const () as usize,
+        },
+        Entry {
+            name: "cuTensorMapSetAllocationClass",
+            since: 13050,
+            per_thread: false,
+            address: sluice_cuTensorMapSetAllocationClass as *const () as usize,
+        },
+        Entry {
+            name: "cuModuleLoad",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuModuleLoad as *const () as usize,
+        },
+        Entry {
+            name: "cuModuleLoadData",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuModuleLoadData as *const () as usize,
+        },
+        Entry {
+            name: "cuModuleLoadDataEx",
+            since: 2010,
+            per_thread: false,
+            address: sluice_cuModuleLoadDataEx as *const () as usize,
+        },
         Entry {
             name: "cuModuleLoadFatBinary",
             since: 2000,
+            per_thread: false,
             address: sluice_cuModuleLoadFatBinary as *const () as usize,
         },
-        Entry { name: "cuModuleUnload", since: 2000, address: sluice_cuModuleUnload as *const () as usize },
+        Entry {
+            name: "cuModuleUnload",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuModuleUnload as *const () as usize,
+        },
         Entry {
             name: "cuModuleGetLoadingMode",
             since: 11070,
+            per_thread: false,
             address: sluice_cuModuleGetLoadingMode as *const () as usize,
         },
-        Entry { name: "cuModuleGetFunction", since: 2000, address: sluice_cuModuleGetFunction as *const () as usize },
+        Entry {
+            name: "cuModuleGetFunction",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuModuleGetFunction as *const () as usize,
+        },
         Entry {
             name: "cuModuleGetFunctionCount",
             since: 12040,
+            per_thread: false,
             address: sluice_cuModuleGetFunctionCount as *const () as usize,
         },
         Entry {
             name: "cuModuleEnumerateFunctions",
             since: 12040,
+            per_thread: false,
             address: sluice_cuModuleEnumerateFunctions as *const () as usize,
         },
-        Entry { name: "cuModuleGetGlobal", since: 3020, address: sluice_cuModuleGetGlobal_v2 as *const () as usize },
-        Entry { name: "cuLibraryLoadData", since: 12000, address: sluice_cuLibraryLoadData as *const () as usize },
+        Entry {
+            name: "cuModuleGetGlobal",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuModuleGetGlobal_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuLibraryLoadData",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryLoadData as *const () as usize,
+        },
         Entry {
             name: "cuLibraryLoadFromFile",
             since: 12000,
+            per_thread: false,
             address: sluice_cuLibraryLoadFromFile as *const () as usize,
         },
-        Entry { name: "cuLibraryUnload", since: 12000, address: sluice_cuLibraryUnload as *const () as usize },
-        Entry { name: "cuLibraryGetKernel", since: 12000, address: sluice_cuLibraryGetKernel as *const () as usize },
+        Entry {
+            name: "cuLibraryUnload",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryUnload as *const () as usize,
+        },
+        Entry {
+            name: "cuLibraryGetKernel",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryGetKernel as *const () as usize,
+        },
         Entry {
             name: "cuLibraryGetKernelCount",
             since: 12040,
+            per_thread: false,
             address: sluice_cuLibraryGetKernelCount as *const () as usize,
         },
         Entry {
             name: "cuLibraryEnumerateKernels",
             since: 12040,
+            per_thread: false,
             address: sluice_cuLibraryEnumerateKernels as *const () as usize,
         },
-        Entry { name: "cuLibraryGetModule", since: 12000, address: sluice_cuLibraryGetModule as *const () as usize },
-        Entry { name: "cuLibraryGetGlobal", since: 12000, address: sluice_cuLibraryGetGlobal as *const () as usize },
-        Entry { name: "cuKernelGetFunction", since: 12000, address: sluice_cuKernelGetFunction as *const () as usize },
-        Entry { name: "cuKernelGetLibrary", since: 12050, address: sluice_cuKernelGetLibrary as *const () as usize },
-        Entry { name: "cuKernelGetName", since: 12030, address: sluice_cuKernelGetName as *const () as usize },
+        Entry {
+            name: "cuLibraryGetModule",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryGetModule as *const () as usize,
+        },
+        Entry {
+            name: "cuLibraryGetGlobal",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryGetGlobal as *const () as usize,
+        },
+        Entry {
+            name: "cuKernelGetFunction",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuKernelGetFunction as *const () as usize,
+        },
+        Entry {
+            name: "cuKernelGetLibrary",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuKernelGetLibrary as *const () as usize,
+        },
+        Entry {
+            name: "cuKernelGetName",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuKernelGetName as *const () as usize,
+        },
         Entry {
             name: "cuKernelGetParamInfo",
             since: 12040,
+            per_thread: false,
             address: sluice_cuKernelGetParamInfo as *const () as usize,
         },
         Entry {
             name: "cuKernelGetAttribute",
             since: 12000,
+            per_thread: false,
             address: sluice_cuKernelGetAttribute as *const () as usize,
         },
         Entry {
             name: "cuKernelSetAttribute",
             since: 12000,
+            per_thread: false,
             address: sluice_cuKernelSetAttribute as *const () as usize,
         },
         Entry {
             name: "cuKernelSetCacheConfig",
             since: 12000,
+            per_thread: false,
             address: sluice_cuKernelSetCacheConfig as *const () as usize,
         },
-        Entry { name: "cuFuncGetModule", since: 11000, address: sluice_cuFuncGetModule as *const () as usize },
-        Entry { name: "cuFuncGetName", since: 12030, address: sluice_cuFuncGetName as *const () as usize },
-        Entry { name: "cuFuncGetParamInfo", since: 12040, address: sluice_cuFuncGetParamInfo as *const () as usize },
-        Entry { name: "cuFuncIsLoaded", since: 12040, address: sluice_cuFuncIsLoaded as *const () as usize },
-        Entry { name: "cuFuncLoad", since: 12040, address: sluice_cuFuncLoad as *const () as usize },
-        Entry { name: "cuFuncGetAttribute", since: 2020, address: sluice_cuFuncGetAttribute as *const () as usize },
-        Entry { name: "cuFuncSetAttribute", since: 9000, address: sluice_cuFuncSetAttribute as *const () as usize },
-        Entry { name: "cuFuncSetCacheConfig", since: 3000, address: sluice_cuFuncSetCacheConfig as *const () as usize },
+        Entry {
+            name: "cuFuncGetModule",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuFuncGetModule as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncGetName",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuFuncGetName as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncGetParamInfo",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuFuncGetParamInfo as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncIsLoaded",
+            since: 12040,
+            per_thread: false,
+            address: sluice_cuFuncIsLoaded as *const () as usize,
+        },
+        Entry { name: "cuFuncLoad", since: 12040, per_thread: false, address: sluice_cuFuncLoad as *const () as usize },
+        Entry {
+            name: "cuFuncGetAttribute",
+            since: 2020,
+            per_thread: false,
+            address: sluice_cuFuncGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncSetAttribute",
+            since: 9000,
+            per_thread: false,
+            address: sluice_cuFuncSetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncSetCacheConfig",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuFuncSetCacheConfig as *const () as usize,
+        },
         Entry {
             name: "cuFuncSetSharedMemConfig",
             since: 4020,
+            per_thread: false,
             address: sluice_cuFuncSetSharedMemConfig as *const () as usize,
         },
-        Entry { name: "cuLinkCreate", since: 6050, address: sluice_cuLinkCreate_v2 as *const () as usize },
-        Entry { name: "cuLinkAddData", since: 6050, address: sluice_cuLinkAddData_v2 as *const () as usize },
-        Entry { name: "cuLinkAddFile", since: 6050, address: sluice_cuLinkAddFile_v2 as *const () as usize },
-        Entry { name: "cuLinkComplete", since: 5050, address: sluice_cuLinkComplete as *const () as usize },
-        Entry { name: "cuLinkDestroy", since: 5050, address: sluice_cuLinkDestroy as *const () as usize },
-        Entry { name: "cuLaunchKernel", since: 4000, address: sluice_cuLaunchKernel as *const () as usize },
-        Entry { name: "cuLaunchKernelEx", since: 11060, address: sluice_cuLaunchKernelEx as *const () as usize },
+        Entry {
+            name: "cuLinkCreate",
+            since: 6050,
+            per_thread: false,
+            address: sluice_cuLinkCreate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkAddData",
+            since: 6050,
+            per_thread: false,
+            address: sluice_cuLinkAddData_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkAddFile",
+            since: 6050,
+            per_thread: false,
+            address: sluice_cuLinkAddFile_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkComplete",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuLinkComplete as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkDestroy",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuLinkDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkCreate",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuLinkCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkAddData",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuLinkAddData as *const () as usize,
+        },
+        Entry {
+            name: "cuLinkAddFile",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuLinkAddFile as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncGetParamCount",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuFuncGetParamCount as *const () as usize,
+        },
+        Entry {
+            name: "cuKernelGetParamCount",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuKernelGetParamCount as *const () as usize,
+        },
+        Entry {
+            name: "cuLibraryGetManaged",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryGetManaged as *const () as usize,
+        },
+        Entry {
+            name: "cuLibraryGetUnifiedFunction",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuLibraryGetUnifiedFunction as *const () as usize,
+        },
+        Entry {
+            name: "cuModuleGetGlobal",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuModuleGetGlobal as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchKernel",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuLaunchKernel as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchKernel",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuLaunchKernel_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchKernelEx",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuLaunchKernelEx as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchKernelEx",
+            since: 11060,
+            per_thread: true,
+            address: sluice_cuLaunchKernelEx_ptsz as *const () as usize,
+        },
         Entry {
             name: "cuLaunchCooperativeKernel",
             since: 9000,
+            per_thread: false,
             address: sluice_cuLaunchCooperativeKernel as *const () as usize,
         },
-        Entry { name: "cuLaunchHostFunc", since: 10000, address: sluice_cuLaunchHostFunc as *const () as usize },
-        Entry { name: "cuStreamAddCallback", since: 5000, address: sluice_cuStreamAddCallback as *const () as usize },
+        Entry {
+            name: "cuLaunchCooperativeKernel",
+            since: 9000,
+            per_thread: true,
+            address: sluice_cuLaunchCooperativeKernel_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchHostFunc",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuLaunchHostFunc as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchHostFunc",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuLaunchHostFunc_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncSetBlockShape",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuFuncSetBlockShape as *const () as usize,
+        },
+        Entry {
+            name: "cuFuncSetSharedSize",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuFuncSetSharedSize as *const () as usize,
+        },
+        Entry { name: "cuLaunch", since: 2000, per_thread: false, address: sluice_cuLaunch as *const () as usize },
+        Entry {
+            name: "cuLaunchGrid",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuLaunchGrid as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchGridAsync",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuLaunchGridAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuParamSetSize",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuParamSetSize as *const () as usize,
+        },
+        Entry {
+            name: "cuParamSetf",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuParamSetf as *const () as usize,
+        },
+        Entry {
+            name: "cuParamSeti",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuParamSeti as *const () as usize,
+        },
+        Entry {
+            name: "cuParamSetv",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuParamSetv as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchCooperativeKernelMultiDevice",
+            since: 9000,
+            per_thread: false,
+            address: sluice_cuLaunchCooperativeKernelMultiDevice as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchHostFunc",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuLaunchHostFunc_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchHostFunc",
+            since: 13010,
+            per_thread: true,
+            address: sluice_cuLaunchHostFunc_v2_ptsz as *const () as usize,
+        },
         Entry {
             name: "cuOccupancyMaxActiveBlocksPerMultiprocessor",
             since: 6050,
+            per_thread: false,
             address: sluice_cuOccupancyMaxActiveBlocksPerMultiprocessor as *const () as usize,
         },
         Entry {
             name: "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
             since: 7000,
+            per_thread: false,
             address: sluice_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags as *const () as usize,
         },
         Entry {
             name: "cuOccupancyMaxPotentialBlockSize",
             since: 6050,
+            per_thread: false,
             address: sluice_cuOccupancyMaxPotentialBlockSize as *const () as usize,
         },
         Entry {
             name: "cuOccupancyMaxPotentialBlockSizeWithFlags",
             since: 7000,
+            per_thread: false,
             address: sluice_cuOccupancyMaxPotentialBlockSizeWithFlags as *const () as usize,
         },
         Entry {
             name: "cuOccupancyAvailableDynamicSMemPerBlock",
             since: 10020,
+            per_thread: false,
             address: sluice_cuOccupancyAvailableDynamicSMemPerBlock as *const () as usize,
         },
-        Entry { name: "cuStreamCreate", since: 2000, address: sluice_cuStreamCreate as *const () as usize },
-        Entry {
-            name: "cuStreamCreateWithPriority",
-            since: 5050,
-            address: sluice_cuStreamCreateWithPriority as *const () as usize,
-        },
-        Entry { name: "cuStreamDestroy", since: 4000, address: sluice_cuStreamDestroy_v2 as *const () as usize },
-        Entry { name: "cuStreamSynchronize", since: 2000, address: sluice_cuStreamSynchronize as *const () as usize },
-        Entry { name: "cuStreamQuery", since: 2000, address: sluice_cuStreamQuery as *const () as usize },
-        Entry { name: "cuStreamWaitEvent", since: 3020, address: sluice_cuStreamWaitEvent as *const () as usize },
-        Entry { name: "cuStreamGetFlags", since: 5050, address: sluice_cuStreamGetFlags as *const () as usize },
-        Entry { name: "cuStreamGetPriority", since: 5050, address: sluice_cuStreamGetPriority as *const () as usize },
-        Entry { name: "cuStreamGetId", since: 12000, address: sluice_cuStreamGetId as *const () as usize },
-        Entry { name: "cuStreamGetCtx", since: 9020, address: sluice_cuStreamGetCtx as *const () as usize },
-        Entry { name: "cuStreamGetCtx", since: 12050, address: sluice_cuStreamGetCtx_v2 as *const () as usize },
-        Entry { name: "cuStreamGetDevice", since: 12080, address: sluice_cuStreamGetDevice as *const () as usize },
-        Entry { name: "cuStreamIsCapturing", since: 10000, address: sluice_cuStreamIsCapturing as *const () as usize },
-        Entry {
-            name: "cuStreamGetCaptureInfo",
-            since: 11030,
-            address: sluice_cuStreamGetCaptureInfo_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamGetCaptureInfo",
-            since: 12030,
-            address: sluice_cuStreamGetCaptureInfo_v3 as *const () as usize,
-        },
-        Entry {
-            name: "cuThreadExchangeStreamCaptureMode",
-            since: 10010,
-            address: sluice_cuThreadExchangeStreamCaptureMode as *const () as usize,
-        },
-        Entry { name: "cuEventCreate", since: 2000, address: sluice_cuEventCreate as *const () as usize },
-        Entry { name: "cuEventDestroy", since: 4000, address: sluice_cuEventDestroy_v2 as *const () as usize },
-        Entry { name: "cuEventRecord", since: 2000, address: sluice_cuEventRecord as *const () as usize },
-        Entry {
-            name: "cuEventRecordWithFlags",
-            since: 11010,
-            address: sluice_cuEventRecordWithFlags as *const () as usize,
-        },
-        Entry { name: "cuEventSynchronize", since: 2000, address: sluice_cuEventSynchronize as *const () as usize },
-        Entry { name: "cuEventQuery", since: 2000, address: sluice_cuEventQuery as *const () as usize },
-        Entry { name: "cuEventElapsedTime", since: 2000, address: sluice_cuEventElapsedTime as *const () as usize },
-        Entry { name: "cuEventElapsedTime", since: 12080, address: sluice_cuEventElapsedTime_v2 as *const () as usize },
-        Entry { name: "cuProfilerStart", since: 4000, address: sluice_cuProfilerStart as *const () as usize },
-        Entry { name: "cuProfilerStop", since: 4000, address: sluice_cuProfilerStop as *const () as usize },
-        Entry {
-            name: "cuMemHostGetDevicePointer",
-            since: 3020,
-            address: sluice_cuMemHostGetDevicePointer_v2 as *const () as usize,
-        },
-        Entry { name: "cuMemAllocManaged", since: 6000, address: sluice_cuMemAllocManaged as *const () as usize },
-        Entry { name: "cuMemPrefetchAsync", since: 8000, address: sluice_cuMemPrefetchAsync as *const () as usize },
-        Entry { name: "cuMemAdvise", since: 8000, address: sluice_cuMemAdvise as *const () as usize },
-        Entry {
-            name: "cuStreamAttachMemAsync",
-            since: 6000,
-            address: sluice_cuStreamAttachMemAsync as *const () as usize,
-        },
-        Entry {
-            name: "cuMemRangeGetAttribute",
-            since: 8000,
-            address: sluice_cuMemRangeGetAttribute as *const () as usize,
-        },
-        Entry { name: "cuIpcGetMemHandle", since: 4010, address: sluice_cuIpcGetMemHandle as *const () as usize },
-        Entry { name: "cuIpcOpenMemHandle", since: 11000, address: sluice_cuIpcOpenMemHandle_v2 as *const () as usize },
-        Entry { name: "cuIpcCloseMemHandle", since: 4010, address: sluice_cuIpcCloseMemHandle as *const () as usize },
-        Entry { name: "cuIpcGetEventHandle", since: 4010, address: sluice_cuIpcGetEventHandle as *const () as usize },
-        Entry { name: "cuIpcOpenEventHandle", since: 4010, address: sluice_cuIpcOpenEventHandle as *const () as usize },
-        Entry {
-            name: "cuMemPoolExportToShareableHandle",
-            since: 11020,
-            address: sluice_cuMemPoolExportToShareableHandle as *const () as usize,
-        },
-        Entry {
-            name: "cuMemPoolImportFromShareableHandle",
-            since: 11020,
-            address: sluice_cuMemPoolImportFromShareableHandle as *const () as usize,
-        },
-        Entry { name: "cuMemAddressReserve", since: 10020, address: sluice_cuMemAddressReserve as *const () as usize },
-        Entry { name: "cuMemAddressFree", since: 10020, address: sluice_cuMemAddressFree as *const () as usize },
-        Entry { name: "cuMemCreate", since: 10020, address: sluice_cuMemCreate as *const () as usize },
-        Entry { name: "cuMemRelease", since: 10020, address: sluice_cuMemRelease as *const () as usize },
-        Entry { name: "cuMemMap", since: 10020, address: sluice_cuMemMap as *const () as usize },
-        Entry { name: "cuMemUnmap", since: 10020, address: sluice_cuMemUnmap as *const () as usize },
-        Entry { name: "cuMemSetAccess", since: 10020, address: sluice_cuMemSetAccess as *const () as usize },
-        Entry {
-            name: "cuMemGetAllocationGranularity",
-            since: 10020,
-            address: sluice_cuMemGetAllocationGranularity as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCapture",
-            since: 10010,
-            address: sluice_cuStreamBeginCapture_v2 as *const () as usize,
-        },
-        Entry { name: "cuStreamEndCapture", since: 10000, address: sluice_cuStreamEndCapture as *const () as usize },
-        Entry { name: "cuGraphCreate", since: 10000, address: sluice_cuGraphCreate as *const () as usize },
-        Entry { name: "cuGraphDestroy", since: 10000, address: sluice_cuGraphDestroy as *const () as usize },
-        Entry {
-            name: "cuGraphInstantiateWithFlags",
-            since: 11040,
-            address: sluice_cuGraphInstantiateWithFlags as *const () as usize,
-        },
-        Entry { name: "cuGraphLaunch", since: 10000, address: sluice_cuGraphLaunch as *const () as usize },
-        Entry { name: "cuGraphExecDestroy", since: 10000, address: sluice_cuGraphExecDestroy as *const () as usize },
-        Entry { name: "cuArrayCreate", since: 3020, address: sluice_cuArrayCreate_v2 as *const () as usize },
-        Entry { name: "cuArray3DCreate", since: 3020, address: sluice_cuArray3DCreate_v2 as *const () as usize },
-        Entry { name: "cuArrayDestroy", since: 2000, address: sluice_cuArrayDestroy as *const () as usize },
-        Entry { name: "cuTexObjectCreate", since: 5000, address: sluice_cuTexObjectCreate as *const () as usize },
-        Entry { name: "cuTexObjectDestroy", since: 5000, address: sluice_cuTexObjectDestroy as *const () as usize },
-        Entry { name: "cuSurfObjectCreate", since: 5000, address: sluice_cuSurfObjectCreate as *const () as usize },
-        Entry { name: "cuSurfObjectDestroy", since: 5000, address: sluice_cuSurfObjectDestroy as *const () as usize },
-        Entry { name: "cuModuleGetTexRef", since: 2000, address: sluice_cuModuleGetTexRef as *const () as usize },
-        Entry { name: "cuModuleGetSurfRef", since: 3000, address: sluice_cuModuleGetSurfRef as *const () as usize },
-        Entry { name: "cuMemcpy2D", since: 3020, address: sluice_cuMemcpy2D_v2 as *const () as usize },
-        Entry {
-            name: "cuMemcpy2DUnaligned",
-            since: 3020,
-            address: sluice_cuMemcpy2DUnaligned_v2 as *const () as usize,
-        },
-        Entry { name: "cuMemcpy2DAsync", since: 3020, address: sluice_cuMemcpy2DAsync_v2 as *const () as usize },
-        Entry { name: "cuMemcpy3D", since: 3020, address: sluice_cuMemcpy3D_v2 as *const () as usize },
-        Entry { name: "cuMemcpy3DAsync", since: 3020, address: sluice_cuMemcpy3DAsync_v2 as *const () as usize },
-        Entry { name: "cuMemcpyPeer", since: 4000, address: sluice_cuMemcpyPeer as *const () as usize },
-        Entry { name: "cuMemcpyPeerAsync", since: 4000, address: sluice_cuMemcpyPeerAsync as *const () as usize },
-        Entry { name: "cuMemsetD2D8", since: 3020, address: sluice_cuMemsetD2D8_v2 as *const () as usize },
-        Entry { name: "cuMemsetD2D16", since: 3020, address: sluice_cuMemsetD2D16_v2 as *const () as usize },
-        Entry { name: "cuMemsetD2D32", since: 3020, address: sluice_cuMemsetD2D32_v2 as *const () as usize },
         Entry {
             name: "cuOccupancyMaxActiveClusters",
             since: 11070,
+            per_thread: false,
             address: sluice_cuOccupancyMaxActiveClusters as *const () as usize,
         },
         Entry {
             name: "cuOccupancyMaxPotentialClusterSize",
             since: 11070,
+            per_thread: false,
             address: sluice_cuOccupancyMaxPotentialClusterSize as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamAddCallback",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuStreamAddCallback as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamAddCallback",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamAddCallback_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuStreamCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamCreateWithPriority",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuStreamCreateWithPriority as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamDestroy",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuStreamDestroy_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamSynchronize",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuStreamSynchronize as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamSynchronize",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamSynchronize_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamQuery",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuStreamQuery as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamQuery",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamQuery_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitEvent",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuStreamWaitEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitEvent",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamWaitEvent_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetFlags",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuStreamGetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetFlags",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamGetFlags_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetPriority",
+            since: 5050,
+            per_thread: false,
+            address: sluice_cuStreamGetPriority as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetPriority",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuStreamGetPriority_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetId",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuStreamGetId as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetId",
+            since: 12000,
+            per_thread: true,
+            address: sluice_cuStreamGetId_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCtx",
+            since: 9020,
+            per_thread: false,
+            address: sluice_cuStreamGetCtx as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCtx",
+            since: 9020,
+            per_thread: true,
+            address: sluice_cuStreamGetCtx_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCtx",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuStreamGetCtx_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCtx",
+            since: 12050,
+            per_thread: true,
+            address: sluice_cuStreamGetCtx_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetDevice",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuStreamGetDevice as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetDevice",
+            since: 12080,
+            per_thread: true,
+            address: sluice_cuStreamGetDevice_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamIsCapturing",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuStreamIsCapturing as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamIsCapturing",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuStreamIsCapturing_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamDestroy",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuStreamDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBatchMemOp",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuStreamBatchMemOp as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBatchMemOp",
+            since: 8000,
+            per_thread: true,
+            address: sluice_cuStreamBatchMemOp_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBatchMemOp",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamBatchMemOp_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBatchMemOp",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamBatchMemOp_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue32",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuStreamWaitValue32 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue32",
+            since: 8000,
+            per_thread: true,
+            address: sluice_cuStreamWaitValue32_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue32",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWaitValue32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue32",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWaitValue32_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue64",
+            since: 9000,
+            per_thread: false,
+            address: sluice_cuStreamWaitValue64 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue64",
+            since: 9000,
+            per_thread: true,
+            address: sluice_cuStreamWaitValue64_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue64",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWaitValue64_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue64",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWaitValue64_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue32",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuStreamWriteValue32 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue32",
+            since: 8000,
+            per_thread: true,
+            address: sluice_cuStreamWriteValue32_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue32",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWriteValue32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue32",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWriteValue32_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue64",
+            since: 9000,
+            per_thread: false,
+            address: sluice_cuStreamWriteValue64 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue64",
+            since: 9000,
+            per_thread: true,
+            address: sluice_cuStreamWriteValue64_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue64",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWriteValue64_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue64",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWriteValue64_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamCopyAttributes",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuStreamCopyAttributes as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamCopyAttributes",
+            since: 11000,
+            per_thread: true,
+            address: sluice_cuStreamCopyAttributes_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuStreamGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetAttribute",
+            since: 11000,
+            per_thread: true,
+            address: sluice_cuStreamGetAttribute_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamSetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuStreamSetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamSetAttribute",
+            since: 11000,
+            per_thread: true,
+            address: sluice_cuStreamSetAttribute_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuEventCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuEventCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuEventDestroy",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuEventDestroy_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuEventRecord",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuEventRecord as *const () as usize,
+        },
+        Entry {
+            name: "cuEventRecord",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuEventRecord_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuEventRecordWithFlags",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuEventRecordWithFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuEventRecordWithFlags",
+            since: 11010,
+            per_thread: true,
+            address: sluice_cuEventRecordWithFlags_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuEventSynchronize",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuEventSynchronize as *const () as usize,
+        },
+        Entry {
+            name: "cuEventQuery",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuEventQuery as *const () as usize,
+        },
+        Entry {
+            name: "cuEventElapsedTime",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuEventElapsedTime as *const () as usize,
+        },
+        Entry {
+            name: "cuEventElapsedTime",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuEventElapsedTime_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuEventDestroy",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuEventDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuStreamGetCaptureInfo_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 11030,
+            per_thread: true,
+            address: sluice_cuStreamGetCaptureInfo_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuStreamGetCaptureInfo_v3 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 12030,
+            per_thread: true,
+            address: sluice_cuStreamGetCaptureInfo_v3_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuThreadExchangeStreamCaptureMode",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuThreadExchangeStreamCaptureMode as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetGraphMemAttribute",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceGetGraphMemAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGraphMemTrim",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceGraphMemTrim as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceSetGraphMemAttribute",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceSetGraphMemAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddBatchMemOpNode",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphAddBatchMemOpNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddChildGraphNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddChildGraphNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddDependencies",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddDependencies as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddDependencies",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphAddDependencies_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddEmptyNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddEmptyNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddEventRecordNode",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphAddEventRecordNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddEventWaitNode",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphAddEventWaitNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddHostNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddHostNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddKernelNode",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphAddKernelNode_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemAllocNode",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphAddMemAllocNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemFreeNode",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphAddMemFreeNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemcpyNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddMemcpyNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemsetNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddMemsetNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddNode",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuGraphAddNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddNode",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphAddNode_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddNode",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuGraphAddNode_v3 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphBatchMemOpNodeGetParams",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphBatchMemOpNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphBatchMemOpNodeSetParams",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphBatchMemOpNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphChildGraphNodeGetGraph",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphChildGraphNodeGetGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphClone",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphClone as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphConditionalHandleCreate",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphConditionalHandleCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphCreate",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphDebugDotPrint",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuGraphDebugDotPrint as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphDestroy",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphDestroyNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphDestroyNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventRecordNodeGetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventRecordNodeGetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventRecordNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventRecordNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventWaitNodeGetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventWaitNodeGetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventWaitNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventWaitNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecBatchMemOpNodeSetParams",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphExecBatchMemOpNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecChildGraphNodeSetParams",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphExecChildGraphNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecDestroy",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphExecDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecEventRecordNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphExecEventRecordNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecEventWaitNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphExecEventWaitNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecGetFlags",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphExecGetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecGetId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphExecGetId as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecHostNodeSetParams",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecHostNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecKernelNodeSetParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphExecKernelNodeSetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecMemcpyNodeSetParams",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecMemcpyNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecMemsetNodeSetParams",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecMemsetNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecNodeSetParams",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuGraphExecNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecUpdate",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecUpdate as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecUpdate",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphExecUpdate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphGetEdges",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphGetEdges as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphGetEdges",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphGetEdges_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphGetId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphGetId as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphGetNodes",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphGetNodes as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphGetRootNodes",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphGetRootNodes as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphHostNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphHostNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphHostNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphHostNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiate",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphInstantiate as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiateWithFlags",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphInstantiateWithFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiateWithParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphInstantiateWithParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiateWithParams",
+            since: 12000,
+            per_thread: true,
+            address: sluice_cuGraphInstantiateWithParams_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiate",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphInstantiate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeCopyAttributes",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeCopyAttributes as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeGetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeGetParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeGetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeSetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeSetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeSetParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeSetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphLaunch",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphLaunch as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphLaunch",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuGraphLaunch_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemAllocNodeGetParams",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphMemAllocNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemFreeNodeGetParams",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphMemFreeNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemcpyNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemcpyNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemcpyNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemcpyNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemsetNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemsetNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemsetNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemsetNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeFindInClone",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphNodeFindInClone as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetContainingGraph",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetContainingGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetDependencies",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetDependencies as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetDependencies",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetDependencies_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetDependentNodes",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetDependentNodes as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetDependentNodes",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetDependentNodes_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetEnabled",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetEnabled as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetLocalId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetLocalId as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetParams",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetToolsId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetToolsId as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetType",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetType as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeSetEnabled",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuGraphNodeSetEnabled as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeSetParams",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuGraphNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeSetParams",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuGraphNodeSetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphReleaseUserObject",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuGraphReleaseUserObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphRemoveDependencies",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphRemoveDependencies as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphRemoveDependencies",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphRemoveDependencies_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphRetainUserObject",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuGraphRetainUserObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphUpload",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphUpload as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphUpload",
+            since: 11010,
+            per_thread: true,
+            address: sluice_cuGraphUpload_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuUserObjectCreate",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuUserObjectCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuUserObjectRelease",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuUserObjectRelease as *const () as usize,
+        },
+        Entry {
+            name: "cuUserObjectRetain",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuUserObjectRetain as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddExternalSemaphoresSignalNode",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphAddExternalSemaphoresSignalNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddExternalSemaphoresWaitNode",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphAddExternalSemaphoresWaitNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecExternalSemaphoresSignalNodeSetParams",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphExecExternalSemaphoresSignalNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecExternalSemaphoresWaitNodeSetParams",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphExecExternalSemaphoresWaitNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExternalSemaphoresSignalNodeGetParams",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphExternalSemaphoresSignalNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExternalSemaphoresSignalNodeSetParams",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphExternalSemaphoresSignalNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExternalSemaphoresWaitNodeGetParams",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphExternalSemaphoresWaitNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExternalSemaphoresWaitNodeSetParams",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuGraphExternalSemaphoresWaitNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddKernelNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddKernelNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecKernelNodeSetParams",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuGraphExecKernelNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuStreamBeginCapture as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuStreamBeginCapture_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCaptureToCig",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuStreamBeginCaptureToCig as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCaptureToCig",
+            since: 13010,
+            per_thread: true,
+            address: sluice_cuStreamBeginCaptureToCig_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCaptureToGraph",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuStreamBeginCaptureToGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCaptureToGraph",
+            since: 12030,
+            per_thread: true,
+            address: sluice_cuStreamBeginCaptureToGraph_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuStreamBeginCapture_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10010,
+            per_thread: true,
+            address: sluice_cuStreamBeginCapture_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginRecaptureToGraph",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuStreamBeginRecaptureToGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginRecaptureToGraph",
+            since: 13030,
+            per_thread: true,
+            address: sluice_cuStreamBeginRecaptureToGraph_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamEndCapture",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuStreamEndCapture as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamEndCapture",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuStreamEndCapture_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamEndCaptureToCig",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuStreamEndCaptureToCig as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamEndCaptureToCig",
+            since: 13010,
+            per_thread: true,
+            address: sluice_cuStreamEndCaptureToCig_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuStreamGetCaptureInfo as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 10010,
+            per_thread: true,
+            address: sluice_cuStreamGetCaptureInfo_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuStreamUpdateCaptureDependencies as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 11030,
+            per_thread: true,
+            address: sluice_cuStreamUpdateCaptureDependencies_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuStreamUpdateCaptureDependencies_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 12030,
+            per_thread: true,
+            address: sluice_cuStreamUpdateCaptureDependencies_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuDestroyExternalMemory",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuDestroyExternalMemory as *const () as usize,
+        },
+        Entry {
+            name: "cuDestroyExternalSemaphore",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuDestroyExternalSemaphore as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetNvSciSyncAttributes",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuDeviceGetNvSciSyncAttributes as *const () as usize,
+        },
+        Entry {
+            name: "cuExternalMemoryGetMappedBuffer",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuExternalMemoryGetMappedBuffer as *const () as usize,
+        },
+        Entry {
+            name: "cuExternalMemoryGetMappedMipmappedArray",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuExternalMemoryGetMappedMipmappedArray as *const () as usize,
+        },
+        Entry {
+            name: "cuImportExternalMemory",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuImportExternalMemory as *const () as usize,
+        },
+        Entry {
+            name: "cuImportExternalSemaphore",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuImportExternalSemaphore as *const () as usize,
+        },
+        Entry {
+            name: "cuSignalExternalSemaphoresAsync",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuSignalExternalSemaphoresAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuSignalExternalSemaphoresAsync",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuSignalExternalSemaphoresAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuWaitExternalSemaphoresAsync",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuWaitExternalSemaphoresAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuWaitExternalSemaphoresAsync",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuWaitExternalSemaphoresAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuIpcCloseMemHandle",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuIpcCloseMemHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuIpcGetEventHandle",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuIpcGetEventHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuIpcGetMemHandle",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuIpcGetMemHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuIpcOpenEventHandle",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuIpcOpenEventHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuIpcOpenMemHandle",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuIpcOpenMemHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuIpcOpenMemHandle",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuIpcOpenMemHandle_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemExportToShareableHandle",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemExportToShareableHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetHandleForAddressRange",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuMemGetHandleForAddressRange as *const () as usize,
+        },
+        Entry {
+            name: "cuMemImportFromShareableHandle",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemImportFromShareableHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolExportPointer",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolExportPointer as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolExportToShareableHandle",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolExportToShareableHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolImportFromShareableHandle",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolImportFromShareableHandle as *const () as usize,
+        },
+        Entry {
+            name: "cuMemPoolImportPointer",
+            since: 11020,
+            per_thread: false,
+            address: sluice_cuMemPoolImportPointer as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamConsumerAcquireFrame",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamConsumerAcquireFrame as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamConsumerConnect",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamConsumerConnect as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamConsumerConnectWithFlags",
+            since: 8000,
+            per_thread: false,
+            address: sluice_cuEGLStreamConsumerConnectWithFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamConsumerDisconnect",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamConsumerDisconnect as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamConsumerReleaseFrame",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamConsumerReleaseFrame as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamProducerConnect",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamProducerConnect as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamProducerDisconnect",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamProducerDisconnect as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamProducerPresentFrame",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamProducerPresentFrame as *const () as usize,
+        },
+        Entry {
+            name: "cuEGLStreamProducerReturnFrame",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuEGLStreamProducerReturnFrame as *const () as usize,
+        },
+        Entry {
+            name: "cuEventCreateFromEGLSync",
+            since: 9000,
+            per_thread: false,
+            address: sluice_cuEventCreateFromEGLSync as *const () as usize,
+        },
+        Entry {
+            name: "cuGLCtxCreate",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuGLCtxCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuGLCtxCreate",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuGLCtxCreate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGLGetDevices",
+            since: 4010,
+            per_thread: false,
+            address: sluice_cuGLGetDevices as *const () as usize,
+        },
+        Entry {
+            name: "cuGLGetDevices",
+            since: 6050,
+            per_thread: false,
+            address: sluice_cuGLGetDevices_v2 as *const () as usize,
+        },
+        Entry { name: "cuGLInit", since: 2000, per_thread: false, address: sluice_cuGLInit as *const () as usize },
+        Entry {
+            name: "cuGLMapBufferObject",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuGLMapBufferObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGLMapBufferObjectAsync",
+            since: 2030,
+            per_thread: false,
+            address: sluice_cuGLMapBufferObjectAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuGLMapBufferObjectAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuGLMapBufferObjectAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGLMapBufferObjectAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuGLMapBufferObjectAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGLMapBufferObject",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuGLMapBufferObject_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGLMapBufferObject",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuGLMapBufferObject_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuGLRegisterBufferObject",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuGLRegisterBufferObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGLSetBufferObjectMapFlags",
+            since: 2030,
+            per_thread: false,
+            address: sluice_cuGLSetBufferObjectMapFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuGLUnmapBufferObject",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuGLUnmapBufferObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGLUnmapBufferObjectAsync",
+            since: 2030,
+            per_thread: false,
+            address: sluice_cuGLUnmapBufferObjectAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuGLUnregisterBufferObject",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuGLUnregisterBufferObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsEGLRegisterImage",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuGraphicsEGLRegisterImage as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsGLRegisterBuffer",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsGLRegisterBuffer as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsGLRegisterImage",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsGLRegisterImage as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsMapResources",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsMapResources as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsMapResources",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuGraphicsMapResources_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsResourceGetMappedEglFrame",
+            since: 7000,
+            per_thread: false,
+            address: sluice_cuGraphicsResourceGetMappedEglFrame as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsResourceGetMappedMipmappedArray",
+            since: 5000,
+            per_thread: false,
+            address: sluice_cuGraphicsResourceGetMappedMipmappedArray as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsResourceGetMappedPointer",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuGraphicsResourceGetMappedPointer_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsResourceSetMapFlags",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsResourceSetMapFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsResourceSetMapFlags",
+            since: 6050,
+            per_thread: false,
+            address: sluice_cuGraphicsResourceSetMapFlags_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsSubResourceGetMappedArray",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsSubResourceGetMappedArray as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsUnmapResources",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsUnmapResources as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsUnmapResources",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuGraphicsUnmapResources_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsUnregisterResource",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsUnregisterResource as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsVDPAURegisterOutputSurface",
+            since: 3010,
+            per_thread: false,
+            address: sluice_cuGraphicsVDPAURegisterOutputSurface as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsVDPAURegisterVideoSurface",
+            since: 3010,
+            per_thread: false,
+            address: sluice_cuGraphicsVDPAURegisterVideoSurface as *const () as usize,
+        },
+        Entry {
+            name: "cuVDPAUCtxCreate",
+            since: 3010,
+            per_thread: false,
+            address: sluice_cuVDPAUCtxCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuVDPAUCtxCreate",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuVDPAUCtxCreate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuVDPAUGetDevice",
+            since: 3010,
+            per_thread: false,
+            address: sluice_cuVDPAUGetDevice as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphicsResourceGetMappedPointer",
+            since: 3000,
+            per_thread: false,
+            address: sluice_cuGraphicsResourceGetMappedPointer as *const () as usize,
+        },
+        Entry {
+            name: "cuFabricCpyBatchAsync",
+            since: 13050,
+            per_thread: false,
+            address: sluice_cuFabricCpyBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuFabricCpyBatchAsync",
+            since: 13050,
+            per_thread: true,
+            address: sluice_cuFabricCpyBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointAddDevice",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointAddDevice as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointBindAddr",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointBindAddr as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointBindMem",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointBindMem as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointCreate",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointDestroy",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointExport",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointExport as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointGetLimits",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointGetLimits as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointIdRelease",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointIdRelease as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointIdReserve",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointIdReserve as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointImport",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointImport as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointQuery",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointQuery as *const () as usize,
+        },
+        Entry {
+            name: "cuLogicalEndpointUnbind",
+            since: 13030,
+            per_thread: false,
+            address: sluice_cuLogicalEndpointUnbind as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastAddDevice",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuMulticastAddDevice as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastBindAddr",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuMulticastBindAddr as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastBindAddr",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuMulticastBindAddr_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastBindMem",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuMulticastBindMem as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastBindMem",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuMulticastBindMem_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastCreate",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuMulticastCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastGetGranularity",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuMulticastGetGranularity as *const () as usize,
+        },
+        Entry {
+            name: "cuMulticastUnbind",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuMulticastUnbind as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointOperationComplete",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuCheckpointOperationComplete as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointProcessCheckpoint",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuCheckpointProcessCheckpoint as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointProcessGetRestoreThreadId",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuCheckpointProcessGetRestoreThreadId as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointProcessGetState",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuCheckpointProcessGetState as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointProcessLock",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuCheckpointProcessLock as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointProcessRestore",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuCheckpointProcessRestore as *const () as usize,
+        },
+        Entry {
+            name: "cuCheckpointProcessUnlock",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuCheckpointProcessUnlock as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpDeregisterCompleteCallback",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuCoredumpDeregisterCompleteCallback as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpDeregisterStartCallback",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuCoredumpDeregisterStartCallback as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpGetAttribute",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuCoredumpGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpGetAttributeGlobal",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuCoredumpGetAttributeGlobal as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpRegisterCompleteCallback",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuCoredumpRegisterCompleteCallback as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpRegisterStartCallback",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuCoredumpRegisterStartCallback as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpSetAttribute",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuCoredumpSetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuCoredumpSetAttributeGlobal",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuCoredumpSetAttributeGlobal as *const () as usize,
+        },
+        Entry {
+            name: "cuLogsCurrent",
+            since: 12090,
+            per_thread: false,
+            address: sluice_cuLogsCurrent as *const () as usize,
+        },
+        Entry {
+            name: "cuLogsDumpToFile",
+            since: 12090,
+            per_thread: false,
+            address: sluice_cuLogsDumpToFile as *const () as usize,
+        },
+        Entry {
+            name: "cuLogsDumpToMemory",
+            since: 12090,
+            per_thread: false,
+            address: sluice_cuLogsDumpToMemory as *const () as usize,
+        },
+        Entry {
+            name: "cuLogsRegisterCallback",
+            since: 12090,
+            per_thread: false,
+            address: sluice_cuLogsRegisterCallback as *const () as usize,
+        },
+        Entry {
+            name: "cuLogsUnregisterCallback",
+            since: 12090,
+            per_thread: false,
+            address: sluice_cuLogsUnregisterCallback as *const () as usize,
         },
     ]
 }

@@ -20,6 +20,9 @@ unsafe extern "C" {
         status: *mut i32,
     ) -> u32;
     fn sluice_cuGetExportTable(table: *mut *const c_void, id: *const c_void) -> u32;
+    fn sluice_cuProfilerStart() -> u32;
+    fn sluice_cuProfilerStop() -> u32;
+    fn sluice_cuProfilerInitialize() -> u32;
     fn sluice_cuDeviceGet(device: *mut i32, ordinal: i32) -> u32;
     fn sluice_cuDeviceGetCount(count: *mut i32) -> u32;
     fn sluice_cuDeviceGetName(name: *mut c_char, length: i32, device: i32) -> u32;
@@ -32,9 +35,17 @@ unsafe extern "C" {
     fn sluice_cuDeviceGetByPCIBusId(device: *mut i32, id: *const c_char) -> u32;
     fn sluice_cuDeviceCanAccessPeer(possible: *mut i32, device: i32, peer: i32) -> u32;
     fn sluice_cuDeviceGetP2PAttribute(value: *mut i32, attribute: i32, source: i32, target: i32) -> u32;
-    fn sluice_cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32;
-    fn sluice_cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32;
-    fn sluice_cuDeviceSetMemPool(device: i32, pool: usize) -> u32;
+    fn sluice_cuDeviceGetCliqueCount() -> u32;
+    fn sluice_cuDeviceGetCliqueInfo() -> u32;
+    fn sluice_cuDeviceGetFabricClusterUuid() -> u32;
+    fn sluice_cuDeviceGetHostAtomicCapabilities() -> u32;
+    fn sluice_cuDeviceGetLuid() -> u32;
+    fn sluice_cuDeviceGetP2PAtomicCapabilities() -> u32;
+    fn sluice_cuDeviceGetProperties() -> u32;
+    fn sluice_cuDeviceRegisterAsyncNotification() -> u32;
+    fn sluice_cuDeviceUnregisterAsyncNotification() -> u32;
+    fn sluice_cuFlushGPUDirectRDMAWrites() -> u32;
+    fn sluice_cuDeviceTotalMem() -> u32;
     fn sluice_cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) -> u32;
     fn sluice_cuDevicePrimaryCtxRelease(device: i32) -> u32;
     fn sluice_cuDevicePrimaryCtxRelease_v2(device: i32) -> u32;
@@ -67,6 +78,34 @@ unsafe extern "C" {
     fn sluice_cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> u32;
     fn sluice_cuCtxEnablePeerAccess(peer: usize, flags: u32) -> u32;
     fn sluice_cuCtxDisablePeerAccess(peer: usize) -> u32;
+    fn sluice_cuCtxCreate(context: *mut usize, flags: u32, device: i32) -> u32;
+    fn sluice_cuCtxDestroy(context: usize) -> u32;
+    fn sluice_cuCtxPushCurrent(context: usize) -> u32;
+    fn sluice_cuCtxPopCurrent(context: *mut usize) -> u32;
+    fn sluice_cuCtxAttach() -> u32;
+    fn sluice_cuCtxDetach() -> u32;
+    fn sluice_cuCtxRecordEvent() -> u32;
+    fn sluice_cuCtxResetPersistingL2Cache() -> u32;
+    fn sluice_cuCtxSetFlags() -> u32;
+    fn sluice_cuCtxWaitEvent() -> u32;
+    fn sluice_cuCtxFromGreenCtx() -> u32;
+    fn sluice_cuCtxGetDevResource() -> u32;
+    fn sluice_cuCtxGetExecAffinity() -> u32;
+    fn sluice_cuDevResourceGenerateDesc() -> u32;
+    fn sluice_cuDevSmResourceSplit() -> u32;
+    fn sluice_cuDevSmResourceSplitByCount() -> u32;
+    fn sluice_cuDeviceGetDevResource() -> u32;
+    fn sluice_cuDeviceGetExecAffinitySupport() -> u32;
+    fn sluice_cuGreenCtxCreate() -> u32;
+    fn sluice_cuGreenCtxDestroy() -> u32;
+    fn sluice_cuGreenCtxGetDevResource() -> u32;
+    fn sluice_cuGreenCtxGetId() -> u32;
+    fn sluice_cuGreenCtxRecordEvent() -> u32;
+    fn sluice_cuGreenCtxStreamCreate() -> u32;
+    fn sluice_cuGreenCtxWaitEvent() -> u32;
+    fn sluice_cuStreamGetDevResource() -> u32;
+    fn sluice_cuStreamGetDevResource_ptsz() -> u32;
+    fn sluice_cuStreamGetGreenCtx() -> u32;
     fn sluice_cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
     fn sluice_cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32;
     fn sluice_cuMemAllocPitch_v2(
@@ -78,34 +117,139 @@ unsafe extern "C" {
     ) -> u32;
     fn sluice_cuMemFree_v2(address: u64) -> u32;
     fn sluice_cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32;
-    fn sluice_cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> u32;
-    fn sluice_cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> u32;
-    fn sluice_cuMemFreeAsync(address: u64, stream: usize) -> u32;
-    fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32;
-    fn sluice_cuMemPoolDestroy(pool: usize) -> u32;
-    fn sluice_cuMemPoolTrimTo(pool: usize, keep: usize) -> u32;
-    fn sluice_cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32;
-    fn sluice_cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32;
     fn sluice_cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) -> u32;
     fn sluice_cuMemHostAlloc(memory: *mut *mut c_void, bytes: usize, flags: u32) -> u32;
     fn sluice_cuMemFreeHost(memory: *mut c_void) -> u32;
     fn sluice_cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32) -> u32;
     fn sluice_cuMemHostUnregister(memory: *mut c_void) -> u32;
     fn sluice_cuMemHostGetFlags(flags: *mut u32, memory: *mut c_void) -> u32;
+    fn sluice_cuMemAlloc() -> u32;
+    fn sluice_cuMemAllocHost() -> u32;
+    fn sluice_cuMemAllocPitch() -> u32;
+    fn sluice_cuMemFree() -> u32;
+    fn sluice_cuMemGetAddressRange() -> u32;
+    fn sluice_cuMemGetInfo() -> u32;
+    fn sluice_cuMemHostRegister() -> u32;
+    fn sluice_cuMemBatchDecompressAsync() -> u32;
+    fn sluice_cuMemBatchDecompressAsync_ptsz() -> u32;
+    fn sluice_cuMemGetLocationInfo() -> u32;
+    fn sluice_cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32;
+    fn sluice_cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32;
+    fn sluice_cuDeviceSetMemPool(device: i32, pool: usize) -> u32;
+    fn sluice_cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> u32;
+    fn sluice_cuMemAllocAsync_ptsz(address: *mut u64, bytes: usize, stream: usize) -> u32;
+    fn sluice_cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> u32;
+    fn sluice_cuMemAllocFromPoolAsync_ptsz(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> u32;
+    fn sluice_cuMemFreeAsync(address: u64, stream: usize) -> u32;
+    fn sluice_cuMemFreeAsync_ptsz(address: u64, stream: usize) -> u32;
+    fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32;
+    fn sluice_cuMemPoolDestroy(pool: usize) -> u32;
+    fn sluice_cuMemPoolTrimTo(pool: usize, keep: usize) -> u32;
+    fn sluice_cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32;
+    fn sluice_cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32;
+    fn sluice_cuMemGetDefaultMemPool() -> u32;
+    fn sluice_cuMemGetMemPool() -> u32;
+    fn sluice_cuMemPoolGetAccess() -> u32;
+    fn sluice_cuMemPoolSetAccess() -> u32;
+    fn sluice_cuMemSetMemPool() -> u32;
+    fn sluice_cuMemAddressFree() -> u32;
+    fn sluice_cuMemAddressReserve() -> u32;
+    fn sluice_cuMemCreate() -> u32;
+    fn sluice_cuMemGetAccess() -> u32;
+    fn sluice_cuMemGetAllocationGranularity() -> u32;
+    fn sluice_cuMemGetAllocationPropertiesFromHandle() -> u32;
+    fn sluice_cuMemMap() -> u32;
+    fn sluice_cuMemRelease() -> u32;
+    fn sluice_cuMemRetainAllocationHandle() -> u32;
+    fn sluice_cuMemSetAccess() -> u32;
+    fn sluice_cuMemUnmap() -> u32;
     fn sluice_cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> u32;
+    fn sluice_cuMemcpyHtoD_v2_ptds(target: u64, source: *const c_void, bytes: usize) -> u32;
     fn sluice_cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void, bytes: usize, stream: usize) -> u32;
+    fn sluice_cuMemcpyHtoDAsync_v2_ptsz(target: u64, source: *const c_void, bytes: usize, stream: usize) -> u32;
     fn sluice_cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) -> u32;
+    fn sluice_cuMemcpyDtoH_v2_ptds(target: *mut c_void, source: u64, bytes: usize) -> u32;
     fn sluice_cuMemcpyDtoHAsync_v2(target: *mut c_void, source: u64, bytes: usize, stream: usize) -> u32;
+    fn sluice_cuMemcpyDtoHAsync_v2_ptsz(target: *mut c_void, source: u64, bytes: usize, stream: usize) -> u32;
     fn sluice_cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) -> u32;
+    fn sluice_cuMemcpyDtoD_v2_ptds(target: u64, source: u64, bytes: usize) -> u32;
     fn sluice_cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, stream: usize) -> u32;
+    fn sluice_cuMemcpyDtoDAsync_v2_ptsz(target: u64, source: u64, bytes: usize, stream: usize) -> u32;
     fn sluice_cuMemcpy(target: u64, source: u64, bytes: usize) -> u32;
+    fn sluice_cuMemcpy_ptds(target: u64, source: u64, bytes: usize) -> u32;
     fn sluice_cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usize) -> u32;
+    fn sluice_cuMemcpyAsync_ptsz(target: u64, source: u64, bytes: usize, stream: usize) -> u32;
     fn sluice_cuMemsetD8_v2(address: u64, value: u8, count: usize) -> u32;
+    fn sluice_cuMemsetD8_v2_ptds(address: u64, value: u8, count: usize) -> u32;
     fn sluice_cuMemsetD16_v2(address: u64, value: u16, count: usize) -> u32;
+    fn sluice_cuMemsetD16_v2_ptds(address: u64, value: u16, count: usize) -> u32;
     fn sluice_cuMemsetD32_v2(address: u64, value: u32, count: usize) -> u32;
+    fn sluice_cuMemsetD32_v2_ptds(address: u64, value: u32, count: usize) -> u32;
     fn sluice_cuMemsetD8Async(address: u64, value: u8, count: usize, stream: usize) -> u32;
+    fn sluice_cuMemsetD8Async_ptsz(address: u64, value: u8, count: usize, stream: usize) -> u32;
     fn sluice_cuMemsetD16Async(address: u64, value: u16, count: usize, stream: usize) -> u32;
+    fn sluice_cuMemsetD16Async_ptsz(address: u64, value: u16, count: usize, stream: usize) -> u32;
     fn sluice_cuMemsetD32Async(address: u64, value: u32, count: usize, stream: usize) -> u32;
+    fn sluice_cuMemsetD32Async_ptsz(address: u64, value: u32, count: usize, stream: usize) -> u32;
+    fn sluice_cuMemcpy2D() -> u32;
+    fn sluice_cuMemcpy2DAsync() -> u32;
+    fn sluice_cuMemcpy2DUnaligned() -> u32;
+    fn sluice_cuMemcpy3D() -> u32;
+    fn sluice_cuMemcpy3DAsync() -> u32;
+    fn sluice_cuMemcpyDtoD() -> u32;
+    fn sluice_cuMemcpyDtoDAsync() -> u32;
+    fn sluice_cuMemcpyDtoH() -> u32;
+    fn sluice_cuMemcpyDtoHAsync() -> u32;
+    fn sluice_cuMemcpyHtoD() -> u32;
+    fn sluice_cuMemcpyHtoDAsync() -> u32;
+    fn sluice_cuMemsetD16() -> u32;
+    fn sluice_cuMemsetD2D16() -> u32;
+    fn sluice_cuMemsetD2D32() -> u32;
+    fn sluice_cuMemsetD2D8() -> u32;
+    fn sluice_cuMemsetD32() -> u32;
+    fn sluice_cuMemsetD8() -> u32;
+    fn sluice_cuMemcpy2DAsync_v2() -> u32;
+    fn sluice_cuMemcpy2DAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemcpy2DUnaligned_v2() -> u32;
+    fn sluice_cuMemcpy2DUnaligned_v2_ptds() -> u32;
+    fn sluice_cuMemcpy2D_v2() -> u32;
+    fn sluice_cuMemcpy2D_v2_ptds() -> u32;
+    fn sluice_cuMemcpy3DAsync_v2() -> u32;
+    fn sluice_cuMemcpy3DAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemcpy3DBatchAsync() -> u32;
+    fn sluice_cuMemcpy3DBatchAsync_ptsz() -> u32;
+    fn sluice_cuMemcpy3DBatchAsync_v2() -> u32;
+    fn sluice_cuMemcpy3DBatchAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemcpy3DPeer() -> u32;
+    fn sluice_cuMemcpy3DPeer_ptds() -> u32;
+    fn sluice_cuMemcpy3DPeerAsync() -> u32;
+    fn sluice_cuMemcpy3DPeerAsync_ptsz() -> u32;
+    fn sluice_cuMemcpy3DWithAttributesAsync() -> u32;
+    fn sluice_cuMemcpy3DWithAttributesAsync_ptsz() -> u32;
+    fn sluice_cuMemcpy3D_v2() -> u32;
+    fn sluice_cuMemcpy3D_v2_ptds() -> u32;
+    fn sluice_cuMemcpyBatchAsync() -> u32;
+    fn sluice_cuMemcpyBatchAsync_ptsz() -> u32;
+    fn sluice_cuMemcpyBatchAsync_v2() -> u32;
+    fn sluice_cuMemcpyBatchAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemcpyPeer() -> u32;
+    fn sluice_cuMemcpyPeer_ptds() -> u32;
+    fn sluice_cuMemcpyPeerAsync() -> u32;
+    fn sluice_cuMemcpyPeerAsync_ptsz() -> u32;
+    fn sluice_cuMemcpyWithAttributesAsync() -> u32;
+    fn sluice_cuMemcpyWithAttributesAsync_ptsz() -> u32;
+    fn sluice_cuMemsetD2D16Async() -> u32;
+    fn sluice_cuMemsetD2D16Async_ptsz() -> u32;
+    fn sluice_cuMemsetD2D16_v2() -> u32;
+    fn sluice_cuMemsetD2D16_v2_ptds() -> u32;
+    fn sluice_cuMemsetD2D32Async() -> u32;
+    fn sluice_cuMemsetD2D32Async_ptsz() -> u32;
+    fn sluice_cuMemsetD2D32_v2() -> u32;
+    fn sluice_cuMemsetD2D32_v2_ptds() -> u32;
+    fn sluice_cuMemsetD2D8Async() -> u32;
+    fn sluice_cuMemsetD2D8Async_ptsz() -> u32;
+    fn sluice_cuMemsetD2D8_v2() -> u32;
+    fn sluice_cuMemsetD2D8_v2_ptds() -> u32;
     fn sluice_cuPointerGetAttribute(value: *mut c_void, attribute: u32, address: u64) -> u32;
     fn sluice_cuPointerGetAttributes(
         count: u32,
@@ -114,6 +258,115 @@ unsafe extern "C" {
         address: u64,
     ) -> u32;
     fn sluice_cuPointerSetAttribute(value: *const c_void, attribute: u32, address: u64) -> u32;
+    fn sluice_cuMemAdvise() -> u32;
+    fn sluice_cuMemAdvise_v2() -> u32;
+    fn sluice_cuMemAllocManaged() -> u32;
+    fn sluice_cuMemDiscardAndPrefetchBatchAsync() -> u32;
+    fn sluice_cuMemDiscardAndPrefetchBatchAsync_ptsz() -> u32;
+    fn sluice_cuMemDiscardBatchAsync() -> u32;
+    fn sluice_cuMemDiscardBatchAsync_ptsz() -> u32;
+    fn sluice_cuMemHostGetDevicePointer_v2() -> u32;
+    fn sluice_cuMemPrefetchAsync() -> u32;
+    fn sluice_cuMemPrefetchAsync_ptsz() -> u32;
+    fn sluice_cuMemPrefetchAsync_v2() -> u32;
+    fn sluice_cuMemPrefetchAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemPrefetchBatchAsync() -> u32;
+    fn sluice_cuMemPrefetchBatchAsync_ptsz() -> u32;
+    fn sluice_cuMemRangeGetAttribute() -> u32;
+    fn sluice_cuMemRangeGetAttributes() -> u32;
+    fn sluice_cuStreamAttachMemAsync() -> u32;
+    fn sluice_cuStreamAttachMemAsync_ptsz() -> u32;
+    fn sluice_cuMemHostGetDevicePointer() -> u32;
+    fn sluice_cuArray3DCreate() -> u32;
+    fn sluice_cuArray3DGetDescriptor() -> u32;
+    fn sluice_cuArrayCreate() -> u32;
+    fn sluice_cuArrayGetDescriptor() -> u32;
+    fn sluice_cuMemcpyAtoA() -> u32;
+    fn sluice_cuMemcpyAtoD() -> u32;
+    fn sluice_cuMemcpyAtoH() -> u32;
+    fn sluice_cuMemcpyAtoHAsync() -> u32;
+    fn sluice_cuMemcpyDtoA() -> u32;
+    fn sluice_cuMemcpyHtoA() -> u32;
+    fn sluice_cuMemcpyHtoAAsync() -> u32;
+    fn sluice_cuTexRefGetAddress() -> u32;
+    fn sluice_cuTexRefSetAddress() -> u32;
+    fn sluice_cuTexRefSetAddress2D() -> u32;
+    fn sluice_cuArray3DCreate_v2() -> u32;
+    fn sluice_cuArray3DGetDescriptor_v2() -> u32;
+    fn sluice_cuArrayCreate_v2() -> u32;
+    fn sluice_cuArrayDestroy() -> u32;
+    fn sluice_cuArrayGetDescriptor_v2() -> u32;
+    fn sluice_cuArrayGetMemoryRequirements() -> u32;
+    fn sluice_cuArrayGetPlane() -> u32;
+    fn sluice_cuArrayGetSparseProperties() -> u32;
+    fn sluice_cuDeviceGetTexture1DLinearMaxWidth() -> u32;
+    fn sluice_cuMemMapArrayAsync() -> u32;
+    fn sluice_cuMemMapArrayAsync_ptsz() -> u32;
+    fn sluice_cuMemcpyAtoA_v2() -> u32;
+    fn sluice_cuMemcpyAtoA_v2_ptds() -> u32;
+    fn sluice_cuMemcpyAtoD_v2() -> u32;
+    fn sluice_cuMemcpyAtoD_v2_ptds() -> u32;
+    fn sluice_cuMemcpyAtoHAsync_v2() -> u32;
+    fn sluice_cuMemcpyAtoHAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemcpyAtoH_v2() -> u32;
+    fn sluice_cuMemcpyAtoH_v2_ptds() -> u32;
+    fn sluice_cuMemcpyDtoA_v2() -> u32;
+    fn sluice_cuMemcpyDtoA_v2_ptds() -> u32;
+    fn sluice_cuMemcpyHtoAAsync_v2() -> u32;
+    fn sluice_cuMemcpyHtoAAsync_v2_ptsz() -> u32;
+    fn sluice_cuMemcpyHtoA_v2() -> u32;
+    fn sluice_cuMemcpyHtoA_v2_ptds() -> u32;
+    fn sluice_cuMipmappedArrayCreate() -> u32;
+    fn sluice_cuMipmappedArrayDestroy() -> u32;
+    fn sluice_cuMipmappedArrayGetLevel() -> u32;
+    fn sluice_cuMipmappedArrayGetMemoryRequirements() -> u32;
+    fn sluice_cuMipmappedArrayGetSparseProperties() -> u32;
+    fn sluice_cuModuleGetSurfRef() -> u32;
+    fn sluice_cuModuleGetTexRef() -> u32;
+    fn sluice_cuParamSetTexRef() -> u32;
+    fn sluice_cuSurfObjectCreate() -> u32;
+    fn sluice_cuSurfObjectDestroy() -> u32;
+    fn sluice_cuSurfObjectGetResourceDesc() -> u32;
+    fn sluice_cuSurfRefGetArray() -> u32;
+    fn sluice_cuSurfRefSetArray() -> u32;
+    fn sluice_cuTexObjectCreate() -> u32;
+    fn sluice_cuTexObjectDestroy() -> u32;
+    fn sluice_cuTexObjectGetResourceDesc() -> u32;
+    fn sluice_cuTexObjectGetResourceViewDesc() -> u32;
+    fn sluice_cuTexObjectGetTextureDesc() -> u32;
+    fn sluice_cuTexRefCreate() -> u32;
+    fn sluice_cuTexRefDestroy() -> u32;
+    fn sluice_cuTexRefGetAddressMode() -> u32;
+    fn sluice_cuTexRefGetAddress_v2() -> u32;
+    fn sluice_cuTexRefGetArray() -> u32;
+    fn sluice_cuTexRefGetBorderColor() -> u32;
+    fn sluice_cuTexRefGetFilterMode() -> u32;
+    fn sluice_cuTexRefGetFlags() -> u32;
+    fn sluice_cuTexRefGetFormat() -> u32;
+    fn sluice_cuTexRefGetMaxAnisotropy() -> u32;
+    fn sluice_cuTexRefGetMipmapFilterMode() -> u32;
+    fn sluice_cuTexRefGetMipmapLevelBias() -> u32;
+    fn sluice_cuTexRefGetMipmapLevelClamp() -> u32;
+    fn sluice_cuTexRefGetMipmappedArray() -> u32;
+    fn sluice_cuTexRefSetAddress2D_v2() -> u32;
+    fn sluice_cuTexRefSetAddress2D_v3() -> u32;
+    fn sluice_cuTexRefSetAddressMode() -> u32;
+    fn sluice_cuTexRefSetAddress_v2() -> u32;
+    fn sluice_cuTexRefSetArray() -> u32;
+    fn sluice_cuTexRefSetBorderColor() -> u32;
+    fn sluice_cuTexRefSetFilterMode() -> u32;
+    fn sluice_cuTexRefSetFlags() -> u32;
+    fn sluice_cuTexRefSetFormat() -> u32;
+    fn sluice_cuTexRefSetMaxAnisotropy() -> u32;
+    fn sluice_cuTexRefSetMipmapFilterMode() -> u32;
+    fn sluice_cuTexRefSetMipmapLevelBias() -> u32;
+    fn sluice_cuTexRefSetMipmapLevelClamp() -> u32;
+    fn sluice_cuTexRefSetMipmappedArray() -> u32;
+    fn sluice_cuTensorMapEncodeIm2col() -> u32;
+    fn sluice_cuTensorMapEncodeIm2colWide() -> u32;
+    fn sluice_cuTensorMapEncodeTiled() -> u32;
+    fn sluice_cuTensorMapReplaceAddress() -> u32;
+    fn sluice_cuTensorMapSetAllocationClass() -> u32;
     fn sluice_cuModuleLoad(module: *mut usize, path: *const c_char) -> u32;
     fn sluice_cuModuleLoadData(module: *mut usize, image: *const c_void) -> u32;
     fn sluice_cuModuleLoadDataEx(
@@ -193,7 +446,44 @@ unsafe extern "C" {
     ) -> u32;
     fn sluice_cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut usize) -> u32;
     fn sluice_cuLinkDestroy(state: usize) -> u32;
+    fn sluice_cuLinkCreate(count: u32, options: *const u32, values: *mut *mut c_void, state: *mut usize) -> u32;
+    fn sluice_cuLinkAddData(
+        state: usize,
+        kind: u32,
+        data: *const c_void,
+        bytes: usize,
+        name: *const c_char,
+        count: u32,
+        options: *const u32,
+        values: *const *mut c_void,
+    ) -> u32;
+    fn sluice_cuLinkAddFile(
+        state: usize,
+        kind: u32,
+        path: *const c_char,
+        count: u32,
+        options: *const u32,
+        values: *const *mut c_void,
+    ) -> u32;
+    fn sluice_cuFuncGetParamCount() -> u32;
+    fn sluice_cuKernelGetParamCount() -> u32;
+    fn sluice_cuLibraryGetManaged() -> u32;
+    fn sluice_cuLibraryGetUnifiedFunction() -> u32;
+    fn sluice_cuModuleGetGlobal() -> u32;
     fn sluice_cuLaunchKernel(
+        function: usize,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared_bytes: u32,
+        stream: usize,
+        parameters: *const *const c_void,
+        extra: *const *const c_void,
+    ) -> u32;
+    fn sluice_cuLaunchKernel_ptsz(
         function: usize,
         grid_x: u32,
         grid_y: u32,
@@ -212,7 +502,25 @@ unsafe extern "C" {
         parameters: *const *const c_void,
         extra: *const *const c_void,
     ) -> u32;
+    fn sluice_cuLaunchKernelEx_ptsz(
+        config: *const LaunchConfig,
+        function: usize,
+        parameters: *const *const c_void,
+        extra: *const *const c_void,
+    ) -> u32;
     fn sluice_cuLaunchCooperativeKernel(
+        function: usize,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared_bytes: u32,
+        stream: usize,
+        parameters: *const *const c_void,
+    ) -> u32;
+    fn sluice_cuLaunchCooperativeKernel_ptsz(
         function: usize,
         grid_x: u32,
         grid_y: u32,
@@ -229,12 +537,23 @@ unsafe extern "C" {
         function: Option<unsafe extern "C" fn(*mut c_void)>,
         data: *mut c_void,
     ) -> u32;
-    fn sluice_cuStreamAddCallback(
+    fn sluice_cuLaunchHostFunc_ptsz(
         stream: usize,
-        function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
         data: *mut c_void,
-        flags: u32,
     ) -> u32;
+    fn sluice_cuFuncSetBlockShape() -> u32;
+    fn sluice_cuFuncSetSharedSize() -> u32;
+    fn sluice_cuLaunch() -> u32;
+    fn sluice_cuLaunchGrid() -> u32;
+    fn sluice_cuLaunchGridAsync() -> u32;
+    fn sluice_cuParamSetSize() -> u32;
+    fn sluice_cuParamSetf() -> u32;
+    fn sluice_cuParamSeti() -> u32;
+    fn sluice_cuParamSetv() -> u32;
+    fn sluice_cuLaunchCooperativeKernelMultiDevice() -> u32;
+    fn sluice_cuLaunchHostFunc_v2() -> u32;
+    fn sluice_cuLaunchHostFunc_v2_ptsz() -> u32;
     fn sluice_cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: *mut i32,
         function: usize,
@@ -271,20 +590,90 @@ unsafe extern "C" {
         blocks: i32,
         block: i32,
     ) -> u32;
+    fn sluice_cuOccupancyMaxActiveClusters() -> u32;
+    fn sluice_cuOccupancyMaxPotentialClusterSize() -> u32;
+    fn sluice_cuStreamAddCallback(
+        stream: usize,
+        function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+        data: *mut c_void,
+        flags: u32,
+    ) -> u32;
+    fn sluice_cuStreamAddCallback_ptsz(
+        stream: usize,
+        function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+        data: *mut c_void,
+        flags: u32,
+    ) -> u32;
     fn sluice_cuStreamCreate(stream: *mut usize, flags: u32) -> u32;
     fn sluice_cuStreamCreateWithPriority(stream: *mut usize, flags: u32, priority: i32) -> u32;
     fn sluice_cuStreamDestroy_v2(stream: usize) -> u32;
     fn sluice_cuStreamSynchronize(stream: usize) -> u32;
+    fn sluice_cuStreamSynchronize_ptsz(stream: usize) -> u32;
     fn sluice_cuStreamQuery(stream: usize) -> u32;
+    fn sluice_cuStreamQuery_ptsz(stream: usize) -> u32;
     fn sluice_cuStreamWaitEvent(stream: usize, event: usize, flags: u32) -> u32;
+    fn sluice_cuStreamWaitEvent_ptsz(stream: usize, event: usize, flags: u32) -> u32;
     fn sluice_cuStreamGetFlags(stream: usize, flags: *mut u32) -> u32;
+    fn sluice_cuStreamGetFlags_ptsz(stream: usize, flags: *mut u32) -> u32;
     fn sluice_cuStreamGetPriority(stream: usize, priority: *mut i32) -> u32;
+    fn sluice_cuStreamGetPriority_ptsz(stream: usize, priority: *mut i32) -> u32;
     fn sluice_cuStreamGetId(stream: usize, id: *mut u64) -> u32;
+    fn sluice_cuStreamGetId_ptsz(stream: usize, id: *mut u64) -> u32;
     fn sluice_cuStreamGetCtx(stream: usize, context: *mut usize) -> u32;
+    fn sluice_cuStreamGetCtx_ptsz(stream: usize, context: *mut usize) -> u32;
     fn sluice_cuStreamGetCtx_v2(stream: usize, context: *mut usize, green: *mut usize) -> u32;
+    fn sluice_cuStreamGetCtx_v2_ptsz(stream: usize, context: *mut usize, green: *mut usize) -> u32;
     fn sluice_cuStreamGetDevice(stream: usize, device: *mut i32) -> u32;
+    fn sluice_cuStreamGetDevice_ptsz(stream: usize, device: *mut i32) -> u32;
     fn sluice_cuStreamIsCapturing(stream: usize, status: *mut u32) -> u32;
+    fn sluice_cuStreamIsCapturing_ptsz(stream: usize, status: *mut u32) -> u32;
+    fn sluice_cuStreamDestroy(stream: usize) -> u32;
+    fn sluice_cuStreamBatchMemOp() -> u32;
+    fn sluice_cuStreamBatchMemOp_ptsz() -> u32;
+    fn sluice_cuStreamBatchMemOp_v2() -> u32;
+    fn sluice_cuStreamBatchMemOp_v2_ptsz() -> u32;
+    fn sluice_cuStreamWaitValue32() -> u32;
+    fn sluice_cuStreamWaitValue32_ptsz() -> u32;
+    fn sluice_cuStreamWaitValue32_v2() -> u32;
+    fn sluice_cuStreamWaitValue32_v2_ptsz() -> u32;
+    fn sluice_cuStreamWaitValue64() -> u32;
+    fn sluice_cuStreamWaitValue64_ptsz() -> u32;
+    fn sluice_cuStreamWaitValue64_v2() -> u32;
+    fn sluice_cuStreamWaitValue64_v2_ptsz() -> u32;
+    fn sluice_cuStreamWriteValue32() -> u32;
+    fn sluice_cuStreamWriteValue32_ptsz() -> u32;
+    fn sluice_cuStreamWriteValue32_v2() -> u32;
+    fn sluice_cuStreamWriteValue32_v2_ptsz() -> u32;
+    fn sluice_cuStreamWriteValue64() -> u32;
+    fn sluice_cuStreamWriteValue64_ptsz() -> u32;
+    fn sluice_cuStreamWriteValue64_v2() -> u32;
+    fn sluice_cuStreamWriteValue64_v2_ptsz() -> u32;
+    fn sluice_cuStreamCopyAttributes() -> u32;
+    fn sluice_cuStreamCopyAttributes_ptsz() -> u32;
+    fn sluice_cuStreamGetAttribute() -> u32;
+    fn sluice_cuStreamGetAttribute_ptsz() -> u32;
+    fn sluice_cuStreamSetAttribute() -> u32;
+    fn sluice_cuStreamSetAttribute_ptsz() -> u32;
+    fn sluice_cuEventCreate(event: *mut usize, flags: u32) -> u32;
+    fn sluice_cuEventDestroy_v2(event: usize) -> u32;
+    fn sluice_cuEventRecord(event: usize, stream: usize) -> u32;
+    fn sluice_cuEventRecord_ptsz(event: usize, stream: usize) -> u32;
+    fn sluice_cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) -> u32;
+    fn sluice_cuEventRecordWithFlags_ptsz(event: usize, stream: usize, flags: u32) -> u32;
+    fn sluice_cuEventSynchronize(event: usize) -> u32;
+    fn sluice_cuEventQuery(event: usize) -> u32;
+    fn sluice_cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> u32;
+    fn sluice_cuEventElapsedTime_v2(milliseconds: *mut f32, start: usize, end: usize) -> u32;
+    fn sluice_cuEventDestroy(event: usize) -> u32;
     fn sluice_cuStreamGetCaptureInfo_v2(
+        stream: usize,
+        status: *mut u32,
+        id: *mut u64,
+        graph: *mut usize,
+        dependencies: *mut *const usize,
+        count: *mut usize,
+    ) -> u32;
+    fn sluice_cuStreamGetCaptureInfo_v2_ptsz(
         stream: usize,
         status: *mut u32,
         id: *mut u64,
@@ -301,66 +690,254 @@ unsafe extern "C" {
         edges: *mut *const c_void,
         count: *mut usize,
     ) -> u32;
+    fn sluice_cuStreamGetCaptureInfo_v3_ptsz(
+        stream: usize,
+        status: *mut u32,
+        id: *mut u64,
+        graph: *mut usize,
+        dependencies: *mut *const usize,
+        edges: *mut *const c_void,
+        count: *mut usize,
+    ) -> u32;
     fn sluice_cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32;
-    fn sluice_cuEventCreate(event: *mut usize, flags: u32) -> u32;
-    fn sluice_cuEventDestroy_v2(event: usize) -> u32;
-    fn sluice_cuEventRecord(event: usize, stream: usize) -> u32;
-    fn sluice_cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) -> u32;
-    fn sluice_cuEventSynchronize(event: usize) -> u32;
-    fn sluice_cuEventQuery(event: usize) -> u32;
-    fn sluice_cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> u32;
-    fn sluice_cuEventElapsedTime_v2(milliseconds: *mut f32, start: usize, end: usize) -> u32;
-    fn sluice_cuProfilerStart() -> u32;
-    fn sluice_cuProfilerStop() -> u32;
-    fn sluice_cuMemHostGetDevicePointer_v2() -> u32;
-    fn sluice_cuMemAllocManaged() -> u32;
-    fn sluice_cuMemPrefetchAsync() -> u32;
-    fn sluice_cuMemAdvise() -> u32;
-    fn sluice_cuStreamAttachMemAsync() -> u32;
-    fn sluice_cuMemRangeGetAttribute() -> u32;
-    fn sluice_cuIpcGetMemHandle() -> u32;
-    fn sluice_cuIpcOpenMemHandle_v2() -> u32;
+    fn sluice_cuDeviceGetGraphMemAttribute() -> u32;
+    fn sluice_cuDeviceGraphMemTrim() -> u32;
+    fn sluice_cuDeviceSetGraphMemAttribute() -> u32;
+    fn sluice_cuGraphAddBatchMemOpNode() -> u32;
+    fn sluice_cuGraphAddChildGraphNode() -> u32;
+    fn sluice_cuGraphAddDependencies() -> u32;
+    fn sluice_cuGraphAddDependencies_v2() -> u32;
+    fn sluice_cuGraphAddEmptyNode() -> u32;
+    fn sluice_cuGraphAddEventRecordNode() -> u32;
+    fn sluice_cuGraphAddEventWaitNode() -> u32;
+    fn sluice_cuGraphAddHostNode() -> u32;
+    fn sluice_cuGraphAddKernelNode_v2() -> u32;
+    fn sluice_cuGraphAddMemAllocNode() -> u32;
+    fn sluice_cuGraphAddMemFreeNode() -> u32;
+    fn sluice_cuGraphAddMemcpyNode() -> u32;
+    fn sluice_cuGraphAddMemsetNode() -> u32;
+    fn sluice_cuGraphAddNode() -> u32;
+    fn sluice_cuGraphAddNode_v2() -> u32;
+    fn sluice_cuGraphAddNode_v3() -> u32;
+    fn sluice_cuGraphBatchMemOpNodeGetParams() -> u32;
+    fn sluice_cuGraphBatchMemOpNodeSetParams() -> u32;
+    fn sluice_cuGraphChildGraphNodeGetGraph() -> u32;
+    fn sluice_cuGraphClone() -> u32;
+    fn sluice_cuGraphConditionalHandleCreate() -> u32;
+    fn sluice_cuGraphCreate() -> u32;
+    fn sluice_cuGraphDebugDotPrint() -> u32;
+    fn sluice_cuGraphDestroy() -> u32;
+    fn sluice_cuGraphDestroyNode() -> u32;
+    fn sluice_cuGraphEventRecordNodeGetEvent() -> u32;
+    fn sluice_cuGraphEventRecordNodeSetEvent() -> u32;
+    fn sluice_cuGraphEventWaitNodeGetEvent() -> u32;
+    fn sluice_cuGraphEventWaitNodeSetEvent() -> u32;
+    fn sluice_cuGraphExecBatchMemOpNodeSetParams() -> u32;
+    fn sluice_cuGraphExecChildGraphNodeSetParams() -> u32;
+    fn sluice_cuGraphExecDestroy() -> u32;
+    fn sluice_cuGraphExecEventRecordNodeSetEvent() -> u32;
+    fn sluice_cuGraphExecEventWaitNodeSetEvent() -> u32;
+    fn sluice_cuGraphExecGetFlags() -> u32;
+    fn sluice_cuGraphExecGetId() -> u32;
+    fn sluice_cuGraphExecHostNodeSetParams() -> u32;
+    fn sluice_cuGraphExecKernelNodeSetParams_v2() -> u32;
+    fn sluice_cuGraphExecMemcpyNodeSetParams() -> u32;
+    fn sluice_cuGraphExecMemsetNodeSetParams() -> u32;
+    fn sluice_cuGraphExecNodeSetParams() -> u32;
+    fn sluice_cuGraphExecUpdate() -> u32;
+    fn sluice_cuGraphExecUpdate_v2() -> u32;
+    fn sluice_cuGraphGetEdges() -> u32;
+    fn sluice_cuGraphGetEdges_v2() -> u32;
+    fn sluice_cuGraphGetId() -> u32;
+    fn sluice_cuGraphGetNodes() -> u32;
+    fn sluice_cuGraphGetRootNodes() -> u32;
+    fn sluice_cuGraphHostNodeGetParams() -> u32;
+    fn sluice_cuGraphHostNodeSetParams() -> u32;
+    fn sluice_cuGraphInstantiate() -> u32;
+    fn sluice_cuGraphInstantiateWithFlags() -> u32;
+    fn sluice_cuGraphInstantiateWithParams() -> u32;
+    fn sluice_cuGraphInstantiateWithParams_ptsz() -> u32;
+    fn sluice_cuGraphInstantiate_v2() -> u32;
+    fn sluice_cuGraphKernelNodeCopyAttributes() -> u32;
+    fn sluice_cuGraphKernelNodeGetAttribute() -> u32;
+    fn sluice_cuGraphKernelNodeGetParams_v2() -> u32;
+    fn sluice_cuGraphKernelNodeSetAttribute() -> u32;
+    fn sluice_cuGraphKernelNodeSetParams_v2() -> u32;
+    fn sluice_cuGraphLaunch() -> u32;
+    fn sluice_cuGraphLaunch_ptsz() -> u32;
+    fn sluice_cuGraphMemAllocNodeGetParams() -> u32;
+    fn sluice_cuGraphMemFreeNodeGetParams() -> u32;
+    fn sluice_cuGraphMemcpyNodeGetParams() -> u32;
+    fn sluice_cuGraphMemcpyNodeSetParams() -> u32;
+    fn sluice_cuGraphMemsetNodeGetParams() -> u32;
+    fn sluice_cuGraphMemsetNodeSetParams() -> u32;
+    fn sluice_cuGraphNodeFindInClone() -> u32;
+    fn sluice_cuGraphNodeGetContainingGraph() -> u32;
+    fn sluice_cuGraphNodeGetDependencies() -> u32;
+    fn sluice_cuGraphNodeGetDependencies_v2() -> u32;
+    fn sluice_cuGraphNodeGetDependentNodes() -> u32;
+    fn sluice_cuGraphNodeGetDependentNodes_v2() -> u32;
+    fn sluice_cuGraphNodeGetEnabled() -> u32;
+    fn sluice_cuGraphNodeGetLocalId() -> u32;
+    fn sluice_cuGraphNodeGetParams() -> u32;
+    fn sluice_cuGraphNodeGetToolsId() -> u32;
+    fn sluice_cuGraphNodeGetType() -> u32;
+    fn sluice_cuGraphNodeSetEnabled() -> u32;
+    fn sluice_cuGraphNodeSetParams() -> u32;
+    fn sluice_cuGraphNodeSetParams_v2() -> u32;
+    fn sluice_cuGraphReleaseUserObject() -> u32;
+    fn sluice_cuGraphRemoveDependencies() -> u32;
+    fn sluice_cuGraphRemoveDependencies_v2() -> u32;
+    fn sluice_cuGraphRetainUserObject() -> u32;
+    fn sluice_cuGraphUpload() -> u32;
+    fn sluice_cuGraphUpload_ptsz() -> u32;
+    fn sluice_cuUserObjectCreate() -> u32;
+    fn sluice_cuUserObjectRelease() -> u32;
+    fn sluice_cuUserObjectRetain() -> u32;
+    fn sluice_cuGraphAddExternalSemaphoresSignalNode() -> u32;
+    fn sluice_cuGraphAddExternalSemaphoresWaitNode() -> u32;
+    fn sluice_cuGraphExecExternalSemaphoresSignalNodeSetParams() -> u32;
+    fn sluice_cuGraphExecExternalSemaphoresWaitNodeSetParams() -> u32;
+    fn sluice_cuGraphExternalSemaphoresSignalNodeGetParams() -> u32;
+    fn sluice_cuGraphExternalSemaphoresSignalNodeSetParams() -> u32;
+    fn sluice_cuGraphExternalSemaphoresWaitNodeGetParams() -> u32;
+    fn sluice_cuGraphExternalSemaphoresWaitNodeSetParams() -> u32;
+    fn sluice_cuGraphAddKernelNode() -> u32;
+    fn sluice_cuGraphExecKernelNodeSetParams() -> u32;
+    fn sluice_cuGraphKernelNodeGetParams() -> u32;
+    fn sluice_cuGraphKernelNodeSetParams() -> u32;
+    fn sluice_cuStreamBeginCapture() -> u32;
+    fn sluice_cuStreamBeginCapture_ptsz() -> u32;
+    fn sluice_cuStreamBeginCaptureToCig() -> u32;
+    fn sluice_cuStreamBeginCaptureToCig_ptsz() -> u32;
+    fn sluice_cuStreamBeginCaptureToGraph() -> u32;
+    fn sluice_cuStreamBeginCaptureToGraph_ptsz() -> u32;
+    fn sluice_cuStreamBeginCapture_v2() -> u32;
+    fn sluice_cuStreamBeginCapture_v2_ptsz() -> u32;
+    fn sluice_cuStreamBeginRecaptureToGraph() -> u32;
+    fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32;
+    fn sluice_cuStreamEndCapture() -> u32;
+    fn sluice_cuStreamEndCapture_ptsz() -> u32;
+    fn sluice_cuStreamEndCaptureToCig() -> u32;
+    fn sluice_cuStreamEndCaptureToCig_ptsz() -> u32;
+    fn sluice_cuStreamGetCaptureInfo() -> u32;
+    fn sluice_cuStreamGetCaptureInfo_ptsz() -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies() -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies_ptsz() -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies_v2() -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz() -> u32;
+    fn sluice_cuDestroyExternalMemory() -> u32;
+    fn sluice_cuDestroyExternalSemaphore() -> u32;
+    fn sluice_cuDeviceGetNvSciSyncAttributes() -> u32;
+    fn sluice_cuExternalMemoryGetMappedBuffer() -> u32;
+    fn sluice_cuExternalMemoryGetMappedMipmappedArray() -> u32;
+    fn sluice_cuImportExternalMemory() -> u32;
+    fn sluice_cuImportExternalSemaphore() -> u32;
+    fn sluice_cuSignalExternalSemaphoresAsync() -> u32;
+    fn sluice_cuSignalExternalSemaphoresAsync_ptsz() -> u32;
+    fn sluice_cuWaitExternalSemaphoresAsync() -> u32;
+    fn sluice_cuWaitExternalSemaphoresAsync_ptsz() -> u32;
     fn sluice_cuIpcCloseMemHandle() -> u32;
     fn sluice_cuIpcGetEventHandle() -> u32;
+    fn sluice_cuIpcGetMemHandle() -> u32;
     fn sluice_cuIpcOpenEventHandle() -> u32;
+    fn sluice_cuIpcOpenMemHandle() -> u32;
+    fn sluice_cuIpcOpenMemHandle_v2() -> u32;
+    fn sluice_cuMemExportToShareableHandle() -> u32;
+    fn sluice_cuMemGetHandleForAddressRange() -> u32;
+    fn sluice_cuMemImportFromShareableHandle() -> u32;
+    fn sluice_cuMemPoolExportPointer() -> u32;
     fn sluice_cuMemPoolExportToShareableHandle() -> u32;
     fn sluice_cuMemPoolImportFromShareableHandle() -> u32;
-    fn sluice_cuMemAddressReserve() -> u32;
-    fn sluice_cuMemAddressFree() -> u32;
-    fn sluice_cuMemCreate() -> u32;
-    fn sluice_cuMemRelease() -> u32;
-    fn sluice_cuMemMap() -> u32;
-    fn sluice_cuMemUnmap() -> u32;
-    fn sluice_cuMemSetAccess() -> u32;
-    fn sluice_cuMemGetAllocationGranularity() -> u32;
-    fn sluice_cuStreamBeginCapture_v2() -> u32;
-    fn sluice_cuStreamEndCapture() -> u32;
-    fn sluice_cuGraphCreate() -> u32;
-    fn sluice_cuGraphDestroy() -> u32;
-    fn sluice_cuGraphInstantiateWithFlags() -> u32;
-    fn sluice_cuGraphLaunch() -> u32;
-    fn sluice_cuGraphExecDestroy() -> u32;
-    fn sluice_cuArrayCreate_v2() -> u32;
-    fn sluice_cuArray3DCreate_v2() -> u32;
-    fn sluice_cuArrayDestroy() -> u32;
-    fn sluice_cuTexObjectCreate() -> u32;
-    fn sluice_cuTexObjectDestroy() -> u32;
-    fn sluice_cuSurfObjectCreate() -> u32;
-    fn sluice_cuSurfObjectDestroy() -> u32;
-    fn sluice_cuModuleGetTexRef() -> u32;
-    fn sluice_cuModuleGetSurfRef() -> u32;
-    fn sluice_cuMemcpy2D_v2() -> u32;
-    fn sluice_cuMemcpy2DUnaligned_v2() -> u32;
-    fn sluice_cuMemcpy2DAsync_v2() -> u32;
-    fn sluice_cuMemcpy3D_v2() -> u32;
-    fn sluice_cuMemcpy3DAsync_v2() -> u32;
-    fn sluice_cuMemcpyPeer() -> u32;
-    fn sluice_cuMemcpyPeerAsync() -> u32;
-    fn sluice_cuMemsetD2D8_v2() -> u32;
-    fn sluice_cuMemsetD2D16_v2() -> u32;
-    fn sluice_cuMemsetD2D32_v2() -> u32;
-    fn sluice_cuOccupancyMaxActiveClusters() -> u32;
-    fn sluice_cuOccupancyMaxPotentialClusterSize() -> u32;
+    fn sluice_cuMemPoolImportPointer() -> u32;
+    fn sluice_cuEGLStreamConsumerAcquireFrame() -> u32;
+    fn sluice_cuEGLStreamConsumerConnect() -> u32;
+    fn sluice_cuEGLStreamConsumerConnectWithFlags() -> u32;
+    fn sluice_cuEGLStreamConsumerDisconnect() -> u32;
+    fn sluice_cuEGLStreamConsumerReleaseFrame() -> u32;
+    fn sluice_cuEGLStreamProducerConnect() -> u32;
+    fn sluice_cuEGLStreamProducerDisconnect() -> u32;
+    fn sluice_cuEGLStreamProducerPresentFrame() -> u32;
+    fn sluice_cuEGLStreamProducerReturnFrame() -> u32;
+    fn sluice_cuEventCreateFromEGLSync() -> u32;
+    fn sluice_cuGLCtxCreate() -> u32;
+    fn sluice_cuGLCtxCreate_v2() -> u32;
+    fn sluice_cuGLGetDevices() -> u32;
+    fn sluice_cuGLGetDevices_v2() -> u32;
+    fn sluice_cuGLInit() -> u32;
+    fn sluice_cuGLMapBufferObject() -> u32;
+    fn sluice_cuGLMapBufferObjectAsync() -> u32;
+    fn sluice_cuGLMapBufferObjectAsync_v2() -> u32;
+    fn sluice_cuGLMapBufferObjectAsync_v2_ptsz() -> u32;
+    fn sluice_cuGLMapBufferObject_v2() -> u32;
+    fn sluice_cuGLMapBufferObject_v2_ptds() -> u32;
+    fn sluice_cuGLRegisterBufferObject() -> u32;
+    fn sluice_cuGLSetBufferObjectMapFlags() -> u32;
+    fn sluice_cuGLUnmapBufferObject() -> u32;
+    fn sluice_cuGLUnmapBufferObjectAsync() -> u32;
+    fn sluice_cuGLUnregisterBufferObject() -> u32;
+    fn sluice_cuGraphicsEGLRegisterImage() -> u32;
+    fn sluice_cuGraphicsGLRegisterBuffer() -> u32;
+    fn sluice_cuGraphicsGLRegisterImage() -> u32;
+    fn sluice_cuGraphicsMapResources() -> u32;
+    fn sluice_cuGraphicsMapResources_ptsz() -> u32;
+    fn sluice_cuGraphicsResourceGetMappedEglFrame() -> u32;
+    fn sluice_cuGraphicsResourceGetMappedMipmappedArray() -> u32;
+    fn sluice_cuGraphicsResourceGetMappedPointer_v2() -> u32;
+    fn sluice_cuGraphicsResourceSetMapFlags() -> u32;
+    fn sluice_cuGraphicsResourceSetMapFlags_v2() -> u32;
+    fn sluice_cuGraphicsSubResourceGetMappedArray() -> u32;
+    fn sluice_cuGraphicsUnmapResources() -> u32;
+    fn sluice_cuGraphicsUnmapResources_ptsz() -> u32;
+    fn sluice_cuGraphicsUnregisterResource() -> u32;
+    fn sluice_cuGraphicsVDPAURegisterOutputSurface() -> u32;
+    fn sluice_cuGraphicsVDPAURegisterVideoSurface() -> u32;
+    fn sluice_cuVDPAUCtxCreate() -> u32;
+    fn sluice_cuVDPAUCtxCreate_v2() -> u32;
+    fn sluice_cuVDPAUGetDevice() -> u32;
+    fn sluice_cuGraphicsResourceGetMappedPointer() -> u32;
+    fn sluice_cuFabricCpyBatchAsync() -> u32;
+    fn sluice_cuFabricCpyBatchAsync_ptsz() -> u32;
+    fn sluice_cuLogicalEndpointAddDevice() -> u32;
+    fn sluice_cuLogicalEndpointBindAddr() -> u32;
+    fn sluice_cuLogicalEndpointBindMem() -> u32;
+    fn sluice_cuLogicalEndpointCreate() -> u32;
+    fn sluice_cuLogicalEndpointDestroy() -> u32;
+    fn sluice_cuLogicalEndpointExport() -> u32;
+    fn sluice_cuLogicalEndpointGetLimits() -> u32;
+    fn sluice_cuLogicalEndpointIdRelease() -> u32;
+    fn sluice_cuLogicalEndpointIdReserve() -> u32;
+    fn sluice_cuLogicalEndpointImport() -> u32;
+    fn sluice_cuLogicalEndpointQuery() -> u32;
+    fn sluice_cuLogicalEndpointUnbind() -> u32;
+    fn sluice_cuMulticastAddDevice() -> u32;
+    fn sluice_cuMulticastBindAddr() -> u32;
+    fn sluice_cuMulticastBindAddr_v2() -> u32;
+    fn sluice_cuMulticastBindMem() -> u32;
+    fn sluice_cuMulticastBindMem_v2() -> u32;
+    fn sluice_cuMulticastCreate() -> u32;
+    fn sluice_cuMulticastGetGranularity() -> u32;
+    fn sluice_cuMulticastUnbind() -> u32;
+    fn sluice_cuCheckpointOperationComplete() -> u32;
+    fn sluice_cuCheckpointProcessCheckpoint() -> u32;
+    fn sluice_cuCheckpointProcessGetRestoreThreadId() -> u32;
+    fn sluice_cuCheckpointProcessGetState() -> u32;
+    fn sluice_cuCheckpointProcessLock() -> u32;
+    fn sluice_cuCheckpointProcessRestore() -> u32;
+    fn sluice_cuCheckpointProcessUnlock() -> u32;
+    fn sluice_cuCoredumpDeregisterCompleteCallback() -> u32;
+    fn sluice_cuCoredumpDeregisterStartCallback() -> u32;
+    fn sluice_cuCoredumpGetAttribute() -> u32;
+    fn sluice_cuCoredumpGetAttributeGlobal() -> u32;
+    fn sluice_cuCoredumpRegisterCompleteCallback() -> u32;
+    fn sluice_cuCoredumpRegisterStartCallback() -> u32;
+    fn sluice_cuCoredumpSetAttribute() -> u32;
+    fn sluice_cuCoredumpSetAttributeGlobal() -> u32;
+    fn sluice_cuLogsCurrent() -> u32;
+    fn sluice_cuLogsDumpToFile() -> u32;
+    fn sluice_cuLogsDumpToMemory() -> u32;
+    fn sluice_cuLogsRegisterCallback() -> u32;
+    fn sluice_cuLogsUnregisterCallback() -> u32;
 }
 
 /// `cuInit`: see the CUDA Driver API.
@@ -421,6 +998,27 @@ pub unsafe extern "C" fn cuGetProcAddress_v2(
 pub unsafe extern "C" fn cuGetExportTable(table: *mut *const c_void, id: *const c_void) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuGetExportTable(table, id) }
+}
+
+/// `cuProfilerStart`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuProfilerStart() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuProfilerStart() }
+}
+
+/// `cuProfilerStop`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuProfilerStop() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuProfilerStop() }
+}
+
+/// `cuProfilerInitialize`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuProfilerInitialize() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuProfilerInitialize() }
 }
 
 /// `cuDeviceGet`: see the CUDA Driver API.
@@ -507,25 +1105,81 @@ pub unsafe extern "C" fn cuDeviceGetP2PAttribute(value: *mut i32, attribute: i32
     unsafe { sluice_cuDeviceGetP2PAttribute(value, attribute, source, target) }
 }
 
-/// `cuDeviceGetDefaultMemPool`: see the CUDA Driver API.
+/// `cuDeviceGetCliqueCount`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32 {
+pub unsafe extern "C" fn cuDeviceGetCliqueCount() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceGetDefaultMemPool(pool, device) }
+    unsafe { sluice_cuDeviceGetCliqueCount() }
 }
 
-/// `cuDeviceGetMemPool`: see the CUDA Driver API.
+/// `cuDeviceGetCliqueInfo`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32 {
+pub unsafe extern "C" fn cuDeviceGetCliqueInfo() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceGetMemPool(pool, device) }
+    unsafe { sluice_cuDeviceGetCliqueInfo() }
 }
 
-/// `cuDeviceSetMemPool`: see the CUDA Driver API.
+/// `cuDeviceGetFabricClusterUuid`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceSetMemPool(device: i32, pool: usize) -> u32 {
+pub unsafe extern "C" fn cuDeviceGetFabricClusterUuid() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceSetMemPool(device, pool) }
+    unsafe { sluice_cuDeviceGetFabricClusterUuid() }
+}
+
+/// `cuDeviceGetHostAtomicCapabilities`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetHostAtomicCapabilities() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetHostAtomicCapabilities() }
+}
+
+/// `cuDeviceGetLuid`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetLuid() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetLuid() }
+}
+
+/// `cuDeviceGetP2PAtomicCapabilities`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetP2PAtomicCapabilities() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetP2PAtomicCapabilities() }
+}
+
+/// `cuDeviceGetProperties`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetProperties() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetProperties() }
+}
+
+/// `cuDeviceRegisterAsyncNotification`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceRegisterAsyncNotification() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceRegisterAsyncNotification() }
+}
+
+/// `cuDeviceUnregisterAsyncNotification`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceUnregisterAsyncNotification() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceUnregisterAsyncNotification() }
+}
+
+/// `cuFlushGPUDirectRDMAWrites`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFlushGPUDirectRDMAWrites() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFlushGPUDirectRDMAWrites() }
+}
+
+/// `cuDeviceTotalMem`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceTotalMem() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceTotalMem() }
 }
 
 /// `cuDevicePrimaryCtxRetain`: see the CUDA Driver API.
@@ -763,6 +1417,202 @@ pub unsafe extern "C" fn cuCtxDisablePeerAccess(peer: usize) -> u32 {
     unsafe { sluice_cuCtxDisablePeerAccess(peer) }
 }
 
+/// `cuCtxCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxCreate(context: *mut usize, flags: u32, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxCreate(context, flags, device) }
+}
+
+/// `cuCtxDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxDestroy(context: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxDestroy(context) }
+}
+
+/// `cuCtxPushCurrent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPushCurrent(context: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxPushCurrent(context) }
+}
+
+/// `cuCtxPopCurrent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPopCurrent(context: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxPopCurrent(context) }
+}
+
+/// `cuCtxAttach`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxAttach() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxAttach() }
+}
+
+/// `cuCtxDetach`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxDetach() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxDetach() }
+}
+
+/// `cuCtxRecordEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxRecordEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxRecordEvent() }
+}
+
+/// `cuCtxResetPersistingL2Cache`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxResetPersistingL2Cache() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxResetPersistingL2Cache() }
+}
+
+/// `cuCtxSetFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxSetFlags() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxSetFlags() }
+}
+
+/// `cuCtxWaitEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxWaitEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxWaitEvent() }
+}
+
+/// `cuCtxFromGreenCtx`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxFromGreenCtx() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxFromGreenCtx() }
+}
+
+/// `cuCtxGetDevResource`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetDevResource() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxGetDevResource() }
+}
+
+/// `cuCtxGetExecAffinity`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxGetExecAffinity() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxGetExecAffinity() }
+}
+
+/// `cuDevResourceGenerateDesc`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevResourceGenerateDesc() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDevResourceGenerateDesc() }
+}
+
+/// `cuDevSmResourceSplit`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevSmResourceSplit() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDevSmResourceSplit() }
+}
+
+/// `cuDevSmResourceSplitByCount`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevSmResourceSplitByCount() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDevSmResourceSplitByCount() }
+}
+
+/// `cuDeviceGetDevResource`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetDevResource() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetDevResource() }
+}
+
+/// `cuDeviceGetExecAffinitySupport`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetExecAffinitySupport() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetExecAffinitySupport() }
+}
+
+/// `cuGreenCtxCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxCreate() }
+}
+
+/// `cuGreenCtxDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxDestroy() }
+}
+
+/// `cuGreenCtxGetDevResource`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxGetDevResource() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxGetDevResource() }
+}
+
+/// `cuGreenCtxGetId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxGetId() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxGetId() }
+}
+
+/// `cuGreenCtxRecordEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxRecordEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxRecordEvent() }
+}
+
+/// `cuGreenCtxStreamCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxStreamCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxStreamCreate() }
+}
+
+/// `cuGreenCtxWaitEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGreenCtxWaitEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGreenCtxWaitEvent() }
+}
+
+/// `cuStreamGetDevResource`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetDevResource() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetDevResource() }
+}
+
+/// `cuStreamGetDevResource_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetDevResource_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetDevResource_ptsz() }
+}
+
+/// `cuStreamGetGreenCtx`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetGreenCtx() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetGreenCtx() }
+}
+
 /// `cuMemGetInfo_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
@@ -802,62 +1652,6 @@ pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
 pub unsafe extern "C" fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemGetAddressRange_v2(base, bytes, address) }
-}
-
-/// `cuMemAllocAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAllocAsync(address, bytes, stream) }
-}
-
-/// `cuMemAllocFromPoolAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAllocFromPoolAsync(address, bytes, pool, stream) }
-}
-
-/// `cuMemFreeAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemFreeAsync(address, stream) }
-}
-
-/// `cuMemPoolCreate`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolCreate(pool, properties) }
-}
-
-/// `cuMemPoolDestroy`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolDestroy(pool: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolDestroy(pool) }
-}
-
-/// `cuMemPoolTrimTo`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolTrimTo(pool: usize, keep: usize) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolTrimTo(pool, keep) }
-}
-
-/// `cuMemPoolGetAttribute`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolGetAttribute(pool, attribute, value) }
-}
-
-/// `cuMemPoolSetAttribute`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolSetAttribute(pool, attribute, value) }
 }
 
 /// `cuMemAllocHost_v2`: see the CUDA Driver API.
@@ -902,11 +1696,303 @@ pub unsafe extern "C" fn cuMemHostGetFlags(flags: *mut u32, memory: *mut c_void)
     unsafe { sluice_cuMemHostGetFlags(flags, memory) }
 }
 
+/// `cuMemAlloc`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAlloc() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAlloc() }
+}
+
+/// `cuMemAllocHost`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocHost() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocHost() }
+}
+
+/// `cuMemAllocPitch`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocPitch() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocPitch() }
+}
+
+/// `cuMemFree`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFree() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemFree() }
+}
+
+/// `cuMemGetAddressRange`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAddressRange() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAddressRange() }
+}
+
+/// `cuMemGetInfo`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetInfo() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetInfo() }
+}
+
+/// `cuMemHostRegister`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostRegister() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemHostRegister() }
+}
+
+/// `cuMemBatchDecompressAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemBatchDecompressAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemBatchDecompressAsync() }
+}
+
+/// `cuMemBatchDecompressAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemBatchDecompressAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemBatchDecompressAsync_ptsz() }
+}
+
+/// `cuMemGetLocationInfo`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetLocationInfo() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetLocationInfo() }
+}
+
+/// `cuDeviceGetDefaultMemPool`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetDefaultMemPool(pool, device) }
+}
+
+/// `cuDeviceGetMemPool`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetMemPool(pool, device) }
+}
+
+/// `cuDeviceSetMemPool`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceSetMemPool(device: i32, pool: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceSetMemPool(device, pool) }
+}
+
+/// `cuMemAllocAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocAsync(address, bytes, stream) }
+}
+
+/// `cuMemAllocAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocAsync_ptsz(address: *mut u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocAsync_ptsz(address, bytes, stream) }
+}
+
+/// `cuMemAllocFromPoolAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocFromPoolAsync(address, bytes, pool, stream) }
+}
+
+/// `cuMemAllocFromPoolAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocFromPoolAsync_ptsz(
+    address: *mut u64,
+    bytes: usize,
+    pool: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocFromPoolAsync_ptsz(address, bytes, pool, stream) }
+}
+
+/// `cuMemFreeAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemFreeAsync(address, stream) }
+}
+
+/// `cuMemFreeAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemFreeAsync_ptsz(address: u64, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemFreeAsync_ptsz(address, stream) }
+}
+
+/// `cuMemPoolCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolCreate(pool, properties) }
+}
+
+/// `cuMemPoolDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolDestroy(pool: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolDestroy(pool) }
+}
+
+/// `cuMemPoolTrimTo`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolTrimTo(pool: usize, keep: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolTrimTo(pool, keep) }
+}
+
+/// `cuMemPoolGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolGetAttribute(pool, attribute, value) }
+}
+
+/// `cuMemPoolSetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolSetAttribute(pool, attribute, value) }
+}
+
+/// `cuMemGetDefaultMemPool`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetDefaultMemPool() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetDefaultMemPool() }
+}
+
+/// `cuMemGetMemPool`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetMemPool() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetMemPool() }
+}
+
+/// `cuMemPoolGetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolGetAccess() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolGetAccess() }
+}
+
+/// `cuMemPoolSetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolSetAccess() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolSetAccess() }
+}
+
+/// `cuMemSetMemPool`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemSetMemPool() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemSetMemPool() }
+}
+
+/// `cuMemAddressFree`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAddressFree() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAddressFree() }
+}
+
+/// `cuMemAddressReserve`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAddressReserve() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAddressReserve() }
+}
+
+/// `cuMemCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemCreate() }
+}
+
+/// `cuMemGetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAccess() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAccess() }
+}
+
+/// `cuMemGetAllocationGranularity`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAllocationGranularity() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAllocationGranularity() }
+}
+
+/// `cuMemGetAllocationPropertiesFromHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAllocationPropertiesFromHandle() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAllocationPropertiesFromHandle() }
+}
+
+/// `cuMemMap`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemMap() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemMap() }
+}
+
+/// `cuMemRelease`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemRelease() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemRelease() }
+}
+
+/// `cuMemRetainAllocationHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemRetainAllocationHandle() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemRetainAllocationHandle() }
+}
+
+/// `cuMemSetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemSetAccess() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemSetAccess() }
+}
+
+/// `cuMemUnmap`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemUnmap() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemUnmap() }
+}
+
 /// `cuMemcpyHtoD_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemcpyHtoD_v2(target, source, bytes) }
+}
+
+/// `cuMemcpyHtoD_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoD_v2_ptds(target: u64, source: *const c_void, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoD_v2_ptds(target, source, bytes) }
 }
 
 /// `cuMemcpyHtoDAsync_v2`: see the CUDA Driver API.
@@ -916,11 +2002,30 @@ pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void
     unsafe { sluice_cuMemcpyHtoDAsync_v2(target, source, bytes, stream) }
 }
 
+/// `cuMemcpyHtoDAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2_ptsz(
+    target: u64,
+    source: *const c_void,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoDAsync_v2_ptsz(target, source, bytes, stream) }
+}
+
 /// `cuMemcpyDtoH_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemcpyDtoH_v2(target, source, bytes) }
+}
+
+/// `cuMemcpyDtoH_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoH_v2_ptds(target: *mut c_void, source: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoH_v2_ptds(target, source, bytes) }
 }
 
 /// `cuMemcpyDtoHAsync_v2`: see the CUDA Driver API.
@@ -930,11 +2035,30 @@ pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(target: *mut c_void, source: u64, 
     unsafe { sluice_cuMemcpyDtoHAsync_v2(target, source, bytes, stream) }
 }
 
+/// `cuMemcpyDtoHAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2_ptsz(
+    target: *mut c_void,
+    source: u64,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoHAsync_v2_ptsz(target, source, bytes, stream) }
+}
+
 /// `cuMemcpyDtoD_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemcpyDtoD_v2(target, source, bytes) }
+}
+
+/// `cuMemcpyDtoD_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoD_v2_ptds(target: u64, source: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoD_v2_ptds(target, source, bytes) }
 }
 
 /// `cuMemcpyDtoDAsync_v2`: see the CUDA Driver API.
@@ -944,11 +2068,25 @@ pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: u
     unsafe { sluice_cuMemcpyDtoDAsync_v2(target, source, bytes, stream) }
 }
 
+/// `cuMemcpyDtoDAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2_ptsz(target: u64, source: u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoDAsync_v2_ptsz(target, source, bytes, stream) }
+}
+
 /// `cuMemcpy`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpy(target: u64, source: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemcpy(target, source, bytes) }
+}
+
+/// `cuMemcpy_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy_ptds(target: u64, source: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy_ptds(target, source, bytes) }
 }
 
 /// `cuMemcpyAsync`: see the CUDA Driver API.
@@ -958,11 +2096,25 @@ pub unsafe extern "C" fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, s
     unsafe { sluice_cuMemcpyAsync(target, source, bytes, stream) }
 }
 
+/// `cuMemcpyAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAsync_ptsz(target: u64, source: u64, bytes: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAsync_ptsz(target, source, bytes, stream) }
+}
+
 /// `cuMemsetD8_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemsetD8_v2(address: u64, value: u8, count: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemsetD8_v2(address, value, count) }
+}
+
+/// `cuMemsetD8_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD8_v2_ptds(address: u64, value: u8, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD8_v2_ptds(address, value, count) }
 }
 
 /// `cuMemsetD16_v2`: see the CUDA Driver API.
@@ -972,11 +2124,25 @@ pub unsafe extern "C" fn cuMemsetD16_v2(address: u64, value: u16, count: usize) 
     unsafe { sluice_cuMemsetD16_v2(address, value, count) }
 }
 
+/// `cuMemsetD16_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD16_v2_ptds(address: u64, value: u16, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD16_v2_ptds(address, value, count) }
+}
+
 /// `cuMemsetD32_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemsetD32_v2(address: u64, value: u32, count: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemsetD32_v2(address, value, count) }
+}
+
+/// `cuMemsetD32_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD32_v2_ptds(address: u64, value: u32, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD32_v2_ptds(address, value, count) }
 }
 
 /// `cuMemsetD8Async`: see the CUDA Driver API.
@@ -986,6 +2152,13 @@ pub unsafe extern "C" fn cuMemsetD8Async(address: u64, value: u8, count: usize, 
     unsafe { sluice_cuMemsetD8Async(address, value, count, stream) }
 }
 
+/// `cuMemsetD8Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD8Async_ptsz(address: u64, value: u8, count: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD8Async_ptsz(address, value, count, stream) }
+}
+
 /// `cuMemsetD16Async`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemsetD16Async(address: u64, value: u16, count: usize, stream: usize) -> u32 {
@@ -993,11 +2166,438 @@ pub unsafe extern "C" fn cuMemsetD16Async(address: u64, value: u16, count: usize
     unsafe { sluice_cuMemsetD16Async(address, value, count, stream) }
 }
 
+/// `cuMemsetD16Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD16Async_ptsz(address: u64, value: u16, count: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD16Async_ptsz(address, value, count, stream) }
+}
+
 /// `cuMemsetD32Async`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemsetD32Async(address: u64, value: u32, count: usize, stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemsetD32Async(address, value, count, stream) }
+}
+
+/// `cuMemsetD32Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD32Async_ptsz(address: u64, value: u32, count: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD32Async_ptsz(address, value, count, stream) }
+}
+
+/// `cuMemcpy2D`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2D() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2D() }
+}
+
+/// `cuMemcpy2DAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DAsync() }
+}
+
+/// `cuMemcpy2DUnaligned`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DUnaligned() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DUnaligned() }
+}
+
+/// `cuMemcpy3D`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3D() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3D() }
+}
+
+/// `cuMemcpy3DAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DAsync() }
+}
+
+/// `cuMemcpyDtoD`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoD() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoD() }
+}
+
+/// `cuMemcpyDtoDAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoDAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoDAsync() }
+}
+
+/// `cuMemcpyDtoH`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoH() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoH() }
+}
+
+/// `cuMemcpyDtoHAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoHAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoHAsync() }
+}
+
+/// `cuMemcpyHtoD`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoD() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoD() }
+}
+
+/// `cuMemcpyHtoDAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoDAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoDAsync() }
+}
+
+/// `cuMemsetD16`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD16() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD16() }
+}
+
+/// `cuMemsetD2D16`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16() }
+}
+
+/// `cuMemsetD2D32`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32() }
+}
+
+/// `cuMemsetD2D8`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8() }
+}
+
+/// `cuMemsetD32`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD32() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD32() }
+}
+
+/// `cuMemsetD8`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD8() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD8() }
+}
+
+/// `cuMemcpy2DAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DAsync_v2() }
+}
+
+/// `cuMemcpy2DAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DAsync_v2_ptsz() }
+}
+
+/// `cuMemcpy2DUnaligned_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DUnaligned_v2() }
+}
+
+/// `cuMemcpy2DUnaligned_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DUnaligned_v2_ptds() }
+}
+
+/// `cuMemcpy2D_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2D_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2D_v2() }
+}
+
+/// `cuMemcpy2D_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2D_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2D_v2_ptds() }
+}
+
+/// `cuMemcpy3DAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DAsync_v2() }
+}
+
+/// `cuMemcpy3DAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DAsync_v2_ptsz() }
+}
+
+/// `cuMemcpy3DBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DBatchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DBatchAsync() }
+}
+
+/// `cuMemcpy3DBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DBatchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DBatchAsync_ptsz() }
+}
+
+/// `cuMemcpy3DBatchAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DBatchAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DBatchAsync_v2() }
+}
+
+/// `cuMemcpy3DBatchAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DBatchAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DBatchAsync_v2_ptsz() }
+}
+
+/// `cuMemcpy3DPeer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeer() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeer() }
+}
+
+/// `cuMemcpy3DPeer_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeer_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeer_ptds() }
+}
+
+/// `cuMemcpy3DPeerAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeerAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeerAsync() }
+}
+
+/// `cuMemcpy3DPeerAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeerAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeerAsync_ptsz() }
+}
+
+/// `cuMemcpy3DWithAttributesAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DWithAttributesAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DWithAttributesAsync() }
+}
+
+/// `cuMemcpy3DWithAttributesAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DWithAttributesAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DWithAttributesAsync_ptsz() }
+}
+
+/// `cuMemcpy3D_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3D_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3D_v2() }
+}
+
+/// `cuMemcpy3D_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3D_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3D_v2_ptds() }
+}
+
+/// `cuMemcpyBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync() }
+}
+
+/// `cuMemcpyBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync_ptsz() }
+}
+
+/// `cuMemcpyBatchAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync_v2() }
+}
+
+/// `cuMemcpyBatchAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync_v2_ptsz() }
+}
+
+/// `cuMemcpyPeer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeer() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeer() }
+}
+
+/// `cuMemcpyPeer_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeer_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeer_ptds() }
+}
+
+/// `cuMemcpyPeerAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeerAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeerAsync() }
+}
+
+/// `cuMemcpyPeerAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeerAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeerAsync_ptsz() }
+}
+
+/// `cuMemcpyWithAttributesAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyWithAttributesAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyWithAttributesAsync() }
+}
+
+/// `cuMemcpyWithAttributesAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyWithAttributesAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyWithAttributesAsync_ptsz() }
+}
+
+/// `cuMemsetD2D16Async`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16Async() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16Async() }
+}
+
+/// `cuMemsetD2D16Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16Async_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16Async_ptsz() }
+}
+
+/// `cuMemsetD2D16_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16_v2() }
+}
+
+/// `cuMemsetD2D16_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16_v2_ptds() }
+}
+
+/// `cuMemsetD2D32Async`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32Async() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32Async() }
+}
+
+/// `cuMemsetD2D32Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32Async_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32Async_ptsz() }
+}
+
+/// `cuMemsetD2D32_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32_v2() }
+}
+
+/// `cuMemsetD2D32_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32_v2_ptds() }
+}
+
+/// `cuMemsetD2D8Async`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8Async() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8Async() }
+}
+
+/// `cuMemsetD2D8Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8Async_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8Async_ptsz() }
+}
+
+/// `cuMemsetD2D8_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8_v2() }
+}
+
+/// `cuMemsetD2D8_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8_v2_ptds() }
 }
 
 /// `cuPointerGetAttribute`: see the CUDA Driver API.
@@ -1024,6 +2624,769 @@ pub unsafe extern "C" fn cuPointerGetAttributes(
 pub unsafe extern "C" fn cuPointerSetAttribute(value: *const c_void, attribute: u32, address: u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuPointerSetAttribute(value, attribute, address) }
+}
+
+/// `cuMemAdvise`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAdvise() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAdvise() }
+}
+
+/// `cuMemAdvise_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAdvise_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAdvise_v2() }
+}
+
+/// `cuMemAllocManaged`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAllocManaged() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAllocManaged() }
+}
+
+/// `cuMemDiscardAndPrefetchBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemDiscardAndPrefetchBatchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemDiscardAndPrefetchBatchAsync() }
+}
+
+/// `cuMemDiscardAndPrefetchBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemDiscardAndPrefetchBatchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemDiscardAndPrefetchBatchAsync_ptsz() }
+}
+
+/// `cuMemDiscardBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemDiscardBatchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemDiscardBatchAsync() }
+}
+
+/// `cuMemDiscardBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemDiscardBatchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemDiscardBatchAsync_ptsz() }
+}
+
+/// `cuMemHostGetDevicePointer_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostGetDevicePointer_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemHostGetDevicePointer_v2() }
+}
+
+/// `cuMemPrefetchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPrefetchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPrefetchAsync() }
+}
+
+/// `cuMemPrefetchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPrefetchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPrefetchAsync_ptsz() }
+}
+
+/// `cuMemPrefetchAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPrefetchAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPrefetchAsync_v2() }
+}
+
+/// `cuMemPrefetchAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPrefetchAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPrefetchAsync_v2_ptsz() }
+}
+
+/// `cuMemPrefetchBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPrefetchBatchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPrefetchBatchAsync() }
+}
+
+/// `cuMemPrefetchBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPrefetchBatchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPrefetchBatchAsync_ptsz() }
+}
+
+/// `cuMemRangeGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemRangeGetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemRangeGetAttribute() }
+}
+
+/// `cuMemRangeGetAttributes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemRangeGetAttributes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemRangeGetAttributes() }
+}
+
+/// `cuStreamAttachMemAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamAttachMemAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamAttachMemAsync() }
+}
+
+/// `cuStreamAttachMemAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamAttachMemAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamAttachMemAsync_ptsz() }
+}
+
+/// `cuMemHostGetDevicePointer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemHostGetDevicePointer() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemHostGetDevicePointer() }
+}
+
+/// `cuArray3DCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArray3DCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArray3DCreate() }
+}
+
+/// `cuArray3DGetDescriptor`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArray3DGetDescriptor() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArray3DGetDescriptor() }
+}
+
+/// `cuArrayCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayCreate() }
+}
+
+/// `cuArrayGetDescriptor`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayGetDescriptor() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayGetDescriptor() }
+}
+
+/// `cuMemcpyAtoA`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoA() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoA() }
+}
+
+/// `cuMemcpyAtoD`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoD() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoD() }
+}
+
+/// `cuMemcpyAtoH`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoH() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoH() }
+}
+
+/// `cuMemcpyAtoHAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoHAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoHAsync() }
+}
+
+/// `cuMemcpyDtoA`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoA() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoA() }
+}
+
+/// `cuMemcpyHtoA`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoA() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoA() }
+}
+
+/// `cuMemcpyHtoAAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoAAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoAAsync() }
+}
+
+/// `cuTexRefGetAddress`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetAddress() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetAddress() }
+}
+
+/// `cuTexRefSetAddress`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetAddress() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetAddress() }
+}
+
+/// `cuTexRefSetAddress2D`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetAddress2D() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetAddress2D() }
+}
+
+/// `cuArray3DCreate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArray3DCreate_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArray3DCreate_v2() }
+}
+
+/// `cuArray3DGetDescriptor_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArray3DGetDescriptor_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArray3DGetDescriptor_v2() }
+}
+
+/// `cuArrayCreate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayCreate_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayCreate_v2() }
+}
+
+/// `cuArrayDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayDestroy() }
+}
+
+/// `cuArrayGetDescriptor_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayGetDescriptor_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayGetDescriptor_v2() }
+}
+
+/// `cuArrayGetMemoryRequirements`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayGetMemoryRequirements() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayGetMemoryRequirements() }
+}
+
+/// `cuArrayGetPlane`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayGetPlane() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayGetPlane() }
+}
+
+/// `cuArrayGetSparseProperties`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuArrayGetSparseProperties() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuArrayGetSparseProperties() }
+}
+
+/// `cuDeviceGetTexture1DLinearMaxWidth`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetTexture1DLinearMaxWidth() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetTexture1DLinearMaxWidth() }
+}
+
+/// `cuMemMapArrayAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemMapArrayAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemMapArrayAsync() }
+}
+
+/// `cuMemMapArrayAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemMapArrayAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemMapArrayAsync_ptsz() }
+}
+
+/// `cuMemcpyAtoA_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoA_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoA_v2() }
+}
+
+/// `cuMemcpyAtoA_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoA_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoA_v2_ptds() }
+}
+
+/// `cuMemcpyAtoD_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoD_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoD_v2() }
+}
+
+/// `cuMemcpyAtoD_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoD_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoD_v2_ptds() }
+}
+
+/// `cuMemcpyAtoHAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoHAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoHAsync_v2() }
+}
+
+/// `cuMemcpyAtoHAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoHAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoHAsync_v2_ptsz() }
+}
+
+/// `cuMemcpyAtoH_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoH_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoH_v2() }
+}
+
+/// `cuMemcpyAtoH_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyAtoH_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyAtoH_v2_ptds() }
+}
+
+/// `cuMemcpyDtoA_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoA_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoA_v2() }
+}
+
+/// `cuMemcpyDtoA_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyDtoA_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyDtoA_v2_ptds() }
+}
+
+/// `cuMemcpyHtoAAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoAAsync_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoAAsync_v2() }
+}
+
+/// `cuMemcpyHtoAAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoAAsync_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoAAsync_v2_ptsz() }
+}
+
+/// `cuMemcpyHtoA_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoA_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoA_v2() }
+}
+
+/// `cuMemcpyHtoA_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyHtoA_v2_ptds() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyHtoA_v2_ptds() }
+}
+
+/// `cuMipmappedArrayCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMipmappedArrayCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMipmappedArrayCreate() }
+}
+
+/// `cuMipmappedArrayDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMipmappedArrayDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMipmappedArrayDestroy() }
+}
+
+/// `cuMipmappedArrayGetLevel`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMipmappedArrayGetLevel() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMipmappedArrayGetLevel() }
+}
+
+/// `cuMipmappedArrayGetMemoryRequirements`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMipmappedArrayGetMemoryRequirements() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMipmappedArrayGetMemoryRequirements() }
+}
+
+/// `cuMipmappedArrayGetSparseProperties`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMipmappedArrayGetSparseProperties() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMipmappedArrayGetSparseProperties() }
+}
+
+/// `cuModuleGetSurfRef`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetSurfRef() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuModuleGetSurfRef() }
+}
+
+/// `cuModuleGetTexRef`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetTexRef() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuModuleGetTexRef() }
+}
+
+/// `cuParamSetTexRef`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuParamSetTexRef() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuParamSetTexRef() }
+}
+
+/// `cuSurfObjectCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSurfObjectCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSurfObjectCreate() }
+}
+
+/// `cuSurfObjectDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSurfObjectDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSurfObjectDestroy() }
+}
+
+/// `cuSurfObjectGetResourceDesc`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSurfObjectGetResourceDesc() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSurfObjectGetResourceDesc() }
+}
+
+/// `cuSurfRefGetArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSurfRefGetArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSurfRefGetArray() }
+}
+
+/// `cuSurfRefSetArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSurfRefSetArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSurfRefSetArray() }
+}
+
+/// `cuTexObjectCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexObjectCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexObjectCreate() }
+}
+
+/// `cuTexObjectDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexObjectDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexObjectDestroy() }
+}
+
+/// `cuTexObjectGetResourceDesc`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexObjectGetResourceDesc() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexObjectGetResourceDesc() }
+}
+
+/// `cuTexObjectGetResourceViewDesc`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexObjectGetResourceViewDesc() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexObjectGetResourceViewDesc() }
+}
+
+/// `cuTexObjectGetTextureDesc`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexObjectGetTextureDesc() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexObjectGetTextureDesc() }
+}
+
+/// `cuTexRefCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefCreate() }
+}
+
+/// `cuTexRefDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefDestroy() }
+}
+
+/// `cuTexRefGetAddressMode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetAddressMode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetAddressMode() }
+}
+
+/// `cuTexRefGetAddress_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetAddress_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetAddress_v2() }
+}
+
+/// `cuTexRefGetArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetArray() }
+}
+
+/// `cuTexRefGetBorderColor`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetBorderColor() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetBorderColor() }
+}
+
+/// `cuTexRefGetFilterMode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetFilterMode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetFilterMode() }
+}
+
+/// `cuTexRefGetFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetFlags() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetFlags() }
+}
+
+/// `cuTexRefGetFormat`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetFormat() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetFormat() }
+}
+
+/// `cuTexRefGetMaxAnisotropy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetMaxAnisotropy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetMaxAnisotropy() }
+}
+
+/// `cuTexRefGetMipmapFilterMode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetMipmapFilterMode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetMipmapFilterMode() }
+}
+
+/// `cuTexRefGetMipmapLevelBias`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetMipmapLevelBias() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetMipmapLevelBias() }
+}
+
+/// `cuTexRefGetMipmapLevelClamp`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetMipmapLevelClamp() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetMipmapLevelClamp() }
+}
+
+/// `cuTexRefGetMipmappedArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefGetMipmappedArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefGetMipmappedArray() }
+}
+
+/// `cuTexRefSetAddress2D_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetAddress2D_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetAddress2D_v2() }
+}
+
+/// `cuTexRefSetAddress2D_v3`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetAddress2D_v3() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetAddress2D_v3() }
+}
+
+/// `cuTexRefSetAddressMode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetAddressMode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetAddressMode() }
+}
+
+/// `cuTexRefSetAddress_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetAddress_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetAddress_v2() }
+}
+
+/// `cuTexRefSetArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetArray() }
+}
+
+/// `cuTexRefSetBorderColor`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetBorderColor() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetBorderColor() }
+}
+
+/// `cuTexRefSetFilterMode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetFilterMode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetFilterMode() }
+}
+
+/// `cuTexRefSetFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetFlags() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetFlags() }
+}
+
+/// `cuTexRefSetFormat`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetFormat() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetFormat() }
+}
+
+/// `cuTexRefSetMaxAnisotropy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetMaxAnisotropy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetMaxAnisotropy() }
+}
+
+/// `cuTexRefSetMipmapFilterMode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetMipmapFilterMode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetMipmapFilterMode() }
+}
+
+/// `cuTexRefSetMipmapLevelBias`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetMipmapLevelBias() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetMipmapLevelBias() }
+}
+
+/// `cuTexRefSetMipmapLevelClamp`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetMipmapLevelClamp() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetMipmapLevelClamp() }
+}
+
+/// `cuTexRefSetMipmappedArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTexRefSetMipmappedArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTexRefSetMipmappedArray() }
+}
+
+/// `cuTensorMapEncodeIm2col`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeIm2col() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTensorMapEncodeIm2col() }
+}
+
+/// `cuTensorMapEncodeIm2colWide`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeIm2colWide() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTensorMapEncodeIm2colWide() }
+}
+
+/// `cuTensorMapEncodeTiled`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapEncodeTiled() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTensorMapEncodeTiled() }
+}
+
+/// `cuTensorMapReplaceAddress`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapReplaceAddress() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTensorMapReplaceAddress() }
+}
+
+/// `cuTensorMapSetAllocationClass`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuTensorMapSetAllocationClass() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuTensorMapSetAllocationClass() }
 }
 
 /// `cuModuleLoad`: see the CUDA Driver API.
@@ -1364,6 +3727,83 @@ pub unsafe extern "C" fn cuLinkDestroy(state: usize) -> u32 {
     unsafe { sluice_cuLinkDestroy(state) }
 }
 
+/// `cuLinkCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkCreate(
+    count: u32,
+    options: *const u32,
+    values: *mut *mut c_void,
+    state: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLinkCreate(count, options, values, state) }
+}
+
+/// `cuLinkAddData`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkAddData(
+    state: usize,
+    kind: u32,
+    data: *const c_void,
+    bytes: usize,
+    name: *const c_char,
+    count: u32,
+    options: *const u32,
+    values: *const *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLinkAddData(state, kind, data, bytes, name, count, options, values) }
+}
+
+/// `cuLinkAddFile`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLinkAddFile(
+    state: usize,
+    kind: u32,
+    path: *const c_char,
+    count: u32,
+    options: *const u32,
+    values: *const *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLinkAddFile(state, kind, path, count, options, values) }
+}
+
+/// `cuFuncGetParamCount`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetParamCount() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFuncGetParamCount() }
+}
+
+/// `cuKernelGetParamCount`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuKernelGetParamCount() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuKernelGetParamCount() }
+}
+
+/// `cuLibraryGetManaged`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLibraryGetManaged() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLibraryGetManaged() }
+}
+
+/// `cuLibraryGetUnifiedFunction`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLibraryGetUnifiedFunction() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLibraryGetUnifiedFunction() }
+}
+
+/// `cuModuleGetGlobal`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetGlobal() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuModuleGetGlobal() }
+}
+
 /// `cuLaunchKernel`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuLaunchKernel(
@@ -1397,6 +3837,39 @@ pub unsafe extern "C" fn cuLaunchKernel(
     }
 }
 
+/// `cuLaunchKernel_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernel_ptsz(
+    function: usize,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_bytes: u32,
+    stream: usize,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe {
+        sluice_cuLaunchKernel_ptsz(
+            function,
+            grid_x,
+            grid_y,
+            grid_z,
+            block_x,
+            block_y,
+            block_z,
+            shared_bytes,
+            stream,
+            parameters,
+            extra,
+        )
+    }
+}
+
 /// `cuLaunchKernelEx`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuLaunchKernelEx(
@@ -1407,6 +3880,18 @@ pub unsafe extern "C" fn cuLaunchKernelEx(
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuLaunchKernelEx(config, function, parameters, extra) }
+}
+
+/// `cuLaunchKernelEx_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernelEx_ptsz(
+    config: *const LaunchConfig,
+    function: usize,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchKernelEx_ptsz(config, function, parameters, extra) }
 }
 
 /// `cuLaunchCooperativeKernel`: see the CUDA Driver API.
@@ -1440,6 +3925,37 @@ pub unsafe extern "C" fn cuLaunchCooperativeKernel(
     }
 }
 
+/// `cuLaunchCooperativeKernel_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchCooperativeKernel_ptsz(
+    function: usize,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_bytes: u32,
+    stream: usize,
+    parameters: *const *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe {
+        sluice_cuLaunchCooperativeKernel_ptsz(
+            function,
+            grid_x,
+            grid_y,
+            grid_z,
+            block_x,
+            block_y,
+            block_z,
+            shared_bytes,
+            stream,
+            parameters,
+        )
+    }
+}
+
 /// `cuLaunchHostFunc`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuLaunchHostFunc(
@@ -1451,16 +3967,99 @@ pub unsafe extern "C" fn cuLaunchHostFunc(
     unsafe { sluice_cuLaunchHostFunc(stream, function, data) }
 }
 
-/// `cuStreamAddCallback`: see the CUDA Driver API.
+/// `cuLaunchHostFunc_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamAddCallback(
+pub unsafe extern "C" fn cuLaunchHostFunc_ptsz(
     stream: usize,
-    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
     data: *mut c_void,
-    flags: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamAddCallback(stream, function, data, flags) }
+    unsafe { sluice_cuLaunchHostFunc_ptsz(stream, function, data) }
+}
+
+/// `cuFuncSetBlockShape`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncSetBlockShape() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFuncSetBlockShape() }
+}
+
+/// `cuFuncSetSharedSize`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncSetSharedSize() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFuncSetSharedSize() }
+}
+
+/// `cuLaunch`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunch() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunch() }
+}
+
+/// `cuLaunchGrid`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchGrid() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchGrid() }
+}
+
+/// `cuLaunchGridAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchGridAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchGridAsync() }
+}
+
+/// `cuParamSetSize`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuParamSetSize() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuParamSetSize() }
+}
+
+/// `cuParamSetf`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuParamSetf() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuParamSetf() }
+}
+
+/// `cuParamSeti`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuParamSeti() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuParamSeti() }
+}
+
+/// `cuParamSetv`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuParamSetv() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuParamSetv() }
+}
+
+/// `cuLaunchCooperativeKernelMultiDevice`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchCooperativeKernelMultiDevice() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchCooperativeKernelMultiDevice() }
+}
+
+/// `cuLaunchHostFunc_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchHostFunc_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchHostFunc_v2() }
+}
+
+/// `cuLaunchHostFunc_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchHostFunc_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchHostFunc_v2_ptsz() }
 }
 
 /// `cuOccupancyMaxActiveBlocksPerMultiprocessor`: see the CUDA Driver API.
@@ -1539,6 +4138,44 @@ pub unsafe extern "C" fn cuOccupancyAvailableDynamicSMemPerBlock(
     unsafe { sluice_cuOccupancyAvailableDynamicSMemPerBlock(bytes, function, blocks, block) }
 }
 
+/// `cuOccupancyMaxActiveClusters`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuOccupancyMaxActiveClusters() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuOccupancyMaxActiveClusters() }
+}
+
+/// `cuOccupancyMaxPotentialClusterSize`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuOccupancyMaxPotentialClusterSize() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuOccupancyMaxPotentialClusterSize() }
+}
+
+/// `cuStreamAddCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamAddCallback(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+    data: *mut c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamAddCallback(stream, function, data, flags) }
+}
+
+/// `cuStreamAddCallback_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamAddCallback_ptsz(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
+    data: *mut c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamAddCallback_ptsz(stream, function, data, flags) }
+}
+
 /// `cuStreamCreate`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamCreate(stream: *mut usize, flags: u32) -> u32 {
@@ -1567,11 +4204,25 @@ pub unsafe extern "C" fn cuStreamSynchronize(stream: usize) -> u32 {
     unsafe { sluice_cuStreamSynchronize(stream) }
 }
 
+/// `cuStreamSynchronize_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamSynchronize_ptsz(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamSynchronize_ptsz(stream) }
+}
+
 /// `cuStreamQuery`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamQuery(stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuStreamQuery(stream) }
+}
+
+/// `cuStreamQuery_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamQuery_ptsz(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamQuery_ptsz(stream) }
 }
 
 /// `cuStreamWaitEvent`: see the CUDA Driver API.
@@ -1581,11 +4232,25 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: usize, event: usize, flags: u
     unsafe { sluice_cuStreamWaitEvent(stream, event, flags) }
 }
 
+/// `cuStreamWaitEvent_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitEvent_ptsz(stream: usize, event: usize, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitEvent_ptsz(stream, event, flags) }
+}
+
 /// `cuStreamGetFlags`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamGetFlags(stream: usize, flags: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuStreamGetFlags(stream, flags) }
+}
+
+/// `cuStreamGetFlags_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetFlags_ptsz(stream: usize, flags: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetFlags_ptsz(stream, flags) }
 }
 
 /// `cuStreamGetPriority`: see the CUDA Driver API.
@@ -1595,11 +4260,25 @@ pub unsafe extern "C" fn cuStreamGetPriority(stream: usize, priority: *mut i32) 
     unsafe { sluice_cuStreamGetPriority(stream, priority) }
 }
 
+/// `cuStreamGetPriority_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetPriority_ptsz(stream: usize, priority: *mut i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetPriority_ptsz(stream, priority) }
+}
+
 /// `cuStreamGetId`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamGetId(stream: usize, id: *mut u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuStreamGetId(stream, id) }
+}
+
+/// `cuStreamGetId_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetId_ptsz(stream: usize, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetId_ptsz(stream, id) }
 }
 
 /// `cuStreamGetCtx`: see the CUDA Driver API.
@@ -1609,11 +4288,25 @@ pub unsafe extern "C" fn cuStreamGetCtx(stream: usize, context: *mut usize) -> u
     unsafe { sluice_cuStreamGetCtx(stream, context) }
 }
 
+/// `cuStreamGetCtx_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCtx_ptsz(stream: usize, context: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetCtx_ptsz(stream, context) }
+}
+
 /// `cuStreamGetCtx_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamGetCtx_v2(stream: usize, context: *mut usize, green: *mut usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuStreamGetCtx_v2(stream, context, green) }
+}
+
+/// `cuStreamGetCtx_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCtx_v2_ptsz(stream: usize, context: *mut usize, green: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetCtx_v2_ptsz(stream, context, green) }
 }
 
 /// `cuStreamGetDevice`: see the CUDA Driver API.
@@ -1623,6 +4316,13 @@ pub unsafe extern "C" fn cuStreamGetDevice(stream: usize, device: *mut i32) -> u
     unsafe { sluice_cuStreamGetDevice(stream, device) }
 }
 
+/// `cuStreamGetDevice_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetDevice_ptsz(stream: usize, device: *mut i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetDevice_ptsz(stream, device) }
+}
+
 /// `cuStreamIsCapturing`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamIsCapturing(stream: usize, status: *mut u32) -> u32 {
@@ -1630,40 +4330,200 @@ pub unsafe extern "C" fn cuStreamIsCapturing(stream: usize, status: *mut u32) ->
     unsafe { sluice_cuStreamIsCapturing(stream, status) }
 }
 
-/// `cuStreamGetCaptureInfo_v2`: see the CUDA Driver API.
+/// `cuStreamIsCapturing_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetCaptureInfo_v2(
-    stream: usize,
-    status: *mut u32,
-    id: *mut u64,
-    graph: *mut usize,
-    dependencies: *mut *const usize,
-    count: *mut usize,
-) -> u32 {
+pub unsafe extern "C" fn cuStreamIsCapturing_ptsz(stream: usize, status: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count) }
+    unsafe { sluice_cuStreamIsCapturing_ptsz(stream, status) }
 }
 
-/// `cuStreamGetCaptureInfo_v3`: see the CUDA Driver API.
+/// `cuStreamDestroy`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetCaptureInfo_v3(
-    stream: usize,
-    status: *mut u32,
-    id: *mut u64,
-    graph: *mut usize,
-    dependencies: *mut *const usize,
-    edges: *mut *const c_void,
-    count: *mut usize,
-) -> u32 {
+pub unsafe extern "C" fn cuStreamDestroy(stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count) }
+    unsafe { sluice_cuStreamDestroy(stream) }
 }
 
-/// `cuThreadExchangeStreamCaptureMode`: see the CUDA Driver API.
+/// `cuStreamBatchMemOp`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32 {
+pub unsafe extern "C" fn cuStreamBatchMemOp() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuThreadExchangeStreamCaptureMode(mode) }
+    unsafe { sluice_cuStreamBatchMemOp() }
+}
+
+/// `cuStreamBatchMemOp_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp_ptsz() }
+}
+
+/// `cuStreamBatchMemOp_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp_v2() }
+}
+
+/// `cuStreamBatchMemOp_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp_v2_ptsz() }
+}
+
+/// `cuStreamWaitValue32`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32() }
+}
+
+/// `cuStreamWaitValue32_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32_ptsz() }
+}
+
+/// `cuStreamWaitValue32_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32_v2() }
+}
+
+/// `cuStreamWaitValue32_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32_v2_ptsz() }
+}
+
+/// `cuStreamWaitValue64`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64() }
+}
+
+/// `cuStreamWaitValue64_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64_ptsz() }
+}
+
+/// `cuStreamWaitValue64_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64_v2() }
+}
+
+/// `cuStreamWaitValue64_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64_v2_ptsz() }
+}
+
+/// `cuStreamWriteValue32`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32() }
+}
+
+/// `cuStreamWriteValue32_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32_ptsz() }
+}
+
+/// `cuStreamWriteValue32_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32_v2() }
+}
+
+/// `cuStreamWriteValue32_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32_v2_ptsz() }
+}
+
+/// `cuStreamWriteValue64`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64() }
+}
+
+/// `cuStreamWriteValue64_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64_ptsz() }
+}
+
+/// `cuStreamWriteValue64_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64_v2() }
+}
+
+/// `cuStreamWriteValue64_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64_v2_ptsz() }
+}
+
+/// `cuStreamCopyAttributes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCopyAttributes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamCopyAttributes() }
+}
+
+/// `cuStreamCopyAttributes_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCopyAttributes_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamCopyAttributes_ptsz() }
+}
+
+/// `cuStreamGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetAttribute() }
+}
+
+/// `cuStreamGetAttribute_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetAttribute_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetAttribute_ptsz() }
+}
+
+/// `cuStreamSetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamSetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamSetAttribute() }
+}
+
+/// `cuStreamSetAttribute_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamSetAttribute_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamSetAttribute_ptsz() }
 }
 
 /// `cuEventCreate`: see the CUDA Driver API.
@@ -1687,11 +4547,25 @@ pub unsafe extern "C" fn cuEventRecord(event: usize, stream: usize) -> u32 {
     unsafe { sluice_cuEventRecord(event, stream) }
 }
 
+/// `cuEventRecord_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventRecord_ptsz(event: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuEventRecord_ptsz(event, stream) }
+}
+
 /// `cuEventRecordWithFlags`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuEventRecordWithFlags(event, stream, flags) }
+}
+
+/// `cuEventRecordWithFlags_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventRecordWithFlags_ptsz(event: usize, stream: usize, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuEventRecordWithFlags_ptsz(event, stream, flags) }
 }
 
 /// `cuEventSynchronize`: see the CUDA Driver API.
@@ -1722,74 +4596,1035 @@ pub unsafe extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: us
     unsafe { sluice_cuEventElapsedTime_v2(milliseconds, start, end) }
 }
 
-/// `cuProfilerStart`: see the CUDA Driver API.
+/// `cuEventDestroy`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuProfilerStart() -> u32 {
+pub unsafe extern "C" fn cuEventDestroy(event: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuProfilerStart() }
+    unsafe { sluice_cuEventDestroy(event) }
 }
 
-/// `cuProfilerStop`: see the CUDA Driver API.
+/// `cuStreamGetCaptureInfo_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuProfilerStop() -> u32 {
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_v2(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    count: *mut usize,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuProfilerStop() }
+    unsafe { sluice_cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count) }
 }
 
-/// `cuMemHostGetDevicePointer_v2`: see the CUDA Driver API.
+/// `cuStreamGetCaptureInfo_v2_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemHostGetDevicePointer_v2() -> u32 {
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_v2_ptsz(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    count: *mut usize,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemHostGetDevicePointer_v2() }
+    unsafe { sluice_cuStreamGetCaptureInfo_v2_ptsz(stream, status, id, graph, dependencies, count) }
 }
 
-/// `cuMemAllocManaged`: see the CUDA Driver API.
+/// `cuStreamGetCaptureInfo_v3`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAllocManaged() -> u32 {
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_v3(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    edges: *mut *const c_void,
+    count: *mut usize,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAllocManaged() }
+    unsafe { sluice_cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count) }
 }
 
-/// `cuMemPrefetchAsync`: see the CUDA Driver API.
+/// `cuStreamGetCaptureInfo_v3_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPrefetchAsync() -> u32 {
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_v3_ptsz(
+    stream: usize,
+    status: *mut u32,
+    id: *mut u64,
+    graph: *mut usize,
+    dependencies: *mut *const usize,
+    edges: *mut *const c_void,
+    count: *mut usize,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPrefetchAsync() }
+    unsafe { sluice_cuStreamGetCaptureInfo_v3_ptsz(stream, status, id, graph, dependencies, edges, count) }
 }
 
-/// `cuMemAdvise`: see the CUDA Driver API.
+/// `cuThreadExchangeStreamCaptureMode`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAdvise() -> u32 {
+pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAdvise() }
+    unsafe { sluice_cuThreadExchangeStreamCaptureMode(mode) }
 }
 
-/// `cuStreamAttachMemAsync`: see the CUDA Driver API.
+/// `cuDeviceGetGraphMemAttribute`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamAttachMemAsync() -> u32 {
+pub unsafe extern "C" fn cuDeviceGetGraphMemAttribute() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamAttachMemAsync() }
+    unsafe { sluice_cuDeviceGetGraphMemAttribute() }
 }
 
-/// `cuMemRangeGetAttribute`: see the CUDA Driver API.
+/// `cuDeviceGraphMemTrim`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemRangeGetAttribute() -> u32 {
+pub unsafe extern "C" fn cuDeviceGraphMemTrim() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemRangeGetAttribute() }
+    unsafe { sluice_cuDeviceGraphMemTrim() }
 }
 
-/// `cuIpcGetMemHandle`: see the CUDA Driver API.
+/// `cuDeviceSetGraphMemAttribute`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuIpcGetMemHandle() -> u32 {
+pub unsafe extern "C" fn cuDeviceSetGraphMemAttribute() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuIpcGetMemHandle() }
+    unsafe { sluice_cuDeviceSetGraphMemAttribute() }
 }
 
-/// `cuIpcOpenMemHandle_v2`: see the CUDA Driver API.
+/// `cuGraphAddBatchMemOpNode`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuIpcOpenMemHandle_v2() -> u32 {
+pub unsafe extern "C" fn cuGraphAddBatchMemOpNode() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuIpcOpenMemHandle_v2() }
+    unsafe { sluice_cuGraphAddBatchMemOpNode() }
+}
+
+/// `cuGraphAddChildGraphNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddChildGraphNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddChildGraphNode() }
+}
+
+/// `cuGraphAddDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddDependencies() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddDependencies() }
+}
+
+/// `cuGraphAddDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddDependencies_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddDependencies_v2() }
+}
+
+/// `cuGraphAddEmptyNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddEmptyNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddEmptyNode() }
+}
+
+/// `cuGraphAddEventRecordNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddEventRecordNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddEventRecordNode() }
+}
+
+/// `cuGraphAddEventWaitNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddEventWaitNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddEventWaitNode() }
+}
+
+/// `cuGraphAddHostNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddHostNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddHostNode() }
+}
+
+/// `cuGraphAddKernelNode_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddKernelNode_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddKernelNode_v2() }
+}
+
+/// `cuGraphAddMemAllocNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemAllocNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemAllocNode() }
+}
+
+/// `cuGraphAddMemFreeNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemFreeNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemFreeNode() }
+}
+
+/// `cuGraphAddMemcpyNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemcpyNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemcpyNode() }
+}
+
+/// `cuGraphAddMemsetNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemsetNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemsetNode() }
+}
+
+/// `cuGraphAddNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddNode() }
+}
+
+/// `cuGraphAddNode_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddNode_v2() }
+}
+
+/// `cuGraphAddNode_v3`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode_v3() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddNode_v3() }
+}
+
+/// `cuGraphBatchMemOpNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphBatchMemOpNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphBatchMemOpNodeGetParams() }
+}
+
+/// `cuGraphBatchMemOpNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphBatchMemOpNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphBatchMemOpNodeSetParams() }
+}
+
+/// `cuGraphChildGraphNodeGetGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphChildGraphNodeGetGraph() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphChildGraphNodeGetGraph() }
+}
+
+/// `cuGraphClone`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphClone() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphClone() }
+}
+
+/// `cuGraphConditionalHandleCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphConditionalHandleCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphConditionalHandleCreate() }
+}
+
+/// `cuGraphCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphCreate() }
+}
+
+/// `cuGraphDebugDotPrint`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphDebugDotPrint() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphDebugDotPrint() }
+}
+
+/// `cuGraphDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphDestroy() }
+}
+
+/// `cuGraphDestroyNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphDestroyNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphDestroyNode() }
+}
+
+/// `cuGraphEventRecordNodeGetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventRecordNodeGetEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventRecordNodeGetEvent() }
+}
+
+/// `cuGraphEventRecordNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventRecordNodeSetEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventRecordNodeSetEvent() }
+}
+
+/// `cuGraphEventWaitNodeGetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventWaitNodeGetEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventWaitNodeGetEvent() }
+}
+
+/// `cuGraphEventWaitNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventWaitNodeSetEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventWaitNodeSetEvent() }
+}
+
+/// `cuGraphExecBatchMemOpNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecBatchMemOpNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecBatchMemOpNodeSetParams() }
+}
+
+/// `cuGraphExecChildGraphNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecChildGraphNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecChildGraphNodeSetParams() }
+}
+
+/// `cuGraphExecDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecDestroy() }
+}
+
+/// `cuGraphExecEventRecordNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecEventRecordNodeSetEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecEventRecordNodeSetEvent() }
+}
+
+/// `cuGraphExecEventWaitNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecEventWaitNodeSetEvent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecEventWaitNodeSetEvent() }
+}
+
+/// `cuGraphExecGetFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecGetFlags() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecGetFlags() }
+}
+
+/// `cuGraphExecGetId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecGetId() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecGetId() }
+}
+
+/// `cuGraphExecHostNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecHostNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecHostNodeSetParams() }
+}
+
+/// `cuGraphExecKernelNodeSetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecKernelNodeSetParams_v2() }
+}
+
+/// `cuGraphExecMemcpyNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecMemcpyNodeSetParams() }
+}
+
+/// `cuGraphExecMemsetNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecMemsetNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecMemsetNodeSetParams() }
+}
+
+/// `cuGraphExecNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecNodeSetParams() }
+}
+
+/// `cuGraphExecUpdate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecUpdate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecUpdate() }
+}
+
+/// `cuGraphExecUpdate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecUpdate_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecUpdate_v2() }
+}
+
+/// `cuGraphGetEdges`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetEdges() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetEdges() }
+}
+
+/// `cuGraphGetEdges_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetEdges_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetEdges_v2() }
+}
+
+/// `cuGraphGetId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetId() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetId() }
+}
+
+/// `cuGraphGetNodes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetNodes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetNodes() }
+}
+
+/// `cuGraphGetRootNodes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetRootNodes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetRootNodes() }
+}
+
+/// `cuGraphHostNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphHostNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphHostNodeGetParams() }
+}
+
+/// `cuGraphHostNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphHostNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphHostNodeSetParams() }
+}
+
+/// `cuGraphInstantiate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiate() }
+}
+
+/// `cuGraphInstantiateWithFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithFlags() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiateWithFlags() }
+}
+
+/// `cuGraphInstantiateWithParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiateWithParams() }
+}
+
+/// `cuGraphInstantiateWithParams_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithParams_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiateWithParams_ptsz() }
+}
+
+/// `cuGraphInstantiate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiate_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiate_v2() }
+}
+
+/// `cuGraphKernelNodeCopyAttributes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeCopyAttributes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeCopyAttributes() }
+}
+
+/// `cuGraphKernelNodeGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeGetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeGetAttribute() }
+}
+
+/// `cuGraphKernelNodeGetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeGetParams_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeGetParams_v2() }
+}
+
+/// `cuGraphKernelNodeSetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeSetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeSetAttribute() }
+}
+
+/// `cuGraphKernelNodeSetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeSetParams_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeSetParams_v2() }
+}
+
+/// `cuGraphLaunch`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphLaunch() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphLaunch() }
+}
+
+/// `cuGraphLaunch_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphLaunch_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphLaunch_ptsz() }
+}
+
+/// `cuGraphMemAllocNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemAllocNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemAllocNodeGetParams() }
+}
+
+/// `cuGraphMemFreeNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemFreeNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemFreeNodeGetParams() }
+}
+
+/// `cuGraphMemcpyNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemcpyNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemcpyNodeGetParams() }
+}
+
+/// `cuGraphMemcpyNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemcpyNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemcpyNodeSetParams() }
+}
+
+/// `cuGraphMemsetNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemsetNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemsetNodeGetParams() }
+}
+
+/// `cuGraphMemsetNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemsetNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemsetNodeSetParams() }
+}
+
+/// `cuGraphNodeFindInClone`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeFindInClone() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeFindInClone() }
+}
+
+/// `cuGraphNodeGetContainingGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetContainingGraph() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetContainingGraph() }
+}
+
+/// `cuGraphNodeGetDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependencies() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependencies() }
+}
+
+/// `cuGraphNodeGetDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependencies_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependencies_v2() }
+}
+
+/// `cuGraphNodeGetDependentNodes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependentNodes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependentNodes() }
+}
+
+/// `cuGraphNodeGetDependentNodes_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependentNodes_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependentNodes_v2() }
+}
+
+/// `cuGraphNodeGetEnabled`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetEnabled() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetEnabled() }
+}
+
+/// `cuGraphNodeGetLocalId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetLocalId() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetLocalId() }
+}
+
+/// `cuGraphNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetParams() }
+}
+
+/// `cuGraphNodeGetToolsId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetToolsId() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetToolsId() }
+}
+
+/// `cuGraphNodeGetType`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetType() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetType() }
+}
+
+/// `cuGraphNodeSetEnabled`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeSetEnabled() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeSetEnabled() }
+}
+
+/// `cuGraphNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeSetParams() }
+}
+
+/// `cuGraphNodeSetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeSetParams_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeSetParams_v2() }
+}
+
+/// `cuGraphReleaseUserObject`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphReleaseUserObject() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphReleaseUserObject() }
+}
+
+/// `cuGraphRemoveDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphRemoveDependencies() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphRemoveDependencies() }
+}
+
+/// `cuGraphRemoveDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphRemoveDependencies_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphRemoveDependencies_v2() }
+}
+
+/// `cuGraphRetainUserObject`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphRetainUserObject() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphRetainUserObject() }
+}
+
+/// `cuGraphUpload`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphUpload() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphUpload() }
+}
+
+/// `cuGraphUpload_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphUpload_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphUpload_ptsz() }
+}
+
+/// `cuUserObjectCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuUserObjectCreate() }
+}
+
+/// `cuUserObjectRelease`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectRelease() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuUserObjectRelease() }
+}
+
+/// `cuUserObjectRetain`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectRetain() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuUserObjectRetain() }
+}
+
+/// `cuGraphAddExternalSemaphoresSignalNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddExternalSemaphoresSignalNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddExternalSemaphoresSignalNode() }
+}
+
+/// `cuGraphAddExternalSemaphoresWaitNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddExternalSemaphoresWaitNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddExternalSemaphoresWaitNode() }
+}
+
+/// `cuGraphExecExternalSemaphoresSignalNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecExternalSemaphoresSignalNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecExternalSemaphoresSignalNodeSetParams() }
+}
+
+/// `cuGraphExecExternalSemaphoresWaitNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecExternalSemaphoresWaitNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecExternalSemaphoresWaitNodeSetParams() }
+}
+
+/// `cuGraphExternalSemaphoresSignalNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExternalSemaphoresSignalNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExternalSemaphoresSignalNodeGetParams() }
+}
+
+/// `cuGraphExternalSemaphoresSignalNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExternalSemaphoresSignalNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExternalSemaphoresSignalNodeSetParams() }
+}
+
+/// `cuGraphExternalSemaphoresWaitNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExternalSemaphoresWaitNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExternalSemaphoresWaitNodeGetParams() }
+}
+
+/// `cuGraphExternalSemaphoresWaitNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExternalSemaphoresWaitNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExternalSemaphoresWaitNodeSetParams() }
+}
+
+/// `cuGraphAddKernelNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddKernelNode() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddKernelNode() }
+}
+
+/// `cuGraphExecKernelNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecKernelNodeSetParams() }
+}
+
+/// `cuGraphKernelNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeGetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeGetParams() }
+}
+
+/// `cuGraphKernelNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeSetParams() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeSetParams() }
+}
+
+/// `cuStreamBeginCapture`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture() }
+}
+
+/// `cuStreamBeginCapture_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture_ptsz() }
+}
+
+/// `cuStreamBeginCaptureToCig`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCaptureToCig() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCaptureToCig() }
+}
+
+/// `cuStreamBeginCaptureToCig_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCaptureToCig_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCaptureToCig_ptsz() }
+}
+
+/// `cuStreamBeginCaptureToGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCaptureToGraph() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCaptureToGraph() }
+}
+
+/// `cuStreamBeginCaptureToGraph_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCaptureToGraph_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCaptureToGraph_ptsz() }
+}
+
+/// `cuStreamBeginCapture_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture_v2() }
+}
+
+/// `cuStreamBeginCapture_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture_v2_ptsz() }
+}
+
+/// `cuStreamBeginRecaptureToGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginRecaptureToGraph() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginRecaptureToGraph() }
+}
+
+/// `cuStreamBeginRecaptureToGraph_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginRecaptureToGraph_ptsz() }
+}
+
+/// `cuStreamEndCapture`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCapture() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamEndCapture() }
+}
+
+/// `cuStreamEndCapture_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCapture_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamEndCapture_ptsz() }
+}
+
+/// `cuStreamEndCaptureToCig`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCaptureToCig() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamEndCaptureToCig() }
+}
+
+/// `cuStreamEndCaptureToCig_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCaptureToCig_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamEndCaptureToCig_ptsz() }
+}
+
+/// `cuStreamGetCaptureInfo`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetCaptureInfo() }
+}
+
+/// `cuStreamGetCaptureInfo_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetCaptureInfo_ptsz() }
+}
+
+/// `cuStreamUpdateCaptureDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies() }
+}
+
+/// `cuStreamUpdateCaptureDependencies_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies_ptsz() }
+}
+
+/// `cuStreamUpdateCaptureDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies_v2() }
+}
+
+/// `cuStreamUpdateCaptureDependencies_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_v2_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies_v2_ptsz() }
+}
+
+/// `cuDestroyExternalMemory`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDestroyExternalMemory() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDestroyExternalMemory() }
+}
+
+/// `cuDestroyExternalSemaphore`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDestroyExternalSemaphore() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDestroyExternalSemaphore() }
+}
+
+/// `cuDeviceGetNvSciSyncAttributes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetNvSciSyncAttributes() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetNvSciSyncAttributes() }
+}
+
+/// `cuExternalMemoryGetMappedBuffer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuExternalMemoryGetMappedBuffer() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuExternalMemoryGetMappedBuffer() }
+}
+
+/// `cuExternalMemoryGetMappedMipmappedArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuExternalMemoryGetMappedMipmappedArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuExternalMemoryGetMappedMipmappedArray() }
+}
+
+/// `cuImportExternalMemory`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuImportExternalMemory() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuImportExternalMemory() }
+}
+
+/// `cuImportExternalSemaphore`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuImportExternalSemaphore() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuImportExternalSemaphore() }
+}
+
+/// `cuSignalExternalSemaphoresAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSignalExternalSemaphoresAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSignalExternalSemaphoresAsync() }
+}
+
+/// `cuSignalExternalSemaphoresAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuSignalExternalSemaphoresAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuSignalExternalSemaphoresAsync_ptsz() }
+}
+
+/// `cuWaitExternalSemaphoresAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuWaitExternalSemaphoresAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuWaitExternalSemaphoresAsync() }
+}
+
+/// `cuWaitExternalSemaphoresAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuWaitExternalSemaphoresAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuWaitExternalSemaphoresAsync_ptsz() }
 }
 
 /// `cuIpcCloseMemHandle`: see the CUDA Driver API.
@@ -1806,11 +5641,60 @@ pub unsafe extern "C" fn cuIpcGetEventHandle() -> u32 {
     unsafe { sluice_cuIpcGetEventHandle() }
 }
 
+/// `cuIpcGetMemHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuIpcGetMemHandle() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuIpcGetMemHandle() }
+}
+
 /// `cuIpcOpenEventHandle`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuIpcOpenEventHandle() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuIpcOpenEventHandle() }
+}
+
+/// `cuIpcOpenMemHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuIpcOpenMemHandle() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuIpcOpenMemHandle() }
+}
+
+/// `cuIpcOpenMemHandle_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuIpcOpenMemHandle_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuIpcOpenMemHandle_v2() }
+}
+
+/// `cuMemExportToShareableHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemExportToShareableHandle() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemExportToShareableHandle() }
+}
+
+/// `cuMemGetHandleForAddressRange`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetHandleForAddressRange() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetHandleForAddressRange() }
+}
+
+/// `cuMemImportFromShareableHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemImportFromShareableHandle() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemImportFromShareableHandle() }
+}
+
+/// `cuMemPoolExportPointer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolExportPointer() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolExportPointer() }
 }
 
 /// `cuMemPoolExportToShareableHandle`: see the CUDA Driver API.
@@ -1827,254 +5711,625 @@ pub unsafe extern "C" fn cuMemPoolImportFromShareableHandle() -> u32 {
     unsafe { sluice_cuMemPoolImportFromShareableHandle() }
 }
 
-/// `cuMemAddressReserve`: see the CUDA Driver API.
+/// `cuMemPoolImportPointer`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAddressReserve() -> u32 {
+pub unsafe extern "C" fn cuMemPoolImportPointer() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAddressReserve() }
+    unsafe { sluice_cuMemPoolImportPointer() }
 }
 
-/// `cuMemAddressFree`: see the CUDA Driver API.
+/// `cuEGLStreamConsumerAcquireFrame`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAddressFree() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamConsumerAcquireFrame() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAddressFree() }
+    unsafe { sluice_cuEGLStreamConsumerAcquireFrame() }
 }
 
-/// `cuMemCreate`: see the CUDA Driver API.
+/// `cuEGLStreamConsumerConnect`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemCreate() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamConsumerConnect() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemCreate() }
+    unsafe { sluice_cuEGLStreamConsumerConnect() }
 }
 
-/// `cuMemRelease`: see the CUDA Driver API.
+/// `cuEGLStreamConsumerConnectWithFlags`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemRelease() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamConsumerConnectWithFlags() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemRelease() }
+    unsafe { sluice_cuEGLStreamConsumerConnectWithFlags() }
 }
 
-/// `cuMemMap`: see the CUDA Driver API.
+/// `cuEGLStreamConsumerDisconnect`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemMap() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamConsumerDisconnect() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemMap() }
+    unsafe { sluice_cuEGLStreamConsumerDisconnect() }
 }
 
-/// `cuMemUnmap`: see the CUDA Driver API.
+/// `cuEGLStreamConsumerReleaseFrame`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemUnmap() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamConsumerReleaseFrame() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemUnmap() }
+    unsafe { sluice_cuEGLStreamConsumerReleaseFrame() }
 }
 
-/// `cuMemSetAccess`: see the CUDA Driver API.
+/// `cuEGLStreamProducerConnect`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemSetAccess() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamProducerConnect() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemSetAccess() }
+    unsafe { sluice_cuEGLStreamProducerConnect() }
 }
 
-/// `cuMemGetAllocationGranularity`: see the CUDA Driver API.
+/// `cuEGLStreamProducerDisconnect`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetAllocationGranularity() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamProducerDisconnect() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetAllocationGranularity() }
+    unsafe { sluice_cuEGLStreamProducerDisconnect() }
 }
 
-/// `cuStreamBeginCapture_v2`: see the CUDA Driver API.
+/// `cuEGLStreamProducerPresentFrame`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCapture_v2() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamProducerPresentFrame() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCapture_v2() }
+    unsafe { sluice_cuEGLStreamProducerPresentFrame() }
 }
 
-/// `cuStreamEndCapture`: see the CUDA Driver API.
+/// `cuEGLStreamProducerReturnFrame`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamEndCapture() -> u32 {
+pub unsafe extern "C" fn cuEGLStreamProducerReturnFrame() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamEndCapture() }
+    unsafe { sluice_cuEGLStreamProducerReturnFrame() }
 }
 
-/// `cuGraphCreate`: see the CUDA Driver API.
+/// `cuEventCreateFromEGLSync`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphCreate() -> u32 {
+pub unsafe extern "C" fn cuEventCreateFromEGLSync() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphCreate() }
+    unsafe { sluice_cuEventCreateFromEGLSync() }
 }
 
-/// `cuGraphDestroy`: see the CUDA Driver API.
+/// `cuGLCtxCreate`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphDestroy() -> u32 {
+pub unsafe extern "C" fn cuGLCtxCreate() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphDestroy() }
+    unsafe { sluice_cuGLCtxCreate() }
 }
 
-/// `cuGraphInstantiateWithFlags`: see the CUDA Driver API.
+/// `cuGLCtxCreate_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphInstantiateWithFlags() -> u32 {
+pub unsafe extern "C" fn cuGLCtxCreate_v2() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphInstantiateWithFlags() }
+    unsafe { sluice_cuGLCtxCreate_v2() }
 }
 
-/// `cuGraphLaunch`: see the CUDA Driver API.
+/// `cuGLGetDevices`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphLaunch() -> u32 {
+pub unsafe extern "C" fn cuGLGetDevices() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphLaunch() }
+    unsafe { sluice_cuGLGetDevices() }
 }
 
-/// `cuGraphExecDestroy`: see the CUDA Driver API.
+/// `cuGLGetDevices_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecDestroy() -> u32 {
+pub unsafe extern "C" fn cuGLGetDevices_v2() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecDestroy() }
+    unsafe { sluice_cuGLGetDevices_v2() }
 }
 
-/// `cuArrayCreate_v2`: see the CUDA Driver API.
+/// `cuGLInit`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuArrayCreate_v2() -> u32 {
+pub unsafe extern "C" fn cuGLInit() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuArrayCreate_v2() }
+    unsafe { sluice_cuGLInit() }
 }
 
-/// `cuArray3DCreate_v2`: see the CUDA Driver API.
+/// `cuGLMapBufferObject`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuArray3DCreate_v2() -> u32 {
+pub unsafe extern "C" fn cuGLMapBufferObject() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuArray3DCreate_v2() }
+    unsafe { sluice_cuGLMapBufferObject() }
 }
 
-/// `cuArrayDestroy`: see the CUDA Driver API.
+/// `cuGLMapBufferObjectAsync`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuArrayDestroy() -> u32 {
+pub unsafe extern "C" fn cuGLMapBufferObjectAsync() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuArrayDestroy() }
+    unsafe { sluice_cuGLMapBufferObjectAsync() }
 }
 
-/// `cuTexObjectCreate`: see the CUDA Driver API.
+/// `cuGLMapBufferObjectAsync_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuTexObjectCreate() -> u32 {
+pub unsafe extern "C" fn cuGLMapBufferObjectAsync_v2() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuTexObjectCreate() }
+    unsafe { sluice_cuGLMapBufferObjectAsync_v2() }
 }
 
-/// `cuTexObjectDestroy`: see the CUDA Driver API.
+/// `cuGLMapBufferObjectAsync_v2_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuTexObjectDestroy() -> u32 {
+pub unsafe extern "C" fn cuGLMapBufferObjectAsync_v2_ptsz() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuTexObjectDestroy() }
+    unsafe { sluice_cuGLMapBufferObjectAsync_v2_ptsz() }
 }
 
-/// `cuSurfObjectCreate`: see the CUDA Driver API.
+/// `cuGLMapBufferObject_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuSurfObjectCreate() -> u32 {
+pub unsafe extern "C" fn cuGLMapBufferObject_v2() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuSurfObjectCreate() }
+    unsafe { sluice_cuGLMapBufferObject_v2() }
 }
 
-/// `cuSurfObjectDestroy`: see the CUDA Driver API.
+/// `cuGLMapBufferObject_v2_ptds`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuSurfObjectDestroy() -> u32 {
+pub unsafe extern "C" fn cuGLMapBufferObject_v2_ptds() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuSurfObjectDestroy() }
+    unsafe { sluice_cuGLMapBufferObject_v2_ptds() }
 }
 
-/// `cuModuleGetTexRef`: see the CUDA Driver API.
+/// `cuGLRegisterBufferObject`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleGetTexRef() -> u32 {
+pub unsafe extern "C" fn cuGLRegisterBufferObject() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuModuleGetTexRef() }
+    unsafe { sluice_cuGLRegisterBufferObject() }
 }
 
-/// `cuModuleGetSurfRef`: see the CUDA Driver API.
+/// `cuGLSetBufferObjectMapFlags`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleGetSurfRef() -> u32 {
+pub unsafe extern "C" fn cuGLSetBufferObjectMapFlags() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuModuleGetSurfRef() }
+    unsafe { sluice_cuGLSetBufferObjectMapFlags() }
 }
 
-/// `cuMemcpy2D_v2`: see the CUDA Driver API.
+/// `cuGLUnmapBufferObject`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2D_v2() -> u32 {
+pub unsafe extern "C" fn cuGLUnmapBufferObject() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2D_v2() }
+    unsafe { sluice_cuGLUnmapBufferObject() }
 }
 
-/// `cuMemcpy2DUnaligned_v2`: see the CUDA Driver API.
+/// `cuGLUnmapBufferObjectAsync`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2() -> u32 {
+pub unsafe extern "C" fn cuGLUnmapBufferObjectAsync() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2DUnaligned_v2() }
+    unsafe { sluice_cuGLUnmapBufferObjectAsync() }
 }
 
-/// `cuMemcpy2DAsync_v2`: see the CUDA Driver API.
+/// `cuGLUnregisterBufferObject`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2DAsync_v2() -> u32 {
+pub unsafe extern "C" fn cuGLUnregisterBufferObject() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2DAsync_v2() }
+    unsafe { sluice_cuGLUnregisterBufferObject() }
 }
 
-/// `cuMemcpy3D_v2`: see the CUDA Driver API.
+/// `cuGraphicsEGLRegisterImage`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3D_v2() -> u32 {
+pub unsafe extern "C" fn cuGraphicsEGLRegisterImage() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3D_v2() }
+    unsafe { sluice_cuGraphicsEGLRegisterImage() }
 }
 
-/// `cuMemcpy3DAsync_v2`: see the CUDA Driver API.
+/// `cuGraphicsGLRegisterBuffer`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DAsync_v2() -> u32 {
+pub unsafe extern "C" fn cuGraphicsGLRegisterBuffer() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DAsync_v2() }
+    unsafe { sluice_cuGraphicsGLRegisterBuffer() }
 }
 
-/// `cuMemcpyPeer`: see the CUDA Driver API.
+/// `cuGraphicsGLRegisterImage`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeer() -> u32 {
+pub unsafe extern "C" fn cuGraphicsGLRegisterImage() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyPeer() }
+    unsafe { sluice_cuGraphicsGLRegisterImage() }
 }
 
-/// `cuMemcpyPeerAsync`: see the CUDA Driver API.
+/// `cuGraphicsMapResources`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeerAsync() -> u32 {
+pub unsafe extern "C" fn cuGraphicsMapResources() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyPeerAsync() }
+    unsafe { sluice_cuGraphicsMapResources() }
 }
 
-/// `cuMemsetD2D8_v2`: see the CUDA Driver API.
+/// `cuGraphicsMapResources_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D8_v2() -> u32 {
+pub unsafe extern "C" fn cuGraphicsMapResources_ptsz() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D8_v2() }
+    unsafe { sluice_cuGraphicsMapResources_ptsz() }
 }
 
-/// `cuMemsetD2D16_v2`: see the CUDA Driver API.
+/// `cuGraphicsResourceGetMappedEglFrame`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D16_v2() -> u32 {
+pub unsafe extern "C" fn cuGraphicsResourceGetMappedEglFrame() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D16_v2() }
+    unsafe { sluice_cuGraphicsResourceGetMappedEglFrame() }
 }
 
-/// `cuMemsetD2D32_v2`: see the CUDA Driver API.
+/// `cuGraphicsResourceGetMappedMipmappedArray`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D32_v2() -> u32 {
+pub unsafe extern "C" fn cuGraphicsResourceGetMappedMipmappedArray() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D32_v2() }
+    unsafe { sluice_cuGraphicsResourceGetMappedMipmappedArray() }
 }
 
-/// `cuOccupancyMaxActiveClusters`: see the CUDA Driver API.
+/// `cuGraphicsResourceGetMappedPointer_v2`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuOccupancyMaxActiveClusters() -> u32 {
+pub unsafe extern "C" fn cuGraphicsResourceGetMappedPointer_v2() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuOccupancyMaxActiveClusters() }
+    unsafe { sluice_cuGraphicsResourceGetMappedPointer_v2() }
 }
 
-/// `cuOccupancyMaxPotentialClusterSize`: see the CUDA Driver API.
+/// `cuGraphicsResourceSetMapFlags`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuOccupancyMaxPotentialClusterSize() -> u32 {
+pub unsafe extern "C" fn cuGraphicsResourceSetMapFlags() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuOccupancyMaxPotentialClusterSize() }
+    unsafe { sluice_cuGraphicsResourceSetMapFlags() }
+}
+
+/// `cuGraphicsResourceSetMapFlags_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsResourceSetMapFlags_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsResourceSetMapFlags_v2() }
+}
+
+/// `cuGraphicsSubResourceGetMappedArray`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsSubResourceGetMappedArray() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsSubResourceGetMappedArray() }
+}
+
+/// `cuGraphicsUnmapResources`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsUnmapResources() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsUnmapResources() }
+}
+
+/// `cuGraphicsUnmapResources_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsUnmapResources_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsUnmapResources_ptsz() }
+}
+
+/// `cuGraphicsUnregisterResource`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsUnregisterResource() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsUnregisterResource() }
+}
+
+/// `cuGraphicsVDPAURegisterOutputSurface`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsVDPAURegisterOutputSurface() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsVDPAURegisterOutputSurface() }
+}
+
+/// `cuGraphicsVDPAURegisterVideoSurface`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsVDPAURegisterVideoSurface() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsVDPAURegisterVideoSurface() }
+}
+
+/// `cuVDPAUCtxCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuVDPAUCtxCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuVDPAUCtxCreate() }
+}
+
+/// `cuVDPAUCtxCreate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuVDPAUCtxCreate_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuVDPAUCtxCreate_v2() }
+}
+
+/// `cuVDPAUGetDevice`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuVDPAUGetDevice() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuVDPAUGetDevice() }
+}
+
+/// `cuGraphicsResourceGetMappedPointer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphicsResourceGetMappedPointer() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphicsResourceGetMappedPointer() }
+}
+
+/// `cuFabricCpyBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFabricCpyBatchAsync() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFabricCpyBatchAsync() }
+}
+
+/// `cuFabricCpyBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFabricCpyBatchAsync_ptsz() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFabricCpyBatchAsync_ptsz() }
+}
+
+/// `cuLogicalEndpointAddDevice`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointAddDevice() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointAddDevice() }
+}
+
+/// `cuLogicalEndpointBindAddr`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointBindAddr() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointBindAddr() }
+}
+
+/// `cuLogicalEndpointBindMem`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointBindMem() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointBindMem() }
+}
+
+/// `cuLogicalEndpointCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointCreate() }
+}
+
+/// `cuLogicalEndpointDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointDestroy() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointDestroy() }
+}
+
+/// `cuLogicalEndpointExport`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointExport() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointExport() }
+}
+
+/// `cuLogicalEndpointGetLimits`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointGetLimits() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointGetLimits() }
+}
+
+/// `cuLogicalEndpointIdRelease`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointIdRelease() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointIdRelease() }
+}
+
+/// `cuLogicalEndpointIdReserve`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointIdReserve() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointIdReserve() }
+}
+
+/// `cuLogicalEndpointImport`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointImport() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointImport() }
+}
+
+/// `cuLogicalEndpointQuery`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointQuery() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointQuery() }
+}
+
+/// `cuLogicalEndpointUnbind`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogicalEndpointUnbind() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogicalEndpointUnbind() }
+}
+
+/// `cuMulticastAddDevice`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastAddDevice() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastAddDevice() }
+}
+
+/// `cuMulticastBindAddr`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastBindAddr() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastBindAddr() }
+}
+
+/// `cuMulticastBindAddr_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastBindAddr_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastBindAddr_v2() }
+}
+
+/// `cuMulticastBindMem`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastBindMem() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastBindMem() }
+}
+
+/// `cuMulticastBindMem_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastBindMem_v2() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastBindMem_v2() }
+}
+
+/// `cuMulticastCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastCreate() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastCreate() }
+}
+
+/// `cuMulticastGetGranularity`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastGetGranularity() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastGetGranularity() }
+}
+
+/// `cuMulticastUnbind`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMulticastUnbind() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMulticastUnbind() }
+}
+
+/// `cuCheckpointOperationComplete`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointOperationComplete() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointOperationComplete() }
+}
+
+/// `cuCheckpointProcessCheckpoint`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointProcessCheckpoint() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointProcessCheckpoint() }
+}
+
+/// `cuCheckpointProcessGetRestoreThreadId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointProcessGetRestoreThreadId() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointProcessGetRestoreThreadId() }
+}
+
+/// `cuCheckpointProcessGetState`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointProcessGetState() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointProcessGetState() }
+}
+
+/// `cuCheckpointProcessLock`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointProcessLock() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointProcessLock() }
+}
+
+/// `cuCheckpointProcessRestore`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointProcessRestore() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointProcessRestore() }
+}
+
+/// `cuCheckpointProcessUnlock`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCheckpointProcessUnlock() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCheckpointProcessUnlock() }
+}
+
+/// `cuCoredumpDeregisterCompleteCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpDeregisterCompleteCallback() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpDeregisterCompleteCallback() }
+}
+
+/// `cuCoredumpDeregisterStartCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpDeregisterStartCallback() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpDeregisterStartCallback() }
+}
+
+/// `cuCoredumpGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpGetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpGetAttribute() }
+}
+
+/// `cuCoredumpGetAttributeGlobal`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpGetAttributeGlobal() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpGetAttributeGlobal() }
+}
+
+/// `cuCoredumpRegisterCompleteCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpRegisterCompleteCallback() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpRegisterCompleteCallback() }
+}
+
+/// `cuCoredumpRegisterStartCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpRegisterStartCallback() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpRegisterStartCallback() }
+}
+
+/// `cuCoredumpSetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpSetAttribute() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpSetAttribute() }
+}
+
+/// `cuCoredumpSetAttributeGlobal`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCoredumpSetAttributeGlobal() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCoredumpSetAttributeGlobal() }
+}
+
+/// `cuLogsCurrent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogsCurrent() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogsCurrent() }
+}
+
+/// `cuLogsDumpToFile`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogsDumpToFile() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogsDumpToFile() }
+}
+
+/// `cuLogsDumpToMemory`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogsDumpToMemory() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogsDumpToMemory() }
+}
+
+/// `cuLogsRegisterCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogsRegisterCallback() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogsRegisterCallback() }
+}
+
+/// `cuLogsUnregisterCallback`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLogsUnregisterCallback() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLogsUnregisterCallback() }
 }
