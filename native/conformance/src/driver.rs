@@ -1,33 +1,87 @@
-//! A table of driver functions, loaded from a given `libcuda.so.1`.
+//! Tables of driver functions, loaded from a given `libcuda.so.1`.
 
 use std::ffi::{CString, c_char, c_void};
 use std::path::Path;
 
+/// A table of functions by their C signatures: `table! { Name; function(types); … }`.
 macro_rules! table {
-    ($($name:ident($($argument:ty),*);)*) => {
-        /// The functions that the programs use.
+    ($table:ident; $($name:ident($($argument:ty),*);)*) => {
+        /// Functions of a driver library.
         #[allow(non_snake_case, missing_docs)]
-        pub struct Driver {
+        pub struct $table {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> u32,)*
         }
 
-        impl Driver {
-            /// Loads a driver library.
-            pub fn load(path: &Path) -> Result<Self, String> {
-                let library = open(path)?;
+        impl $table {
+            /// Looks the functions up.
+            pub fn of(library: $crate::driver::Library) -> Result<Self, String> {
                 Ok(Self {
                     $($name: {
-                        let found = symbol(library, stringify!($name))?;
+                        let found = library.symbol(stringify!($name))?;
                         // SAFETY: the CUDA Driver API gives the function this signature.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> u32>(found) }
+                        unsafe {
+                            std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($($argument),*) -> u32>(found)
+                        }
                     },)*
                 })
             }
         }
     };
 }
+pub(crate) use table;
+
+/// An open driver library; it stays open.
+#[derive(Clone, Copy)]
+pub struct Library(*mut c_void);
+
+// SAFETY: a handle of dlopen may be used from any thread, and is never closed.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Opens it.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let name = CString::new(path.display().to_string()).map_err(|error| error.to_string())?;
+        // SAFETY: a valid C string.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        if library.is_null() { Err(format!("{} cannot be loaded", path.display())) } else { Ok(Self(library)) }
+    }
+
+    /// The address of an exported function.
+    pub fn symbol(self, name: &str) -> Result<*mut c_void, String> {
+        let text = CString::new(name).map_err(|error| error.to_string())?;
+        // SAFETY: an open library and a valid C string.
+        let found = unsafe { libc::dlsym(self.0, text.as_ptr()) };
+        if found.is_null() { Err(format!("{name} is missing")) } else { Ok(found) }
+    }
+}
+
+/// What the programs use.
+pub struct Driver {
+    common: Common,
+    /// For programs that need more than [`Common`].
+    pub library: Library,
+}
+
+impl Driver {
+    /// Loads a driver library.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let library = Library::open(path)?;
+        Ok(Self { common: Common::of(library)?, library })
+    }
+}
+
+impl std::ops::Deref for Driver {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
 
 table! {
+    Common;
     cuInit(u32);
     cuDeviceGet(*mut i32, i32);
     cuDevicePrimaryCtxRetain(*mut usize, i32);
@@ -57,18 +111,4 @@ table! {
     cuEventElapsedTime(*mut f32, usize, usize);
     cuEventDestroy_v2(usize);
     cuGetErrorString(u32, *mut *const c_char);
-}
-
-fn open(path: &Path) -> Result<*mut c_void, String> {
-    let name = CString::new(path.display().to_string()).map_err(|error| error.to_string())?;
-    // SAFETY: a valid C string; the library stays loaded.
-    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
-    if library.is_null() { Err(format!("{} cannot be loaded", path.display())) } else { Ok(library) }
-}
-
-fn symbol(library: *mut c_void, name: &str) -> Result<*mut c_void, String> {
-    let text = CString::new(name).map_err(|error| error.to_string())?;
-    // SAFETY: an open library and a valid C string.
-    let found = unsafe { libc::dlsym(library, text.as_ptr()) };
-    if found.is_null() { Err(format!("{name} is missing")) } else { Ok(found) }
 }

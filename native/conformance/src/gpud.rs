@@ -26,6 +26,14 @@ pub fn native_dir() -> &'static Path {
             .map_or_else(PathBuf::new, Path::to_path_buf);
         if let (Some(cargo), Some(target)) = (std::env::var_os("CARGO"), folder.parent()) {
             let mut build = Command::new(cargo);
+            // What cargo told this package would look like a change to build scripts that read it, and everything
+            // would be built again, here and by the next cargo outside.
+            let told = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_", "OUT_DIR"];
+            for (name, _) in std::env::vars_os() {
+                if told.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+                    build.env_remove(name);
+                }
+            }
             build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("build").arg("--quiet").arg("--target-dir").arg(target);
             build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
             if folder.ends_with("release") {

@@ -1,13 +1,13 @@
 //! The programs through the shim, a real gpud and the software GPU.
 
 use sluice_conformance::gpud::native_dir;
-use sluice_conformance::programs::PROGRAMS;
+use sluice_conformance::programs::programs;
 use std::process::Command;
 
 #[test]
 fn every_program_gets_cudas_answers() {
     let mut failed = Vec::new();
-    for (name, _) in PROGRAMS {
+    for (name, _) in programs() {
         let output = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"))
             .env("SLUICE_NATIVE_DIR", native_dir())
             .args(["--memory", "268435456", "--", env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", name])

@@ -104,4 +104,3 @@ pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usiz
     // SAFETY: the caller's output.
     unsafe { put(milliseconds, answer.milliseconds) }
 }
-

@@ -240,4 +240,3 @@ pub unsafe fn cuModuleGetGlobal_v2(
     }
     Ok(())
 }
-

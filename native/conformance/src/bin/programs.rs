@@ -1,7 +1,7 @@
 //! `sluice-programs LIBCUDA [PROGRAM…]`: runs the programs, each in a process of its own.
 
 use sluice_conformance::driver::Driver;
-use sluice_conformance::programs::PROGRAMS;
+use sluice_conformance::programs::programs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     if let [one] = wanted
-        && let Some((_, program)) = PROGRAMS.iter().find(|(name, _)| name == one)
+        && let Some((_, program)) = programs().find(|(name, _)| name == one)
     {
         match Driver::load(Path::new(library)) {
             Ok(driver) => program(&driver),
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
-    for (name, _) in PROGRAMS.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|want| want == name)) {
+    for (name, _) in programs().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|want| want == name)) {
         let program = std::env::current_exe().unwrap_or_default();
         let ok = Command::new(program).args([library, *name]).status().is_ok_and(|status| status.success());
         println!("{name}: {}", if ok { "ok" } else { "FAILED" });

@@ -1,5 +1,7 @@
 //! The programs. Each uses the driver API as a program would and panics where an answer is not CUDA's.
 
+mod per_thread;
+
 use crate::driver::Driver;
 use std::ffi::{CString, c_void};
 
@@ -38,7 +40,11 @@ DONE:
 pub type Program = (&'static str, fn(&Driver));
 
 /// Every program.
-pub const PROGRAMS: &[Program] = &[
+pub fn programs() -> impl Iterator<Item = &'static Program> {
+    [PROGRAMS, per_thread::PROGRAMS].into_iter().flatten()
+}
+
+const PROGRAMS: &[Program] = &[
     ("memory", memory),
     ("out_of_memory_then_on", out_of_memory_then_on),
     ("launch", launch),
