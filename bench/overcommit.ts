@@ -107,7 +107,8 @@ async function makeClients(db: Database) {
   return [first, ...(await Promise.all(others))];
 }
 
-async function recompute(db: Database) {
+/** What was held at once, from the ledger. */
+export async function recompute(db: Database) {
   const [intervals, held, devices, limits] = await Promise.all([
     db.select().from(leaseIntervals),
     db.select().from(leases),

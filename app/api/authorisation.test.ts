@@ -64,6 +64,9 @@ const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
 
+/** The key of the request that the fixture's lease was granted for. */
+const REQUEST_KEY = "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f00";
+
 const matrix: Record<string, Row> = {
   "GET /me": { expected: signedIn(200) },
   "DELETE /session": { expected: signedIn(200) },
@@ -143,6 +146,16 @@ const matrix: Record<string, Row> = {
 
   "GET /gpus": { expected: signedIn(200) },
   "GET /leases": { expected: signedIn(200) },
+  "POST /leases/{id}/extend": {
+    // Only whoever holds it.
+    expected: signedIn(403, { owner: 200, ownerToken: 200 }),
+    params: (fixture) => ({ id: fixture.leaseId }),
+    input: () => ({ forSeconds: 60 }),
+  },
+  "GET /lease-requests/{id}/explanation": {
+    expected: signedIn(200, { outsider: 403 }),
+    params: () => ({ id: REQUEST_KEY }),
+  },
   "POST /leases/{id}/end": {
     expected: signedIn(200, { outsider: 403, colleague: 403 }),
     params: (fixture) => ({ id: fixture.leaseId }),
@@ -312,7 +325,7 @@ async function makeLease(world: World, workspaceId: string): Promise<string> {
   await world.db.insert(leaseRequests).values({
     ...shared,
     id: requestId,
-    idempotencyKey: requestId,
+    idempotencyKey: REQUEST_KEY,
     state: "granted",
     lastPolledAt: now,
     waitUntil: now,

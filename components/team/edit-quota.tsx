@@ -23,11 +23,16 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
     "limitMilli",
     "weight",
     "priority",
+    "personMilli",
+    "largestMilli",
+    "budgetMilliHours",
   ]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const number = (name: string) => Number(formText(form, name));
+    // An empty field sets no bound.
+    const optional = (name: string) => (formText(form, name) === "" ? null : Math.round(number(name) * 1000));
     const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
     if (!/^[a-z0-9][a-z0-9-]*$/.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
     const saved = await run(() =>
@@ -36,6 +41,9 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
         limitMilli: Math.round(number("limit") * 1000),
         weight: number("weight"),
         priority: number("priority"),
+        personMilli: optional("person"),
+        largestMilli: optional("largest"),
+        budgetMilliHours: optional("budget"),
       }),
     );
     if (!saved) return;
@@ -43,6 +51,8 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
     toast(`The quota of ${teamName} for ${gpuType} is saved.`);
     router.refresh();
   };
+  const bound = { required: false, min: 0.001 };
+  const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);
   const amounts = { type: "number", min: 0, step: 0.001, required: true, inputMode: "decimal" } as const;
   return (
     <>
@@ -112,6 +122,36 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
               defaultValue={quota?.weight ?? 1}
               hint="2 gets twice as much as 1"
               error={fields.weight}
+            />
+            <Field
+              label="Ceiling"
+              name="person"
+              {...amounts}
+              {...bound}
+              defaultValue={inGpus(quota?.personMilli)}
+              suffix="GPUs"
+              hint="One person at most; empty: the team's limit"
+              error={fields.personMilli}
+            />
+            <Field
+              label="Largest request"
+              name="largest"
+              {...amounts}
+              {...bound}
+              defaultValue={inGpus(quota?.largestMilli)}
+              suffix="GPUs"
+              hint="The guarantee is proved for leases of this size"
+              error={fields.largestMilli}
+            />
+            <Field
+              label="Budget"
+              name="budget"
+              {...amounts}
+              required={false}
+              defaultValue={inGpus(quota?.budgetMilliHours)}
+              suffix="GPU-h"
+              hint="A month; empty: no budget"
+              error={fields.budgetMilliHours}
             />
           </div>
           <FormError>{error}</FormError>

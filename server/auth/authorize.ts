@@ -87,6 +87,10 @@ const rules = {
 
   "lease.list": signedIn,
   "lease.end": ownerLeadOrAdmin,
+  /** Whoever holds it, from the notebook or from a page. */
+  "lease.extend": (p, r) => ownWorkspace(p, r) || owner(p, r),
+  /** The team sees why each of its requests waits. */
+  "lease.explain": (p, r) => ownWorkspace(p, r) || ownerLeadOrAdmin(p, r) || teamMember(p, r),
   "lease.request": ownWorkspace,
   "lease.poll": ownWorkspace,
   "lease.cancel": ownWorkspace,

@@ -411,7 +411,9 @@ describe("gpud", () => {
     const nlp = await makeTeam(database.db, "nlp", { guaranteedMilli: 500, limitMilli: 1000 });
     const eve = await makeWorkspace(database.db, nlp, "Eve");
     const waiting = await ask(eve);
-    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "free-device" } });
+    // Half of what Ada holds is above the guarantee of her team, and the other team is below its own.
+    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "reclaim" } });
+    expect((await leaseRow(lease.id)).releaseAt).not.toBeNull();
     const second = await join("second", 1);
     const poll = await call<LeaseRequestAnswer>(eve, "GET", `/v1/lease-requests/${waiting.requestId}?wait=5`);
     expect(poll.body).toMatchObject({ state: "granted", lease: { serverName: "second" } });

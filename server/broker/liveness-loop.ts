@@ -3,13 +3,21 @@ import { and, eq, exists, inArray, ne } from "drizzle-orm";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { type Context, inTransaction, systemContext } from "#server/context.ts";
 import type { Database, OpenDatabase } from "#server/db/client.ts";
-import { gpuServers, leaseRequests, leases, workspaceOwners, workspaces } from "#server/db/schema/index.ts";
-import type { Live } from "#server/live.ts";
+import {
+  gpuServers,
+  leaseRequests,
+  leases,
+  teamPolicies,
+  workspaceOwners,
+  workspaces,
+} from "#server/db/schema/index.ts";
+import { type Live, notify } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { closeLost, lose } from "#server/services/gpu-server/lose.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { beginEnd } from "#server/services/lease/ending.ts";
 import { expireRequest } from "#server/services/lease/expire-request.ts";
+import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
 import { type Facts, judge, type Measure } from "./liveness.ts";
 
 const LIVENESS_LOCK = 7_411_011;
@@ -85,6 +93,13 @@ async function take(ctx: Context, measure: Measure): Promise<void> {
         await beginEnd(tx, [measure.leaseId], { reason: measure.reason, mode: measure.mode });
       });
       return;
+    case "stop-parking":
+      await ctx.db
+        .update(leases)
+        .set({ endMode: "kill" })
+        .where(and(eq(leases.id, measure.leaseId), eq(leases.state, "ending")));
+      await notify(ctx.db, "lease", measure.leaseId);
+      return;
     case "leave-queue":
       await expireRequest(ctx, measure.requestId, measure.state);
       return;
@@ -104,10 +119,11 @@ async function loadFacts(db: Database): Promise<Facts> {
     .where(and(eq(leases.serverId, gpuServers.id), ne(leases.state, "ended")));
   const [leaseRows, requestRows, serverRows] = await Promise.all([
     db
-      .select({ lease: leases, desired: workspaces.desired })
+      .select({ lease: leases, desired: workspaces.desired, idleSeconds: teamPolicies.idleSeconds })
       .from(leases)
       .leftJoin(workspaces, eq(workspaces.id, leases.workspaceId))
-      .where(inArray(leases.state, ["granted", "active", "unreachable"])),
+      .leftJoin(teamPolicies, eq(teamPolicies.teamId, leases.teamId))
+      .where(inArray(leases.state, ["granted", "active", "unreachable", "ending"])),
     db
       .select({ request: leaseRequests, desired: workspaces.desired })
       .from(leaseRequests)
@@ -124,7 +140,12 @@ async function loadFacts(db: Database): Promise<Facts> {
       ? []
       : await db.select().from(workspaceOwners).where(inArray(workspaceOwners.workspaceId, unclaimed));
   return {
-    leases: leaseRows.flatMap(({ lease, desired }) => {
+    parking: leaseRows.flatMap(({ lease }) =>
+      lease.state === "ending" && lease.endMode === "park"
+        ? [{ id: lease.id, since: (lease.endingAt ?? lease.grantedAt).getTime() }]
+        : [],
+    ),
+    leases: leaseRows.flatMap(({ lease, desired, idleSeconds }) => {
       if (lease.state === "ending" || lease.state === "ended") return [];
       return {
         id: lease.id,
@@ -136,6 +157,9 @@ async function loadFacts(db: Database): Promise<Facts> {
         claimedAt: lease.claimedAt?.getTime() ?? null,
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
+        releaseAt: lease.releaseAt?.getTime() ?? null,
+        lastWorkAt: (lease.usageAt ?? lease.claimedAt ?? lease.grantedAt).getTime(),
+        idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
         workspaceRuns: desired === "running",
       };
     }),

@@ -8,10 +8,12 @@ const start = 1_000_000;
 const lease = (options: Partial<LeaseFact> = {}): LeaseFact => ({
   ...{ id: "lea", state: "active" as const, workspaceId: "ws", serverId: "gsv", owner },
   ...{ grantedAt: start, claimedAt: start, disconnectedAt: null, expiresAt: start + 3_600_000, workspaceRuns: true },
+  ...{ releaseAt: null, lastWorkAt: start, idleMs: Number.MAX_SAFE_INTEGER },
   ...options,
 });
 const facts = (options: Partial<Facts> = {}): Facts => ({
   leases: [],
+  parking: [],
   requests: [],
   servers: [],
   owners: [],
@@ -22,6 +24,27 @@ const at = (seconds: number) => start + seconds * 1000;
 const judged = (given: Facts, seconds: number, watchingSince = 0) => judge(given, at(seconds), watchingSince);
 
 describe("a lease", () => {
+  test("that is taken back ends with memory parked when the notice is over, and not before", () => {
+    const given = facts({ leases: [lease({ releaseAt: at(120) })] });
+    expect(judged(given, 119)).toEqual([]);
+    expect(judged(given, 120)).toEqual([{ do: "end-lease", leaseId: "lea", reason: "taken back", mode: "park" }]);
+  });
+
+  test("whose GPU has not worked for the idle time ends with memory parked; nobody is idle unheard", () => {
+    const idle = { idleMs: 1_200_000, lastWorkAt: at(10) };
+    expect(judged(facts({ leases: [lease(idle)] }), 1209)).toEqual([]);
+    const ended = [{ do: "end-lease", leaseId: "lea", reason: "idle", mode: "park" }];
+    expect(judged(facts({ leases: [lease(idle)] }), 1210)).toEqual(ended);
+    expect(judged(facts({ leases: [lease(idle)] }), 1210, at(60))).toEqual([]);
+    expect(judged(facts({ leases: [lease({ ...idle, state: "unreachable" })] }), 1210)).toEqual([]);
+  });
+
+  test("that gpud does not park in time is ended without", () => {
+    const given = facts({ parking: [{ id: "lea", since: at(0) }] });
+    expect(judged(given, 29)).toEqual([]);
+    expect(judged(given, 30)).toEqual([{ do: "stop-parking", leaseId: "lea" }]);
+  });
+
   test("that is used goes on, and ends with memory parked when its time is up", () => {
     expect(judged(facts({ leases: [lease()] }), 3599)).toEqual([]);
     expect(judged(facts({ leases: [lease()] }), 3600)).toEqual([

@@ -3,6 +3,7 @@
  * milliseconds since 1970.
  */
 import type { LeaseOwner } from "#server/contracts/lease.ts";
+import { PARK_MS } from "#server/scheduler/notice.ts";
 import type { EndReason } from "#server/services/lease/ending.ts";
 import { sameOwner } from "#server/services/lease/owners.ts";
 
@@ -31,8 +32,15 @@ export type LeaseFact = {
   claimedAt: number | null;
   disconnectedAt: number | null;
   expiresAt: number;
+  /** Told to be taken back: when it is released. */
+  releaseAt: number | null;
+  /** When its GPU last worked, and after how much idle time it ends. */
+  lastWorkAt: number;
+  idleMs: number;
   workspaceRuns: boolean;
 };
+/** A lease that gpud is parking. */
+type ParkingFact = { id: string; since: number };
 export type RequestFact = { id: string; lastPolledAt: number; waitUntil: number; workspaceRuns: boolean };
 export type ServerFact = {
   id: string;
@@ -42,10 +50,18 @@ export type ServerFact = {
 };
 type OwnersFact = { workspaceId: string; reportedAt: number; alive: LeaseOwner[] };
 
-export type Facts = { leases: LeaseFact[]; requests: RequestFact[]; servers: ServerFact[]; owners: OwnersFact[] };
+export type Facts = {
+  leases: LeaseFact[];
+  parking: ParkingFact[];
+  requests: RequestFact[];
+  servers: ServerFact[];
+  owners: OwnersFact[];
+};
 
 export type Measure =
   | { do: "end-lease"; leaseId: string; reason: EndReason; mode: "park" | "kill" }
+  /** gpud has not parked it in time: its workers are ended. */
+  | { do: "stop-parking"; leaseId: string }
   | { do: "leave-queue"; requestId: string; state: "expired" | "cancelled" }
   | { do: "lose-server"; serverId: string; lastHeard: number }
   | { do: "close-server"; serverId: string };
@@ -58,6 +74,9 @@ export function judge(facts: Facts, now: number, watchingSince: number): Measure
   const silentFor = (since: number) => now - Math.max(since, watchingSince);
   return [
     ...facts.leases.flatMap((lease) => judgeLease(lease, facts.owners, now, silentFor)),
+    ...facts.parking.flatMap((lease): Measure[] =>
+      silentFor(lease.since) >= PARK_MS ? [{ do: "stop-parking", leaseId: lease.id }] : [],
+    ),
     ...facts.requests.flatMap((request) => judgeRequest(request, now, silentFor)),
     ...facts.servers.flatMap((server) => judgeServer(server, silentFor)),
   ];
@@ -71,6 +90,7 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
   ];
   if (!lease.workspaceRuns) return end("workspace stopped", "kill");
   if (lease.expiresAt <= now) return end("time up", "park");
+  if (lease.releaseAt !== null && lease.releaseAt <= now) return end("taken back", "park");
   if (lease.claimedAt === null) {
     if (ownerUnlisted(lease, owners)) return end("owner gone", "kill");
     return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end("never used", "kill") : [];
@@ -78,7 +98,9 @@ function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentF
   if (lease.disconnectedAt !== null && silentFor(lease.disconnectedAt) >= limits.disconnectedMs) {
     return end("owner gone", "kill");
   }
-  return [];
+  // A GPU that cannot be heard may well work.
+  const idle = lease.state === "active" && silentFor(lease.lastWorkAt) >= lease.idleMs;
+  return idle ? end("idle", "park") : [];
 }
 
 /** The kernel died while it was being granted: a report made well after the grant does not name it. */

@@ -1,10 +1,12 @@
 /** What the broker answers over HTTP. Rules live in the services; this maps addresses to them. */
 import { sql } from "drizzle-orm";
-import { openSessionInput } from "#server/contracts/lease.ts";
+import { extendLeaseInput, openSessionInput } from "#server/contracts/lease.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { join } from "#server/services/gpu-server/join.ts";
 import { cancel } from "#server/services/lease/cancel.ts";
+import { explanation } from "#server/services/lease/explanation.ts";
+import { extend } from "#server/services/lease/extend.ts";
 import { giveBack } from "#server/services/lease/give-back.ts";
 import { openSession } from "#server/services/lease/open-session.ts";
 import { MAX_POLL_SECONDS } from "#server/services/lease/policy.ts";
@@ -40,6 +42,19 @@ export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] 
         const waitSeconds = Math.min(MAX_POLL_SECONDS, number(call, "wait"));
         return await poll(ctx, { requestId: param(call, "id"), waitSeconds }, watch);
       },
+    },
+    {
+      method: "GET",
+      path: "/v1/lease-requests/:id/explanation",
+      auth: "workspace",
+      handle: async (ctx, call) => await explanation(ctx, { id: param(call, "id") }),
+    },
+    {
+      method: "POST",
+      path: "/v1/leases/:id/extend",
+      auth: "workspace",
+      handle: async (ctx, call) =>
+        await extend(ctx, { leaseId: param(call, "id"), ...parse(extendLeaseInput, call.body) }),
     },
     {
       method: "DELETE",

@@ -30,15 +30,44 @@ export const leaseRequestInput = z.strictObject({
   /** How long the lease is wanted; nothing means the policy's length. */
   forSeconds: z.int().positive().max(604_800).optional(),
   owner: leaseOwner,
+  /** Order inside the team. */
+  priority: z.enum(["low", "normal", "high"]).default("normal"),
+  /** How many devices this client can map; what asks for more is refused. */
+  maxDevices: z.int().min(1).max(64).default(1),
+  /** What the environment needs of a device. */
+  needs: z
+    .strictObject({
+      zone: z.string().max(64).optional(),
+      maxRttUs: z.int().positive().optional(),
+      /** As the driver counts: 12080 is CUDA 12.8. */
+      minCudaVersion: z.int().positive().optional(),
+      minDriverVersion: z.int().positive().optional(),
+    })
+    .optional(),
   /** Where this owner's parked memory lies: the lease must be granted there. */
   pinnedGpuId: z.string().optional(),
 });
-export type LeaseRequestInput = z.infer<typeof leaseRequestInput>;
+export type LeaseRequestInput = z.input<typeof leaseRequestInput>;
 
 /** Why something waits or was refused: which rule, and what a person can do. */
 export const leaseReason = z.strictObject({
   /** The rule that decides. */
-  rule: z.enum(["amount", "gpu-type", "team-limit", "guaranteed", "free-device", "order", "pinned", "no-server"]),
+  rule: z.enum([
+    "amount",
+    "gpu-type",
+    "team-limit",
+    "person-limit",
+    "guaranteed",
+    "budget",
+    "stopped",
+    "calendar",
+    "needs",
+    "pinned",
+    "no-server",
+    "reclaim",
+    "order",
+    "free-device",
+  ]),
   /** One sentence for a person. */
   message: z.string(),
   /** What can be done, in the words of `%gpu`, e.g. `%gpu attach 0.25`. */
@@ -73,8 +102,26 @@ export const leaseView = z.strictObject({
   serverId: z.string(),
   serverName: z.string(),
   borrowed: z.boolean(),
+  /** Asked for with `--guaranteed`: never taken back. */
+  guaranteed: z.boolean(),
   grantedAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
+  /** It will be taken back: told since `at`; from `finishAt` on end what runs; parked and released at `releaseAt`. */
+  notice: z.strictObject({ at: z.iso.datetime(), finishAt: z.iso.datetime(), releaseAt: z.iso.datetime() }).nullable(),
+  /** Every device of a lease of several GPUs, in the order of their ordinals; each has sessions of its own. */
+  devices: z
+    .array(
+      z.strictObject({
+        leaseId: z.string(),
+        gpuId: z.string(),
+        deviceName: z.string(),
+        serverId: z.string(),
+        serverName: z.string(),
+        milli: z.int(),
+        memoryBytes: z.int(),
+      }),
+    )
+    .optional(),
 });
 export type LeaseView = z.infer<typeof leaseView>;
 
@@ -103,6 +150,32 @@ export const leaseRequestAnswer = z.discriminatedUnion("state", [
   z.strictObject({ state: z.enum(["cancelled", "expired"]), requestId: z.string(), reason: leaseReason.optional() }),
 ]);
 export type LeaseRequestAnswer = z.infer<typeof leaseRequestAnswer>;
+
+/** `GET /v1/lease-requests/{id}/explanation`: which rule holds a request back, and what would help. */
+export const leaseExplanation = z.strictObject({
+  requestId: z.string(),
+  state: z.enum(["queued", "granted", "refused", "cancelled", "expired"]),
+  gpuType: z.string(),
+  milli: z.int(),
+  teamName: z.string(),
+  /** 0 of 0 when it does not wait. */
+  position: z.int(),
+  of: z.int(),
+  waitedSeconds: z.number(),
+  reason: leaseReason.nullable(),
+  /** Every rule in the order in which they are tested. `here` is the one that holds it back. */
+  rules: z.array(z.strictObject({ rule: z.string(), state: z.enum(["ok", "here", "later"]), message: z.string() })),
+  estimate: z
+    .strictObject({ likelySeconds: z.int(), lowSeconds: z.int(), highSeconds: z.int(), basis: z.string() })
+    .nullable(),
+});
+export type LeaseExplanation = z.infer<typeof leaseExplanation>;
+
+/** `POST /v1/leases/{id}/extend`. */
+export const extendLeaseInput = z.strictObject({ forSeconds: z.int().positive().max(604_800) });
+export type ExtendLeaseInput = z.infer<typeof extendLeaseInput>;
+export const extendLeaseAnswer = z.strictObject({ leaseId: z.string(), expiresAt: z.iso.datetime() });
+export type ExtendLeaseAnswer = z.infer<typeof extendLeaseAnswer>;
 
 /** `POST /v1/leases/{id}/sessions`: one client process asks for a token bound to its ephemeral key. */
 export const openSessionInput = z.strictObject({
@@ -155,6 +228,8 @@ export const leaseStatus = z.strictObject({
       computePercent: z.number(),
       /** GPU hours charged so far, in thousandths. */
       gpuMilliHours: z.int(),
+      /** When it is parked and released unless its GPU works before; null while gpud cannot tell. */
+      idleEndsAt: z.iso.datetime().nullable(),
     }),
   ),
 });

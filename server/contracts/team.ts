@@ -14,6 +14,12 @@ export const quotaView = z.strictObject({
   limitMilli: milli,
   weight: z.int(),
   priority: z.int(),
+  /** The most that one person may hold at once; null: no ceiling. */
+  personMilli: milli.nullable(),
+  /** The largest single request for which the guarantee is proved to fit the devices; null: one GPU. */
+  largestMilli: milli.nullable(),
+  /** GPU-hours a month, thousandths; null: no budget. */
+  budgetMilliHours: z.int().nullable(),
   /** Sum of the team's leases that have not ended. */
   usedMilli: z.int(),
 });
@@ -50,6 +56,9 @@ export const setQuotaInput = z.strictObject({
   limitMilli: milli,
   weight: z.int().min(1).max(1000).default(1),
   priority: z.int().min(-100).max(100).default(0),
+  personMilli: milli.min(1).nullable().default(null),
+  largestMilli: milli.min(1).nullable().default(null),
+  budgetMilliHours: z.int().min(0).nullable().default(null),
 });
 export type SetQuotaInput = z.input<typeof setQuotaInput>;
 

@@ -81,16 +81,21 @@ export function chargeOn(request: { milli: number; memoryBytes: number }, device
   return Math.max(request.milli, ceilDivide(request.memoryBytes, deviceMemoryBytes));
 }
 
-/** Exact ceil(bytes * 1000 / total): doubles would round above 9 PB·thousandths. */
+/** Exact ceil(bytes * 1000 / total): a remainder is exact where a quotient of doubles is rounded. */
 function ceilDivide(bytes: number, total: number): number {
-  const scaled = BigInt(bytes) * BigInt(WHOLE);
-  return Number((scaled + BigInt(total) - 1n) / BigInt(total));
+  const scaled = bytes * WHOLE;
+  if (!Number.isSafeInteger(scaled))
+    return Number((BigInt(bytes) * BigInt(WHOLE) + BigInt(total) - 1n) / BigInt(total));
+  const rest = scaled % total;
+  return (scaled - rest) / total + (rest > 0 ? 1 : 0);
 }
 
 /** The memory a lease gets on a device: what was asked for, or the part that goes with its compute. */
 export function memoryOn(request: { milli: number; memoryBytes: number }, deviceMemoryBytes: number): number {
   if (request.memoryBytes > 0) return request.memoryBytes;
-  return Number((BigInt(deviceMemoryBytes) * BigInt(Math.min(request.milli, WHOLE))) / BigInt(WHOLE));
+  const scaled = deviceMemoryBytes * Math.min(request.milli, WHOLE);
+  if (!Number.isSafeInteger(scaled)) return Number((BigInt(deviceMemoryBytes) * BigInt(request.milli)) / BigInt(WHOLE));
+  return (scaled - (scaled % WHOLE)) / WHOLE;
 }
 
 /** Thousandths as people write them: 500 → `0.5`, 2000 → `2`. */

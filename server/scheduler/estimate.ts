@@ -1,45 +1,140 @@
 /** How long a request will wait, as far as the ends of leases tell. */
-import { evaluateQueue, inOrder } from "./queue.ts";
-import type { Holding, World } from "./types.ts";
+import { likelyEnd } from "./hold.ts";
+import { evaluate, evaluateQueue } from "./queue.ts";
+import type { Holding, Placement, Verdict, Waiting, World } from "./types.ts";
 
 /** No estimate looks further than this many ends of leases. */
 const STEPS = 60;
+/** A long queue or a large pool is not played through: this many leases and requests are looked at altogether. */
+const LOOKED_AT = 15_000;
+
+export type Estimate = {
+  /** Seconds until the grant: likely, and between which bounds. */
+  likely: number;
+  low: number;
+  high: number;
+  basis: "room is being made" | "end times and idle limits" | "the rate at which leases end";
+};
 
 /**
- * Seconds until the grant if every lease lasts to its end and nobody else comes; nothing when no end of a lease
- * leads there (a server is away, for example).
+ * When the request will be granted if nobody else comes; nothing when no end of a lease leads there (a server is away,
+ * for example). `verdicts` are those of this world, when the caller has them already.
  */
+export function estimate(requestId: string, world: World, verdicts?: readonly Verdict[]): Estimate | undefined {
+  const judged = verdicts ?? evaluateQueue(world);
+  const own = judged.find((verdict) => verdict.requestId === requestId);
+  if (own === undefined || own.state === "refused") return undefined;
+  if (own.state === "queued" && own.obstacle.rule === "reclaim") {
+    const seconds = secondsUntil(own.obstacle.releaseAt, world.now);
+    return { likely: seconds, low: 0, high: seconds + 30, basis: "room is being made" };
+  }
+  if (own.state === "queued" && own.obstacle.rule === "calendar") {
+    const { opensAt } = own.obstacle;
+    const seconds = opensAt === undefined ? undefined : secondsUntil(opensAt, world.now);
+    return seconds === undefined
+      ? undefined
+      : { likely: seconds, low: seconds, high: 2 * seconds, basis: "end times and idle limits" };
+  }
+  if (own.state === "queued" && own.obstacle.rule === "free-device" && own.obstacle.likelyAt !== undefined) {
+    // The device on which it will fit first is kept for it.
+    return bounded(own.obstacle.likelyAt, world, 1);
+  }
+  const ahead = own.state === "queued" ? own.position : 1;
+  const steps = Math.min(STEPS, Math.floor(LOOKED_AT / (world.holdings.length + world.devices.length + ahead)));
+  return byPlaying(requestId, world, judged, steps) ?? (steps < STEPS ? byRate(requestId, world, judged) : undefined);
+}
+
+/** Likely seconds until the grant. */
 export function estimateWait(requestId: string, world: World): number | undefined {
-  let holdings: Holding[] = [...world.holdings];
-  const ordered = inOrder(world.queue);
+  return estimate(requestId, world)?.likely;
+}
+
+const secondsUntil = (at: number, now: number): number => Math.max(0, Math.ceil((at - now) / 1000));
+
+function endOf(holding: Holding, world: World): number {
+  const end = likelyEnd(holding, world.quotas.get(holding.teamId)?.idleMs, world.now);
+  return Math.min(end, holding.notice?.releaseAt ?? end);
+}
+
+/** Plays on: leases end when they likely do, and who comes first is granted. */
+function byPlaying(requestId: string, world: World, judged: readonly Verdict[], steps: number): Estimate | undefined {
+  const last = judged.findIndex((verdict) => verdict.requestId === requestId);
+  const ahead = new Set(judged.slice(0, last + 1).map((verdict) => verdict.requestId));
   // Those behind do not delay it, and need not be judged at every step.
-  let queue = ordered.slice(0, ordered.findIndex((waiting) => waiting.requestId === requestId) + 1);
+  let queue = world.queue.filter((waiting) => ahead.has(waiting.requestId));
+  let ends = world.holdings.map((holding) => ({ holding, at: endOf(holding, world) }));
   let at = world.now;
-  for (let step = 0; step < STEPS; step++) {
-    const verdicts = evaluateQueue({ ...world, now: at, holdings, queue });
-    for (const verdict of verdicts) {
+  for (let step = 0; step < steps; step++) {
+    const holdings = ends.map((one) => one.holding);
+    for (const verdict of evaluate({ ...world, now: at, holdings, queue }).verdicts) {
       if (verdict.state === "queued") continue;
-      if (verdict.requestId === requestId) {
-        return verdict.state === "granted" ? Math.max(0, Math.ceil((at - world.now) / 1000)) : undefined;
-      }
+      if (verdict.requestId === requestId) return verdict.state === "granted" ? bounded(at, world, step) : undefined;
       const request = queue.find((waiting) => waiting.requestId === verdict.requestId);
       if (verdict.state === "granted" && request) {
-        holdings.push({
-          ...verdict.placement,
-          leaseId: request.requestId,
-          teamId: request.teamId,
-          userId: request.userId,
-          expiresAt: at + request.lengthMs,
-          who: request.who,
-          lastWorkAt: at,
-        });
+        ends.push(...piecesOf(request, verdict.placement, at).map((holding) => ({ holding, at: holding.expiresAt })));
       }
       queue = queue.filter((waiting) => waiting.requestId !== verdict.requestId);
     }
-    if (holdings.length === 0) return undefined;
-    const next = Math.min(...holdings.map((holding) => holding.expiresAt));
-    at = Math.max(at, next);
-    holdings = holdings.filter((holding) => holding.expiresAt > at);
+    if (ends.length === 0) return undefined;
+    at = Math.max(
+      at,
+      ends.reduce((least, one) => Math.min(least, one.at), Number.POSITIVE_INFINITY),
+    );
+    ends = ends.filter((one) => one.at > at);
   }
   return undefined;
+}
+
+function bounded(at: number, world: World, steps: number): Estimate {
+  const likely = secondsUntil(at, world.now);
+  // Leases may end early at any time, and each that has to end first may be extended.
+  return {
+    likely,
+    low: Math.floor(likely / 2),
+    high: likely * (steps > 1 ? 2 : 1) + 60,
+    basis: "end times and idle limits",
+  };
+}
+
+/** Far back in a long queue: what waits ahead, against what ends. */
+function byRate(requestId: string, world: World, judged: readonly Verdict[]): Estimate | undefined {
+  const requests = new Map(world.queue.map((waiting) => [waiting.requestId, waiting]));
+  let needed = 0;
+  let lengths = 0;
+  for (const verdict of judged) {
+    const request = requests.get(verdict.requestId);
+    if (verdict.state !== "queued" || request === undefined) continue;
+    needed += request.milli;
+    lengths += request.lengthMs * request.milli;
+    if (verdict.requestId === requestId) break;
+  }
+  let freed = 0;
+  let at = world.now;
+  const ends = world.holdings.map((holding) => ({ at: endOf(holding, world), milli: holding.milli }));
+  for (const end of ends.sort((a, b) => a.at - b.at)) {
+    if (freed >= needed) break;
+    freed += end.milli;
+    at = Math.max(at, end.at);
+  }
+  const capacity = world.devices.filter((device) => device.state === "open").length * 1000;
+  if (capacity === 0 || needed === 0) return undefined;
+  // What is beyond one turn of the pool waits for those who come before it.
+  const turns = Math.max(0, needed - freed) / capacity;
+  const likely = secondsUntil(at + Math.ceil(turns * (lengths / needed)), world.now);
+  return { likely, low: Math.floor(likely / 4), high: likely * 2 + 60, basis: "the rate at which leases end" };
+}
+
+function piecesOf(request: Waiting, placement: Placement, at: number): Holding[] {
+  return placement.pieces.map((piece) => ({
+    ...piece,
+    leaseId: `${request.requestId}/${piece.gpuId}`,
+    groupId: request.requestId,
+    teamId: request.teamId,
+    userId: request.userId,
+    borrowed: placement.borrowed,
+    grantedAt: at,
+    expiresAt: at + request.lengthMs,
+    who: request.who,
+    lastWorkAt: at,
+  }));
 }

@@ -1,59 +1,129 @@
-/** Which device takes a request. */
+/** Which devices take a request. */
+import { type CoTenancyOf, mayJoin, meets } from "./allowed.ts";
 import { chargeOn, memoryOn, WHOLE } from "./amount.ts";
-import type { Device, Holding } from "./types.ts";
+import { type Room, spareFor } from "./room.ts";
+import type { Piece, Waiting } from "./types.ts";
 
-/** A device with what is left on it. */
-export type Room = { device: Device; freeMilli: number; freeBytes: number; leases: number };
+/** A request with what its quota leaves for it, and with the policies that bind. */
+export type Asker = {
+  request: Waiting;
+  headroomMilli: number;
+  /** Nothing when every team shares cards with every other. */
+  policyOf: CoTenancyOf | undefined;
+};
 
-/** What each device has left under these holdings. */
-export function roomOf(devices: Device[], holdings: Holding[]): Map<string, Room> {
-  const rooms = new Map<string, Room>();
-  for (const device of devices) {
-    rooms.set(device.id, { device, freeMilli: WHOLE, freeBytes: device.memoryBytes, leases: 0 });
-  }
-  for (const holding of holdings) {
-    const room = rooms.get(holding.gpuId);
-    if (room) take(room, holding);
-  }
-  return rooms;
+/** How many devices a request takes. */
+export const devicesOf = (request: Pick<Waiting, "milli">): number => Math.max(1, Math.ceil(request.milli / WHOLE));
+
+/** What a request takes of one device. */
+export function pieceOn(request: Pick<Waiting, "milli" | "memoryBytes">, room: Room): Piece {
+  const one = { milli: Math.min(request.milli, WHOLE), memoryBytes: request.memoryBytes };
+  const { id, memoryBytes } = room.device;
+  return { gpuId: id, milli: chargeOn(one, memoryBytes), memoryBytes: memoryOn(one, memoryBytes) };
 }
 
-/** Takes an amount out of a room. */
-export function take(room: Room, amount: { milli: number; memoryBytes: number }): void {
-  room.freeMilli -= amount.milli;
-  room.freeBytes -= amount.memoryBytes;
-  room.leases += 1;
+/** Whether a request may ever lie on a device: what runs there now apart. */
+export function mayLie(asker: Pick<Asker, "request">, room: Room): boolean {
+  const { request } = asker;
+  const { device } = room;
+  if (device.state !== "open") return false;
+  if (request.pinnedGpuId !== undefined && device.id !== request.pinnedGpuId) return false;
+  return request.needs === undefined || meets(request.needs, device);
 }
 
-/** Whether the request fits this device now. */
-export function fits(request: { milli: number; memoryBytes: number }, room: Room): boolean {
-  return (
-    room.device.state === "open" &&
-    chargeOn(request, room.device.memoryBytes) <= room.freeMilli &&
-    memoryOn(request, room.device.memoryBytes) <= room.freeBytes
-  );
+/** Whether one piece of the request fits this device now. */
+export function fits(asker: Asker, room: Room): boolean {
+  const { request, headroomMilli, policyOf } = asker;
+  // The cheapest test first: most devices fail it, and there are many.
+  if (room.freeMilli <= 0 || (request.memoryBytes === 0 && room.freeMilli < Math.min(request.milli, WHOLE)))
+    return false;
+  if (!mayLie(asker, room)) return false;
+  const piece = pieceOn(request, room);
+  const spare = spareFor(request.requestId, room);
+  if (piece.milli > spare.milli || piece.memoryBytes > spare.bytes || piece.milli > headroomMilli) return false;
+  if (policyOf !== undefined && !mayJoin(request.teamId, room, policyOf)) return false;
+  const { hold } = room;
+  return hold === undefined || hold.requestId === request.requestId || hold.admits(request.teamId);
 }
 
 /**
- * Best fit by stranded capacity: the device on which least is left over, so that fractions pack together and
- * whole GPUs stay whole; then the one with fewer leases, then a fixed order.
+ * Best fit by stranded capacity: the device on which least is left over, so that fractions pack together and whole
+ * GPUs stay whole; then the one with fewer leases, then the first. `rooms` come in a fixed order.
  */
-export function bestFit(request: { milli: number; memoryBytes: number }, rooms: Iterable<Room>): Room | undefined {
-  let best: { room: Room; left: number } | undefined;
+export function bestFit(asker: Asker, rooms: Iterable<Room>): Room | undefined {
+  let best: Room | undefined;
+  let bestLeft = Number.POSITIVE_INFINITY;
   for (const room of rooms) {
-    if (!fits(request, room)) continue;
-    const left = room.freeMilli - chargeOn(request, room.device.memoryBytes);
-    if (best === undefined || compare(left, room, best.left, best.room) < 0) best = { room, left };
+    if (!fits(asker, room)) continue;
+    const left = room.freeMilli - pieceOn(asker.request, room).milli;
+    if (left < bestLeft || (left === bestLeft && best !== undefined && room.leases < best.leases)) {
+      best = room;
+      bestLeft = left;
+    }
   }
-  return best?.room;
+  return best;
 }
 
-function compare(left: number, room: Room, bestLeft: number, best: Room): number {
-  return (
-    left - bestLeft ||
-    room.leases - best.leases ||
-    room.device.serverName.localeCompare(best.device.serverName) ||
-    room.device.name.localeCompare(best.device.name) ||
-    (room.device.id < best.device.id ? -1 : 1)
+/** The devices that take a request now, all or none; nothing when it does not fit. */
+export function place(asker: Asker, rooms: readonly Room[]): Room[] | undefined {
+  const count = devicesOf(asker.request);
+  if (count === 1) {
+    const room = bestFit(asker, rooms);
+    return room && [room];
+  }
+  return closest(
+    rooms.filter((room) => fits(asker, room)).map((room) => ({ room, cost: 0 })),
+    count,
   );
+}
+
+export type Candidate = { room: Room; cost: number };
+
+/**
+ * `count` of these devices: in one link group where that can be, else on one server, else anywhere; of these the
+ * cheapest, and of equally cheap ones the group with the fewest left over, so that large groups stay whole.
+ */
+export function closest(candidates: readonly Candidate[], count: number): Room[] | undefined {
+  if (candidates.length < count) return undefined;
+  const byLink = (room: Room) => `${room.device.serverId}/${room.device.linkGroup ?? ""}`;
+  const choices = [
+    cheapestGroup(
+      candidates.filter(({ room }) => room.device.linkGroup !== undefined),
+      count,
+      byLink,
+    ),
+    cheapestGroup(candidates, count, (room) => room.device.serverId),
+    cheapestGroup(candidates, count, () => ""),
+  ];
+  // Closeness is worth nobody's lease: a dearer choice is taken only when nothing else is possible.
+  const possible = choices.filter((choice) => choice !== undefined);
+  const least = Math.min(...possible.map((choice) => choice.cost));
+  return possible.find((choice) => choice.cost === least)?.rooms;
+}
+
+type Choice = { rooms: Room[]; cost: number; left: number };
+
+function cheapestGroup(
+  candidates: readonly Candidate[],
+  count: number,
+  keyOf: (room: Room) => string,
+): Choice | undefined {
+  const groups = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    const key = keyOf(candidate.room);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [candidate]);
+    else group.push(candidate);
+  }
+  let best: Choice | undefined;
+  for (const group of groups.values()) {
+    if (group.length < count) continue;
+    const chosen = group.sort((a, b) => a.cost - b.cost).slice(0, count);
+    const cost = chosen.reduce((sum, one) => sum + one.cost, 0);
+    const choice = { rooms: chosen.map((one) => one.room), cost, left: group.length - count };
+    if (best === undefined || choice.cost < best.cost || (choice.cost === best.cost && choice.left < best.left)) {
+      best = choice;
+    }
+  }
+  return best;
 }

@@ -18,7 +18,7 @@ export function device(id: string, options: Partial<Device> = {}): Device {
 export function holding(leaseId: string, gpuId: string, milli: number, options: Partial<Holding> = {}): Holding {
   const memoryBytes = (8 * GIB * milli) / 1000;
   return {
-    ...{ leaseId, gpuId, milli, memoryBytes, teamId: "vision", userId: "ada", borrowed: false },
+    ...{ leaseId, gpuId, milli, memoryBytes, teamId: "vision", userId: "ada", borrowed: false, grantedAt: 0 },
     ...{ expiresAt: 3_600_000, who: "Ada", lastWorkAt: 0, ...options },
   };
 }
@@ -30,8 +30,13 @@ export function waiting(requestId: string, milli: number, options: Partial<Waiti
   };
 }
 
-export function quota(teamId: string, guaranteedMilli: number, limitMilli: number): Quota {
-  return { teamId, teamName: teamId, guaranteedMilli, limitMilli };
+export function quota(
+  teamId: string,
+  guaranteedMilli: number,
+  limitMilli: number,
+  options: Partial<Quota> = {},
+): Quota {
+  return { teamId, teamName: teamId, guaranteedMilli, limitMilli, ...options };
 }
 
 export function world(options: Partial<Omit<World, "quotas">> & { quotas?: Quota[] } = {}): World {

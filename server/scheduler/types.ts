@@ -14,11 +14,37 @@ export type Device = {
   memoryBytes: number;
   /** open: takes leases; draining: finishes what runs; away: its server is not connected; gone: removed for good. */
   state: "open" | "draining" | "away" | "gone";
+  /** Devices of one server with the same link group reach each other directly (NVLink). */
+  linkGroup?: string;
+} & Labels;
+
+/** What is known of a device's server and driver. A need for something unknown is not met. */
+export type Labels = {
+  zone?: string;
+  /** Measured round trip to the server, microseconds. */
+  rttUs?: number;
+  /** As the driver counts: 12080 is CUDA 12.8. */
+  cudaVersion?: number;
+  driverVersion?: number;
 };
 
-/** A lease that counts: everything from grant until gpud has confirmed the end. */
+/** What a request needs of the device's labels. */
+export type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: number };
+
+/** Which cards a team's leases may lie on. */
+export type CoTenancy = "any" | "own-team" | "whole-cards";
+
+/** A running notebook is interactive; a program of its own (`sluice run`) is batch. */
+export type Kind = "interactive" | "batch";
+
+/** Somebody was told that this lease will be taken back, for the sake of one request. */
+export type Notice = { requestId: string; at: number; releaseAt: number };
+
+/** A lease's part on one device. It counts from grant until gpud has confirmed the end. */
 export type Holding = {
   leaseId: string;
+  /** The lease of several GPUs that this is a part of; all parts begin and end together. */
+  groupId?: string;
   teamId: string;
   userId: string;
   gpuId: string;
@@ -26,12 +52,18 @@ export type Holding = {
   memoryBytes: number;
   /** Above the team's guaranteed quota when it was granted. */
   borrowed: boolean;
+  /** Asked for with `--guaranteed`: never taken back. */
+  guaranteedOnly?: boolean;
+  grantedAt: number;
   expiresAt: number;
   /** Person's name, and what they call the notebook. */
   who: string;
   label?: string;
   /** When its GPU last worked (or the grant, when it never did). */
   lastWorkAt: number;
+  /** gpud has been told to end it. */
+  ending?: boolean;
+  notice?: Notice;
 };
 
 /** One waiting request. */
@@ -50,10 +82,62 @@ export type Waiting = {
   createdAt: number;
   /** How long the lease will be held at most, milliseconds; the basis of estimates. */
   lengthMs: number;
+  /** Order inside the team: larger is earlier. */
+  rank?: number;
+  kind?: Kind;
+  /** How many devices the client can map; 1 when nothing is said. */
+  maxDevices?: number;
+  needs?: Needs;
+  /** Devices that are kept for it while room is made there: what is freed is reserved for the claimant. */
+  keptGpuIds?: string[];
 };
 
+/** GPU-hours of one period. A separate ledger, which does not decay. Thousandths of a GPU-hour. */
+export type Budget = { milliHours: number; usedMilliHours: number; endsAt: number };
+
 /** What a team may use of this type. A team without a quota may use nothing. */
-export type Quota = { teamId: string; teamName: string; guaranteedMilli: number; limitMilli: number };
+export type Quota = {
+  teamId: string;
+  teamName: string;
+  guaranteedMilli: number;
+  limitMilli: number;
+  /** How spare GPUs are split between teams of one priority; 1 when nothing is said. */
+  weight?: number;
+  /** Who gets spare GPUs first: larger is earlier; 0 when nothing is said. */
+  priority?: number;
+  /** The most that one person of the team may hold at once. */
+  personMilli?: number;
+  /** The largest single request that the guarantee is proved for. */
+  largestMilli?: number;
+  coTenancy?: CoTenancy;
+  /** Average use of the recent past above the guarantee, decayed; it affects the surplus only. */
+  recentMilli?: number;
+  budget?: Budget;
+  /** Idle time after which a lease of this team ends; the basis of estimates. */
+  idleMs?: number;
+};
+
+/** Times of the pool's rules. */
+export type Policy = {
+  /** A lease is not taken back before it has run so long. */
+  minRunMs: number;
+  /** From the first word to the release. */
+  noticeMs: number;
+};
+
+/** No new leases: for all, for one team, or for one person. */
+export type Stop = { scope: "all" | "team" | "user"; subjectId?: string; reason: string };
+
+/** A part of the pool that a team has for a time (a class on Tuesday from 10 to 12), on top of its guarantee. */
+export type Reservation = {
+  id: string;
+  teamId: string;
+  milli: number;
+  /** Size of the leases that it is for. */
+  unitMilli: number;
+  from: number;
+  to: number;
+};
 
 export type World = {
   gpuType: string;
@@ -62,24 +146,50 @@ export type World = {
   holdings: Holding[];
   quotas: Map<string, Quota>;
   queue: Waiting[];
+  policy?: Policy;
+  stops?: Stop[];
+  reservations?: Reservation[];
+  /** Which kind of work the type's calendar takes now, and when it takes the other; nothing means both. */
+  open?: { kinds: Kind[]; nextAt?: number };
 };
 
-/** Where a request is placed. */
-export type Placement = { gpuId: string; milli: number; memoryBytes: number; borrowed: boolean };
+/** Where one device's part of a request is placed. */
+export type Piece = { gpuId: string; milli: number; memoryBytes: number };
+
+/** Where a request is placed. `milli` and `memoryBytes` are the sums; `gpuId` is the first device. */
+export type Placement = Piece & { borrowed: boolean; pieces: Piece[] };
 
 /** Which rule stops a request, with what the sentence about it needs. */
 export type Obstacle =
   | { rule: "gpu-type" }
-  | { rule: "amount"; why: "several-gpus" | "more-memory-than-a-device" }
+  | { rule: "amount"; why: "several-gpus" | "more-memory-than-a-device" | "more-than-the-pool" }
   | { rule: "team-limit"; ever: boolean }
+  | { rule: "person-limit"; ever: boolean }
   | { rule: "guaranteed"; ever: boolean }
+  | { rule: "budget"; resetsAt: number }
+  | { rule: "stopped"; scope: Stop["scope"]; reason: string }
+  | { rule: "calendar"; opensAt?: number }
+  | { rule: "needs" }
   | { rule: "pinned"; why: "gone" | "draining" | "away" | "busy" | "memory" }
   | { rule: "no-server" }
+  /** Room is being made: these leases have been told, and the last of them is released then. */
+  | { rule: "reclaim"; releaseAt: number; leaseIds: string[] }
   | { rule: "order"; behind: string }
-  | { rule: "free-device" };
+  | { rule: "free-device"; likelyAt?: number };
 
 /** queued: fits when something ends; refused: cannot fit under today's rules. */
 export type Verdict =
   | { state: "granted"; requestId: string; placement: Placement }
   | { state: "queued"; requestId: string; position: number; of: number; obstacle: Obstacle }
   | { state: "refused"; requestId: string; obstacle: Obstacle };
+
+/** What one look at the queue calls for. Applying all of it is always safe. */
+export type Round = {
+  verdicts: Verdict[];
+  /** Leases (all parts) to be told that they will be taken back. */
+  notices: { leaseId: string; notice: Notice }[];
+  /** Leases whose notice is withdrawn: what it was for is not needed any more. */
+  withdrawn: string[];
+  /** Requests whose kept devices changed, with the devices that are kept from now on. */
+  kept: { requestId: string; gpuIds: string[] }[];
+};

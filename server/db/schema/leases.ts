@@ -17,6 +17,9 @@ export type LeaseOwner = {
   label?: string;
 };
 
+/** What a request needs of a device's labels (server/scheduler/types.ts). */
+type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: number };
+
 /** The queue, and the memory of what was asked: one row a request, found again by its idempotency key. */
 export const leaseRequests = pgTable(
   "lease_requests",
@@ -52,6 +55,18 @@ export const leaseRequests = pgTable(
     waitUntil: instant("wait_until").notNull(),
     /** How long the lease is wanted, seconds. */
     forSeconds: integer("for_seconds").notNull().default(14_400),
+    /** Order inside the team: larger is earlier. */
+    rank: integer("rank").notNull().default(0),
+    /** A notebook is interactive, a program of its own is batch; a type's calendar may take one of them only. */
+    kind: text("kind", { enum: ["interactive", "batch"] })
+      .notNull()
+      .default("interactive"),
+    /** How many devices the client can map. */
+    maxDevices: integer("max_devices").notNull().default(1),
+    /** What it needs of a device: zone, distance, driver. */
+    needs: jsonb("needs").$type<Needs>(),
+    /** Devices that are kept for it while room is made there. */
+    keptGpuIds: jsonb("kept_gpu_ids").$type<string[]>(),
   },
   (t) => [
     uniqueIndex("lease_requests_key").on(t.workspaceId, t.idempotencyKey),
@@ -86,6 +101,14 @@ export const leases = pgTable(
     memoryBytes: bytes("memory_bytes").notNull(),
     /** Whether it fits inside the team's guaranteed quota at grant. */
     borrowed: integer("borrowed").notNull().default(0),
+    /** Asked for with `--guaranteed`: never taken back. */
+    guaranteedOnly: integer("guaranteed_only").notNull().default(0),
+    /** A lease of several GPUs has one row a device; the first has ordinal 0, and all begin and end together. */
+    ordinal: integer("ordinal").notNull().default(0),
+    /** It will be taken back: for the sake of which request, since when it is told, and when it is released. */
+    noticeFor: text("notice_for"),
+    noticeAt: instant("notice_at"),
+    releaseAt: instant("release_at"),
     owner: jsonb("owner").$type<LeaseOwner>().notNull(),
     /** granted: not yet claimed by a connection; active; unreachable: gpud silent; ending: gpud told, not yet done; ended. */
     state: text("state", { enum: ["granted", "active", "unreachable", "ending", "ended"] }).notNull(),
@@ -126,7 +149,7 @@ export const leases = pgTable(
     usageAt: instant("usage_at"),
   },
   (t) => [
-    uniqueIndex("leases_request").on(t.requestId),
+    uniqueIndex("leases_request").on(t.requestId, t.ordinal),
     index("leases_gpu").on(t.gpuId, t.state),
     index("leases_team").on(t.teamId, t.state),
     index("leases_workspace").on(t.workspaceId, t.state),

@@ -1,4 +1,4 @@
-import { integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { bigserial, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant } from "./columns.ts";
 
 /** A host that runs gpud. */
@@ -18,6 +18,9 @@ export const gpuServers = pgTable(
     /** Raised each time gpud is declared lost, so that what it held then is fenced. */
     epoch: integer("epoch").notNull().default(1),
     lastSeenAt: instant("last_seen_at"),
+    /** Where it stands, as an admin says; and how far away it is, as the broker measured, microseconds. */
+    zone: text("zone"),
+    rttUs: integer("rtt_us"),
     createdAt: createdAt(),
   },
   (t) => [uniqueIndex("gpu_servers_public_key").on(t.publicKey)],
@@ -45,9 +48,26 @@ export const gpus = pgTable(
     /** Memory that leases may use: what the driver's and gpud's reserve leave. */
     memoryBytes: bytes("memory_bytes").notNull(),
     state: text("state", { enum: ["active", "draining", "lost"] }).notNull(),
+    /** Devices of one server in one group reach each other directly (NVLink). */
+    linkGroup: text("link_group"),
     /** Device attributes recorded by gpud; what a client answers before anything is attached. */
     profile: jsonb("profile").notNull(),
     createdAt: createdAt(),
   },
   (t) => [uniqueIndex("gpus_server_uuid").on(t.serverId, t.uuid)],
+);
+
+/** The state of each device over time: what is not leased is idle, draining or lost. A change closes one and opens one. */
+export const deviceIntervals = pgTable(
+  "device_intervals",
+  {
+    seq: bigserial("seq", { mode: "number" }).primaryKey(),
+    gpuId: text("gpu_id")
+      .notNull()
+      .references(() => gpus.id, { onDelete: "cascade" }),
+    state: text("state", { enum: ["open", "draining", "lost"] }).notNull(),
+    startedAt: instant("started_at").notNull(),
+    endedAt: instant("ended_at"),
+  },
+  (t) => [index("device_intervals_gpu").on(t.gpuId, t.startedAt)],
 );

@@ -1,5 +1,5 @@
 import { integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { createdAt, id } from "./columns.ts";
+import { bytes, createdAt, id } from "./columns.ts";
 import { users } from "./users.ts";
 
 /** A team owns workspaces and holds quotas. */
@@ -44,6 +44,12 @@ export const quotas = pgTable(
     weight: integer("weight").notNull().default(1),
     /** Who gets spare GPUs first; larger is earlier. */
     priority: integer("priority").notNull().default(0),
+    /** The most that one person of the team may hold at once. */
+    personMilli: integer("person_milli"),
+    /** The largest single request for which the guarantee is proved to fit the devices. */
+    largestMilli: integer("largest_milli"),
+    /** GPU-hours a month, thousandths; a ledger of its own. */
+    budgetMilliHours: bytes("budget_milli_hours"),
   },
   (t) => [primaryKey({ columns: [t.teamId, t.gpuType] })],
 );

@@ -1,5 +1,5 @@
 /** Grants what fits. Runs under the type's lock, so that decision, placement and reservation are one transaction. */
-import { and, eq } from "drizzle-orm";
+import { and, eq, inArray } from "drizzle-orm";
 import { system } from "#server/auth/principal.ts";
 import { audit, type Context } from "#server/context.ts";
 import type { LeaseReason } from "#server/contracts/lease.ts";
@@ -7,10 +7,12 @@ import type { Transaction } from "#server/db/client.ts";
 import { gpuServers, gpus, leaseIntervals, leaseRequests, leases } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
-import { evaluateQueue } from "#server/scheduler/queue.ts";
+import { evaluate } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import type { Holding, Placement, Verdict, Waiting, World } from "#server/scheduler/types.ts";
-import { loadWorld } from "./world.ts";
+import { tell, withNotices } from "./tell.ts";
+import type { LeaseRow } from "./view.ts";
+import { holdingOf, loadWorld } from "./world.ts";
 
 /** The world after a round, and who was granted in it. */
 export type Advanced = { world: World; granted: Set<string> };
@@ -31,15 +33,19 @@ export async function advanceQueue(ctx: Context & { db: Transaction }, gpuType: 
     if (verdict.state === "queued" || request === undefined) return;
     left.add(verdict.requestId);
     if (verdict.state === "refused") return await refuse(ctx, request, explain(request, verdict.obstacle, world), now);
-    const holding = await grant(ctx, request, verdict.placement, now);
-    if (holding === undefined) return;
-    holdings.push(holding);
+    const held = await grant(ctx, request, verdict.placement, now);
+    if (held === undefined) return;
+    holdings.push(...held);
     granted.add(verdict.requestId);
   };
   // All at once on one connection: they are sent together, and applied in order.
-  await Promise.all(evaluateQueue(world).map(apply));
-  const queue = world.queue.filter((waiting) => !left.has(waiting.requestId));
-  return { world: { ...world, holdings, queue }, granted };
+  const round = evaluate(world);
+  await Promise.all([...round.verdicts.map(apply), tell(ctx, world, round)]);
+  const kept = new Map(round.kept.map(({ requestId, gpuIds }) => [requestId, gpuIds]));
+  const queue = world.queue
+    .filter((waiting) => !left.has(waiting.requestId))
+    .map((waiting) => ({ ...waiting, keptGpuIds: kept.get(waiting.requestId) ?? waiting.keptGpuIds }));
+  return { world: { ...world, holdings: withNotices(holdings, round), queue }, granted };
 }
 
 async function refuse(
@@ -61,60 +67,48 @@ async function grant(
   waiting: Waiting,
   placement: Placement,
   now: Date,
-): Promise<Holding | undefined> {
+): Promise<Holding[] | undefined> {
   const { requestId } = waiting;
-  const [[request], [place]] = await Promise.all([
+  const gpuIds = placement.pieces.map((piece) => piece.gpuId);
+  const [[request], places] = await Promise.all([
     ctx.db
       .update(leaseRequests)
-      .set({ state: "granted", decidedAt: now, reason: null })
+      .set({ state: "granted", decidedAt: now, reason: null, keptGpuIds: null })
       .where(and(eq(leaseRequests.id, requestId), eq(leaseRequests.state, "queued")))
       .returning(),
     ctx.db
-      .select({ serverId: gpus.serverId, epoch: gpuServers.epoch })
+      .select({ gpuId: gpus.id, serverId: gpus.serverId, epoch: gpuServers.epoch })
       .from(gpus)
       .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
-      .where(eq(gpus.id, placement.gpuId)),
+      .where(inArray(gpus.id, gpuIds)),
   ]);
   if (request === undefined) return undefined;
-  if (place === undefined) throw new Error(`device ${placement.gpuId} vanished under the lock of its type`);
-  const leaseId = newId("lea");
   const expiresAt = new Date(now.getTime() + request.forSeconds * 1000);
+  const rows = placement.pieces.map((piece, ordinal) => {
+    const place = places.find((candidate) => candidate.gpuId === piece.gpuId);
+    if (place === undefined) throw new Error(`device ${piece.gpuId} vanished under the lock of its type`);
+    return leaseRow(request, { ...place, ...piece, ordinal, borrowed: placement.borrowed }, now, expiresAt);
+  });
   // Sent together, in this order: the lock of the type is held for one round trip, not for seven.
   await Promise.all([
-    ctx.db.insert(leases).values({
-      id: leaseId,
-      requestId,
-      workspaceId: request.workspaceId,
-      teamId: request.teamId,
-      userId: request.userId,
-      gpuId: placement.gpuId,
-      serverId: place.serverId,
-      gpuType: request.gpuType,
-      milli: placement.milli,
-      memoryBytes: placement.memoryBytes,
-      borrowed: placement.borrowed ? 1 : 0,
-      owner: request.owner,
-      state: "granted",
-      epoch: place.epoch,
-      grantedAt: now,
-      ownerSeenAt: now,
-      expiresAt,
-    }),
-    ctx.db.insert(leaseIntervals).values({
-      leaseId,
-      teamId: request.teamId,
-      userId: request.userId,
-      gpuId: placement.gpuId,
-      gpuType: request.gpuType,
-      milli: placement.milli,
-      startedAt: now,
-    }),
+    ctx.db.insert(leases).values(rows),
+    ctx.db.insert(leaseIntervals).values(
+      rows.map((row) => ({
+        leaseId: row.id,
+        teamId: row.teamId,
+        userId: row.userId,
+        gpuId: row.gpuId,
+        gpuType: row.gpuType,
+        milli: row.milli,
+        startedAt: now,
+      })),
+    ),
     // Whoever made room is not the one who grants.
     audit(
       { ...ctx, principal: system },
       {
         action: "lease.grant",
-        subject: leaseId,
+        subject: rows[0]?.id ?? requestId,
         teamId: request.teamId,
         detail: {
           workspaceId: request.workspaceId,
@@ -122,21 +116,36 @@ async function grant(
           gpuId: placement.gpuId,
           milli: placement.milli,
           borrowed: placement.borrowed,
+          ...(rows.length > 1 ? { gpuIds } : {}),
         },
       },
     ),
     notify(ctx.db, "lease", requestId),
-    notify(ctx.db, "lease", leaseId),
-    notify(ctx.db, "pool", placement.gpuId),
+    ...rows.flatMap((row) => [notify(ctx.db, "lease", row.id), notify(ctx.db, "pool", row.gpuId)]),
   ]);
+  return rows.map((row) => holdingOf(row, waiting.who));
+}
+
+type Place = {
+  gpuId: string;
+  serverId: string;
+  epoch: number;
+  milli: number;
+  memoryBytes: number;
+  ordinal: number;
+  borrowed: boolean;
+};
+
+function leaseRow(request: typeof leaseRequests.$inferSelect, place: Place, now: Date, expiresAt: Date): LeaseRow {
+  const { gpuId, serverId, epoch, milli, memoryBytes, ordinal, borrowed } = place;
   return {
-    leaseId,
-    teamId: request.teamId,
-    userId: request.userId,
-    ...placement,
-    expiresAt: expiresAt.getTime(),
-    who: waiting.who,
-    ...(request.owner.label === undefined ? {} : { label: request.owner.label }),
-    lastWorkAt: now.getTime(),
+    ...{ id: newId("lea"), requestId: request.id, workspaceId: request.workspaceId },
+    ...{ teamId: request.teamId, userId: request.userId, owner: request.owner, gpuType: request.gpuType },
+    ...{ gpuId, serverId, epoch, milli, memoryBytes, ordinal },
+    ...{ borrowed: borrowed ? 1 : 0, guaranteedOnly: request.guaranteedOnly, state: "granted" as const },
+    ...{ grantedAt: now, ownerSeenAt: now, expiresAt, claimedAt: null, disconnectedAt: null },
+    ...{ noticeFor: null, noticeAt: null, releaseAt: null },
+    ...{ endingAt: null, endMode: null, endedAt: null, endReason: null, endNote: null },
+    ...{ parkedBytes: 0, usedMemoryBytes: 0, gpuTimeUs: 0, calls: 0, usageAt: null },
   };
 }

@@ -4,9 +4,10 @@ import { type LeaseRequestAnswer, leaseReason } from "#server/contracts/lease.ts
 import type { Database, Transaction } from "#server/db/client.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
-import { estimateWait } from "#server/scheduler/estimate.ts";
+import { estimate } from "#server/scheduler/estimate.ts";
+import { leastCharge } from "#server/scheduler/fits-now.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
-import { explain, leastCharge } from "#server/scheduler/reasons.ts";
+import { explain } from "#server/scheduler/reasons.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { endSentence } from "./ending.ts";
 import { leaseViewOf, placedLeases } from "./view.ts";
@@ -54,14 +55,15 @@ export async function answerFor(db: Database | Transaction, row: RequestRow, now
 }
 
 async function grantedAnswer(db: Database | Transaction, row: RequestRow): Promise<LeaseRequestAnswer> {
-  const [placed] = await placedLeases(db).where(eq(leases.requestId, row.id)).limit(1);
+  const parts = await placedLeases(db).where(eq(leases.requestId, row.id)).orderBy(leases.ordinal);
+  const [placed] = parts;
   if (placed === undefined) throw new Error(`granted request ${row.id} has no lease`);
   if (placed.lease.state === "ending" || placed.lease.state === "ended") {
     throw new SluiceError("conflict", endSentence(placed.lease.endReason, placed.lease.endNote), {
       endReason: placed.lease.endReason,
     });
   }
-  return { state: "granted", requestId: row.idempotencyKey, lease: leaseViewOf(placed) };
+  return { state: "granted", requestId: row.idempotencyKey, lease: leaseViewOf(placed, parts) };
 }
 
 async function queuedAnswer(db: Database | Transaction, row: RequestRow, now: Date): Promise<LeaseRequestAnswer> {
@@ -70,7 +72,8 @@ async function queuedAnswer(db: Database | Transaction, row: RequestRow, now: Da
 
 /** The answer for a request that waits in this world: its place, the reason, and what to expect. */
 export function queuedIn(world: World, row: RequestRow, now: Date): LeaseRequestAnswer {
-  const verdict = evaluateQueue(world).find((candidate) => candidate.requestId === row.id);
+  const verdicts = evaluateQueue(world);
+  const verdict = verdicts.find((candidate) => candidate.requestId === row.id);
   const request = world.queue.find((waiting) => waiting.requestId === row.id);
   const waitedSeconds = Math.max(0, (now.getTime() - row.createdAt.getTime()) / 1000);
   const common = { requestId: row.idempotencyKey, milli: row.milli, gpuType: row.gpuType, waitedSeconds };
@@ -84,7 +87,7 @@ export function queuedIn(world: World, row: RequestRow, now: Date): LeaseRequest
       reason: { rule: "order", message: "Room has just come free; the request is being granted." },
     };
   }
-  const likely = estimateWait(row.id, world);
+  const likely = estimate(row.id, world, verdicts)?.likely;
   return {
     state: "queued",
     ...common,

@@ -4,10 +4,12 @@ import { authorize, type Context } from "#server/context.ts";
 import type { LeaseBoard, TeamQuotaNow, WaitingRequest } from "#server/contracts/lease-board.ts";
 import { leaseRequests, leases, quotas, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
-import { estimateWait } from "#server/scheduler/estimate.ts";
-import { roomOf } from "#server/scheduler/placement.ts";
+import { estimate } from "#server/scheduler/estimate.ts";
+import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
-import { explain, fitsNow, usedBy } from "#server/scheduler/reasons.ts";
+import { explain } from "#server/scheduler/reasons.ts";
+import { roomOf } from "#server/scheduler/room.ts";
+import { usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { leaseItems } from "./list.ts";
 import { loadWorld } from "./world.ts";
@@ -117,7 +119,7 @@ async function waitingIn(ctx: Context, person: UserPrincipal, world: World): Pro
         label: request.owner.label ?? null,
         reason: explain(asked, verdict.obstacle, world),
         waitingSince: request.createdAt.toISOString(),
-        likelySeconds: estimateWait(request.id, world) ?? null,
+        likelySeconds: estimate(request.id, world, verdicts)?.likely ?? null,
       },
     ];
   });

@@ -22,7 +22,12 @@ export async function cancel(ctx: Context, raw: CancelInput): Promise<LeaseReque
     await audit(ctx, { action: "lease.cancel", subject: row.id, teamId });
   }
   return await inTransaction(ctx, async (tx) => {
-    const [lease] = await tx.db.select().from(leases).where(eq(leases.requestId, row.id)).limit(1);
+    const [lease] = await tx.db
+      .select()
+      .from(leases)
+      .where(eq(leases.requestId, row.id))
+      .orderBy(leases.ordinal)
+      .limit(1);
     if (lease?.state === "granted") {
       await beginEnd(tx, [lease.id], { reason: "given back", mode: "kill", note: "left the queue" });
       await tx.db.update(leaseRequests).set({ state: "cancelled" }).where(eq(leaseRequests.id, row.id));

@@ -9,6 +9,12 @@ import type { LeaseRow } from "./view.ts";
 export type EndReason = NonNullable<LeaseRow["endReason"]>;
 export type HowToEnd = { reason: EndReason; mode: "park" | "kill"; note?: string };
 
+/** All parts of the leases to which these belong: a lease of several GPUs ends as a whole. */
+function wholeLeases(ctx: Context & { db: Transaction }, leaseIds: string[]) {
+  const requests = ctx.db.select({ id: leases.requestId }).from(leases).where(inArray(leases.id, leaseIds));
+  return inArray(leases.requestId, requests);
+}
+
 /**
  * Marks leases `ending`; the broker that holds their gpud's control connection hears of it and tells gpud. Needs no
  * lock: what they hold still counts until gpud has confirmed.
@@ -28,7 +34,7 @@ export async function beginEnd(
       endReason: how.reason,
       endNote: how.note ?? null,
     })
-    .where(and(inArray(leases.id, leaseIds), inArray(leases.state, ["granted", "active", "unreachable"])))
+    .where(and(wholeLeases(ctx, leaseIds), inArray(leases.state, ["granted", "active", "unreachable"])))
     .returning();
   if (begun.length === 0) return [];
   await Promise.all(begun.flatMap((lease) => [auditEnd(ctx, lease, how.reason), notify(ctx.db, "lease", lease.id)]));
@@ -57,6 +63,12 @@ export async function closeLeases(
     .orderBy(leases.id)
     .for("update");
   await Promise.all(before.map(async (lease) => await close(ctx, lease, now, how, closings.get(lease.id))));
+  // The other parts of a lease of several GPUs are of no use alone.
+  await beginEnd(
+    ctx,
+    before.map((lease) => lease.id),
+    { ...how, mode: "kill" },
+  );
   return before;
 }
 

@@ -15,12 +15,15 @@ import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { type Amount, formatMilli, parseAmount } from "#server/scheduler/amount.ts";
-import { leastCharge } from "#server/scheduler/reasons.ts";
+import { leastCharge } from "#server/scheduler/fits-now.ts";
 import { advanceTogether } from "./advance-together.ts";
 import { answerFor, ownRequest, queuedIn, type RequestRow } from "./answer.ts";
 import { beginEnd } from "./ending.ts";
+import { longestLeaseSeconds } from "./lease-length.ts";
 import { DEFAULT_LEASE_SECONDS } from "./policy.ts";
 import { knownGpuTypes, loadWorld } from "./world.ts";
+
+const RANKS = { low: -1, normal: 0, high: 1 } as const;
 
 /** Any number that no other lock of ours uses; the second half is the workspace. */
 const WORKSPACE_LOCK = 7_411_012;
@@ -33,9 +36,10 @@ export async function request(ctx: Context, raw: LeaseRequestInput): Promise<Lea
   const input = parse(leaseRequestInput, raw);
   const principal = workspacePrincipal(ctx);
   authorize(ctx.principal, "lease.request", { workspaceId: principal.workspaceId });
-  const [workspace, knownTypes] = await Promise.all([
+  const [workspace, knownTypes, longest] = await Promise.all([
     runningWorkspace(ctx, principal.workspaceId),
     knownGpuTypes(ctx.db),
+    longestLeaseSeconds(ctx, principal.teamId),
   ]);
 
   const refused = (reason: LeaseReason): LeaseRequestAnswer => ({
@@ -78,7 +82,12 @@ export async function request(ctx: Context, raw: LeaseRequestInput): Promise<Lea
       lastPolledAt: now,
       decidedAt: null,
       waitUntil: new Date(now.getTime() + input.waitSeconds * 1000),
-      forSeconds: input.forSeconds ?? DEFAULT_LEASE_SECONDS,
+      forSeconds: Math.min(input.forSeconds ?? DEFAULT_LEASE_SECONDS, longest),
+      rank: RANKS[input.priority],
+      kind: input.owner.kind === "process" ? "batch" : "interactive",
+      maxDevices: input.maxDevices,
+      needs: input.needs ?? null,
+      keptGpuIds: null,
     };
     const detail = { amount: input.amount, milli: charge.milli, gpuType: type.gpuType, guaranteed: input.guaranteed };
     await Promise.all([
@@ -133,7 +142,7 @@ type TypeChoice = { ok: true; gpuType: string } | { ok: false; reason: LeaseReas
 /** The type asked for, the pinned device's, or the workspace's own. */
 async function gpuTypeOf(
   ctx: Context,
-  input: LeaseRequestInput,
+  input: Pick<LeaseRequestInput, "gpuType" | "pinnedGpuId">,
   fallback: string,
   known: string[],
 ): Promise<TypeChoice> {

@@ -6,10 +6,11 @@ import { leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
-import { fitsNow, usedBy } from "#server/scheduler/reasons.ts";
+import { fitsNow } from "#server/scheduler/fits-now.ts";
+import { usedBy } from "#server/scheduler/share.ts";
 import { workspacePrincipal } from "./request.ts";
 import { computePercent, recentGpuTime } from "./usage.ts";
-import { leaseViewOf, placedLeases } from "./view.ts";
+import { type LeaseRow, leaseViewOf, placedLeases } from "./view.ts";
 import { knownGpuTypes, loadWorld } from "./world.ts";
 
 const statusInput = z.strictObject({ leaseId: z.string().max(64).optional() });
@@ -33,6 +34,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
       and(
         eq(leases.workspaceId, workspaceId),
         inArray(leases.state, ["granted", "active", "unreachable"]),
+        eq(leases.ordinal, 0),
         input.leaseId === undefined ? undefined : eq(leases.id, input.leaseId),
       ),
     ),
@@ -79,7 +81,14 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
         gpuTimeUs: lease.gpuTimeUs,
         computePercent: computePercent(gpuTimes.get(lease.id) ?? 0, lease.milli, lease.grantedAt, now),
         gpuMilliHours: Math.round((lease.milli * heldSeconds) / 3600),
+        idleEndsAt: idleEndOf(lease, worlds.get(lease.gpuType)?.quotas.get(lease.teamId)?.idleMs),
       };
     }),
   };
+}
+
+/** When a lease that does no GPU work is parked and released. */
+function idleEndOf(lease: LeaseRow, idleMs: number | undefined): string | null {
+  if (lease.state !== "active" || idleMs === undefined) return null;
+  return new Date((lease.usageAt ?? lease.claimedAt ?? lease.grantedAt).getTime() + idleMs).toISOString();
 }

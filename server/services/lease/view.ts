@@ -4,6 +4,7 @@ import type { LeaseView } from "#server/contracts/lease.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { finishAt } from "#server/scheduler/notice.ts";
 
 export type LeaseRow = typeof leases.$inferSelect;
 type GpuRow = typeof gpus.$inferSelect;
@@ -26,7 +27,8 @@ export function placedLeases(db: Database | Transaction) {
     .$dynamic();
 }
 
-export function leaseViewOf({ lease, gpu, server }: PlacedLease): LeaseView {
+/** A lease as its holder sees it; `parts` are all devices of a lease of several GPUs, in order. */
+export function leaseViewOf({ lease, gpu, server }: PlacedLease, parts: readonly PlacedLease[] = []): LeaseView {
   return {
     id: lease.id,
     gpuType: lease.gpuType,
@@ -37,8 +39,33 @@ export function leaseViewOf({ lease, gpu, server }: PlacedLease): LeaseView {
     serverId: server.id,
     serverName: server.name,
     borrowed: lease.borrowed === 1,
+    guaranteed: lease.guaranteedOnly === 1,
     grantedAt: lease.grantedAt.toISOString(),
     expiresAt: lease.expiresAt.toISOString(),
+    notice: noticeViewOf(lease),
+    ...(parts.length > 1 ? { devices: parts.map(deviceOf) } : {}),
+  };
+}
+
+function noticeViewOf({ noticeFor, noticeAt, releaseAt }: LeaseRow): LeaseView["notice"] {
+  if (noticeFor === null || noticeAt === null || releaseAt === null) return null;
+  const notice = { requestId: noticeFor, at: noticeAt.getTime(), releaseAt: releaseAt.getTime() };
+  return {
+    at: noticeAt.toISOString(),
+    finishAt: new Date(finishAt(notice)).toISOString(),
+    releaseAt: releaseAt.toISOString(),
+  };
+}
+
+function deviceOf({ lease, gpu, server }: PlacedLease): NonNullable<LeaseView["devices"]>[number] {
+  return {
+    leaseId: lease.id,
+    gpuId: gpu.id,
+    deviceName: gpu.name,
+    serverId: server.id,
+    serverName: server.name,
+    milli: lease.milli,
+    memoryBytes: lease.memoryBytes,
   };
 }
 

@@ -1,8 +1,11 @@
 /** Loads what the scheduler decides on: one GPU type's devices, leases, quotas and queue. */
-import { and, eq, ne, or, sql } from "drizzle-orm";
+import { and, eq, ne, sql } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
-import { gpuServers, gpus, leaseRequests, leases, quotas, teams, users } from "#server/db/schema/index.ts";
-import type { Device, Waiting, World } from "#server/scheduler/types.ts";
+import { gpuServers, gpus, leaseRequests, leases, quotas, users } from "#server/db/schema/index.ts";
+import type { Holding, Waiting, World } from "#server/scheduler/types.ts";
+import { RECLAIM_POLICY } from "./policy.ts";
+import { loadDevices } from "./world-devices.ts";
+import { loadOpenKinds, loadQuotas, loadReservations, loadStops } from "./world-quotas.ts";
 
 const TYPE_LOCK = 7_411_010;
 
@@ -23,48 +26,59 @@ export async function lockGpuTypes(tx: Transaction, gpuTypes: Iterable<string>):
 
 /** The world of one GPU type. Consistent under `lockGpuType`; without it, good for showing only. */
 export async function loadWorld(db: Database | Transaction, gpuType: string, now: Date): Promise<World> {
-  const [devices, holdings, quotaRows, queue] = await Promise.all([
+  const [devices, holdings, quotaMap, queue, stops, reservations, open] = await Promise.all([
     loadDevices(db, gpuType),
     db
       .select({ lease: leases, who: users.name })
       .from(leases)
       .innerJoin(users, eq(users.id, leases.userId))
       .where(and(eq(leases.gpuType, gpuType), ne(leases.state, "ended"))),
-    db
-      .select({
-        teamId: quotas.teamId,
-        teamName: teams.name,
-        guaranteedMilli: quotas.guaranteedMilli,
-        limitMilli: quotas.limitMilli,
-      })
-      .from(quotas)
-      .innerJoin(teams, eq(teams.id, quotas.teamId))
-      .where(eq(quotas.gpuType, gpuType)),
+    loadQuotas(db, gpuType, now),
     db
       .select({ request: leaseRequests, who: users.name })
       .from(leaseRequests)
       .innerJoin(users, eq(users.id, leaseRequests.userId))
       .where(and(eq(leaseRequests.gpuType, gpuType), eq(leaseRequests.state, "queued"))),
+    loadStops(db),
+    loadReservations(db, gpuType, now),
+    loadOpenKinds(db, gpuType, now),
   ]);
   return {
     gpuType,
     now: now.getTime(),
     devices,
-    holdings: holdings.map(({ lease, who }) => ({
-      leaseId: lease.id,
-      teamId: lease.teamId,
-      userId: lease.userId,
-      gpuId: lease.gpuId,
-      milli: lease.milli,
-      memoryBytes: lease.memoryBytes,
-      borrowed: lease.borrowed === 1,
-      expiresAt: lease.expiresAt.getTime(),
-      who,
-      ...(lease.owner.label === undefined ? {} : { label: lease.owner.label }),
-      lastWorkAt: (lease.usageAt ?? lease.grantedAt).getTime(),
-    })),
-    quotas: new Map(quotaRows.map((quota) => [quota.teamId, quota])),
+    holdings: holdings.map(({ lease, who }) => holdingOf(lease, who)),
+    quotas: quotaMap,
     queue: queue.map(({ request, who }) => waitingOf(request, who)),
+    policy: RECLAIM_POLICY,
+    stops,
+    reservations,
+    open,
+  };
+}
+
+/** A lease row as the scheduler sees it. */
+export function holdingOf(lease: typeof leases.$inferSelect, who: string): Holding {
+  const { noticeFor, noticeAt, releaseAt } = lease;
+  return {
+    leaseId: lease.id,
+    groupId: lease.requestId,
+    teamId: lease.teamId,
+    userId: lease.userId,
+    gpuId: lease.gpuId,
+    milli: lease.milli,
+    memoryBytes: lease.memoryBytes,
+    borrowed: lease.borrowed === 1,
+    guaranteedOnly: lease.guaranteedOnly === 1,
+    grantedAt: lease.grantedAt.getTime(),
+    expiresAt: lease.expiresAt.getTime(),
+    who,
+    ...(lease.owner.label === undefined ? {} : { label: lease.owner.label }),
+    lastWorkAt: (lease.usageAt ?? lease.grantedAt).getTime(),
+    ending: lease.state === "ending",
+    ...(noticeFor === null || noticeAt === null || releaseAt === null
+      ? {}
+      : { notice: { requestId: noticeFor, at: noticeAt.getTime(), releaseAt: releaseAt.getTime() } }),
   };
 }
 
@@ -81,37 +95,12 @@ function waitingOf(request: typeof leaseRequests.$inferSelect, who: string): Wai
     ...(request.pinnedGpuId === null ? {} : { pinnedGpuId: request.pinnedGpuId }),
     createdAt: request.createdAt.getTime(),
     lengthMs: request.forSeconds * 1000,
+    rank: request.rank,
+    kind: request.kind,
+    maxDevices: request.maxDevices,
+    ...(request.needs === null ? {} : { needs: request.needs }),
+    ...(request.keptGpuIds === null ? {} : { keptGpuIds: request.keptGpuIds }),
   };
-}
-
-/** Devices of a type, and devices that once were of it and are still pinned by a waiting request. */
-async function loadDevices(db: Database | Transaction, gpuType: string): Promise<Device[]> {
-  const pinned = db
-    .select({ id: leaseRequests.pinnedGpuId })
-    .from(leaseRequests)
-    .where(and(eq(leaseRequests.gpuType, gpuType), eq(leaseRequests.state, "queued")));
-  const rows = await db
-    .select({ gpu: gpus, server: { name: gpuServers.name, state: gpuServers.state } })
-    .from(gpus)
-    .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
-    .where(and(eq(gpus.gpuType, gpuType), or(ne(gpuServers.state, "removed"), sql`${gpus.id} in (${pinned})`)));
-  return rows.map(({ gpu, server }) => ({
-    id: gpu.id,
-    name: gpu.name,
-    serverId: gpu.serverId,
-    serverName: server.name,
-    memoryBytes: gpu.memoryBytes,
-    state: deviceState(gpu.state, server.state),
-  }));
-}
-
-function deviceState(
-  gpu: (typeof gpus.$inferSelect)["state"],
-  server: (typeof gpuServers.$inferSelect)["state"],
-): Device["state"] {
-  if (server === "removed") return "gone";
-  if (server === "lost" || server === "joining" || gpu === "lost") return "away";
-  return gpu === "draining" || server === "draining" ? "draining" : "open";
 }
 
 /** GPU types that have a device or a quota, in alphabetical order. */

@@ -8,6 +8,7 @@ import { parse } from "#server/parse.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { lockGpuType } from "#server/services/lease/world.ts";
 import { get } from "#server/services/team/get.ts";
+import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 
 /**
  * Sets what a team may borrow of a GPU type. A guarantee is a promise: the sum of all teams' never passes what the
@@ -27,7 +28,13 @@ export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamVi
     if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
     const ofTeam = and(eq(quotas.teamId, teamId), eq(quotas.gpuType, quota.gpuType));
     const [before] = await tx.db.select().from(quotas).where(ofTeam);
-    if (quota.guaranteedMilli > (before?.guaranteedMilli ?? 0)) await refuseBeyondCapacity(tx, teamId, quota);
+    const raised =
+      quota.guaranteedMilli > (before?.guaranteedMilli ?? 0) ||
+      largest(quota) > largest(before ?? { largestMilli: null });
+    if (raised) {
+      await refuseBeyondCapacity(tx, teamId, quota);
+      await refuseUnpackable(tx, quota.gpuType, { teamId, ...quota });
+    }
     await tx.db
       .insert(quotas)
       .values({ teamId, ...quota })
@@ -43,6 +50,8 @@ export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamVi
     return await get(tx, { id: teamId });
   });
 }
+
+const largest = (quota: { largestMilli: number | null }): number => quota.largestMilli ?? 0;
 
 function withoutTeam({ teamId: _, ...rest }: typeof quotas.$inferSelect) {
   return rest;

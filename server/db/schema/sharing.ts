@@ -1,0 +1,112 @@
+/** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches, past use. */
+import { index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { bytes, createdAt, id, instant } from "./columns.ts";
+import { teams } from "./teams.ts";
+import { users } from "./users.ts";
+
+const teamId = () =>
+  text("team_id")
+    .notNull()
+    .references(() => teams.id, { onDelete: "cascade" });
+
+/** Rules of one team, whatever the GPU type; what is null follows the installation. */
+export const teamPolicies = pgTable("team_policies", {
+  teamId: teamId().primaryKey(),
+  maxLeaseSeconds: integer("max_lease_seconds"),
+  /** A lease without GPU work for so long is warned, parked and released. */
+  idleSeconds: integer("idle_seconds"),
+  /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
+  coTenancy: text("co_tenancy", { enum: ["any", "own-team", "whole-cards"] })
+    .notNull()
+    .default("any"),
+});
+
+/** A quota that differs by weekday and hour: minutes since Monday 00:00 UTC. */
+export const quotaWindows = pgTable(
+  "quota_windows",
+  {
+    id: id(),
+    teamId: teamId(),
+    gpuType: text("gpu_type").notNull(),
+    fromMinute: integer("from_minute").notNull(),
+    toMinute: integer("to_minute").notNull(),
+    guaranteedMilli: integer("guaranteed_milli").notNull(),
+    limitMilli: integer("limit_milli").notNull(),
+  },
+  (t) => [index("quota_windows_type").on(t.gpuType)],
+);
+
+/** In this window a GPU type takes one kind of work only. */
+export const kindWindows = pgTable(
+  "kind_windows",
+  {
+    id: id(),
+    gpuType: text("gpu_type").notNull(),
+    fromMinute: integer("from_minute").notNull(),
+    toMinute: integer("to_minute").notNull(),
+    kind: text("kind", { enum: ["interactive", "batch"] }).notNull(),
+  },
+  (t) => [index("kind_windows_type").on(t.gpuType)],
+);
+
+/** A part of the pool that a team has for a time, on top of its guarantee. */
+export const reservations = pgTable(
+  "reservations",
+  {
+    id: id(),
+    teamId: teamId(),
+    gpuType: text("gpu_type").notNull(),
+    milli: integer("milli").notNull(),
+    unitMilli: integer("unit_milli").notNull(),
+    startsAt: instant("starts_at").notNull(),
+    endsAt: instant("ends_at").notNull(),
+    note: text("note").notNull().default(""),
+    createdAt: createdAt(),
+  },
+  (t) => [index("reservations_type").on(t.gpuType, t.endsAt)],
+);
+
+/** A member asks for more; approved, it is on top of the quota until it ends alone. */
+export const quotaRequests = pgTable(
+  "quota_requests",
+  {
+    id: id(),
+    teamId: teamId(),
+    gpuType: text("gpu_type").notNull(),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    guaranteedMilli: integer("guaranteed_milli").notNull(),
+    limitMilli: integer("limit_milli").notNull(),
+    startsAt: instant("starts_at").notNull(),
+    endsAt: instant("ends_at").notNull(),
+    reason: text("reason").notNull(),
+    state: text("state", { enum: ["asked", "approved", "refused"] }).notNull(),
+    decidedBy: text("decided_by").references(() => users.id, { onDelete: "set null" }),
+    decidedAt: instant("decided_at"),
+    createdAt: createdAt(),
+  },
+  (t) => [index("quota_requests_type").on(t.gpuType, t.state, t.endsAt)],
+);
+
+/** No new leases: for all, for a team, or for a person, until it is lifted. */
+export const stopSwitches = pgTable("stop_switches", {
+  id: id(),
+  scope: text("scope", { enum: ["all", "team", "user"] }).notNull(),
+  subjectId: text("subject_id"),
+  reason: text("reason").notNull(),
+  createdAt: createdAt(),
+  liftedAt: instant("lifted_at"),
+});
+
+/** Decayed use above the guarantee, thousandths of a GPU times seconds, as of a time. */
+export const teamUsage = pgTable(
+  "team_usage",
+  {
+    teamId: teamId(),
+    gpuType: text("gpu_type").notNull(),
+    amount: bytes("amount").notNull(),
+    at: instant("at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.teamId, t.gpuType] })],
+);

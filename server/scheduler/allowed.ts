@@ -1,0 +1,44 @@
+/** Which devices a request may lie on, whatever is free there. */
+import { WHOLE } from "./amount.ts";
+import type { Room } from "./room.ts";
+import type { CoTenancy, Labels, Needs } from "./types.ts";
+
+/** Whether the labels meet the needs. What is not known of a device meets no need. */
+export function meets(needs: Needs | undefined, labels: Labels): boolean {
+  if (needs === undefined) return true;
+  const { zone, maxRttUs, minCudaVersion, minDriverVersion } = needs;
+  return (
+    (zone === undefined || labels.zone === zone) &&
+    (maxRttUs === undefined || (labels.rttUs !== undefined && labels.rttUs <= maxRttUs)) &&
+    (minCudaVersion === undefined || (labels.cudaVersion !== undefined && labels.cudaVersion >= minCudaVersion)) &&
+    (minDriverVersion === undefined || (labels.driverVersion !== undefined && labels.driverVersion >= minDriverVersion))
+  );
+}
+
+/** Policies of other teams bind too: who never shares a card is not joined by anybody else. */
+export type CoTenancyOf = (teamId: string) => CoTenancy;
+
+/** Whether a team's lease may join those that hold a part of this device, less those that are about to leave it. */
+export function mayJoin(
+  teamId: string,
+  room: Room,
+  policyOf: CoTenancyOf,
+  leaving?: ReadonlyMap<string, number>,
+): boolean {
+  for (const [other, count] of room.teams) {
+    if (count > (leaving?.get(other) ?? 0) && !mayShare(teamId, other, policyOf)) return false;
+  }
+  return true;
+}
+
+/** Whether two teams' leases may lie on one card. */
+export function mayShare(teamId: string, other: string, policyOf: CoTenancyOf): boolean {
+  const [own, theirs] = [policyOf(teamId), policyOf(other)];
+  if (own === "whole-cards" || theirs === "whole-cards") return false;
+  return teamId === other || (own === "any" && theirs === "any");
+}
+
+/** What a team asks for under its policy: who takes whole cards only is charged for whole cards. */
+export function underPolicy(milli: number, policy: CoTenancy): number {
+  return policy === "whole-cards" ? Math.ceil(milli / WHOLE) * WHOLE : milli;
+}

@@ -1,0 +1,259 @@
+/** What bit others (the list of the facts on sharing), one test each. */
+import { describe, expect, test } from "vitest";
+import { chargeOn, parseAmount } from "./amount.ts";
+import { DEFAULT_POLICY } from "./notice.ts";
+import { prove } from "./packing.ts";
+import { evaluate, evaluateQueue } from "./queue.ts";
+import { device, holding, quota, waiting, world } from "./testing.ts";
+import type { Holding, Waiting, World } from "./types.ts";
+
+const GIB = 1024 ** 3;
+const states = (at: World) => new Map(evaluateQueue(at).map((verdict) => [verdict.requestId, verdict.state]));
+
+test("pre-empt and re-admit: who was taken back asks again and takes nothing back in turn", () => {
+  const quotas = [quota("vision", 1000, 1000), quota("nlp", 0, 1000)];
+  const lent = holding("l", "0", 1000, { teamId: "nlp", userId: "lin", borrowed: true });
+  const before = world({ quotas, holdings: [lent], queue: [waiting("claim", 1000)] });
+  const { notices, kept } = evaluate(before);
+  expect(notices).toEqual([{ leaseId: "l", notice: { requestId: "claim", at: 0, releaseAt: 300_000 } }]);
+  const claim: Waiting = { ...waiting("claim", 1000), keptGpuIds: kept[0]?.gpuIds };
+  const again = waiting("again", 1000, { teamId: "nlp", userId: "lin", createdAt: -1 });
+  const after = evaluate({ ...before, now: 300_000, holdings: [], queue: [again, claim] });
+  expect(after.verdicts.map(({ requestId, state }) => [requestId, state])).toEqual([
+    ["claim", "granted"],
+    ["again", "queued"],
+  ]);
+  expect(after.notices).toEqual([]);
+  const served = holding("v", "0", 1000, { borrowed: false });
+  expect(evaluate({ ...before, holdings: [served], queue: [again] }).notices).toEqual([]);
+});
+
+test("a large request is not starved: its device is kept while small ones go on elsewhere", () => {
+  const devices = [device("0"), device("1")];
+  const quotas = [quota("vision", 0, 2000), quota("nlp", 0, 4000)];
+  const half = (id: string, gpuId: string, expiresAt: number) =>
+    holding(id, gpuId, 500, { teamId: "nlp", borrowed: true, expiresAt });
+  const holdings = [half("a", "0", 60_000), half("b", "1", 900_000)];
+  const small = (id: string) => waiting(id, 250, { teamId: "nlp", userId: "lin", createdAt: 5 });
+  const queue = [waiting("large", 1000, { createdAt: 1 }), small("s1"), small("s2"), small("s3")];
+  const verdicts = evaluateQueue(world({ devices, quotas, holdings, queue }));
+  expect(verdicts.map(({ requestId, state }) => [requestId, state])).toEqual([
+    ["large", "queued"],
+    ["s1", "granted"],
+    ["s2", "granted"],
+    ["s3", "queued"],
+  ]);
+  for (const verdict of verdicts) if (verdict.state === "granted") expect(verdict.placement.gpuId).toBe("1");
+});
+
+test("a bulk of 16 halves on 8 GPUs: each device exactly twice, whoever asks", () => {
+  const devices = Array.from({ length: 8 }, (_, index) => device(String(index)));
+  const quotas = [quota("vision", 4000, 8000), quota("nlp", 4000, 8000)];
+  const queue = Array.from({ length: 16 }, (_, index) =>
+    waiting(`r${String(index).padStart(2, "0")}`, 500, { teamId: index % 3 === 0 ? "nlp" : "vision" }),
+  );
+  const used = new Map<string, number>();
+  for (const verdict of evaluateQueue(world({ devices, quotas, queue }))) {
+    const gpuId = verdict.state === "granted" ? verdict.placement.gpuId : "none";
+    used.set(gpuId, (used.get(gpuId) ?? 0) + 1);
+  }
+  expect([...used.values()]).toEqual(Array.from({ length: 8 }, () => 2));
+});
+
+test("memory that the driver reserves: two halves of what is allocatable fit, three do not", () => {
+  const allocatable = 80 * GIB - 1_234_567_891;
+  expect(chargeOn({ milli: 1, memoryBytes: Math.floor(allocatable / 2) }, allocatable)).toBe(500);
+  expect(chargeOn({ milli: 1, memoryBytes: Math.floor(allocatable / 2) + 1 }, allocatable)).toBe(501);
+  const devices = [device("0", { memoryBytes: allocatable })];
+  const queue = ["a", "b", "c"].map((id, createdAt) => waiting(id, 500, { createdAt }));
+  const at = world({ devices, queue, quotas: [quota("vision", 0, 4000)] });
+  expect([...states(at).values()]).toEqual(["granted", "granted", "queued"]);
+});
+
+test("a fraction that is not a number is refused in words", () => {
+  for (const typed of ["NaN", "nan", "Infinity", "-0.5", "0", "1e-9", "0x1", "½", ""].slice(0, 8)) {
+    expect(parseAmount(typed, 500).ok, typed).toBe(false);
+  }
+});
+
+test("a gang is placed whole or not at all, on one server and link group where that is possible", () => {
+  const at = (id: string, serverId: string, linkGroup?: string) =>
+    device(id, { serverId, serverName: serverId, linkGroup });
+  const devices = [at("a0", "a"), at("b0", "b", "0"), at("b1", "b", "1"), at("b2", "b", "1"), at("c0", "c")];
+  const quotas = [quota("vision", 0, 8000)];
+  const place = (milli: number, holdings: Holding[] = []) => {
+    const [verdict] = evaluateQueue(
+      world({ devices, quotas, holdings, queue: [waiting("r", milli, { maxDevices: 8 })] }),
+    );
+    return verdict?.state === "granted" ? verdict.placement.pieces.map((piece) => piece.gpuId).sort() : verdict?.state;
+  };
+  expect(place(2000)).toEqual(["b1", "b2"]);
+  expect(place(3000)).toEqual(["b0", "b1", "b2"]);
+  expect(place(5000, [holding("x", "c0", 1)])).toBe("queued");
+  expect(place(6000)).toBe("refused");
+});
+
+test("a quota edited below what is in use ends nothing by itself, grants nothing more, and can be claimed from", () => {
+  const holdings = [holding("a", "0", 500), holding("b", "0", 500, { grantedAt: 1 })];
+  const quotas = [quota("vision", 500, 500), quota("nlp", 500, 1000)];
+  const alone = evaluate(world({ holdings, quotas, queue: [waiting("more", 250)] }));
+  expect(alone.verdicts).toMatchObject([{ state: "queued", obstacle: { rule: "team-limit", ever: false } }]);
+  expect(alone.notices).toEqual([]);
+  const claimed = evaluate(world({ holdings, quotas, queue: [waiting("claim", 500, { teamId: "nlp" })] }));
+  expect(claimed.notices.map(({ leaseId }) => leaseId)).toEqual(["b"]);
+});
+
+test("a clock that jumps ahead cuts no notice short, and one that jumps back makes nobody wait for the future", () => {
+  const quotas = [quota("vision", 1000, 1000), quota("nlp", 0, 1000)];
+  const lent = (grantedAt: number) => [
+    holding("l", "0", 1000, { teamId: "nlp", borrowed: true, grantedAt, expiresAt: 1e15 }),
+  ];
+  const releaseAt = (now: number, grantedAt: number) =>
+    evaluate(world({ now, quotas, holdings: lent(grantedAt), queue: [waiting("claim", 1000)] })).notices[0]?.notice
+      .releaseAt;
+  expect(releaseAt(1e12, 0)).toBe(1e12 + DEFAULT_POLICY.noticeMs);
+  expect(releaseAt(1_000, 1e12)).toBe(1_000 + DEFAULT_POLICY.minRunMs);
+});
+
+test("the same request twice in the queue is judged by its id, and holds one place", () => {
+  const queue = [waiting("r", 500), waiting("r2", 500, { createdAt: 1 })];
+  expect(evaluateQueue(world({ queue })).map((verdict) => verdict.requestId)).toEqual(["r", "r2"]);
+});
+
+test("a team deleted while its leases run: they still count on the device, may be claimed, and nothing new is granted", () => {
+  const holdings = [holding("orphan", "0", 750, { teamId: "gone", userId: "lin", borrowed: false })];
+  const queue = [waiting("claim", 500), waiting("more", 100, { teamId: "gone" })];
+  const { verdicts, notices } = evaluate(world({ holdings, queue }));
+  expect(new Map(verdicts.map((one) => [one.requestId, one.state]))).toEqual(
+    new Map([
+      ["claim", "queued"],
+      ["more", "refused"],
+    ]),
+  );
+  expect(notices.map(({ leaseId }) => leaseId)).toEqual(["orphan"]);
+});
+
+describe("the packing of guarantees", () => {
+  const devices = ["0", "1"].map((id) => ({ id, name: `soft-${id}`, serverName: "gpu-1" }));
+  const promise = (teamName: string, guaranteedMilli: number, largestMilli: number) => ({
+    ...{ teamId: teamName, teamName, guaranteedMilli, limitMilli: 4000, largestMilli, windows: [] },
+  });
+  const proof = (...quotas: ReturnType<typeof promise>[]) =>
+    prove(devices, { quotas, additions: [], reservations: [] }, 0);
+
+  test("is proved for each team's largest request", () => {
+    expect(proof(promise("a", 1000, 500), promise("b", 1000, 1000))).toMatchObject({ ok: true });
+    expect(proof(promise("a", 1200, 600), promise("b", 800, 400))).toMatchObject({ ok: true });
+  });
+
+  test("is refused with what found no place, and the packing that was found", () => {
+    // Three pieces of 0.6 do not fit two devices, though together they are less.
+    const refused = proof(promise("a", 1800, 600));
+    expect(refused).toMatchObject({ ok: false, missing: { teamName: "a", milli: 600 } });
+    expect(refused.ok ? [] : refused.packing.map(({ leftMilli }) => leftMilli)).toEqual([400, 400]);
+  });
+
+  test("is proved at every breakpoint of the calendar, and while a reservation holds", () => {
+    const night = { from: 20 * 60, to: 6 * 60, guaranteedMilli: 2000, limitMilli: 4000 };
+    const quotas = [{ ...promise("a", 0, 1000), windows: [night] }, promise("b", 500, 500)];
+    expect(prove(devices, { quotas, additions: [], reservations: [] }, 0)).toMatchObject({ ok: false });
+    const reservation = { teamId: "b", milli: 1000, unitMilli: 500, from: 1e9, to: 2e9 };
+    const plain = [promise("a", 1000, 1000), promise("b", 500, 500)];
+    expect(prove(devices, { quotas: plain, additions: [], reservations: [] }, 0)).toMatchObject({ ok: true });
+    expect(prove(devices, { quotas: plain, additions: [], reservations: [reservation] }, 0)).toMatchObject({
+      ...{ ok: false, at: 1e9 },
+    });
+  });
+});
+
+describe("the rules besides", () => {
+  const asked = (
+    options: Partial<Waiting>,
+    at: Partial<Omit<World, "quotas">> & { quotas?: ReturnType<typeof quota>[] },
+  ) => evaluateQueue(world({ ...at, queue: [waiting("r", 500, options)] }))[0];
+
+  test("a ceiling for each person", () => {
+    const quotas = [quota("vision", 0, 1000, { personMilli: 500 })];
+    const holdings = [holding("a", "0", 250)];
+    expect(asked({}, { quotas, holdings })).toMatchObject({ obstacle: { rule: "person-limit", ever: false } });
+    expect(asked({ userId: "lin" }, { quotas, holdings })?.state).toBe("granted");
+  });
+
+  test("a budget that is used up", () => {
+    const budget = { milliHours: 1000, usedMilliHours: 1000, endsAt: 99 };
+    expect(asked({}, { quotas: [quota("vision", 0, 1000, { budget })] })).toMatchObject({
+      ...{ state: "refused", obstacle: { rule: "budget", resetsAt: 99 } },
+    });
+  });
+
+  test("stop switches, for all, a team or a person", () => {
+    const stop = (scope: "all" | "team" | "user", subjectId?: string) => ({
+      ...{ stops: [{ scope, reason: "maintenance", ...(subjectId ? { subjectId } : {}) }] },
+    });
+    expect(asked({}, stop("all"))).toMatchObject({ state: "queued", obstacle: { rule: "stopped" } });
+    expect(asked({}, stop("team", "vision"))).toMatchObject({ state: "queued" });
+    expect(asked({}, stop("team", "nlp"))?.state).toBe("granted");
+    expect(asked({}, stop("user", "ada"))).toMatchObject({ state: "queued" });
+  });
+
+  test("a calendar that takes batch by night only", () => {
+    const open = { kinds: ["batch" as const], nextAt: 77 };
+    expect(asked({}, { open })).toMatchObject({ obstacle: { rule: "calendar", opensAt: 77 } });
+    expect(asked({ kind: "batch" }, { open })?.state).toBe("granted");
+  });
+
+  test("what the environment needs of zone, distance and CUDA", () => {
+    const devices = [device("0", { zone: "a", rttUs: 100, cudaVersion: 12_040 }), device("1", { zone: "b" })];
+    const gpu = (needs: Waiting["needs"]) => {
+      const verdict = asked({ needs }, { devices });
+      return verdict?.state === "granted" ? verdict.placement.gpuId : verdict;
+    };
+    expect(gpu({ zone: "b" })).toBe("1");
+    expect(gpu({ maxRttUs: 200 })).toBe("0");
+    expect(gpu({ minCudaVersion: 12_080 })).toMatchObject({ state: "refused", obstacle: { rule: "needs" } });
+  });
+
+  test("a team that shares cards with nobody else, and one that takes whole cards", () => {
+    const devices = [device("0"), device("1")];
+    const holdings = [holding("x", "0", 250, { teamId: "nlp" })];
+    const under = (coTenancy: "own-team" | "whole-cards") =>
+      asked({}, { devices, holdings, quotas: [quota("vision", 0, 2000, { coTenancy }), quota("nlp", 0, 1000)] });
+    expect(under("own-team")).toMatchObject({ placement: { gpuId: "1", milli: 500 } });
+    expect(under("whole-cards")).toMatchObject({ placement: { gpuId: "1", milli: 1000 } });
+  });
+
+  test("a reservation keeps its part for its team, ready when it begins", () => {
+    const reservations = [{ id: "rsv", teamId: "vision", milli: 1000, unitMilli: 500, from: 0, to: 1000 }];
+    const quotas = [quota("vision", 0, 500), quota("nlp", 0, 1000)];
+    const other = { teamId: "nlp", userId: "lin" };
+    expect(asked(other, { reservations, quotas })).toMatchObject({ obstacle: { rule: "free-device" } });
+    expect(asked(other, { reservations, quotas, now: 2000 })?.state).toBe("granted");
+    expect(asked({}, { reservations, quotas })).toMatchObject({ state: "granted", placement: { borrowed: false } });
+  });
+
+  test("a lost server scales guarantees down in proportion", () => {
+    const devices = [device("0"), device("1", { state: "away" })];
+    const quotas = [quota("vision", 1000, 2000), quota("nlp", 1000, 2000)];
+    const holdings = [
+      holding("a", "0", 500, { teamId: "nlp" }),
+      holding("b", "0", 500, { teamId: "nlp", grantedAt: 1 }),
+    ];
+    const { notices } = evaluate(world({ devices, quotas, holdings, queue: [waiting("claim", 500)] }));
+    expect(notices.map(({ leaseId }) => leaseId)).toEqual(["b"]);
+  });
+
+  test("the surplus goes by priority, then by weight and past use, in rounds", () => {
+    const devices = Array.from({ length: 3 }, (_, index) => device(String(index)));
+    const order = (...quotas: ReturnType<typeof quota>[]) => {
+      const queue = quotas.flatMap(({ teamId }, team) =>
+        Array.from({ length: 3 }, (_, index) => waiting(`${teamId}${index}`, 1000, { teamId, createdAt: team })),
+      );
+      return evaluateQueue(world({ devices, quotas, queue }))
+        .filter((verdict) => verdict.state === "granted")
+        .map((verdict) => verdict.requestId);
+    };
+    expect(order(quota("a", 0, 9000), quota("b", 0, 9000, { priority: 1 }))).toEqual(["b0", "b1", "b2"]);
+    expect(order(quota("a", 0, 9000), quota("b", 0, 9000, { weight: 2 }))).toEqual(["a0", "b0", "b1"]);
+    expect(order(quota("a", 0, 9000, { recentMilli: 5000 }), quota("b", 0, 9000))).toEqual(["b0", "b1", "b2"]);
+  });
+});

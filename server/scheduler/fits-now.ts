@@ -1,0 +1,69 @@
+/** What a team could get now, and at most ever. */
+import { chargeOn, WHOLE } from "./amount.ts";
+import { isSpent } from "./budget.ts";
+import { devicesOf } from "./placement.ts";
+import { evaluateQueue } from "./queue.ts";
+import { roomOf } from "./room.ts";
+import { usedBy } from "./share.ts";
+import type { Waiting, World } from "./types.ts";
+
+export type Asking = Pick<
+  Waiting,
+  "requestId" | "teamId" | "guaranteedOnly" | "pinnedGpuId" | "userId" | "who" | "maxDevices" | "needs" | "kind"
+>;
+
+const present = (world: World) => world.devices.filter((device) => device.state !== "gone");
+
+/** The most that today's rules could ever grant this request's team in one lease. */
+export function largestEver(request: Pick<Asking, "teamId" | "guaranteedOnly" | "maxDevices">, world: World): number {
+  const quota = world.quotas.get(request.teamId);
+  const devices = present(world).length;
+  if (quota === undefined || devices === 0 || isSpent(quota.budget, world.now)) return 0;
+  const { limitMilli, personMilli = limitMilli, guaranteedMilli } = quota;
+  const most = Math.min(limitMilli, personMilli, request.guaranteedOnly ? guaranteedMilli : limitMilli);
+  const several = Math.min(devices, request.maxDevices ?? 1) * WHOLE;
+  return Math.max(0, most <= WHOLE ? most : Math.min(several, Math.floor(most / WHOLE) * WHOLE));
+}
+
+/** The most that would be granted at once if it were asked for in place of this request. */
+export function fitsNow(request: Asking, world: World): number {
+  const quota = world.quotas.get(request.teamId);
+  if (quota === undefined) return 0;
+  const { limitMilli, personMilli = limitMilli, guaranteedMilli } = quota;
+  const held = world.holdings.filter((holding) => holding.teamId === request.teamId);
+  const sum = (of: typeof held) => of.reduce((total, holding) => total + holding.milli, 0);
+  const byQuota = Math.min(
+    limitMilli - usedBy(request.teamId, world),
+    personMilli - sum(held.filter((holding) => holding.userId === request.userId)),
+    request.guaranteedOnly ? guaranteedMilli - sum(held.filter((holding) => !holding.borrowed)) : limitMilli,
+  );
+  const rooms = [...roomOf(world.devices, world.holdings).values()].filter(
+    ({ device }) => device.state === "open" && (request.pinnedGpuId === undefined || device.id === request.pinnedGpuId),
+  );
+  const pieces = rooms.map((room) => Math.min(room.freeMilli, memoryInThousandths(room)));
+  const candidate = Math.min(byQuota, WHOLE, Math.max(0, ...pieces));
+  if (candidate <= 0) return 0;
+  const { requestId, teamId, userId, who, guaranteedOnly, pinnedGpuId, needs, kind } = request;
+  const asked: Waiting = {
+    ...{ requestId, teamId, userId, who, guaranteedOnly, pinnedGpuId, needs, kind },
+    ...{ milli: candidate, memoryBytes: 0, createdAt: Number.MAX_SAFE_INTEGER, lengthMs: 0 },
+    rank: Number.MIN_SAFE_INTEGER,
+  };
+  const others = world.queue.filter((waiting) => waiting.requestId !== requestId);
+  const verdict = evaluateQueue({ ...world, queue: [...others, asked] }).find(
+    (one) => one.requestId === request.requestId,
+  );
+  return verdict?.state === "granted" && verdict.placement.milli === candidate ? candidate : 0;
+}
+
+function memoryInThousandths(room: { freeBytes: number; device: { memoryBytes: number } }): number {
+  const { memoryBytes } = room.device;
+  if (memoryBytes <= 0) return 0;
+  return Number((BigInt(Math.max(0, room.freeBytes)) * BigInt(WHOLE)) / BigInt(memoryBytes));
+}
+
+/** What the request would be charged at least, for people. */
+export function leastCharge(amount: { milli: number; memoryBytes: number }, world: World): number {
+  const charges = present(world).map((device) => chargeOn(amount, device.memoryBytes));
+  return charges.length > 0 && devicesOf(amount) === 1 ? Math.min(...charges) : amount.milli;
+}

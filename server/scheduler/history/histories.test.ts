@@ -1,0 +1,86 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { evaluate } from "../queue.ts";
+import { leasesOf } from "../share.ts";
+import type { Holding } from "../types.ts";
+import { histories, POLICY, play } from "./history.ts";
+import { broken } from "./properties.ts";
+
+/** `npm run soak` plays a hundred thousand. */
+const numRuns = Number(process.env.SLUICE_HISTORIES ?? 2_000);
+const TIMEOUT = 60_000 + numRuns * 20;
+
+describe(`in ${numRuns} random histories`, () => {
+  test(
+    "every rule holds after every round",
+    () => {
+      fc.assert(
+        fc.property(histories, (history) => {
+          expect(broken(play(history, evaluate).happened)).toBeUndefined();
+        }),
+        { numRuns },
+      );
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "left alone, the pool comes to rest: room that is being made is made in time, and nobody is taken back in circles",
+    () => {
+      fc.assert(
+        fc.property(histories, (history) => {
+          const machine = play(history, evaluate);
+          machine.excused.clear();
+          machine.change({
+            holdings: machine.world.holdings.map((one) => ({ ...one, expiresAt: Number.MAX_SAFE_INTEGER })),
+          });
+          machine.change({ queue: machine.world.queue.map((one) => ({ ...one, lengthMs: 1e12 })) });
+          const inTime = Math.max(POLICY.noticeMs, POLICY.minRunMs);
+          const taken: Holding[] = [];
+          const again = (lease: Holding) => {
+            taken.push(lease);
+            const milli =
+              leasesOf(machine.happened.at(-1)?.after.holdings ?? []).find((one) => one.first.leaseId === lease.leaseId)
+                ?.milli ?? lease.milli;
+            const { teamId, userId, who } = lease;
+            const request = { requestId: `again${taken.length}`, teamId, userId, who, milli, memoryBytes: 0 };
+            const createdAt = machine.world.now;
+            machine.change({
+              queue: [
+                ...machine.world.queue,
+                { ...request, guaranteedOnly: false, createdAt, lengthMs: 1e12, maxDevices: 8 },
+              ],
+            });
+          };
+          for (let turn = 0; turn < 12; turn++) {
+            const from = machine.happened.length;
+            machine.advance(machine.world.now + inTime, again);
+            const told = machine.world.holdings.some((one) => one.notice);
+            if (!told && machine.happened.slice(from).every(({ round }) => round.notices.length === 0)) break;
+            expect(turn, "still taking back").toBeLessThan(11);
+          }
+          expect(machine.world.holdings.filter((one) => one.notice)).toEqual([]);
+          expect(broken(machine.happened)).toBeUndefined();
+        }),
+        { numRuns: Math.ceil(numRuns / 4) },
+      );
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a round is complete: the next one finds nothing to do",
+    () => {
+      fc.assert(
+        fc.property(histories, (history) => {
+          const machine = play(history, evaluate);
+          const { round } = machine.round();
+          expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
+          expect({ ...round, verdicts: [] }).toEqual({ verdicts: [], notices: [], withdrawn: [], kept: [] });
+        }),
+        { numRuns: Math.ceil(numRuns / 4) },
+      );
+    },
+    TIMEOUT,
+  );
+});

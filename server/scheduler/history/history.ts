@@ -1,0 +1,229 @@
+/** Random histories of a pool: people ask and leave, things crash, quotas are edited, servers go and come, clocks jump. */
+import fc from "fast-check";
+import { leasesOf } from "../share.ts";
+import { device, quota, waiting, world } from "../testing.ts";
+import type { Device, Quota, World } from "../types.ts";
+import { type Evaluate, Machine } from "./machine.ts";
+
+const GIB = 1024 ** 3;
+const TEAMS = ["vision", "nlp", "bio"];
+const PEOPLE = ["ada", "lin"];
+const MINUTE = 60_000;
+export const POLICY = { minRunMs: 3 * MINUTE, noticeMs: 2 * MINUTE };
+
+export type Event =
+  | {
+      do: "ask";
+      team: number;
+      person: number;
+      milli: number;
+      memoryBytes: number;
+      guaranteedOnly: boolean;
+      rank: number;
+      minutes: number;
+    }
+  | { do: "end"; which: number }
+  | { do: "crash"; person: number }
+  | { do: "leave"; which: number }
+  | { do: "edit"; team: number; guaranteedMilli: number; limitMilli: number; personMilli: number | undefined }
+  | { do: "delete-team"; team: number }
+  | { do: "lose"; server: number }
+  | { do: "drain"; server: number }
+  | { do: "back"; server: number }
+  | { do: "wait"; minutes: number }
+  | { do: "jump"; minutes: number };
+
+export type Setup = { devices: Device[]; quotas: Quota[] };
+
+const amount = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom(250, 500, 500, 750, 1000, 1000) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 1000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(2000, 3000) },
+);
+
+const event: fc.Arbitrary<Event> = fc.oneof(
+  {
+    weight: 24,
+    arbitrary: fc.record({
+      do: fc.constant("ask" as const),
+      team: fc.nat(TEAMS.length - 1),
+      person: fc.nat(PEOPLE.length - 1),
+      milli: amount,
+      memoryBytes: fc.oneof(
+        { weight: 7, arbitrary: fc.constant(0) },
+        { weight: 1, arbitrary: fc.integer({ min: 1, max: 12 }).map((n) => n * GIB) },
+      ),
+      guaranteedOnly: fc.oneof(
+        { weight: 9, arbitrary: fc.constant(false) },
+        { weight: 1, arbitrary: fc.constant(true) },
+      ),
+      rank: fc.constantFrom(0, 0, 0, 1, -1),
+      minutes: fc.constantFrom(5, 60, 600, 600),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("end" as const), which: fc.nat(20) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("crash" as const), person: fc.nat(PEOPLE.length - 1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("leave" as const), which: fc.nat(20) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("edit" as const),
+      team: fc.nat(TEAMS.length - 1),
+      guaranteedMilli: fc.constantFrom(0, 500, 1000, 1500),
+      limitMilli: fc.constantFrom(500, 1000, 2000, 4000),
+      personMilli: fc.constantFrom(undefined, undefined, 500, 1000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("lose" as const, "drain" as const), server: fc.nat(1) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("back" as const), server: fc.nat(1) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("wait" as const), minutes: fc.constantFrom(1, 2, 3, 5, 10) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("jump" as const), minutes: fc.integer({ min: -600, max: 600 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("delete-team" as const), team: fc.nat(TEAMS.length - 1) }) },
+) as fc.Arbitrary<Event>;
+
+const setup: fc.Arbitrary<Setup> = fc
+  .record({
+    devices: fc.array(fc.record({ server: fc.nat(1), memoryBytes: fc.constantFrom(8 * GIB, 8 * GIB, 16 * GIB) }), {
+      minLength: 1,
+      maxLength: 4,
+    }),
+    quotas: fc.tuple(
+      ...TEAMS.map(() =>
+        fc.record({
+          share: fc.nat(4),
+          limitMilli: fc.constantFrom(1000, 2000, 4000, 4000),
+          priority: fc.constantFrom(0, 0, 1),
+          weight: fc.constantFrom(1, 1, 2),
+          personMilli: fc.constantFrom(undefined, undefined, undefined, 500, 1000, 2000),
+          coTenancy: fc.constantFrom(
+            ...(["any", "any", "any", "any", "any", "any", "own-team", "whole-cards"] as const),
+          ),
+        }),
+      ),
+    ),
+  })
+  .map(({ devices, quotas }) => {
+    const capacity = devices.length * 1000;
+    const shares = Math.max(
+      1,
+      quotas.reduce((sum, one) => sum + one.share, 0),
+    );
+    return {
+      devices: devices.map(({ server, memoryBytes }, index) =>
+        device(String(index), { serverId: `s${server}`, serverName: `gpu-${server}`, memoryBytes }),
+      ),
+      // Multiples of a quarter, that together never exceed the pool.
+      quotas: quotas.map(({ share, limitMilli, ...rest }, index) => {
+        const guaranteedMilli = Math.floor((capacity * share) / shares / 250) * 250;
+        return quota(TEAMS[index] ?? "", guaranteedMilli, Math.max(limitMilli, guaranteedMilli), rest);
+      }),
+    };
+  });
+
+/** A pool, and what happens to it. */
+export const histories: fc.Arbitrary<{ setup: Setup; events: Event[] }> = fc.record({
+  setup,
+  events: fc.array(event, { minLength: 1, maxLength: 40, size: "max" }),
+});
+
+/** Plays a history through; what happened is in the machine. */
+export function play(history: { setup: Setup; events: Event[] }, evaluate: Evaluate): Machine {
+  const start = world({ devices: history.setup.devices, quotas: history.setup.quotas, policy: POLICY });
+  const machine = new Machine(start, evaluate);
+  history.events.forEach((one, index) => {
+    apply(machine, one, index);
+    machine.round();
+  });
+  return machine;
+}
+
+function apply(machine: Machine, event: Event, index: number): void {
+  const { now, queue, holdings, devices, quotas } = machine.world;
+  const disturb = () => {
+    for (const { requestId } of queue) machine.excused.add(requestId);
+  };
+  switch (event.do) {
+    case "ask": {
+      const { team, person, minutes, ...rest } = event;
+      const milli = rest.memoryBytes > 0 ? 1 : rest.milli;
+      const { guaranteedOnly, rank, memoryBytes } = rest;
+      const who = { teamId: TEAMS[team] ?? "", userId: `${TEAMS[team]}-${PEOPLE[person]}` };
+      const times = { createdAt: now, lengthMs: minutes * MINUTE };
+      const asked = waiting(`r${String(index).padStart(2, "0")}`, milli, {
+        ...who,
+        guaranteedOnly,
+        rank,
+        memoryBytes,
+        ...times,
+        maxDevices: 8,
+      });
+      machine.change({ queue: [...queue, asked] });
+      return;
+    }
+    case "end": {
+      const leases = leasesOf(holdings);
+      const lease = leases[event.which % Math.max(1, leases.length)];
+      if (lease) machine.end(lease.id);
+      return;
+    }
+    case "crash":
+      for (const { id, first } of leasesOf(holdings))
+        if (first.userId.endsWith(PEOPLE[event.person] ?? "")) machine.end(id);
+      return;
+    case "leave": {
+      const gone = queue[event.which % Math.max(1, queue.length)];
+      machine.change({ queue: queue.filter((one) => one !== gone) });
+      return;
+    }
+    case "edit":
+    case "delete-team": {
+      disturb();
+      machine.change({ quotas: edited(quotas, devices, event) });
+      return;
+    }
+    case "lose":
+    case "drain":
+    case "back": {
+      disturb();
+      const state = ({ lose: "away", drain: "draining", back: "open" } as const)[event.do];
+      machine.change({
+        devices: devices.map((one) => (one.serverId === `s${event.server}` ? { ...one, state } : one)),
+      });
+      return;
+    }
+    case "wait":
+      machine.advance(now + event.minutes * MINUTE);
+      return;
+    case "jump":
+      disturb();
+      machine.change({ now: Math.max(0, now + event.minutes * MINUTE) });
+  }
+}
+
+function edited(
+  quotas: World["quotas"],
+  devices: Device[],
+  event: Extract<Event, { do: "edit" | "delete-team" }>,
+): World["quotas"] {
+  const teamId = TEAMS[event.team] ?? "";
+  const next = new Map(quotas);
+  if (event.do === "delete-team") {
+    next.delete(teamId);
+    return next;
+  }
+  const others = [...next.values()].filter((one) => one.teamId !== teamId);
+  const left = devices.length * 1000 - others.reduce((sum, one) => sum + one.guaranteedMilli, 0);
+  // What exceeds the pool is refused at the edit.
+  const guaranteedMilli = Math.min(event.guaranteedMilli, left);
+  const limitMilli = Math.max(event.limitMilli, guaranteedMilli);
+  next.set(teamId, {
+    ...(next.get(teamId) ?? quota(teamId, 0, 0)),
+    guaranteedMilli,
+    limitMilli,
+    personMilli: event.personMilli,
+  });
+  return next;
+}

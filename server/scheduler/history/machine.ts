@@ -1,0 +1,129 @@
+/**
+ * The shell around the scheduler in virtual time, without a database: it applies rounds as the broker does. For
+ * histories in tests; the decisions are the production scheduler's, or those of a deliberately broken one.
+ */
+import { groupOf, leasesOf } from "../share.ts";
+import type { Holding, Round, Waiting, World } from "../types.ts";
+
+export type Evaluate = (world: World) => Round;
+
+/** What happened in one round, for the properties to judge. */
+export type Happened = {
+  before: World;
+  round: Round;
+  after: World;
+  /** Requests all of whose leases to be taken have been released since the round before. */
+  cleared: string[];
+  /** Amounts granted and ended so far, thousandths. */
+  granted: number;
+  ended: number;
+};
+
+export class Machine {
+  world: World;
+  readonly happened: Happened[] = [];
+  readonly #evaluate: Evaluate;
+  granted = 0;
+  ended = 0;
+  /** Requests whose plan was overtaken by a change from outside. */
+  readonly excused = new Set<string>();
+  #cleared: string[] = [];
+  #grants = 0;
+
+  constructor(world: World, evaluate: Evaluate) {
+    this.world = world;
+    this.#evaluate = evaluate;
+  }
+
+  change(part: Partial<World>): void {
+    this.world = { ...this.world, ...part };
+  }
+
+  /** One round, applied as the shell does. */
+  round(): Happened {
+    const before = this.world;
+    const round = this.#evaluate(before);
+    const left = new Set<string>();
+    const holdings = [...before.holdings];
+    for (const verdict of round.verdicts) {
+      if (verdict.state === "queued") continue;
+      left.add(verdict.requestId);
+      const request = before.queue.find((one) => one.requestId === verdict.requestId);
+      if (verdict.state === "granted" && request) holdings.push(...this.#grant(request, verdict.placement));
+    }
+    const told = new Map(round.notices.map((one) => [one.leaseId, one.notice]));
+    const withdrawn = new Set(round.withdrawn);
+    const kept = new Map(round.kept.map((one) => [one.requestId, one.gpuIds]));
+    this.world = {
+      ...before,
+      holdings: holdings.map((holding) => {
+        const notice = withdrawn.has(groupOf(holding)) ? undefined : (told.get(groupOf(holding)) ?? holding.notice);
+        return { ...holding, notice };
+      }),
+      queue: before.queue
+        .filter((one) => !left.has(one.requestId))
+        .map((one) => (kept.has(one.requestId) ? { ...one, keptGpuIds: kept.get(one.requestId) } : one)),
+    };
+    const cleared = this.#cleared.filter((requestId) => !this.excused.has(requestId));
+    const happened = { before, round, after: this.world, cleared, granted: this.granted, ended: this.ended };
+    this.#cleared = [];
+    this.happened.push(happened);
+    return happened;
+  }
+
+  #grant(
+    request: Waiting,
+    placement: { borrowed: boolean; pieces: { gpuId: string; milli: number; memoryBytes: number }[] },
+  ) {
+    this.#grants += 1;
+    const groupId = `${request.requestId}#${this.#grants}`;
+    return placement.pieces.map((piece, index): Holding => {
+      this.granted += piece.milli;
+      return {
+        ...piece,
+        leaseId: `${groupId}/${index}`,
+        groupId,
+        teamId: request.teamId,
+        userId: request.userId,
+        borrowed: placement.borrowed,
+        guaranteedOnly: request.guaranteedOnly,
+        grantedAt: this.world.now,
+        expiresAt: this.world.now + request.lengthMs,
+        who: request.who,
+        lastWorkAt: this.world.now,
+      };
+    });
+  }
+
+  /** Ends a lease with all its parts; a lease that was told to go counts for its claimant. */
+  end(leaseId: string): void {
+    const gone = this.world.holdings.filter((holding) => groupOf(holding) === leaseId);
+    for (const holding of gone) this.ended += holding.milli;
+    const holdings = this.world.holdings.filter((holding) => groupOf(holding) !== leaseId);
+    this.change({ holdings });
+    const requestId = gone[0]?.notice?.requestId;
+    if (requestId !== undefined && !holdings.some((holding) => holding.notice?.requestId === requestId)) {
+      this.#cleared.push(requestId);
+    }
+  }
+
+  /** Moves time on, stopping wherever a notice or a lease is over. Returns who was taken back. */
+  advance(to: number, onTaken: (lease: Holding) => void = () => undefined): void {
+    for (;;) {
+      const due = this.world.holdings.map((one) => Math.min(one.notice?.releaseAt ?? one.expiresAt, one.expiresAt));
+      const next = Math.min(...due, Number.POSITIVE_INFINITY);
+      if (next > to) break;
+      this.change({ now: Math.max(this.world.now, next) });
+      const over = leasesOf(this.world.holdings).filter(
+        ({ first }) => Math.min(first.notice?.releaseAt ?? first.expiresAt, first.expiresAt) <= this.world.now,
+      );
+      for (const { id, first } of over) {
+        this.end(id);
+        if (first.notice !== undefined && first.notice.releaseAt <= this.world.now) onTaken(first);
+      }
+      this.round();
+    }
+    this.change({ now: Math.max(this.world.now, to) });
+    this.round();
+  }
+}

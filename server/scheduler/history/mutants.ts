@@ -1,0 +1,69 @@
+/** Schedulers with one deliberate fault each: every one of them must be found by the properties. */
+import { evaluate } from "../queue.ts";
+import type { Placement, Round, World } from "../types.ts";
+import type { Evaluate } from "./machine.ts";
+
+const grants = (round: Round, change: (placement: Placement, world: World) => Placement, world: World): Round => ({
+  ...round,
+  verdicts: round.verdicts.map((verdict) =>
+    verdict.state === "granted" ? { ...verdict, placement: change(verdict.placement, world) } : verdict,
+  ),
+});
+const quotas = (world: World, change: (quota: NonNullable<ReturnType<World["quotas"]["get"]>>) => object): World => ({
+  ...world,
+  quotas: new Map([...world.quotas].map(([id, quota]) => [id, { ...quota, ...change(quota) }])),
+});
+
+export const mutants: Record<string, Evaluate> = {
+  "does not see leases that have been told to go": (world) =>
+    evaluate({ ...world, holdings: world.holdings.filter((one) => one.notice === undefined) }),
+  "forgets the limit of a team": (world) => evaluate(quotas(world, () => ({ limitMilli: 1_000_000 }))),
+  "forgets the ceiling of a person": (world) => evaluate(quotas(world, () => ({ personMilli: undefined }))),
+  "places on devices that are draining or away": (world) =>
+    evaluate({ ...world, devices: world.devices.map((one) => ({ ...one, state: "open" as const })) }),
+  "places a part of a lease of several GPUs": (world) =>
+    grants(evaluate(world), (placement) => ({ ...placement, pieces: placement.pieces.slice(0, 1) }), world),
+  "serves the newest first": (world) =>
+    evaluate({ ...world, queue: world.queue.map((one) => ({ ...one, createdAt: -one.createdAt })) }),
+  "never takes anything back": (world) => ({
+    ...evaluate({ ...world, holdings: world.holdings.map((one) => ({ ...one, guaranteedOnly: true })) }),
+  }),
+  "takes back what was never to be taken back": (world) =>
+    evaluate({
+      ...world,
+      holdings: world.holdings.map((one) => ({
+        ...one,
+        guaranteedOnly: false,
+        borrowed: true,
+        grantedAt: -one.grantedAt,
+      })),
+    }),
+  "takes back without the minimum run time": (world) =>
+    evaluate({ ...world, policy: { minRunMs: 0, noticeMs: world.policy?.noticeMs ?? 0 } }),
+  "takes back without notice": (world) =>
+    evaluate({ ...world, policy: { noticeMs: 0, minRunMs: world.policy?.minRunMs ?? 0 } }),
+  "takes back for teams above their own share": (world) =>
+    evaluate(quotas(world, (quota) => ({ guaranteedMilli: quota.limitMilli }))),
+  "does not keep what it made free for the claimant": (world) => ({ ...evaluate(world), kept: [] }),
+  "tells one more than it needs": (world) => {
+    const round = evaluate(world);
+    const [first] = round.notices;
+    const other = world.holdings.find(
+      (one) =>
+        !round.notices.some(({ leaseId }) => leaseId === one.groupId) && one.notice === undefined && one.borrowed,
+    );
+    if (first === undefined || other?.groupId === undefined) return round;
+    return { ...round, notices: [...round.notices, { ...first, leaseId: other.groupId }] };
+  },
+  "lets anybody share a card": (world) => evaluate(quotas(world, () => ({ coTenancy: "any" }))),
+  "loses one who waits": (world) => evaluate({ ...world, queue: world.queue.slice(0, 3) }),
+  "charges less than the memory takes": (world) =>
+    grants(
+      evaluate(world),
+      (placement) => ({
+        ...placement,
+        pieces: placement.pieces.map((piece) => ({ ...piece, milli: Math.min(piece.milli, 250) })),
+      }),
+      world,
+    ),
+};

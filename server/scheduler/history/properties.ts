@@ -1,0 +1,231 @@
+/** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
+import { chargeOn, WHOLE } from "../amount.ts";
+import { guaranteesNow, leasesOf, outsideGuarantee } from "../share.ts";
+import type { Holding, Waiting, World } from "../types.ts";
+import type { Happened } from "./machine.ts";
+
+export type Check = (happened: Happened) => string | undefined;
+
+const sum = (holdings: readonly Holding[]) => holdings.reduce((total, one) => total + one.milli, 0);
+const find = (queue: readonly Waiting[], requestId: string) => queue.find((one) => one.requestId === requestId);
+const grantsOf = ({ before, round }: Happened) =>
+  round.verdicts.flatMap((verdict) => {
+    const request = find(before.queue, verdict.requestId);
+    return verdict.state === "granted" && request ? [{ request, placement: verdict.placement }] : [];
+  });
+
+const noDeviceOverCommitted: Check = ({ after }) => {
+  for (const device of after.devices) {
+    const there = after.holdings.filter((one) => one.gpuId === device.id);
+    const bytes = there.reduce((total, one) => total + one.memoryBytes, 0);
+    if (sum(there) > WHOLE) return `device ${device.id} has ${sum(there)} leased`;
+    if (bytes > device.memoryBytes) return `device ${device.id} has ${bytes} bytes leased`;
+  }
+  return undefined;
+};
+
+const nobodyAboveLimit: Check = (happened) => {
+  const { after } = happened;
+  for (const { request } of grantsOf(happened)) {
+    const quota = after.quotas.get(request.teamId);
+    const own = after.holdings.filter((one) => one.teamId === request.teamId);
+    if (quota === undefined || sum(own) > quota.limitMilli) return `team ${request.teamId} is above its limit`;
+    const personal = sum(own.filter((one) => one.userId === request.userId));
+    if (personal > (quota.personMilli ?? Number.POSITIVE_INFINITY)) return `${request.userId} is above the ceiling`;
+  }
+  return undefined;
+};
+
+const chargedAsTheRulesSay: Check = (happened) => {
+  for (const { request, placement } of grantsOf(happened)) {
+    const whole = happened.before.quotas.get(request.teamId)?.coTenancy === "whole-cards";
+    const count = Math.max(1, Math.ceil(request.milli / WHOLE));
+    if (placement.pieces.length !== count)
+      return `${request.requestId} got ${placement.pieces.length} of ${count} devices`;
+    if (new Set(placement.pieces.map((one) => one.gpuId)).size !== count)
+      return `${request.requestId} got a device twice`;
+    for (const piece of placement.pieces) {
+      const device = happened.before.devices.find((one) => one.id === piece.gpuId);
+      if (device?.state !== "open") return `${request.requestId} was placed on a device that takes no leases`;
+      const milli = whole ? WHOLE : Math.min(WHOLE, request.milli);
+      if (piece.milli !== chargeOn({ milli, memoryBytes: request.memoryBytes }, device.memoryBytes)) {
+        return `${request.requestId} is charged ${piece.milli}`;
+      }
+    }
+  }
+  return undefined;
+};
+
+const coTenancyHolds: Check = ({ after, before }) => {
+  const fresh = after.holdings.filter((one) => !before.holdings.some((old) => old.leaseId === one.leaseId));
+  for (const one of fresh) {
+    for (const other of after.holdings) {
+      if (other === one || other.gpuId !== one.gpuId) continue;
+      const [own, theirs] = [one, other].map((each) => after.quotas.get(each.teamId)?.coTenancy ?? "any");
+      if (own === "whole-cards") return `${one.leaseId} does not have its card alone`;
+      if (one.teamId !== other.teamId && (own !== "any" || theirs !== "any")) return `${one.leaseId} shares a card`;
+    }
+  }
+  return undefined;
+};
+
+const everybodyHasOneVerdict: Check = ({ before, round }) => {
+  const judged = round.verdicts.map((verdict) => verdict.requestId).sort();
+  const asked = before.queue.map((one) => one.requestId).sort();
+  if (judged.join() !== asked.join()) return `asked ${asked.join()}, judged ${judged.join()}`;
+  const places = round.verdicts.flatMap((verdict) => (verdict.state === "queued" ? [verdict.position] : []));
+  return places.every((place, index) => place === index + 1) ? undefined : `places ${places.join()}`;
+};
+
+/** Of two that are alike but for their age, the older is never passed over. */
+const firstComeFirstServed: Check = ({ before, round }) => {
+  const verdicts = new Map(round.verdicts.map((verdict) => [verdict.requestId, verdict]));
+  const alike = (a: Waiting, b: Waiting) =>
+    a.teamId === b.teamId &&
+    a.userId === b.userId &&
+    a.milli === b.milli &&
+    a.memoryBytes === b.memoryBytes &&
+    a.guaranteedOnly === b.guaranteedOnly &&
+    (a.rank ?? 0) === (b.rank ?? 0) &&
+    !a.keptGpuIds?.length &&
+    !b.keptGpuIds?.length;
+  for (const [index, older] of before.queue.entries()) {
+    for (const younger of before.queue.slice(index + 1)) {
+      if (older.createdAt > younger.createdAt || !alike(older, younger)) continue;
+      const passed =
+        verdicts.get(older.requestId)?.state === "queued" && verdicts.get(younger.requestId)?.state === "granted";
+      if (passed) return `${younger.requestId} passed ${older.requestId}`;
+    }
+  }
+  return undefined;
+};
+
+/** Only from other teams, only from outside their guarantee, never what was asked for with --guaranteed. */
+const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
+  const leases = leasesOf(before.holdings);
+  const outside = outsideGuarantee(leases, guaranteesNow(before));
+  for (const { leaseId, notice } of round.notices) {
+    const lease = leases.find((one) => one.id === leaseId);
+    const claimant = find(before.queue, notice.requestId);
+    if (lease === undefined || claimant === undefined) return `${leaseId} is taken for nobody`;
+    if (lease.first.guaranteedOnly) return `${leaseId} was never to be taken back`;
+    if (!outside.has(leaseId)) return `${leaseId} lies inside its team's guarantee`;
+    if (lease.first.teamId === claimant.teamId) return `${leaseId} is the claimant's own team's`;
+    const { minRunMs = 0, noticeMs = 0 } = before.policy ?? {};
+    if (notice.releaseAt < notice.at + noticeMs || notice.at > before.now) return `${leaseId} has no full notice`;
+    // A lease that was granted in what is now the future, because the clock jumped back, counts from now on.
+    if (notice.releaseAt < Math.min(lease.first.grantedAt, notice.at) + minRunMs)
+      return `${leaseId} did not have its minimum run time`;
+    const used = sum(after.holdings.filter((one) => one.teamId === claimant.teamId));
+    const guaranteed = guaranteesNow(before).get(claimant.teamId) ?? 0;
+    if (used + leastCharge(claimant, before) > guaranteed) return `${claimant.requestId} is not below its own share`;
+  }
+  return undefined;
+};
+
+function leastCharge(request: Waiting, world: World): number {
+  if (request.memoryBytes === 0) return request.milli;
+  return Math.min(...world.devices.map((device) => chargeOn(request, device.memoryBytes)));
+}
+
+/** With those who were told gone, the claimant fits; with any one of them still there, it does not. */
+const nobodyIsTakenForNothing: Check = ({ after, round }) => {
+  for (const requestId of new Set(round.notices.map((one) => one.notice.requestId))) {
+    const claimant = find(after.queue, requestId);
+    const gpuIds = claimant?.keptGpuIds ?? [];
+    if (claimant === undefined || gpuIds.length === 0) return `nothing is kept for ${requestId}`;
+    const told = leasesOf(after.holdings).filter(({ first }) => first.notice?.requestId === requestId);
+    const fits = (gone: ReadonlySet<string>) =>
+      gpuIds.every((gpuId) => fitsOn(claimant, gpuId, after, (one) => gone.has(one.groupId ?? one.leaseId)));
+    const all = new Set(told.map((lease) => lease.id));
+    if (!fits(all)) return `${requestId} would not fit after the reclaim`;
+    for (const { id } of told) {
+      if (fits(new Set([...all].filter((other) => other !== id)))) return `${id} is taken for nothing`;
+    }
+  }
+  return undefined;
+};
+
+function fitsOn(request: Waiting, gpuId: string, world: World, gone: (holding: Holding) => boolean): boolean {
+  const device = world.devices.find((one) => one.id === gpuId);
+  if (device?.state !== "open") return false;
+  const there = world.holdings.filter((one) => one.gpuId === gpuId && !gone(one) && !one.ending);
+  const policy = world.quotas.get(request.teamId)?.coTenancy ?? "any";
+  const milli = policy === "whole-cards" ? WHOLE : Math.min(WHOLE, request.milli);
+  const charge = chargeOn({ milli, memoryBytes: request.memoryBytes }, device.memoryBytes);
+  const bytes = request.memoryBytes || Math.floor((device.memoryBytes * milli) / WHOLE);
+  const foreign = (one: Holding) =>
+    one.teamId !== request.teamId && (policy !== "any" || (world.quotas.get(one.teamId)?.coTenancy ?? "any") !== "any");
+  if (
+    there.some(
+      (one) => policy === "whole-cards" || world.quotas.get(one.teamId)?.coTenancy === "whole-cards" || foreign(one),
+    )
+  )
+    return false;
+  return (
+    sum(there) + charge <= WHOLE &&
+    there.reduce((total, one) => total + one.memoryBytes, 0) + bytes <= device.memoryBytes
+  );
+}
+
+/** Who waits inside the guarantee for one device that reclaiming would make free is served, or room is being made. */
+const guaranteesAreReached: Check = ({ before, after, round }) => {
+  const guarantees = guaranteesNow(before);
+  const outside = outsideGuarantee(leasesOf(before.holdings), guarantees);
+  for (const verdict of round.verdicts) {
+    if (verdict.state !== "queued" || verdict.obstacle.rule !== "free-device") continue;
+    const request = find(after.queue, verdict.requestId);
+    if (request === undefined || request.milli > WHOLE || request.memoryBytes > 0 || request.guaranteedOnly) continue;
+    // Of each team the first in line: others come after it.
+    const ahead = after.queue.some((one) => one !== request && one.teamId === request.teamId);
+    const used = sum(after.holdings.filter((one) => one.teamId === request.teamId));
+    const whole = after.quotas.get(request.teamId)?.coTenancy === "whole-cards";
+    if (ahead || used + (whole ? WHOLE : request.milli) > (guarantees.get(request.teamId) ?? 0)) continue;
+    const removable = (one: Holding) =>
+      outside.has(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
+    const kept = new Set(after.queue.flatMap((one) => (one === request ? [] : (one.keptGpuIds ?? []))));
+    const claimsAhead = round.verdicts.some((one) => one.state === "queued" && one.position < verdict.position);
+    const device = after.devices.find((one) => !kept.has(one.id) && fitsOn(request, one.id, after, removable));
+    if (device && !claimsAhead) return `${request.requestId} waits although ${device.id} could be made free`;
+  }
+  return undefined;
+};
+
+/** Who had room made for it gets it, unless the world changed from outside meanwhile. */
+const noReclaimLeavesTheClaimantWaiting: Check = ({ cleared, before, after }) => {
+  for (const requestId of cleared) {
+    if (find(before.queue, requestId) === undefined) continue;
+    if (find(after.queue, requestId) !== undefined) return `${requestId} still waits after the reclaim`;
+  }
+  return undefined;
+};
+
+const everythingAddsUp: Check = ({ after, granted, ended }) =>
+  granted - ended === sum(after.holdings)
+    ? undefined
+    : `granted ${granted}, ended ${ended}, held ${sum(after.holdings)}`;
+
+export const checks: Record<string, Check> = {
+  "no device is over-committed, in compute or in memory": noDeviceOverCommitted,
+  "no team is above its limit, no person above the ceiling": nobodyAboveLimit,
+  "a lease is charged as the rules say, and whole: all its devices or none": chargedAsTheRulesSay,
+  "who does not share cards shares none": coTenancyHolds,
+  "everybody who waits has one verdict and one place": everybodyHasOneVerdict,
+  "first come, first served within equal need": firstComeFirstServed,
+  "only what is above a guarantee is taken, for a team below its own, with full notice": onlyTheReclaimableIsTaken,
+  "nobody is taken back for nothing": nobodyIsTakenForNothing,
+  "a guarantee that reclaiming can serve is served": guaranteesAreReached,
+  "no reclaim leaves the claimant waiting": noReclaimLeavesTheClaimantWaiting,
+  "everything released adds up": everythingAddsUp,
+};
+
+/** The first rule that one of these rounds breaks, in words. */
+export function broken(happened: readonly Happened[]): string | undefined {
+  for (const one of happened) {
+    for (const [name, check] of Object.entries(checks)) {
+      const words = check(one);
+      if (words !== undefined) return `${name}: ${words}`;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,123 @@
+/** Keeping devices for a request that waits for them. */
+import { type CoTenancyOf, mayJoin, mayShare } from "./allowed.ts";
+import { type Asker, type Candidate, closest, devicesOf, mayLie, pieceOn } from "./placement.ts";
+import { type Room, spareFor } from "./room.ts";
+import type { Holding, Waiting } from "./types.ts";
+
+/** Holdings by device. */
+export type ByDevice = ReadonlyMap<string, readonly Holding[]>;
+
+export function byDevice(holdings: readonly Holding[]): Map<string, Holding[]> {
+  const map = new Map<string, Holding[]>();
+  for (const holding of holdings) {
+    const there = map.get(holding.gpuId);
+    if (there === undefined) map.set(holding.gpuId, [holding]);
+    else there.push(holding);
+  }
+  return map;
+}
+
+/** Keeps a device: others get what is left of it when `leaving` have gone and the request has come. */
+export function keep(
+  request: Waiting,
+  room: Room,
+  leaving: readonly Pick<Holding, "milli" | "memoryBytes">[],
+  policyOf: CoTenancyOf | undefined,
+): void {
+  const piece = pieceOn(request, room);
+  let [spareMilli, spareBytes] = [room.freeMilli - piece.milli, room.freeBytes - piece.memoryBytes];
+  for (const holding of leaving) {
+    spareMilli += holding.milli;
+    spareBytes += holding.memoryBytes;
+  }
+  const { requestId, teamId } = request;
+  room.hold = {
+    requestId,
+    spareMilli,
+    spareBytes,
+    admits: (other) => policyOf === undefined || mayShare(teamId, other, policyOf),
+  };
+}
+
+/** When a lease ends at the latest, or earlier when its idle limit is nearer. */
+export function likelyEnd(holding: Holding, idleMs: number | undefined, now: number): number {
+  if (holding.ending) return now;
+  const end = holding.expiresAt;
+  // A lease that works now may work on; one that has been idle for a minute will likely stay so.
+  if (idleMs === undefined || now - holding.lastWorkAt < 60_000) return end;
+  return Math.max(now, Math.min(end, holding.lastWorkAt + idleMs));
+}
+
+/** A lease on a device, and when it likely ends. */
+export type End = { holding: Holding; at: number };
+export type Ready = { room: Room; at: number; leaving: Holding[] };
+
+/**
+ * When a piece of the request fits this device as leases come to their end (`ends`, soonest first); nothing when it
+ * never does, or not before `bound`.
+ */
+export function readyAt(
+  asker: Asker,
+  room: Room,
+  ends: readonly End[],
+  now: number,
+  bound: number = Number.POSITIVE_INFINITY,
+): Ready | undefined {
+  const { request, policyOf } = asker;
+  if (!mayLie(asker, room)) return undefined;
+  const { hold } = room;
+  if (hold !== undefined && hold.requestId !== request.requestId) return undefined;
+  const piece = pieceOn(request, room);
+  let { milli, bytes } = spareFor(request.requestId, room);
+  const leavingOf = policyOf === undefined ? undefined : new Map<string, number>();
+  const fitsNow = () =>
+    piece.milli <= milli &&
+    piece.memoryBytes <= bytes &&
+    (policyOf === undefined || mayJoin(request.teamId, room, policyOf, leavingOf));
+  let at = now;
+  let count = 0;
+  for (const end of ends) {
+    if (fitsNow()) break;
+    if (end.at >= bound) return undefined;
+    count += 1;
+    milli += end.holding.milli;
+    bytes += end.holding.memoryBytes;
+    leavingOf?.set(end.holding.teamId, (leavingOf.get(end.holding.teamId) ?? 0) + 1);
+    at = Math.max(at, end.at);
+  }
+  if (!fitsNow()) return undefined;
+  return { room, at, leaving: ends.slice(0, count).map((end) => end.holding) };
+}
+
+/** Keeps the devices on which the request will fit first; when that is, as far as the ends of leases tell. */
+export function keepSoonest(
+  asker: Asker,
+  rooms: readonly Room[],
+  endsOn: (room: Room) => readonly End[],
+  now: number,
+): number | undefined {
+  const chosen =
+    devicesOf(asker.request) > 1 ? soonestGroup(asker, rooms, endsOn, now) : soonest(asker, rooms, endsOn, now);
+  if (chosen === undefined) return undefined;
+  for (const { room, leaving } of chosen) keep(asker.request, room, leaving, asker.policyOf);
+  return Math.max(...chosen.map((ready) => ready.at));
+}
+
+function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
+  let best: Ready | undefined;
+  for (const room of rooms) {
+    const ready = readyAt(asker, room, endsOn(room), now, best?.at);
+    if (ready !== undefined && (best === undefined || ready.at < best.at)) best = ready;
+  }
+  return best && [best];
+}
+
+function soonestGroup(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
+  const ready = new Map<Room, Ready>();
+  for (const room of rooms) {
+    const found = readyAt(asker, room, endsOn(room), now);
+    if (found) ready.set(room, found);
+  }
+  const candidates: Candidate[] = [...ready].map(([room, { at }]) => ({ room, cost: at - now }));
+  return closest(candidates, devicesOf(asker.request))?.flatMap((room) => ready.get(room) ?? []);
+}

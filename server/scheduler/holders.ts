@@ -1,0 +1,47 @@
+/** Who holds what, for a reason's list. */
+import type { LeaseReason } from "../contracts/lease.ts";
+import { formatMilli } from "./amount.ts";
+import { groupOf, leasesOf } from "./share.ts";
+import type { Holding, Waiting } from "./types.ts";
+
+/** Up to eight leases, the asker's own first, then those that have been idle longest. */
+export function holders(
+  request: Pick<Waiting, "userId">,
+  holdings: readonly Holding[],
+  now: number,
+): NonNullable<LeaseReason["holders"]> {
+  const own = (holding: Holding) => Number(holding.userId === request.userId);
+  return leasesOf(holdings)
+    .sort((a, b) => own(b.first) - own(a.first) || a.first.lastWorkAt - b.first.lastWorkAt)
+    .slice(0, 8)
+    .map(({ milli, first }) => ({
+      amount: formatMilli(milli),
+      who: first.userId === request.userId ? "you" : first.who,
+      ...(first.label === undefined ? {} : { label: first.label }),
+      idleSeconds: Math.max(0, Math.floor((now - first.lastWorkAt) / 1000)),
+    }));
+}
+
+/** What the asker can do: give back the own lease that has been idle longest, or ask for what fits. */
+export function soonerHint(
+  request: Pick<Waiting, "userId">,
+  holdings: readonly Holding[],
+  fits: number,
+): string | undefined {
+  let idlest: Holding | undefined;
+  for (const holding of holdings) {
+    if (holding.userId !== request.userId || holding.label === undefined) continue;
+    if (idlest === undefined || holding.lastWorkAt < idlest.lastWorkAt) idlest = holding;
+  }
+  if (idlest?.label !== undefined) return `run %gpu detach in ${idlest.label}`;
+  return fits > 0 ? attachHint(fits) : undefined;
+}
+
+/** The line to type for an amount. */
+export const attachHint = (milli: number): string => `%gpu attach ${formatMilli(Math.max(1, milli))}`;
+
+/** The leases with these ids, all parts. */
+export function holdingsOf(leaseIds: readonly string[], holdings: readonly Holding[]): Holding[] {
+  const ids = new Set(leaseIds);
+  return holdings.filter((holding) => ids.has(groupOf(holding)));
+}

@@ -1,0 +1,54 @@
+/** Reasons for which no end of any lease would help. */
+import { meets } from "./allowed.ts";
+import { chargeOn, WHOLE } from "./amount.ts";
+import { isSpent } from "./budget.ts";
+import { devicesOf } from "./placement.ts";
+import type { Device, Obstacle, Quota, Waiting } from "./types.ts";
+
+/** The least that any device would charge for this request, thousandths. */
+export function leastChargeOn(
+  request: Pick<Waiting, "milli" | "memoryBytes" | "pinnedGpuId">,
+  devices: readonly Device[],
+): number {
+  if (request.memoryBytes === 0) return request.milli;
+  let least = Number.POSITIVE_INFINITY;
+  for (const device of devices) {
+    if (device.state === "gone" && device.id !== request.pinnedGpuId) continue;
+    if (request.pinnedGpuId !== undefined && device.id !== request.pinnedGpuId) continue;
+    least = Math.min(least, chargeOn(request, device.memoryBytes));
+  }
+  return least === Number.POSITIVE_INFINITY ? request.milli : least;
+}
+
+/** Why today's rules can never grant it; nothing when they can. `least` is its least charge, `present` counts devices. */
+export function neverFits(
+  request: Waiting,
+  quota: Quota | undefined,
+  { devices, present, now }: { devices: readonly Device[]; present: number; now: number },
+  least: number,
+): Obstacle | undefined {
+  if (quota === undefined) {
+    return present === 0 ? { rule: "gpu-type" } : { rule: "team-limit", ever: true };
+  }
+  const pinned = request.pinnedGpuId === undefined ? undefined : pinnedNever(request, devices);
+  if (pinned) return pinned;
+  if (request.memoryBytes > 0 && least > WHOLE) return { rule: "amount", why: "more-memory-than-a-device" };
+  if (least > quota.limitMilli) return { rule: "team-limit", ever: true };
+  if (quota.personMilli !== undefined && least > quota.personMilli) return { rule: "person-limit", ever: true };
+  if (request.guaranteedOnly && least > quota.guaranteedMilli) return { rule: "guaranteed", ever: true };
+  if (devicesOf(request) > (request.maxDevices ?? 1)) return { rule: "amount", why: "several-gpus" };
+  const { needs } = request;
+  const possible =
+    needs === undefined ? present : devices.filter((one) => one.state !== "gone" && meets(needs, one)).length;
+  if (needs !== undefined && possible === 0 && devices.length > 0) return { rule: "needs" };
+  if (possible > 0 && devicesOf(request) > possible) return { rule: "amount", why: "more-than-the-pool" };
+  return isSpent(quota.budget, now) ? { rule: "budget", resetsAt: quota.budget?.endsAt ?? now } : undefined;
+}
+
+function pinnedNever(request: Waiting, devices: readonly Device[]): Obstacle | undefined {
+  const device = devices.find((candidate) => candidate.id === request.pinnedGpuId);
+  if (device === undefined || device.state === "gone") return { rule: "pinned", why: "gone" };
+  if (device.state === "draining") return { rule: "pinned", why: "draining" };
+  const tooMuch = request.memoryBytes > 0 && chargeOn(request, device.memoryBytes) > WHOLE;
+  return tooMuch ? { rule: "pinned", why: "memory" } : undefined;
+}

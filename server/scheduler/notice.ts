@@ -1,0 +1,30 @@
+/** The steps between the first word and the release of a lease that is taken back. */
+import type { Notice, Policy } from "./types.ts";
+
+/**
+ * warn: it is told, and works on; finish: end what runs and start nothing long; park: gpud moves its memory into the
+ * host; release: gpud has not parked in time and ends the workers. The notebook lives through all of them.
+ */
+export type Step = "warn" | "finish" | "park" | "release";
+
+/** The last quarter of the notice, and at least ten seconds of it, is for finishing. */
+const FINISH_PART = 4;
+const FINISH_LEAST_MS = 10_000;
+/** How long gpud may take to park before the lease is released without. */
+export const PARK_MS = 30_000;
+
+export const DEFAULT_POLICY: Policy = { minRunMs: 5 * 60_000, noticeMs: 2 * 60_000 };
+
+/** When finishing begins. */
+export function finishAt(notice: Notice): number {
+  const length = notice.releaseAt - notice.at;
+  const finish = Math.min(length, Math.max(FINISH_LEAST_MS, Math.floor(length / FINISH_PART)));
+  return notice.releaseAt - finish;
+}
+
+/** The step that is due. Before its time is over a lease is never further than `finish`, however the clock jumps back. */
+export function stepAt(notice: Notice, now: number): Step {
+  if (now >= notice.releaseAt + PARK_MS) return "release";
+  if (now >= notice.releaseAt) return "park";
+  return now >= finishAt(notice) ? "finish" : "warn";
+}

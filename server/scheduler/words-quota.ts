@@ -1,0 +1,102 @@
+/** Sentences for what a quota stops. */
+import type { LeaseReason } from "../contracts/lease.ts";
+import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
+import { attachHint, holders, soonerHint } from "./holders.ts";
+import { guaranteesNow, usedBy } from "./share.ts";
+import type { Waiting, World } from "./types.ts";
+
+export type Words = Pick<LeaseReason, "rule" | "message" | "hint" | "holders">;
+
+export function limitEver(request: Waiting, world: World, fits: number, largest: number): Words {
+  const quota = world.quotas.get(request.teamId);
+  if (quota === undefined) {
+    return {
+      rule: "team-limit",
+      message: `Your team has no quota for ${world.gpuType}.`,
+      hint: "ask your team lead or an admin for a quota",
+    };
+  }
+  const asked =
+    request.memoryBytes > 0
+      ? `${formatBytes(request.memoryBytes)}, which is ${formatMilli(request.milli)}`
+      : formatMilli(request.milli);
+  return {
+    rule: "team-limit",
+    message: `team ${quota.teamName} may use at most ${formatQuota(quota.limitMilli)} ${world.gpuType} at once; you asked for ${asked}.`,
+    hint: fits > 0 || largest > 0 ? attachHint(fits > 0 ? fits : largest) : "ask your team lead for more",
+  };
+}
+
+export function limitNow(request: Waiting, world: World, fits: number): Words {
+  const quota = world.quotas.get(request.teamId);
+  const limit = quota?.limitMilli ?? 0;
+  const used = usedBy(request.teamId, world);
+  const own = world.holdings.filter((holding) => holding.teamId === request.teamId);
+  const level = used >= limit ? "at its limit" : "near its limit";
+  return {
+    rule: "team-limit",
+    message: `team ${quota?.teamName ?? ""} is ${level} (${formatQuota(used)} of ${formatQuota(limit)} ${world.gpuType}).`,
+    hint: soonerHint(request, own, fits),
+    holders: holders(request, own, world.now),
+  };
+}
+
+export function guaranteedWords(request: Waiting, ever: boolean, world: World): Words {
+  const quota = world.quotas.get(request.teamId);
+  const guaranteed = quota?.guaranteedMilli ?? 0;
+  const amount = formatMilli(request.milli);
+  if (ever) {
+    return {
+      rule: "guaranteed",
+      message: `team ${quota?.teamName ?? ""} has ${formatQuota(guaranteed)} ${world.gpuType} guaranteed; you asked for ${amount} inside it.`,
+      hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
+    };
+  }
+  const own = world.holdings.filter((holding) => holding.teamId === request.teamId && !holding.borrowed);
+  const used = own.reduce((sum, holding) => sum + holding.milli, 0);
+  return {
+    rule: "guaranteed",
+    message: `team ${quota?.teamName ?? ""} uses ${formatQuota(used)} of its ${formatQuota(guaranteed)} guaranteed ${world.gpuType}.`,
+    hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
+    holders: holders(request, own, world.now),
+  };
+}
+
+/** What one person of a team may hold at once. */
+export function personWords(request: Waiting, ever: boolean, world: World, fits: number): Words {
+  const quota = world.quotas.get(request.teamId);
+  const most = formatQuota(quota?.personMilli ?? 0);
+  const own = world.holdings.filter(({ teamId, userId }) => teamId === request.teamId && userId === request.userId);
+  const each = `each person of team ${quota?.teamName ?? ""} may hold at most ${most} ${world.gpuType} at once`;
+  if (ever) {
+    const hint = attachHint(fits > 0 ? fits : (quota?.personMilli ?? 0));
+    return { rule: "person-limit", message: `${each}; you asked for ${formatMilli(request.milli)}.`, hint };
+  }
+  return {
+    rule: "person-limit",
+    message: `${each}, and you hold ${formatQuota(own.reduce((sum, { milli }) => sum + milli, 0))}.`,
+    hint: soonerHint(request, own, fits),
+    holders: holders(request, own, world.now),
+  };
+}
+
+/** A budget that is used up. */
+export function budgetWords(request: Waiting, resetsAt: number, world: World): Words {
+  const quota = world.quotas.get(request.teamId);
+  const hours = formatQuota(quota?.budget?.milliHours ?? 0);
+  const day = new Date(resetsAt).toISOString().slice(0, 10);
+  return {
+    rule: "budget",
+    message: `team ${quota?.teamName ?? ""} has used its budget of ${hours} GPU-hours of ${world.gpuType}; the next begins on ${day}.`,
+    hint: "ask your team lead or an admin for a larger budget",
+  };
+}
+
+/** Says when less than the quota is guaranteed because servers are lost; nothing when all is. */
+export function scaledDown(teamId: string, world: World): string | undefined {
+  const quota = world.quotas.get(teamId);
+  const now = guaranteesNow(world).get(teamId);
+  if (quota === undefined || now === undefined || now >= quota.guaranteedMilli) return undefined;
+  const missing = world.devices.filter((device) => device.state === "away").length;
+  return `${missing} of ${world.devices.length} ${world.gpuType} devices are away: ${formatQuota(now)} of the ${formatQuota(quota.guaranteedMilli)} of team ${quota.teamName} is guaranteed until they are back.`;
+}

@@ -1,0 +1,54 @@
+import { eq, or } from "drizzle-orm";
+import { z } from "zod";
+import { authorize, type Context } from "#server/context.ts";
+import { type LeaseExplanation, leaseReason } from "#server/contracts/lease.ts";
+import { leaseRequests, teams } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { parse } from "#server/parse.ts";
+import { type Reader, seenBy } from "#server/scheduler/seen-by.ts";
+import { explainRules } from "#server/scheduler/why.ts";
+import { loadWorld } from "./world.ts";
+
+const explanationInput = z.strictObject({ id: z.string().max(64) });
+export type ExplanationInput = z.infer<typeof explanationInput>;
+
+/** Which rule holds a request back, who holds what as far as the reader may see it, what fits now, and when. */
+export async function explanation(ctx: Context, raw: ExplanationInput): Promise<LeaseExplanation> {
+  const { id } = parse(explanationInput, raw);
+  const [found] = await ctx.db
+    .select({ request: leaseRequests, teamName: teams.name })
+    .from(leaseRequests)
+    .innerJoin(teams, eq(teams.id, leaseRequests.teamId))
+    .where(or(eq(leaseRequests.id, id), eq(leaseRequests.idempotencyKey, id)))
+    .limit(1);
+  const request = found?.request;
+  authorize(ctx.principal, "lease.explain", {
+    workspaceId: request?.workspaceId,
+    ownerId: request?.userId,
+    teamId: request?.teamId,
+  });
+  if (found === undefined || request === undefined) {
+    throw new SluiceError("not-found", "There is no such request. Reload the page to see what waits.");
+  }
+  const now = ctx.now();
+  const common = {
+    requestId: request.id,
+    gpuType: request.gpuType,
+    milli: request.milli,
+    teamName: found.teamName,
+    waitedSeconds: Math.max(0, ((request.decidedAt ?? now).getTime() - request.createdAt.getTime()) / 1000),
+  };
+  if (request.state !== "queued") {
+    const reason = leaseReason.safeParse(request.reason);
+    const rest = { position: 0, of: 0, rules: [], estimate: null };
+    return { ...common, ...rest, state: request.state, reason: reason.success ? reason.data : null };
+  }
+  const world = seenBy(readerOf(ctx), await loadWorld(ctx.db, request.gpuType, now));
+  return { ...common, state: "queued", ...explainRules(request.id, world) };
+}
+
+function readerOf({ principal }: Context): Reader {
+  if (principal.kind === "workspace") return { userId: principal.userId, teamIds: [principal.teamId], seesAll: false };
+  if (principal.kind !== "user") return { userId: "", teamIds: [], seesAll: principal.kind === "system" };
+  return { userId: principal.userId, teamIds: Object.keys(principal.teams), seesAll: principal.isAdmin };
+}

@@ -1,0 +1,59 @@
+import { eq } from "drizzle-orm";
+import { z } from "zod";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type ExtendLeaseAnswer, extendLeaseInput } from "#server/contracts/lease.ts";
+import { leases } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { endSentence } from "./ending.ts";
+import { longestLeaseSeconds } from "./lease-length.ts";
+import { findPlacedLease } from "./view.ts";
+
+const extendInput = extendLeaseInput.extend({ leaseId: z.string().max(64) });
+export type ExtendInput = z.infer<typeof extendInput>;
+
+/** Lets a lease last longer, up to the team's longest; a lease that is being taken back cannot be extended. */
+export async function extend(ctx: Context, raw: ExtendInput): Promise<ExtendLeaseAnswer> {
+  const input = parse(extendInput, raw);
+  const found = await findPlacedLease(ctx.db, input.leaseId);
+  const resource = { workspaceId: found?.lease.workspaceId, ownerId: found?.lease.userId };
+  authorize(ctx.principal, "lease.extend", resource);
+  if (found === undefined) throw new SluiceError("not-found", "There is no such lease. Run %gpu to see what you have.");
+  return await inTransaction(ctx, async (tx) => {
+    const { requestId, teamId } = found.lease;
+    const parts = await tx.db
+      .select()
+      .from(leases)
+      .where(eq(leases.requestId, requestId))
+      .orderBy(leases.id)
+      .for("update");
+    const lease = parts.find((part) => part.id === found.lease.id) ?? found.lease;
+    if (lease.state === "ending" || lease.state === "ended") {
+      throw new SluiceError("conflict", endSentence(lease.endReason, lease.endNote), { endReason: lease.endReason });
+    }
+    if (lease.releaseAt !== null) {
+      throw new SluiceError(
+        "refused",
+        "This GPU is being taken back by the team that it was borrowed from. Save your work; then %gpu attach --guaranteed borrows one that is never taken back.",
+        { releaseAt: lease.releaseAt.toISOString() },
+      );
+    }
+    const longest = await longestLeaseSeconds(tx, teamId);
+    const last = lease.grantedAt.getTime() + longest * 1000;
+    const expiresAt = new Date(lease.expiresAt.getTime() + input.forSeconds * 1000);
+    if (expiresAt.getTime() > last) {
+      const hours = Math.floor(longest / 360) / 10;
+      const left = Math.max(0, Math.floor((last - lease.expiresAt.getTime()) / 60_000));
+      throw new SluiceError(
+        "refused",
+        `A lease of your team lasts at most ${hours} h; this one can be extended by ${left} min. Detach and attach again for a new one.`,
+        { latest: new Date(last).toISOString() },
+      );
+    }
+    await tx.db.update(leases).set({ expiresAt }).where(eq(leases.requestId, requestId));
+    await audit(tx, { action: "lease.extend", subject: lease.id, teamId, detail: { forSeconds: input.forSeconds } });
+    for (const part of parts) await notify(tx.db, "lease", part.id);
+    return { leaseId: lease.id, expiresAt: expiresAt.toISOString() };
+  });
+}
