@@ -82,7 +82,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("jump" as const), minutes: fc.integer({ min: -600, max: 600 }) }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete-team" as const), team: fc.nat(TEAMS.length - 1) }) },
-) as fc.Arbitrary<Event>;
+);
 
 const setup: fc.Arbitrary<Setup> = fc
   .record({

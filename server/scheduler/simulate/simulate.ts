@@ -120,7 +120,7 @@ class Simulation {
     const told = new Map(round.notices.map(({ leaseId, notice }) => [leaseId, notice]));
     const kept = new Map(round.kept.map(({ requestId, gpuIds }) => [requestId, gpuIds]));
     const left = new Set<string>();
-    const holdings = this.#world.holdings.map((holding) => {
+    const holdings = this.#world.holdings.map((holding): Holding => {
       const id = groupOf(holding);
       const notice = round.withdrawn.includes(id) ? undefined : (told.get(id) ?? holding.notice);
       return { ...holding, notice };

@@ -29,7 +29,7 @@ export function parseTrace(text: string): Asked[] {
       if (!whole || !team || !person || (kind !== "interactive" && kind !== "batch") || numbers[1] === 0) {
         throw new Error(`Line ${index + 2} of the trace is not a request: ${line}`);
       }
-      return { at: numbers[0] ?? 0, team, person, milli: numbers[1] ?? 0, kind, holdSeconds: numbers[2] ?? 0 } as Asked;
+      return { at: numbers[0] ?? 0, team, person, milli: numbers[1] ?? 0, kind, holdSeconds: numbers[2] ?? 0 };
     })
     .sort((a, b) => a.at - b.at);
 }
