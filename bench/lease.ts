@@ -112,7 +112,18 @@ async function borrowOnce(client: Client, tally: Tally): Promise<void> {
   tally.ms.push(performance.now() - began);
   if (answer.state !== "granted") return;
   tally.granted += 1;
-  await call(client, "DELETE", `/v1/leases/${answer.lease.id}`);
+  await giveBack(client, answer.lease.id);
+}
+
+/** Until it is given back: a broker that is busy says so, and the next request of this client needs the room. */
+async function giveBack(client: Client, leaseId: string): Promise<void> {
+  for (;;) {
+    const done = await call(client, "DELETE", `/v1/leases/${leaseId}`).then(
+      () => true,
+      (error: unknown) => (String(error).includes(": 503 ") ? false : Promise.reject(error as Error)),
+    );
+    if (done) return;
+  }
 }
 
 /** One call on a connection that is kept; a failure ends the benchmark. */

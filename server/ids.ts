@@ -14,7 +14,11 @@ export type IdPrefix =
   | "gpu"
   | "req"
   | "lea"
-  | "gws";
+  | "gws"
+  | "stp"
+  | "rsv"
+  | "qrq"
+  | "win";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

@@ -107,6 +107,50 @@ const matrix: Record<string, Row> = {
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
     input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
   },
+  "PUT /teams/{id}/quotas/{type}/windows": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ windows: [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 500, limitMilli: 2000 }] }),
+  },
+  "PUT /gpu-types/{type}/windows": {
+    expected: adminOnly(200),
+    params: () => ({ type: "soft" }),
+    input: () => ({ windows: [] }),
+  },
+  "PUT /teams/{id}/policy": {
+    expected: adminOnly(200),
+    params: team,
+    input: () => ({ maxLeaseSeconds: 3600, idleSeconds: null, coTenancy: "own-team" }),
+  },
+  "GET /stops": { expected: signedIn(200) },
+  "POST /stops": {
+    expected: adminOnly(201),
+    input: (fixture) => ({ scope: "user", subjectId: fixture.world.member.id, reason: "a test", endLeases: true }),
+  },
+  // An admin learns that there is none; nobody else may ask.
+  "DELETE /stops/{id}": { expected: adminOnly(404), params: () => ({ id: `stp-${"a".repeat(26)}` }) },
+  "GET /reservations": { expected: signedIn(200) },
+  "POST /reservations": {
+    expected: adminOnly(201),
+    input: (fixture) => ({
+      ...{ teamId: fixture.world.team, gpuType: "soft", milli: 500, unitMilli: 500 },
+      ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
+    }),
+  },
+  "DELETE /reservations/{id}": { expected: adminOnly(404), params: () => ({ id: `rsv-${"a".repeat(26)}` }) },
+  "GET /quota-requests": { expected: signedIn(200) },
+  "POST /quota-requests": {
+    expected: signedIn(201, { outsider: 403, admin: 403, adminToken: 403 }),
+    input: (fixture) => ({
+      ...{ teamId: fixture.world.team, gpuType: "soft", limitMilli: 500, endsAt: "2099-01-05T12:00:00Z" },
+      reason: "a paper",
+    }),
+  },
+  "POST /quota-requests/{id}/decide": {
+    expected: signedIn(403, { admin: 404, adminToken: 404 }),
+    params: () => ({ id: `qrq-${"a".repeat(26)}` }),
+    input: () => ({ approve: true }),
+  },
   "POST /teams/{id}/members": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     params: team,

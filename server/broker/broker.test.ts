@@ -8,7 +8,13 @@ import { decodeProtectedHeader, importJWK, jwtVerify } from "jose";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { systemContext } from "#server/context.ts";
-import type { GiveBackAnswer, LeaseRequestAnswer, LeaseStatus, OpenSessionAnswer } from "#server/contracts/lease.ts";
+import type {
+  GiveBackAnswer,
+  LeaseExplanation,
+  LeaseRequestAnswer,
+  LeaseStatus,
+  OpenSessionAnswer,
+} from "#server/contracts/lease.ts";
 import { sessionTokenClaims } from "#server/contracts/session-token.ts";
 import { leaseIntervals, leaseRequests, leases, quotas, workspaces } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
@@ -78,6 +84,7 @@ type Ask = {
   requestId?: string;
   guaranteed?: boolean;
   pinnedGpuId?: string;
+  maxDevices?: number;
   pid?: number;
 };
 async function ask(who: TestWorkspace, options: Ask = {}): Promise<LeaseRequestAnswer> {
@@ -403,6 +410,58 @@ describe("gpud", () => {
     expect(pool.devices[0]).toMatchObject({ name: "soft-0", leasedMilli: 500, usedMemoryBytes: 1024 });
     expect(pool.devices[0]?.computePercent).toBeGreaterThan(0);
     expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
+  });
+
+  test("takes back with notice what is above a guarantee, parks it, and gives it to the team below its own", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada, { amount: "1" });
+    await claim(lease.id);
+    const nlp = await makeTeam(database.db, "nlp", { guaranteedMilli: 500, limitMilli: 1000 });
+    const eve = await makeWorkspace(database.db, nlp, "Eve");
+    const waiting = await ask(eve);
+    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "reclaim" } });
+    const status = await call<LeaseStatus>(ada, "GET", "/v1/status");
+    const notice = status.body.leases[0]?.lease.notice;
+    expect(Date.parse(notice?.releaseAt ?? "")).toBeGreaterThan(Date.now() + 60_000);
+    const extended = await call(ada, "POST", `/v1/leases/${lease.id}/extend`, { forSeconds: 60 });
+    expect(extended.status).toBe(422);
+    const why = await call<LeaseExplanation>(eve, "GET", `/v1/lease-requests/${waiting.requestId}/explanation`);
+    expect(why.body).toMatchObject({
+      position: 1,
+      of: 1,
+      reason: { rule: "reclaim", holders: [{ who: "team vision" }] },
+    });
+    // The notice is over.
+    await database.db.update(leases).set({ releaseAt: new Date(Date.now() - 1000) });
+    const poll = await call<LeaseRequestAnswer>(eve, "GET", `/v1/lease-requests/${waiting.requestId}?wait=10`);
+    expect(poll.body).toMatchObject({ state: "granted", lease: { borrowed: false } });
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "taken back", endMode: "park" });
+  });
+
+  test("withdraws a notice when the request that it was for has left", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada, { amount: "1" });
+    const nlp = await makeTeam(database.db, "nlp", { guaranteedMilli: 500, limitMilli: 1000 });
+    const eve = await makeWorkspace(database.db, nlp, "Eve");
+    const waiting = await ask(eve);
+    expect((await leaseRow(lease.id)).noticeFor).not.toBeNull();
+    await call(eve, "DELETE", `/v1/lease-requests/${waiting.requestId}`);
+    await vi.waitFor(async () => expect((await leaseRow(lease.id)).noticeFor).toBeNull(), 5_000);
+  });
+
+  test("grants several GPUs whole to a client that can map them, and ends them together", async () => {
+    const wide = await makeTeam(database.db, "wide", { guaranteedMilli: 0, limitMilli: 4000 });
+    const ada = await makeWorkspace(database.db, wide, "Ada");
+    expect(await ask(ada, { amount: "2" })).toMatchObject({ state: "refused", reason: { rule: "amount" } });
+    const second = await join("second", 1);
+    const lease = await granted(ada, { amount: "2", maxDevices: 2 });
+    expect(lease.devices?.map((one) => one.milli)).toEqual([1000, 1000]);
+    expect(new Set(lease.devices?.map((one) => one.serverName)).size).toBe(2);
+    await call(ada, "DELETE", `/v1/leases/${lease.id}`);
+    await vi.waitFor(async () => {
+      for (const one of lease.devices ?? []) expect((await leaseRow(one.leaseId)).state).toBe("ended");
+    }, 5_000);
+    second.close();
   });
 
   test("that is removed loses its leases and its place; the waiting move to a server that stays", async () => {

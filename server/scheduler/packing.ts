@@ -52,7 +52,8 @@ function weeklyWithin(quotas: readonly PromisedQuota[], from: number, to: number
   return minutes.map((minute) => nextAtMinute(minute, from)).filter((at) => at >= from && at < to);
 }
 
-type Piece = { teamName: string; milli: number };
+/** Pieces of one thousandth fit wherever anything fits; they are laid as one sum that may be divided. */
+type Piece = { teamName: string; milli: number; divisible?: true };
 
 /** What must fit at a time: each guarantee in pieces of the largest request, the rest in one smaller piece. */
 function piecesAt({ quotas, additions, reservations }: Promised, at: number): Piece[] {
@@ -70,9 +71,9 @@ function piecesAt({ quotas, additions, reservations }: Promised, at: number): Pi
 
 function cut(teamName: string, milli: number, size: number): Piece[] {
   if (milli <= 0) return [];
-  // Several GPUs are whole devices; pieces of one thousandth fit wherever anything fits and are packed as one sum.
+  // Several GPUs are whole devices.
   const unit = Math.min(WHOLE, Math.max(1, size), milli);
-  if (unit === 1) return [{ teamName, milli }];
+  if (unit === 1) return [{ teamName, milli, divisible: true }];
   const whole = Array.from({ length: Math.floor(milli / unit) }, () => ({ teamName, milli: unit }));
   return milli % unit === 0 ? whole : [...whole, { teamName, milli: milli % unit }];
 }
@@ -83,7 +84,8 @@ function pack(devices: readonly PackedDevice[], pieces: Piece[], at: number): Pr
     pieces: [],
     leftMilli: WHOLE,
   }));
-  for (const piece of [...pieces].sort((a, b) => b.milli - a.milli)) {
+  const order = (piece: Piece) => (piece.divisible ? 0 : piece.milli);
+  for (const piece of [...pieces].sort((a, b) => order(b) - order(a))) {
     const left = lay(piece, packing);
     if (left > 0) return { ok: false, at, missing: { teamName: piece.teamName, milli: left }, packing };
   }
@@ -91,10 +93,10 @@ function pack(devices: readonly PackedDevice[], pieces: Piece[], at: number): Pr
   return { ok: true, strandedMilli: free.reduce((sum, { leftMilli }) => sum + leftMilli, 0) };
 }
 
-/** Lays a piece where least is left over; a sum larger than a device is divisible. Returns what found no place. */
+/** Lays a piece where least is left over, or divided over many devices. Returns what found no place. */
 function lay(piece: Piece, packing: Packed[]): number {
   const { teamName } = piece;
-  if (piece.milli <= WHOLE) {
+  if (!piece.divisible) {
     let best: Packed | undefined;
     for (const one of packing) {
       if (one.leftMilli >= piece.milli && (best === undefined || one.leftMilli < best.leftMilli)) best = one;

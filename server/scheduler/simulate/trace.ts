@@ -22,7 +22,7 @@ export function parseTrace(text: string): Asked[] {
   const [header, ...lines] = text.split(/\r?\n/).filter((line) => line.trim() !== "");
   if (header?.trim() !== HEADER) throw new Error(`A trace begins with the line ${HEADER}`);
   return lines
-    .map((line, index) => {
+    .map((line, index): Asked => {
       const [at, team, person, milli, kind, hold] = line.split(",").map((cell) => cell.trim());
       const numbers = [at, milli, hold].map(Number);
       const whole = numbers.every((value) => Number.isSafeInteger(value) && value >= 0);

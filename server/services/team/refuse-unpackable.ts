@@ -3,7 +3,7 @@ import { and, eq, gt, ne } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { gpuServers, gpus, quotas, quotaWindows, reservations, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
-import { formatQuota } from "#server/scheduler/amount.ts";
+import { formatQuota, WHOLE } from "#server/scheduler/amount.ts";
 import { type Promised, prove } from "#server/scheduler/packing.ts";
 import { loadAdditions } from "#server/services/lease/world-quotas.ts";
 
@@ -44,7 +44,8 @@ export async function refuseUnpackable(
       teamName: names.get(quota.teamId) ?? "this team",
       guaranteedMilli: quota.guaranteedMilli,
       limitMilli: quota.limitMilli,
-      largestMilli: quota.largestMilli ?? 1,
+      // What is not stated is one GPU, or all of a smaller guarantee.
+      largestMilli: quota.largestMilli ?? WHOLE,
       windows: windows
         .filter((window) => window.teamId === quota.teamId)
         .map(({ fromMinute, toMinute, ...rest }) => ({ from: fromMinute, to: toMinute, ...rest })),

@@ -1,0 +1,139 @@
+/** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
+import { z } from "zod";
+import { gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
+
+export const stopId = idOf("stp");
+export const reservationId = idOf("rsv");
+export const quotaRequestId = idOf("qrq");
+
+/** Minutes since Monday 00:00 UTC. */
+const minuteOfWeek = z.int().min(0).max(10_079);
+
+export const stopView = z.strictObject({
+  id: stopId,
+  scope: z.enum(["all", "team", "user"]),
+  /** The team or the person; null for all. */
+  subjectId: z.string().nullable(),
+  /** For everybody whom it stops. */
+  reason: z.string(),
+  createdAt: instant,
+});
+export const stopList = z.strictObject({ stops: z.array(stopView) });
+export type StopList = z.infer<typeof stopList>;
+export const setStopInput = z
+  .strictObject({
+    scope: z.enum(["all", "team", "user"]),
+    subjectId: z.union([teamId, userId]).optional(),
+    reason: z.string().trim().min(1, "Say why, for those whom it stops.").max(200),
+    /** Also ends what is held: notebooks live, memory is parked. */
+    endLeases: z.boolean().default(false),
+  })
+  .refine((input) => (input.scope === "all") === (input.subjectId === undefined), {
+    error: "Name the team or the person, and nobody when all are stopped.",
+    path: ["subjectId"],
+  });
+export type SetStopInput = z.input<typeof setStopInput>;
+export const setStopAnswer = z.strictObject({ id: stopId, endedLeases: z.int() });
+export type SetStopAnswer = z.infer<typeof setStopAnswer>;
+export const liftStopInput = z.strictObject({ id: stopId });
+export type LiftStopInput = z.input<typeof liftStopInput>;
+
+export const teamPolicy = z.strictObject({
+  /** The longest lease, extensions included; null follows the installation. */
+  maxLeaseSeconds: z.int().min(60).max(31_536_000).nullable(),
+  /** A lease without GPU work for so long is parked and released; null follows the installation. */
+  idleSeconds: z.int().min(60).max(31_536_000).nullable(),
+  /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
+  coTenancy: z.enum(["any", "own-team", "whole-cards"]),
+});
+export type TeamPolicy = z.infer<typeof teamPolicy>;
+export const setPolicyInput = teamPolicy.extend({ teamId });
+export type SetPolicyInput = z.input<typeof setPolicyInput>;
+
+export const quotaWindow = z.strictObject({
+  fromMinute: minuteOfWeek,
+  toMinute: minuteOfWeek,
+  guaranteedMilli: milli,
+  limitMilli: milli,
+});
+export const setQuotaWindowsInput = z.strictObject({ teamId, gpuType, windows: z.array(quotaWindow).max(50) });
+export type SetQuotaWindowsInput = z.input<typeof setQuotaWindowsInput>;
+export const quotaWindows = z.strictObject({ windows: z.array(quotaWindow) });
+export type QuotaWindows = z.infer<typeof quotaWindows>;
+
+export const kindWindow = z.strictObject({
+  fromMinute: minuteOfWeek,
+  toMinute: minuteOfWeek,
+  kind: z.enum(["interactive", "batch"]),
+});
+export const setKindWindowsInput = z.strictObject({ gpuType, windows: z.array(kindWindow).max(50) });
+export type SetKindWindowsInput = z.input<typeof setKindWindowsInput>;
+export const kindWindows = z.strictObject({ windows: z.array(kindWindow) });
+export type KindWindows = z.infer<typeof kindWindows>;
+
+export const reservationView = z.strictObject({
+  id: reservationId,
+  teamId,
+  gpuType: z.string(),
+  milli: z.int(),
+  /** Size of the leases that it is for. */
+  unitMilli: z.int(),
+  startsAt: instant,
+  endsAt: instant,
+  note: z.string(),
+});
+export type ReservationView = z.infer<typeof reservationView>;
+export const reservationList = z.strictObject({ reservations: z.array(reservationView) });
+export type ReservationList = z.infer<typeof reservationList>;
+export const createReservationInput = z
+  .strictObject({
+    teamId,
+    gpuType,
+    milli: milli.min(1),
+    unitMilli: milli.min(1).max(1000),
+    startsAt: instant,
+    endsAt: instant,
+    note: z.string().max(200).default(""),
+  })
+  .refine((input) => Date.parse(input.startsAt) < Date.parse(input.endsAt), {
+    error: "A reservation ends after it begins.",
+    path: ["endsAt"],
+  });
+export type CreateReservationInput = z.input<typeof createReservationInput>;
+export const removeReservationInput = z.strictObject({ id: reservationId });
+export type RemoveReservationInput = z.input<typeof removeReservationInput>;
+
+export const quotaRequestView = z.strictObject({
+  id: quotaRequestId,
+  teamId,
+  gpuType: z.string(),
+  userId,
+  /** On top of the quota. */
+  guaranteedMilli: z.int(),
+  limitMilli: z.int(),
+  startsAt: instant,
+  endsAt: instant,
+  reason: z.string(),
+  state: z.enum(["asked", "approved", "refused"]),
+  decidedAt: instant.nullable(),
+});
+export type QuotaRequestView = z.infer<typeof quotaRequestView>;
+export const quotaRequestList = z.strictObject({ requests: z.array(quotaRequestView) });
+export type QuotaRequestList = z.infer<typeof quotaRequestList>;
+export const askQuotaInput = z
+  .strictObject({
+    teamId,
+    gpuType,
+    guaranteedMilli: milli.default(0),
+    limitMilli: milli.min(1),
+    startsAt: instant.optional(),
+    endsAt: instant,
+    reason: z.string().trim().min(1, "Say what it is for.").max(500),
+  })
+  .refine((input) => input.guaranteedMilli <= input.limitMilli, {
+    error: "What is guaranteed is part of the limit.",
+    path: ["guaranteedMilli"],
+  });
+export type AskQuotaInput = z.input<typeof askQuotaInput>;
+export const decideQuotaInput = z.strictObject({ id: quotaRequestId, approve: z.boolean() });
+export type DecideQuotaInput = z.input<typeof decideQuotaInput>;

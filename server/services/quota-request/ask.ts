@@ -1,0 +1,29 @@
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type AskQuotaInput, askQuotaInput, type QuotaRequestView } from "#server/contracts/sharing.ts";
+import { quotaRequests } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { newId } from "#server/ids.ts";
+import { parse } from "#server/parse.ts";
+import { viewOf } from "./view.ts";
+
+/** A member asks for more, for a time; a lead or an admin decides. */
+export async function ask(ctx: Context, raw: AskQuotaInput): Promise<QuotaRequestView> {
+  const input = parse(askQuotaInput, raw);
+  authorize(ctx.principal, "quota-request.ask", { teamId: input.teamId });
+  if (ctx.principal.kind !== "user") throw new SluiceError("forbidden", "Only a person asks for a quota.");
+  const { startsAt, endsAt, ...rest } = input;
+  const row = {
+    ...{ id: newId("qrq"), ...rest, userId: ctx.principal.userId, state: "asked" as const },
+    ...{ startsAt: startsAt === undefined ? ctx.now() : new Date(startsAt), endsAt: new Date(endsAt) },
+    ...{ decidedBy: null, decidedAt: null, createdAt: ctx.now() },
+  };
+  if (row.endsAt <= row.startsAt || row.endsAt <= ctx.now()) {
+    throw new SluiceError("invalid", "endsAt: A request ends after it begins, and in the future.");
+  }
+  return await inTransaction(ctx, async (tx) => {
+    await tx.db.insert(quotaRequests).values(row);
+    const detail = { gpuType: row.gpuType, guaranteedMilli: row.guaranteedMilli, limitMilli: row.limitMilli, endsAt };
+    await audit(tx, { action: "quota-request.ask", subject: row.id, teamId: row.teamId, detail });
+    return viewOf(row);
+  });
+}

@@ -1,0 +1,132 @@
+import { afterAll, beforeEach, expect, it } from "vitest";
+import { leaseRequests, leases, quotaRequests } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { evaluateQueue } from "#server/scheduler/queue.ts";
+import { loadWorld } from "#server/services/lease/world.ts";
+import { ask } from "#server/services/quota-request/ask.ts";
+import { decide } from "#server/services/quota-request/decide.ts";
+import { create as reserve } from "#server/services/reservation/create.ts";
+import { lift } from "#server/services/stop/lift.ts";
+import { setStop } from "#server/services/stop/set.ts";
+import { setPolicy } from "#server/services/team/set-policy.ts";
+import { setQuota } from "#server/services/team/set-quota.ts";
+import { setQuotaWindows } from "#server/services/team/set-quota-windows.ts";
+import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+
+let test: TestDatabase | undefined;
+let world: World;
+beforeEach(async () => {
+  await test?.drop();
+  test = await createTestDatabase();
+  world = await makeWorld(test.db);
+});
+afterAll(async () => test?.drop());
+
+const loaded = async (at = new Date()) => await loadWorld(world.db, "soft", at);
+const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();
+const code = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "done",
+    (error: { code?: string }) => error.code,
+  );
+
+/** A request of the member that waits, and the rule that holds it. */
+async function waits(): Promise<string> {
+  const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
+  const id = newId("req");
+  const now = new Date();
+  await world.db.insert(leaseRequests).values({
+    ...{ id, workspaceId, teamId: world.team, userId: world.member.id, idempotencyKey: id, gpuType: "soft" },
+    ...{ milli: 250, memoryBytes: 0, owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "queued" as const },
+    ...{ lastPolledAt: now, waitUntil: now },
+  });
+  return id;
+}
+async function held(requestId: string): Promise<string | undefined> {
+  const verdict = evaluateQueue(await loaded()).find((one) => one.requestId === requestId);
+  return verdict?.state === "queued" ? verdict.obstacle.rule : verdict?.state;
+}
+
+it("a stop holds a person's requests back until it is lifted", async () => {
+  const request = await waits();
+  expect(await held(request)).toBe("granted");
+  const { id } = await setStop(world.admin.ctx, { scope: "user", subjectId: world.member.id, reason: "a leak" });
+  expect(await held(request)).toBe("stopped");
+  expect(await lift(world.admin.ctx, { id })).toEqual({ stops: [] });
+  expect(await held(request)).toBe("granted");
+  expect(await code(setStop(world.admin.ctx, { scope: "team", reason: "whom?" }))).toBe("invalid");
+});
+
+it("a stop of a person can end all that the person holds", async () => {
+  const requestId = await waits();
+  const now = new Date();
+  await world.db.insert(leases).values({
+    ...{ id: newId("lea"), requestId, workspaceId: "ws", teamId: world.team, userId: world.member.id },
+    ...{ gpuId: world.gpuIds[0], serverId: world.serverId, gpuType: "soft", milli: 250, memoryBytes: 1 },
+    ...{ owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "active" as const, epoch: 1 },
+    ...{ grantedAt: now, ownerSeenAt: now, expiresAt: now },
+  });
+  const input = { scope: "user" as const, subjectId: world.member.id, reason: "a leak", endLeases: true };
+  expect(await setStop(world.admin.ctx, input)).toMatchObject({ endedLeases: 1 });
+  expect(await world.db.select().from(leases)).toMatchObject([{ state: "ending", endMode: "park" }]);
+});
+
+it("more quota is asked by a member, approved by the lead, and ends alone", async () => {
+  const asked = await ask(world.member.ctx, {
+    ...{ teamId: world.team, gpuType: "soft", limitMilli: 500, endsAt: hours(2), reason: "a paper" },
+  });
+  expect((await loaded()).quotas.get(world.team)?.limitMilli).toBe(1000);
+  expect(await code(decide(world.member.ctx, { id: asked.id, approve: true }))).toBe("forbidden");
+  await decide(world.lead.ctx, { id: asked.id, approve: true });
+  expect((await loaded()).quotas.get(world.team)?.limitMilli).toBe(1500);
+  expect((await loaded(new Date(hours(3)))).quotas.get(world.team)?.limitMilli).toBe(1000);
+  expect(await code(decide(world.admin.ctx, { id: asked.id, approve: false }))).toBe("conflict");
+});
+
+it("more of a guarantee is an admin's to promise, as far as the devices go", async () => {
+  const more = (guaranteedMilli: number) =>
+    ask(world.member.ctx, {
+      ...{
+        teamId: world.team,
+        gpuType: "soft",
+        guaranteedMilli,
+        limitMilli: 2000,
+        endsAt: hours(2),
+        reason: "a paper",
+      },
+    });
+  const [much, some] = [await more(1500), await more(1000)];
+  expect(await code(decide(world.lead.ctx, { id: some.id, approve: true }))).toBe("forbidden");
+  expect(await code(decide(world.admin.ctx, { id: much.id, approve: true }))).toBe("quota");
+  expect(await code(decide(world.admin.ctx, { id: some.id, approve: true }))).toBe("done");
+  const states = (await world.db.select().from(quotaRequests)).map((row) => row.state).sort();
+  expect(states).toEqual(["approved", "asked"]);
+});
+
+it("a reservation and a calendar are refused where the guarantees of then leave no room", async () => {
+  const reservation = (milli: number) =>
+    reserve(world.admin.ctx, {
+      ...{ teamId: world.team, gpuType: "soft", milli, unitMilli: 500, startsAt: hours(1), endsAt: hours(3) },
+    });
+  expect(await code(reservation(1500))).toBe("quota");
+  expect(await code(reservation(1000))).toBe("done");
+  const night = { fromMinute: 0, toMinute: 10_079, guaranteedMilli: 1500, limitMilli: 2000 };
+  const windows = { teamId: world.team, gpuType: "soft", windows: [night] };
+  expect(await code(setQuotaWindows(world.admin.ctx, windows))).toBe("quota");
+});
+
+it("a guarantee is proved for the largest request that the team states, and refused with the packing", async () => {
+  const quota = { teamId: world.team, gpuType: "soft", guaranteedMilli: 1500, limitMilli: 2000 };
+  expect(await code(setQuota(world.admin.ctx, { ...quota, largestMilli: 500 }))).toBe("done");
+  await expect(setQuota(world.admin.ctx, { ...quota, largestMilli: 750 })).rejects.toMatchObject({
+    ...{ code: "quota", detail: { missing: { teamName: "nlp" }, packing: [{ device: "soft-0 on gpu-1" }, {}] } },
+  });
+});
+
+it("a team's policy is part of what the scheduler decides on", async () => {
+  await setPolicy(world.admin.ctx, {
+    ...{ teamId: world.team, maxLeaseSeconds: 3600, idleSeconds: 600, coTenancy: "own-team" },
+  });
+  expect((await loaded()).quotas.get(world.team)).toMatchObject({ coTenancy: "own-team", idleMs: 600_000 });
+});
