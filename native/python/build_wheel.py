@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = {
     "libsluice_client.so": ("libsluice_client.so",),
     "libcuda.so.1": ("libcuda.so.1", "libcuda.so", "libsluice_shim_cuda.so"),
+    "libnvidia-ml.so.1": ("libnvidia-ml.so.1", "libnvidia_ml.so"),
 }
 COMMANDS = {"sluice": ("sluice",)}
 
@@ -90,11 +91,16 @@ def contents(native_dir, number):
     for name in sorted(os.listdir(package)):
         if name.endswith(".py"):
             files[f"sluice_gpu/{name}"] = (read(os.path.join(package, name)), False)
+    for folder, executable in (("frameworks", False), ("tools", True)):
+        for name in sorted(os.listdir(os.path.join(package, folder))):
+            files[f"sluice_gpu/{folder}/{name}"] = (read(os.path.join(package, folder, name)), executable)
     files["sluice_gpu.pth"] = (read(os.path.join(HERE, "sluice_gpu.pth")), False)
     for name, candidates in LIBRARIES.items():
         files[f"sluice_gpu/lib/{name}"] = (read(find(native_dir, candidates)), True)
     for name, candidates in COMMANDS.items():
         files[f"sluice_gpu-{number}.data/scripts/{name}"] = (read(find(native_dir, candidates)), True)
+    for name in sorted(os.listdir(os.path.join(HERE, "scripts"))):
+        files[f"sluice_gpu-{number}.data/scripts/{name}"] = (read(os.path.join(HERE, "scripts", name)), True)
     data = os.path.join(HERE, "data")
     for folder, _, names in sorted(os.walk(data)):
         for name in sorted(names):

@@ -5,6 +5,7 @@
 #[macro_use]
 pub mod function;
 pub mod driver;
+pub mod nvml;
 pub mod operations;
 
 pub use function::{Direction, Export, Function, Parameter, Way};

@@ -16,6 +16,9 @@ pub const BACKLOG: u64 = 65_536;
 /// Told about every failure of asynchronous work at the moment it happens.
 pub type ErrorObserver = Box<dyn Fn(&CudaError) + Send + Sync>;
 
+/// Hears what kernels print, before their stream's work counts as done.
+pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
+
 /// One device as one client process uses it.
 ///
 /// The worker calls these in the order in which the client issued them, from one thread.  None of them waits for
@@ -25,6 +28,9 @@ pub type ErrorObserver = Box<dyn Fn(&CudaError) + Send + Sync>;
 /// Errors of asynchronous work reach the [`ErrorObserver`] at once, and the next [`Done`] of a synchronising
 /// operation.  A sticky one ([`CudaError::is_sticky`]) answers everything after it.
 pub trait Device: Send + Sync {
+    /// Where kernels print to, told once before any work. A backend whose kernels print elsewhere ignores it.
+    fn print_to(&self, _printer: Printer) {}
+
     /// Takes the address range of this session and answers how much of it, from its beginning, the client may use;
     /// the rest is for addresses that the device chooses.  Fails when any of it is in use: the client tries another.
     fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64>;

@@ -12,7 +12,7 @@ pub mod soft;
 pub mod timeline;
 pub mod types;
 
-pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork};
+pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};
 pub use types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig,

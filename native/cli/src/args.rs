@@ -53,6 +53,7 @@ pub fn command() -> Command {
         .subcommand(run)
         .subcommand(Command::new("gpu").about("What this workspace has, what is free, the team's quota").arg(json()))
         .subcommand(Command::new("smi").about("The workspace's borrowed GPUs, one line each").arg(json()))
+        .subcommand(crate::nvidia_smi::command())
 }
 
 #[cfg(test)]

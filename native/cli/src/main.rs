@@ -1,18 +1,25 @@
 //! The `sluice` command.
 
 mod args;
+mod nvidia_smi;
 mod run;
+mod smi;
 mod text;
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 fn main() -> ExitCode {
     let matches = args::command().get_matches();
     match matches.subcommand() {
         Some(("run", options)) => run::run(options),
         Some(("gpu", options)) => show(options.get_flag("json"), text::overview),
-        Some(("smi", options)) => show(options.get_flag("json"), text::table),
+        Some(("smi", options)) => show(options.get_flag("json"), |status| smi::table(status, SystemTime::now())),
+        Some(("nvidia-smi", options)) => {
+            let rest: Vec<_> = std::env::args_os().skip(2).collect();
+            nvidia_smi::run(options, &rest)
+        }
         _ => ExitCode::from(2),
     }
 }

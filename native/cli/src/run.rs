@@ -4,7 +4,7 @@ use crate::text::{attached, queued, refused, string};
 use crate::{ask, problem};
 use clap::ArgMatches;
 use serde_json::json;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,19 @@ use std::time::Instant;
 /// As `timeout` and `env` use it: the program could not be started for want of what it needs.
 const NOT_STARTED: u8 = 125;
 /// Signals that the program is meant to get.
-const SIGNALS: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+const SIGNALS: [i32; 9] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+];
+/// Those of them that end the wait in the queue.
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Runs a program on a borrowed GPU; its exit code is ours.
 pub fn run(options: &ArgMatches) -> ExitCode {
@@ -125,6 +137,9 @@ fn borrow(options: &ArgMatches, signals: &Signals) -> Result<(), ExitCode> {
     }
 }
 
+/// The libraries that are preloaded: those that programs look for by themselves.
+const PRELOADED: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
+
 /// Lets the program find the CUDA shims: by the library path, and preloaded for programs that carry their own path.
 fn point_at_shims(command: &mut Command) {
     let Some(folder) = shim_folder() else { return };
@@ -136,7 +151,9 @@ fn point_at_shims(command: &mut Command) {
         }
         value
     };
-    command.env("LD_PRELOAD", joined("LD_PRELOAD", &folder.join("libcuda.so.1"), " "));
+    let there = PRELOADED.iter().map(|name| folder.join(name)).filter(|path| path.is_file());
+    let preloaded = there.map(PathBuf::into_os_string).collect::<Vec<_>>().join(OsStr::new(" "));
+    command.env("LD_PRELOAD", joined("LD_PRELOAD", Path::new(&preloaded), " "));
     command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", &folder, ":"));
 }
 
@@ -193,12 +210,19 @@ impl Signals {
                 if signal <= 0 {
                     continue;
                 }
-                last.store(signal, Ordering::Release);
+                if ENDING.contains(&signal) {
+                    last.store(signal, Ordering::Release);
+                }
                 let pid = child.load(Ordering::Acquire);
                 // What the terminal sends goes to the whole foreground group, the program has it already.
                 if pid > 0 && !gone.load(Ordering::Acquire) && code <= 0 {
                     // SAFETY: the child is not reaped while `gone` is false.
                     unsafe { libc::kill(pid, signal) };
+                }
+                if signal == libc::SIGTSTP {
+                    // The shell takes the terminal back when this process stops too; SIGCONT to the group ends it.
+                    // SAFETY: takes no pointers.
+                    unsafe { libc::raise(libc::SIGSTOP) };
                 }
             }
         });

@@ -1,6 +1,10 @@
 //! What people read and type: the same words as `%gpu` uses.
 
+use crate::smi::holder;
 use serde_json::Value;
+use std::time::SystemTime;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// Seconds from `90`, `90s`, `2m`, `2min`, `1h`, `1h30m`.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
@@ -77,11 +81,13 @@ pub fn string<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn number(value: &Value, pointer: &str) -> i64 {
+/// A whole number, or 0.
+pub fn number(value: &Value, pointer: &str) -> i64 {
     value.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
-fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+/// A list, or nothing.
+pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
@@ -169,36 +175,27 @@ pub fn overview(status: &Value) -> String {
     lines.join("\n")
 }
 
-fn holder(entry: &Value) -> String {
-    match string(entry, "/owner/label") {
-        "" => format!("process {}", number(entry, "/owner/pid")),
-        label => label.to_owned(),
-    }
-}
-
-/// `sluice smi`: a table of leases.
-pub fn table(status: &Value) -> String {
-    let header = ["Device", "Server", "Amount", "Memory", "Compute", "GPU time", "Holder", "Ends"].map(str::to_owned);
-    let mut rows = vec![header];
-    for entry in list(status, "/leases") {
-        rows.push([
-            string(entry, "/lease/deviceName").to_owned(),
-            string(entry, "/lease/serverName").to_owned(),
-            amount(number(entry, "/lease/milli")),
-            format!("{} / {}", memory(number(entry, "/usedMemoryBytes")), memory(number(entry, "/lease/memoryBytes"))),
-            format!("{} %", entry.pointer("/computePercent").and_then(Value::as_f64).unwrap_or_default().round()),
-            format!("{:.1} s", number(entry, "/gpuTimeUs") as f64 / 1e6),
-            holder(entry),
-            string(entry, "/lease/expiresAt").to_owned(),
-        ]);
-    }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let line = |row: &[String; 8]| {
+/// Rows in columns of their own width.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| widest(column).unwrap_or_default()).collect();
+    let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// From now until an instant (ISO 8601): `48 min`, `1 h 05 min`; empty when it cannot be read.
+pub fn time_left(until: &str, now: SystemTime) -> String {
+    let Ok(until) = OffsetDateTime::parse(until, &Rfc3339) else { return String::new() };
+    let seconds = (until - OffsetDateTime::from(now)).whole_seconds().max(0);
+    match seconds / 60 {
+        0 => format!("{seconds} s"),
+        minutes if minutes < 60 => format!("{minutes} min"),
+        minutes => format!("{} h {:02} min", minutes / 60, minutes % 60),
+    }
 }
 
 #[cfg(test)]
@@ -224,18 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_one_row() {
-        let status = json!({"leases": [{
-            "lease": {"deviceName": "soft-0", "serverName": "gpu-1", "milli": 500, "memoryBytes": 4i64 << 30,
-                      "expiresAt": "2026-01-01T00:00:00Z"},
-            "owner": {"pid": 7, "label": "train.py"}, "usedMemoryBytes": 1 << 20, "computePercent": 37.6,
-            "gpuTimeUs": 1_500_000,
-        }]});
-        let text = table(&status);
-        let row = text.lines().nth(1).expect("a row");
-        for part in ["soft-0", "gpu-1", "0.5", "1.0 MiB / 4.0 GiB", "38 %", "1.5 s", "train.py"] {
-            assert!(row.contains(part), "{row}");
-        }
+    fn the_time_that_is_left_has_one_unit() {
+        let left = |until| time_left(until, SystemTime::UNIX_EPOCH);
+        assert_eq!(left("1970-01-01T00:00:30Z"), "30 s");
+        assert_eq!(left("1970-01-01T00:48:59.000Z"), "48 min");
+        assert_eq!(left("1970-01-01T01:05:00Z"), "1 h 05 min");
+        assert_eq!(left("1969-12-31T23:00:00Z"), "0 s");
+        assert_eq!(left("soon"), "");
     }
 
     #[test]

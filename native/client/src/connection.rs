@@ -8,7 +8,7 @@ use crate::dial::{self, Ticket};
 use crate::error::{CudaError, CudaResult};
 use crate::fork;
 use crate::trace;
-use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded};
+use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, widen_ack};
 use sluice_protocol::handshake::{Resume, Welcome};
 use sluice_protocol::messages::{CallRequest, Goodbye, Request};
@@ -34,6 +34,8 @@ const ACK_BYTES: usize = 1 << 20;
 pub trait Notices: Send + Sync {
     fn async_error(&self, error: AsyncError);
     fn lease_ended(&self, ended: LeaseEnded);
+    /// What kernels have printed.
+    fn printed(&self, text: &str);
     /// How many bytes of idle credit are given back.
     fn credit_recall(&self, bytes: u64) -> u64;
     /// The session is gone for good.
@@ -433,6 +435,7 @@ impl Connection {
                     self.die(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text));
                 }
             }
+            opcode::PRINTED => self.notices.printed(&Printed::take(&mut reader).map_err(|_| ())?.text),
             opcode::CREDIT_RECALL => {
                 let recall = CreditRecall::take(&mut reader).map_err(|_| ())?;
                 let bytes = self.notices.credit_recall(recall.bytes);

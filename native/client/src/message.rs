@@ -38,6 +38,7 @@ thread_local! {
 
 /// Keeps the sentence of a failed call, and prints it once where nobody asks for it.
 pub fn tell(kind: Kind, text: &str) {
+    crate::journal::note(text);
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some((kind, text.to_owned()));
     if ASKED.load(Ordering::Relaxed) {
         return;

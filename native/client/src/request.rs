@@ -29,9 +29,9 @@
 //!   ```
 
 use crate::owner::broker::failure;
-use crate::owner::lease;
+use crate::owner::{lease, view};
 use crate::process::{self, Process};
-use crate::{fork, message, trace};
+use crate::{fork, journal, message, trace};
 use serde_json::{Value, json};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,11 +45,14 @@ pub fn answer(process: &'static Process, request: &Value) -> Value {
         Some("cancel") => lease::cancel(request),
         Some("detach") => lease::detach(process),
         Some("status") => lease::status(process),
+        Some("profile") => Ok(view::profile(process)),
+        Some("device") => Ok(view::device(process)),
         Some("session") => lease::session_for_child(process, request),
         Some("message") => Ok(match message::take() {
             Some((kind, text)) => json!({ "message": text, "kind": kind.word() }),
             None => json!({ "message": null }),
         }),
+        Some("logs") => Ok(journal::read()),
         Some("trace") => {
             match request.get("on").and_then(Value::as_bool) {
                 Some(true) => trace::start(),

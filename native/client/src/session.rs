@@ -4,7 +4,7 @@ use crate::arena::{Arena, Lookup};
 use crate::connection::{Connection, Notices};
 use crate::dial::{self, DialError, Ticket};
 use crate::error::{CudaError, CudaResult};
-use crate::message;
+use crate::{journal, message, output};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, RefusedCode, Welcome};
 use sluice_protocol::messages::{MemAlloc, MemFree, MemGrow, Rebind};
@@ -51,6 +51,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Notices for Shared {
     fn async_error(&self, error: AsyncError) {
+        journal::note(format!("the GPU server: error {}: {}", error.code, error.text));
         if error.sticky {
             *lock(&self.error) = Some(CudaError::new(error.code, error.text));
             self.sticky.store(true, Ordering::Release);
@@ -59,6 +60,7 @@ impl Notices for Shared {
 
     fn lease_ended(&self, ended: LeaseEnded) {
         // Under the lock of the words, which `unpark` takes too: what gpud has parked does not become usable again.
+        journal::note(format!("the GPU server: {}", ended.reason));
         let mut loss = lock(&self.loss);
         *loss = Some(ended.reason);
         if ended.parked {
@@ -66,6 +68,10 @@ impl Notices for Shared {
         } else {
             self.phase.store(LOST, Ordering::Release);
         }
+    }
+
+    fn printed(&self, text: &str) {
+        output::keep(text);
     }
 
     fn credit_recall(&self, bytes: u64) -> u64 {
@@ -80,6 +86,7 @@ impl Notices for Shared {
     }
 
     fn lost(&self, text: &str) {
+        journal::note(format!("the connection is lost: {text}"));
         let mut loss = lock(&self.loss);
         if loss.is_none() {
             *loss = Some(format!("The connection to your GPU was lost ({text})."));

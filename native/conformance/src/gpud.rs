@@ -35,7 +35,16 @@ pub fn native_dir() -> &'static Path {
                 }
             }
             build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("build").arg("--quiet").arg("--target-dir").arg(target);
-            build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
+            build.args([
+                "-p",
+                "sluice-gpud",
+                "-p",
+                "sluice-shim-cuda",
+                "-p",
+                "sluice-shim-nvml",
+                "-p",
+                "sluice-client",
+            ]);
             if folder.ends_with("release") {
                 build.arg("--release");
             }

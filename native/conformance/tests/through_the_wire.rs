@@ -19,3 +19,14 @@ fn every_program_gets_cudas_answers() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
+
+#[test]
+fn what_a_kernel_prints_comes_before_what_the_program_prints_next() {
+    let output = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"))
+        .env("SLUICE_NATIVE_DIR", native_dir())
+        .args(["--", env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", "print"])
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("thread 0\nthread 1\nthread 2\nafter\n"), "{text}");
+}

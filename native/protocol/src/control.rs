@@ -53,6 +53,21 @@ impl<'a> Wire<'a> for LeaseEnded {
     }
 }
 
+/// What kernels have printed since the last one of these. Sent before the answer to the call that waits for the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    pub text: String,
+}
+
+impl<'a> Wire<'a> for Printed {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.text.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { text: String::take(reader)? })
+    }
+}
+
 /// gpud asks for up to `bytes` of idle credit; the client answers at once with `CreditReturn` (0 when it has none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditRecall {

@@ -14,6 +14,8 @@ pub const CREDIT_RECALL: u16 = 8;
 pub const PING: u16 = 10;
 /// See [`PING`].
 pub const PONG: u16 = 11;
+/// Kernels have printed something: [`crate::control::Printed`].
+pub const PRINTED: u16 = 12;
 /// Handshake, in this order: [`crate::handshake`].
 pub const CHALLENGE: u16 = 16;
 pub const HELLO: u16 = 17;

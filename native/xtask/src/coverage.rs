@@ -28,6 +28,18 @@ pub fn page() -> String {
         let per_thread = function.per_thread.map_or(String::new(), |suffix| format!(", _{suffix}"));
         let _ = writeln!(out, "| {} | {}{per_thread} | {since} | {way} |", function.name(), function.symbol);
     }
+    let served = sluice_api::nvml::SERVED;
+    let _ = writeln!(
+        out,
+        "\n## NVML (`libnvidia-ml.so.1`)\n\nAll {} public functions exist. {} are served, in the client, and show the \
+         lease and not the card; the others answer NVML_ERROR_NOT_SUPPORTED, because they ask about the card itself or \
+         would change it.\n",
+        sluice_api::nvml::names().count(),
+        served.len()
+    );
+    for name in served {
+        let _ = writeln!(out, "- {name}");
+    }
     out.push_str("\n## Operations of the wire protocol\n\n| opcode | operation | travels | what it does |\n");
     out.push_str("| ---: | --- | --- | --- |\n");
     for operation in OPERATIONS {

@@ -90,3 +90,17 @@ pub fn table() -> String {
     out.push_str("]\n}\n");
     out
 }
+
+/// `shims/nvml/src/generated/mod.rs`: the functions of NVML that are not served.
+pub fn nvml() -> String {
+    let mut out =
+        format!("//! {MARK}\n#![allow(non_snake_case)]\n\nuse crate::refused;\nuse crate::status::NvmlReturn;\n\n");
+    for name in sluice_api::nvml::names().filter(|name| !sluice_api::nvml::SERVED.contains(name)) {
+        // The arguments are never read, so their types do not matter: the caller cleans them up.
+        let _ = writeln!(
+            out,
+            "/// Not served.\n#[unsafe(no_mangle)]\npub extern \"C\" fn {name}() -> NvmlReturn {{\nrefused()\n}}\n"
+        );
+    }
+    out
+}

@@ -59,6 +59,7 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
         ("protocol/src/generated/mod.rs".into(), formatted(&messages::module())?),
         ("shims/cuda/src/generated/mod.rs".into(), formatted(&exports::shim())?),
         ("client/src/generated/mod.rs".into(), formatted(&exports::table())?),
+        ("shims/nvml/src/generated/mod.rs".into(), formatted(&exports::nvml())?),
         ("../docs/api-coverage.md".into(), coverage::page()),
     ])
 }

@@ -4,7 +4,7 @@ mod image;
 mod memory;
 
 use crate::attributes;
-use crate::device::{Device, Done, ErrorObserver, HostWork};
+use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::timeline::Timeline;
 use crate::types::{
@@ -39,6 +39,7 @@ struct Shared {
     memory: OnceLock<Memory>,
     engine: Engine,
     cancel: AtomicBool,
+    printer: OnceLock<Printer>,
     gpu_time_ns: AtomicU64,
     /// Host data that waits in queued copies, bytes.
     waiting_bytes: AtomicU64,
@@ -120,6 +121,7 @@ impl SoftDevice {
             memory: OnceLock::new(),
             engine: Engine::new(if threads == 0 { cores } else { threads }),
             cancel: AtomicBool::new(false),
+            printer: OnceLock::new(),
             gpu_time_ns: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
         };
@@ -351,9 +353,19 @@ impl Device for SoftDevice {
             let began = Instant::now();
             let outcome = shared.engine.launch(shared.memory()?.arena(), &launch, &shared.cancel);
             shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            if let (Ok(report), Some(printer)) = (&outcome, shared.printer.get())
+                && !report.printed.is_empty()
+            {
+                printer(&report.printed);
+            }
             outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), fault.to_string()))
         });
         self.timeline.submit(stream, job)
+    }
+
+    fn print_to(&self, printer: Printer) {
+        // Told once; a second one would print everything twice.
+        let _ = self.shared.printer.set(printer);
     }
 
     fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {

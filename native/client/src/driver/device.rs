@@ -43,7 +43,7 @@ pub unsafe fn cuDeviceGetName(name: *mut c_char, length: i32, device: i32) -> Cu
 }
 
 /// Frameworks keep the first answer: it names the type, not the device that is borrowed at the moment.
-fn uuid(process: &Process) -> [u8; 16] {
+pub(crate) fn uuid(process: &Process) -> [u8; 16] {
     let digest = ring::digest::digest(&ring::digest::SHA256, process.profile().gpu_type.as_bytes());
     let mut uuid = [0; 16];
     uuid.copy_from_slice(&digest.as_ref()[..16]);
@@ -78,7 +78,8 @@ pub unsafe fn cuDeviceComputeCapability(major: *mut i32, minor: *mut i32, device
     }
 }
 
-const BUS_ID: &str = "0000:00:00.0";
+/// Where the device sits in its server is not told.
+pub(crate) const BUS_ID: &str = "0000:00:00.0";
 
 pub unsafe fn cuDeviceGetPCIBusId(id: *mut c_char, length: i32, device: i32) -> CudaResult {
     check(device)?;

@@ -2,6 +2,7 @@
 
 use crate::error::CudaResult;
 use crate::message;
+use crate::output;
 use crate::trace;
 use sluice_protocol::cuda;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,9 @@ const ABOUT_PROGRAM: [u32; 9] = [200, 209, 218, 700, 702, 710, 716, 717, 719];
 #[inline]
 pub fn guard(symbol: &'static str, body: impl FnOnce() -> CudaResult) -> u32 {
     let _traced = trace::enter(symbol);
-    match catch_unwind(AssertUnwindSafe(body)) {
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    output::flush();
+    match outcome {
         Ok(Ok(())) => cuda::SUCCESS,
         Ok(Err(error)) => {
             if let Some(text) = error.text {

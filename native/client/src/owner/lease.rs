@@ -3,6 +3,7 @@
 use super::broker::{Method, ask, failure};
 use super::socket;
 use crate::dial::{Key, Ticket};
+use crate::journal;
 use crate::process::Process;
 use crate::session::{Session, Unusable};
 use base64::Engine;
@@ -127,6 +128,12 @@ fn claim(process: &'static Process, mut answer: Value) -> Result<Value, Failure>
         }
         return Err(error);
     }
+    journal::note(format!(
+        "attached: {} on {}, lease {}",
+        string(&lease, "deviceName").unwrap_or_default(),
+        string(&lease, "serverName").unwrap_or_default(),
+        string(&lease, "id").unwrap_or_default(),
+    ));
     answer["connectMs"] = json!(started.elapsed().as_secs_f64() * 1000.0);
     let mut state = process.owner.state();
     state.parked_on = None;
@@ -187,6 +194,7 @@ fn bind(process: &'static Process, opened: &Value, key: Arc<Key>, lease_id: Stri
 fn at_exit() {
     static ONCE: Once = Once::new();
     extern "C" fn goodbye() {
+        crate::output::flush();
         if let Some(session) = crate::process::get().any_session() {
             session.close();
         }
@@ -222,6 +230,7 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         }
         return answer;
     }
+    journal::note(format!("given back: lease {id}"));
     let mut state = process.owner.state();
     state.parked_on = string(&lease, "gpuId");
     state.lease = None;
@@ -264,6 +273,21 @@ pub fn session_for_child(process: &'static Process, request: &Value) -> Result<V
         "fingerprint": opened.get("tlsFingerprint"),
         "lease": lease,
     }))
+}
+
+/// A notebook without a lease of its own uses the one that another notebook has attached for the whole workspace.
+pub fn from_workspace(process: &'static Process) -> Result<Arc<Session>, Failure> {
+    // A notebook that is just attaching or giving back does not wait for itself.
+    let _one = process.changing.try_lock().map_err(|_| failure("conflict", "an attach is under way".into()))?;
+    let status = ask(Method::Get, "/v1/status")?;
+    let leases = status.get("leases").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let shared = leases.iter().find(|entry| entry.pointer("/owner/kind") == Some(&json!("workspace")));
+    let lease = shared.and_then(|entry| entry.get("lease")).cloned();
+    let lease = lease.ok_or_else(|| failure("not-found", crate::message::NO_GPU.into()))?;
+    connect(process, &lease)?;
+    journal::note(format!("using the workspace's GPU, lease {}", string(&lease, "id").unwrap_or_default()));
+    process.owner.state().lease = Some(lease);
+    process.session_now().ok_or_else(|| failure("unavailable", "the workspace's GPU has just ended".into()))
 }
 
 /// The child's side of `session_for_child`.

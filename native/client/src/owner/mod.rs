@@ -3,18 +3,23 @@
 pub mod broker;
 pub mod lease;
 pub mod socket;
+pub mod view;
 
 use crate::process::Process;
 use crate::session::Session;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the answer that the workspace has no lease of its own is believed.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What is known of the lease and its owner.
 #[derive(Default)]
 pub struct Owner {
     state: Mutex<State>,
-    /// One question to the parent at a time.
-    asking: Mutex<()>,
+    /// One question to the parent at a time; when the broker was last asked for a lease of the whole workspace.
+    asking: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -38,17 +43,25 @@ impl Owner {
         self.state().owner.is_some()
     }
 
-    /// A child process of a kernel or of `sluice run`: asks the owner for a session on its lease. None when there is
-    /// no owner, or it has no lease.
+    /// A child process of a kernel or of `sluice run` asks the owner for a session on its lease; a notebook without a
+    /// lease of its own takes the workspace's. None when there is none.
     pub fn borrow_from_parent(&self, process: &Process) -> Option<Arc<Session>> {
-        if self.is_owner() {
-            return None;
-        }
-        let path = std::env::var_os("SLUICE_OWNER_SOCKET")?;
-        let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = std::env::var_os("SLUICE_OWNER_SOCKET").filter(|_| !self.is_owner());
+        let mut asked = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = process.session_now() {
             return Some(session);
         }
+        let Some(path) = path else {
+            // Not at each of a program's failing calls.
+            if !self.is_owner() || asked.is_some_and(|when| when.elapsed() < ASK_AGAIN) {
+                return None;
+            }
+            *asked = Some(Instant::now());
+            drop(asked);
+            // The process lives as long as the program; a forked child has another.
+            let current = crate::process::get();
+            return std::ptr::eq(process, current).then(|| lease::from_workspace(current).ok()).flatten();
+        };
         lease::from_parent(process, &path).ok()
     }
 }

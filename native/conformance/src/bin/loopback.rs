@@ -7,6 +7,13 @@ use sluice_conformance::gpud::{Gpud, native_dir};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
+/// What cargo builds, and the names by which programs load it.
+const LIBRARIES: [(&str, &str); 3] = [
+    ("libsluice_client.so", "libsluice_client.so"),
+    ("libcuda.so", "libcuda.so.1"),
+    ("libnvidia_ml.so", "libnvidia-ml.so.1"),
+];
+
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
@@ -56,10 +63,12 @@ fn run() -> Result<ExitCode, String> {
         }
         child.env("SLUICE_OWNER_SOCKET", ready["socket"].as_str().unwrap_or(""));
     }
-    let link = runtime.join("libcuda.so.1");
-    std::os::unix::fs::symlink(native_dir().join("libcuda.so"), &link).map_err(|error| error.to_string())?;
-    let client = native_dir().join("libsluice_client.so");
-    std::os::unix::fs::symlink(client, runtime.join("libsluice_client.so")).map_err(|error| error.to_string())?;
+    for (built, name) in LIBRARIES {
+        let built = native_dir().join(built);
+        if built.exists() {
+            std::os::unix::fs::symlink(built, runtime.join(name)).map_err(|error| error.to_string())?;
+        }
+    }
     child.env("LD_LIBRARY_PATH", &runtime);
     let status = child.status().map_err(|error| error.to_string())?;
     let _ = std::fs::remove_dir_all(&runtime);

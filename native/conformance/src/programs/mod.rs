@@ -36,6 +36,39 @@ DONE:
 }
 ";
 
+/// Prints `thread N` once for each thread of the block.
+const PRINT: &str = "\
+.version 6.4
+.target sm_75
+.address_size 64
+
+.extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 arguments);
+.const .align 1 .b8 FORMAT[11] = {116, 104, 114, 101, 97, 100, 32, 37, 100, 10, 0};
+
+.visible .entry print()
+{
+    .local .align 8 .b8 depot[8];
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<5>;
+    mov.u64 %rd1, depot;
+    cvta.local.u64 %rd2, %rd1;
+    mov.u32 %r1, %tid.x;
+    st.local.u32 [%rd1], %r1;
+    mov.u64 %rd3, FORMAT;
+    cvta.const.u64 %rd4, %rd3;
+    {
+        .param .b64 param0;
+        st.param.b64 [param0+0], %rd4;
+        .param .b64 param1;
+        st.param.b64 [param1+0], %rd2;
+        .param .b32 retval0;
+        call.uni (retval0), vprintf, (param0, param1);
+        ld.param.b32 %r2, [retval0+0];
+    }
+    ret;
+}
+";
+
 /// A program and its name.
 pub type Program = (&'static str, fn(&Driver));
 
@@ -48,6 +81,7 @@ const PROGRAMS: &[Program] = &[
     ("memory", memory),
     ("out_of_memory_then_on", out_of_memory_then_on),
     ("launch", launch),
+    ("print", print),
     ("errors_are_synchronous", errors_are_synchronous),
     ("streams_and_events", streams_and_events),
     ("threads", threads),
@@ -168,6 +202,22 @@ fn launch(driver: &Driver) {
         assert!(threads >= 128);
         assert_eq!((driver.cuModuleUnload)(module), 0);
     }
+}
+
+/// What a kernel prints stands on the standard output after the call that waits for it.
+fn print(driver: &Driver) {
+    start(driver);
+    let (mut module, mut function) = (0, 0);
+    let (image, name) = (CString::new(PRINT).expect("text"), CString::new("print").expect("text"));
+    let none: *const *const c_void = std::ptr::null();
+    // SAFETY: every pointer is live; the kernel takes no parameters.
+    unsafe {
+        assert_eq!((driver.cuModuleLoadData)(&raw mut module, image.as_ptr().cast()), 0);
+        assert_eq!((driver.cuModuleGetFunction)(&raw mut function, module, name.as_ptr()), 0);
+        assert_eq!((driver.cuLaunchKernel)(function, 1, 1, 1, 3, 1, 1, 0, 0, none, none), 0);
+        assert_eq!((driver.cuCtxSynchronize)(), 0);
+    }
+    println!("after");
 }
 
 fn errors_are_synchronous(driver: &Driver) {

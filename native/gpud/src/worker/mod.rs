@@ -78,6 +78,8 @@ pub fn main() -> io::Result<()> {
     let refusal = match opened {
         Ok((device, Some(range))) => {
             let greeting = Greeting { report, range, outbox: Arc::clone(&outbox) };
+            let printing = Arc::clone(&outbox);
+            device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
             let ledger = Arc::new(Ledger::map(account)?);
             let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, ledger);
             return work(session, greeting, connection, &supervisor);

@@ -6,7 +6,7 @@ use crate::passing::Channel;
 use crate::worker::outbox::Outbox;
 use ring::digest::{SHA256, digest};
 use sluice_backend::{CudaError, Device, ModuleInfo};
-use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded};
+use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::messages::{MemGrowReply, RebindReply};
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, ReplyTo, cuda, opcode};
@@ -372,6 +372,13 @@ impl Session {
             lease_id: self.lease.lease_id.clone(),
         }));
     }
+}
+
+/// Sends what kernels have printed.
+pub fn send_printed(outbox: &Outbox, text: &str) {
+    let mut payload = Vec::new();
+    Printed { text: text.to_owned() }.put(&mut payload);
+    outbox.send(opcode::PRINTED, 0, &payload);
 }
 
 /// Sends an [`AsyncError`].
