@@ -20,7 +20,7 @@ _SETTINGS = {
 _installed = False
 
 # Order matters: the shims need the client.
-LIBRARIES = ("libsluice_client.so", "libcuda.so.1")
+LIBRARIES = ("libsluice_client.so", "libcuda.so.1", "libnvidia-ml.so.1")
 
 
 def _read_config():
@@ -57,34 +57,63 @@ def _preload():
             _ctypes.dlopen(path, os.RTLD_NOW | os.RTLD_GLOBAL)
 
 
-class _ChangesPathfinder:
-    """Import hook: when cuda.pathfinder, by which CUDA's packages find one another's libraries, is imported, it learns
-    where this environment lies, and for the software GPU that there is no nvJitLink.
+class _WatchesImports:
+    """Import hook: what a framework needs is done when it is imported, so that other processes pay nothing for it.
 
-    With that linker numba-cuda turns kernels into machine code of one GPU model, which the software GPU cannot
-    execute. Without it, the driver (us) gets PTX. Packages that link to nvJitLink themselves are not touched.
+    - A framework with settings of its own (`frameworks/`) gets them before it is loaded.
+    - cuda.pathfinder, by which CUDA's packages find one another's libraries, learns where this environment lies, and
+      for the software GPU that there is no nvJitLink: with that linker numba-cuda turns kernels into machine code of
+      one GPU model, which the software GPU cannot execute; without it, the driver (us) gets PTX. Packages that link to
+      nvJitLink themselves are not touched.
+    - JAX learns that there is a GPU where there is no device file.
     """
 
+    def __init__(self):
+        self._before = {"cupy", "jax", "tensorflow", "triton"}
+        self._after = {"cuda.pathfinder": _change_pathfinder, "jax._src.hardware_utils": _show_gpu_to_jax}
+
     def find_spec(self, name, path=None, target=None):
-        if name != "cuda.pathfinder":
-            return None
-        sys.meta_path.remove(self)
-        import importlib.util
+        if name in self._before:
+            self._before.discard(name)
+            try:
+                from . import _frameworks
 
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        loader, execute = spec.loader, spec.loader.exec_module
+                _frameworks.prepare(name)
+            except Exception as error:  # noqa: BLE001 - the framework loads whatever is wrong with its settings
+                print(f"sluice: {name} is not set up for a borrowed GPU: {error}", file=sys.stderr)
+        change = self._after.pop(name, None)
+        return None if change is None else _changed(name, change)
 
-        def exec_module(module):
-            execute(module)
-            # Not earlier: site sets its prefixes after it has run the .pth files of a virtual environment.
-            _join_site_packages()
-            if os.environ.get("SLUICE_GPU_TYPE", "soft") == "soft":
-                _hide(module)
 
-        loader.exec_module = exec_module
+def _changed(name, change):
+    """The module's own spec, with `change(module)` after its code has run."""
+    import importlib.util
+
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
         return spec
+    loader, execute = spec.loader, spec.loader.exec_module
+
+    def exec_module(module):
+        execute(module)
+        change(module)
+
+    loader.exec_module = exec_module
+    return spec
+
+
+def _change_pathfinder(module):
+    # Not earlier: site sets its prefixes after it has run the .pth files of a virtual environment.
+    _join_site_packages()
+    if os.environ.get("SLUICE_GPU_TYPE", "soft") == "soft":
+        _hide(module)
+
+
+def _show_gpu_to_jax(module):
+    """JAX takes the CPU, without a word, where none of a list of device files exists; a workspace has one of them."""
+    files = getattr(module, "_NVIDIA_GPU_DEVICES", None)
+    if isinstance(files, list) and not any(os.path.exists(file) for file in files):
+        files.append(os.path.abspath(__file__))
 
 
 def _hide(pathfinder):
@@ -115,6 +144,6 @@ def install():
     try:
         _read_config()
         _preload()
-        sys.meta_path.insert(0, _ChangesPathfinder())
+        sys.meta_path.insert(0, _WatchesImports())
     except Exception as error:  # noqa: BLE001 - see the module's docstring
         print(f"sluice: no GPU can be attached in this process: {error}", file=sys.stderr)

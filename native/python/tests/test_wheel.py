@@ -26,7 +26,7 @@ def native_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("native")
     import _ctypes
 
-    for name in ("libsluice_client.so", "libcuda.so", "sluice"):
+    for name in ("libsluice_client.so", "libcuda.so", "libnvidia_ml.so", "sluice"):
         shutil.copy(_ctypes.__file__, folder / name)
     return folder
 
@@ -44,7 +44,11 @@ def test_the_wheel_holds_package_libraries_command_and_settings(wheel):
         "sluice_gpu/server.py",
         "sluice_gpu/lib/libsluice_client.so",
         "sluice_gpu/lib/libcuda.so.1",
+        "sluice_gpu/lib/libnvidia-ml.so.1",
+        "sluice_gpu/frameworks/triton.json",
+        "sluice_gpu/tools/ptxas",
         "sluice_gpu.pth",
+        f"sluice_gpu-{number}.data/scripts/nvidia-smi",
         f"sluice_gpu-{number}.data/scripts/sluice",
         f"sluice_gpu-{number}.data/data/etc/jupyter/jupyter_server_config.d/sluice_gpu.json",
         f"sluice_gpu-{number}.data/data/share/jupyter/labextensions/sluice-gpu/package.json",

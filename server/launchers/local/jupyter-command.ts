@@ -1,6 +1,9 @@
 /** How a workspace's Jupyter server is started, and the environment variables of every process in it. */
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { BuiltEnvironment } from "./environment.ts";
+import { frameworkConditions, frameworkVariables, readFrameworkSettings } from "./framework-variables.ts";
 import type { Layout } from "./workspace-files.ts";
 
 /** Of the installation's own variables only these: how to reach package indexes, and how to show time and text. */
@@ -45,8 +48,15 @@ export function workspaceEnvironment(
   environment: BuiltEnvironment,
 ): Record<string, string> {
   const passedOn = Object.fromEntries(PASSED_ON.map((name) => [name, process.env[name]]));
+  const sluice = `lib/python${environment.pythonVersion}/site-packages/sluice_gpu`;
+  const libraries = path.join(environment.path, sluice, "lib");
+  const frameworks = frameworkVariables(readFrameworkSettings(path.join(environment.path, sluice)), {
+    conditions: frameworkConditions(spec.gpuType, existsSync(libraries) ? readdirSync(libraries) : []),
+    places: { libraries: `${layout.environment}/${sluice}/lib`, tools: `${layout.environment}/${sluice}/tools` },
+  });
   return {
     ...definedOnly(passedOn),
+    ...frameworks,
     ...environment.env,
     LANG: "C.UTF-8",
     SHELL: "/bin/bash",
@@ -64,7 +74,7 @@ export function workspaceEnvironment(
     ].join(":"),
     VIRTUAL_ENV: layout.packages,
     // Programs other than Python find the CUDA libraries here; Python has a start-up hook of its own.
-    LD_LIBRARY_PATH: `${layout.environment}/lib/python${environment.pythonVersion}/site-packages/sluice_gpu/lib`,
+    LD_LIBRARY_PATH: `${layout.environment}/${sluice}/lib`,
     PIP_DISABLE_PIP_VERSION_CHECK: "1",
     JUPYTER_TOKEN: spec.serverToken,
     JUPYTER_CONFIG_PATH: layout.jupyterConfig,

@@ -40,6 +40,8 @@ for name in null zero full random urandom tty; do
   : >"$root/dev/$name"
   mount --bind "/dev/$name" "$root/dev/$name"
 done
+# JAX takes the CPU, without a word, where no device file of NVIDIA's exists; it only looks whether there is one.
+: >"$root/dev/nvidiactl"
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts "$root/dev/pts"
 mount -t tmpfs -o mode=1777,nosuid,nodev shm "$root/dev/shm"

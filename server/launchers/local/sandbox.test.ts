@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const isRoot = process.getuid?.() === 0;
 const LOOK =
-  "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status; ls /; test -w /usr && echo writable; true";
+  "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status; ls /; test -w /usr && echo writable; test -e /dev/nvidiactl && echo nvidiactl; true";
 
 /** Runs the look around in a sandbox, as nobody when we are root and shall not be. */
 function look(mode: { asRoot: boolean; userNamespace: boolean }): string {
@@ -40,6 +40,7 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
     expect(lines).toContain("usr");
     expect(lines).not.toContain("root");
     expect(lines).not.toContain("writable");
+    expect(lines, "JAX looks for a device file").toContain("nvidiactl");
   });
 });
 
