@@ -81,6 +81,7 @@ def borrow(request, show=None):
             waitSeconds=wait,
             guaranteed=True if request.get("guaranteed") else None,
             forSeconds=request.get("for"),
+            scope="workspace" if request.get("workspace") else None,
         )
         while answer["state"] == "queued":
             waiting.answer, waiting.asked, waiting.since = answer, _text.asked_for(answer, typed), began

@@ -9,7 +9,7 @@ import sys
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
-from . import _client, _lease, _text
+from . import _client, _lease, _text, _trace
 
 
 def load(shell):
@@ -19,6 +19,7 @@ def load(shell):
     magics = GpuMagics(shell)
     shell._sluice_gpu = magics
     shell.register_magics(magics)
+    shell.events.register("pre_run_cell", magics.before_cell)
     shell.events.register("post_run_cell", magics.after_cell)
     shell.set_hook("complete_command", magics.complete, str_key="%gpu")
     shell.set_hook("complete_command", magics.complete, str_key="%%gpu")
@@ -30,6 +31,8 @@ def unload(shell):
     magics = getattr(shell, "_sluice_gpu", None)
     if magics is None:
         return
+    magics.tracer.stop()
+    shell.events.unregister("pre_run_cell", magics.before_cell)
     shell.events.unregister("post_run_cell", magics.after_cell)
     shell.magics_manager.magics["line"].pop("gpu", None)
     shell.magics_manager.magics["cell"].pop("gpu", None)
@@ -104,6 +107,7 @@ class GpuMagics(Magics):
     def __init__(self, shell):
         super().__init__(shell)
         self._inside_cell_magic = False
+        self.tracer = _trace.Tracer(shell)
 
     def become_owner(self):
         """Name this kernel as the owner of its leases. Where that fails, the first %gpu says why.
@@ -219,7 +223,11 @@ class GpuMagics(Magics):
             print(_text.given_back({"milli": own["lease"]["milli"], **answer}))
 
     def _cancel(self, request):
-        print("Left the queue." if _lease.cancel_waiting() else "This notebook waits for nothing.")
+        left = _lease.cancel_waiting()
+        if request.get("json"):
+            print(json.dumps({"left": left}))
+        else:
+            print("Left the queue." if left else "This notebook waits for nothing.")
 
     def _free(self, request):
         answer = _lease._ask("status")
@@ -234,10 +242,33 @@ class GpuMagics(Magics):
         else:
             print(_text.why(last.answer, _lease._ask("status"), last.asked, last.answer.get("waitedSeconds") or 0))
 
+    def _trace(self, request):
+        word = request.get("word")
+        if word == "off":
+            self.tracer.stop()
+            print(_text.trace_ends())
+        elif word == "on" or self.tracer.last is None:
+            self.tracer.start()
+            print(_text.trace_begins())
+        elif request.get("json"):
+            print(json.dumps(self.tracer.last_with_places(), indent=2))
+        else:
+            print(_text.trace(self.tracer.last, self.tracer.places()))
+
+    def _logs(self, request):
+        lines = _lease._ask("logs")["lines"]
+        print(json.dumps(lines, indent=2) if request.get("json") else _text.logs(lines))
+
+    def before_cell(self, info):
+        """A trace counts one cell at a time; `%gpu` itself is no cell to be looked at."""
+        if not self._inside_cell_magic and not info.raw_cell.lstrip().startswith("%gpu"):
+            self.tracer.cell_begins()
+
     def after_cell(self, result):
         """The sentence of a CUDA call that failed for want of a GPU, as the last line under the cell."""
         if self._inside_cell_magic:
             return
+        self.tracer.cell_ends()
         try:
             answer = _client.request("message")
         except Exception:  # noqa: BLE001 - whatever is wrong with the client, cells go on

@@ -14,13 +14,28 @@ USAGE = """\
 %gpu why               why the last attach waited or was refused
 %gpu free              what each GPU type has free
 %gpu cancel            leave the queue
+%gpu trace             what the last cell waited for, line by line (trace off ends it)
+%gpu logs              what happened to this notebook's GPU
 %%gpu 0.5              borrow for one cell only
-Flags of attach: --type soft  --mem 4G  --for 1h  --wait 2m (0 = now or not at all)  --guaranteed  --json"""
+Flags of attach: --type soft  --mem 4G  --for 1h  --wait 2m (0 = now or not at all)  --guaranteed
+                 --workspace (all notebooks of the workspace use it)
+--json with any of them prints the answer for programs"""
 
-ACTIONS = ("attach", "detach", "cancel", "free", "why", "status", "help")
+ACTIONS = ("attach", "detach", "cancel", "free", "why", "trace", "logs", "status", "help")
+
+# The word that may follow an action, other than an amount.
+WORDS = {"trace": ("on", "off")}
 
 # name of the flag -> whether a value follows
-FLAGS = {"--mem": True, "--type": True, "--for": True, "--wait": True, "--guaranteed": False, "--json": False}
+FLAGS = {
+    "--mem": True,
+    "--type": True,
+    "--for": True,
+    "--wait": True,
+    "--guaranteed": False,
+    "--workspace": False,
+    "--json": False,
+}
 
 DEFAULT_WAIT_SECONDS = 120
 
@@ -138,6 +153,10 @@ def _parse_rest(words, request):
                 request[name[2:]] = parse_duration(value) if name in ("--for", "--wait") else value
             else:
                 request[name[2:]] = True
+        elif request["action"] in WORDS:
+            if word not in WORDS[request["action"]]:
+                raise UsageProblem(_unknown(word, WORDS[request["action"]]))
+            request["word"] = word
         elif request["amount"]:
             raise UsageProblem(f"one amount is enough; '{word}' is left over")
         else:
@@ -169,7 +188,8 @@ def complete(line):
     if not before:
         return [word for word in (*ACTIONS, "--json") if word.startswith(typing)]
     if before[0] != "attach":
-        return [word for word in ("--json",) if word.startswith(typing)]
+        words = WORDS.get(before[0], ()) if len(before) == 1 else ()
+        return [word for word in (*words, "--json") if word.startswith(typing)]
     if typing.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typing)]
     return [word for word in ("0.25", "0.5", "1", *FLAGS) if word.startswith(typing)]
@@ -240,12 +260,13 @@ def _quota_line(status, gpu_type):
 
 
 def own_lease(status, pid, start_time):
-    """This process's entry in the status, or None."""
-    for entry in status.get("leases", ()):
+    """This process's entry in the status, else the whole workspace's, or None."""
+    entries = status.get("leases", ())
+    for entry in entries:
         owner = entry["owner"]
         if owner["pid"] == pid and owner["startTime"] == start_time:
             return entry
-    return None
+    return next((entry for entry in entries if entry["owner"].get("kind") == "workspace"), None)
 
 
 def status(answer, own, now):
@@ -322,8 +343,7 @@ def free(answer):
                 limits.get(row["gpuType"], "none"),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join("   ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return columns(rows)
 
 
 def _sentence(text):
@@ -445,3 +465,66 @@ def why(answer, answer_status, asked, waited):
 def nothing_waited():
     """The answer of `%gpu why` when the last attach was granted at once, or there was none."""
     return "Nothing waits: the last attach of this notebook was granted, or there was none."
+
+
+def trace(counted, places):
+    """What `%gpu trace` shows: the blocking round trips of a cell by cause, the longest wait first.
+
+    `counted` is the client's answer; `places` maps its sites to (where, source line).
+    """
+    rows = sorted((row for row in counted["calls"] if row["blocking"]), key=lambda row: -row["waitedUs"])
+    waited = sum(row["waitedUs"] for row in rows) / 1e6
+    sent = sum(row["bytes"] for row in counted["calls"])
+    blocking, posted = counted["blocking"], counted["posted"]
+    head = (
+        f"{blocking} blocking round trip{'' if blocking == 1 else 's'}, {waiting(waited)} waited; "
+        f"{posted} call{'' if posted == 1 else 's'} sent without waiting; {memory(sent)} in all."
+    )
+    if not rows:
+        return head
+    table = [("Times", "Waited", "Function", "For", "Line")]
+    for row in rows:
+        where, source = places.get(row["site"], ("", ""))
+        line = f"{where}: {source}" if source else where
+        table.append(
+            (str(row["count"]), waiting(row["waitedUs"] / 1e6), row["function"], row["operation"], line or "(not Python)")
+        )
+    return head + "\n" + columns(table, right=2)
+
+
+def waiting(seconds):
+    """A short wait: '812 us', '1.5 ms', '2.0 s'."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def columns(rows, right=0):
+    """Rows in columns of their own width; the first `right` columns are aligned to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = (
+            cell.rjust(width) if column < right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        )
+        lines.append("   ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def trace_begins():
+    """The answer to the first `%gpu trace`."""
+    return "Tracing from the next cell on: run it, then %gpu trace.  %gpu trace off ends it."
+
+
+def trace_ends():
+    """The answer to `%gpu trace off`."""
+    return "Tracing is off."
+
+
+def logs(lines):
+    """What `%gpu logs` shows: a time of day and a sentence a line, the oldest first."""
+    if not lines:
+        return "Nothing has happened to this notebook's GPU yet."
+    times = (datetime.datetime.fromtimestamp(line["at"]).strftime("%H:%M:%S") for line in lines)
+    return "\n".join(f"{at}  {line['text']}" for at, line in zip(times, lines))

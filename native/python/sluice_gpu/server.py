@@ -1,4 +1,4 @@
-"""Jupyter server extension: tells the broker which kernels live, and sends kernel messages without delay."""
+"""Jupyter server extension: tells the broker which kernels live, and streams the status bar's text."""
 
 import asyncio
 import glob
@@ -15,7 +15,6 @@ LOOK_SECONDS = 0.5
 
 def _load_jupyter_server_extension(app):
     """Called by Jupyter when the server starts."""
-    send_without_delay()
     broker = os.environ.get("SLUICE_BROKER_URL")
     credential = os.environ.get("SLUICE_CREDENTIAL_FILE")
     if not broker or not credential:
@@ -28,22 +27,6 @@ def _load_jupyter_server_extension(app):
     from ._status_stream import StatusStream
 
     app.web_app.add_handlers(".*$", [(url_path_join(app.base_url, "sluice-gpu", "status"), StatusStream)])
-
-
-def send_without_delay():
-    """Switch off Nagle's algorithm on kernel websockets: with it each message waits about 40 ms for an ACK."""
-    from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
-
-    if getattr(KernelWebsocketHandler.open, "_sluice_gpu", False):
-        return
-    original = KernelWebsocketHandler.open
-
-    async def open_without_delay(self, *args, **kwargs):
-        self.set_nodelay(True)
-        return await original(self, *args, **kwargs)
-
-    open_without_delay._sluice_gpu = True
-    KernelWebsocketHandler.open = open_without_delay
 
 
 def alive_owners(kernel_manager):

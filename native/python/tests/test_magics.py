@@ -86,7 +86,7 @@ def test_completion_after_the_magic(magics):
         line = text_until_cursor = "%gpu att"
 
     assert magics.complete(None, Event) == ["attach"]
-    Event.text_until_cursor = "%%gpu 0.5 --w"
+    Event.text_until_cursor = "%%gpu 0.5 --wai"
     assert magics.complete(None, Event) == ["--wait"]
     Event.text_until_cursor = "%gpux "
     assert magics.complete(None, Event) == []

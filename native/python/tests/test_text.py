@@ -296,3 +296,51 @@ def test_a_failed_call_is_one_sentence_with_a_name():
 
 def test_attaching_twice_changes_nothing_and_says_so():
     assert _text.already_attached(LEASE).startswith("Already attached: 0.5 GPU (soft-0 on gpu-1).")
+
+
+TRACED = {
+    "on": False,
+    "blocking": 3,
+    "posted": 240,
+    "calls": [
+        {"function": "cuMemAlloc_v2", "operation": "MemAlloc", "blocking": False, "site": 0, "count": 240, "bytes": 3840}
+        | {"waitedUs": 0.0},
+        {"function": "cuMemcpyDtoH_v2", "operation": "CopyFromDevice", "blocking": True, "site": 1, "count": 2}
+        | {"bytes": 1 << 20, "waitedUs": 1500.4},
+        {"function": "cuCtxSynchronize", "operation": "ContextSynchronize", "blocking": True, "site": 0, "count": 1}
+        | {"bytes": 0, "waitedUs": 80.0},
+    ],
+}
+
+
+def test_a_trace_names_the_lines_that_wait_the_longest_first():
+    assert _text.trace(TRACED, {1: ("In[5] line 3", "out.copy_to_host()")}) == (
+        "3 blocking round trips, 1.6 ms waited; 240 calls sent without waiting; 1.0 MiB in all.\n"
+        "Times   Waited   Function           For                  Line\n"
+        "    2   1.5 ms   cuMemcpyDtoH_v2    CopyFromDevice       In[5] line 3: out.copy_to_host()\n"
+        "    1    80 us   cuCtxSynchronize   ContextSynchronize   (not Python)"
+    )
+    nothing = {"on": False, "blocking": 0, "posted": 1, "calls": []}
+    assert _text.trace(nothing, {}) == (
+        "0 blocking round trips, 0 us waited; 1 call sent without waiting; 0 B in all."
+    )
+
+
+def test_logs_have_a_time_of_day_a_line():
+    assert _text.logs([{"at": 1.5, "text": "attached: soft-0"}]) == "00:00:01  attached: soft-0"
+    assert _text.logs([]) == "Nothing has happened to this notebook's GPU yet."
+
+
+def test_trace_takes_on_and_off():
+    assert _text.parse_line("trace off")["word"] == "off"
+    assert _text.complete("trace o") == ["on", "off"]
+    with pytest.raises(_text.UsageProblem, match="did you mean off"):
+        _text.parse_line("trace of")
+
+
+def test_a_lease_of_the_workspace_is_every_notebooks_own():
+    entry = {"owner": {"kind": "workspace", "pid": 1, "startTime": 2}}
+    own = {"owner": {"kind": "kernel", "pid": 7, "startTime": 9}}
+    assert _text.own_lease({"leases": [entry]}, 7, 9) is entry
+    assert _text.own_lease({"leases": [entry, own]}, 7, 9) is own
+    assert _text.parse_line("attach 0.5 --workspace")["workspace"] is True
