@@ -1,0 +1,48 @@
+"""pytest plugin: writes every test's outcome as JSON, `[{"test", "outcome", "reason"}]`, for `npm run conformance`."""
+
+import json
+
+
+def pytest_addoption(parser):
+    """`--sluice-report FILE`."""
+    parser.addoption("--sluice-report", required=True, help="file that receives the outcomes")
+
+
+def pytest_configure(config):
+    """Workers of pytest-xdist report to the one that started them."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Report(config.getoption("--sluice-report")))
+
+
+class Report:
+    """The worst phase of a test is its outcome."""
+
+    def __init__(self, path):
+        self._path = path
+        self._outcomes = {}
+
+    def pytest_runtest_logreport(self, report):
+        """Each test reports its set-up, its call and its tear-down."""
+        outcome, reason = report.outcome, ""
+        if outcome == "skipped":
+            outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        elif outcome == "failed":
+            reason = str(report.longrepr)[-600:]
+        if outcome != "passed" or report.when == "call":
+            if self._outcomes.get(report.nodeid, ("",))[0] != "failed":
+                self._outcomes[report.nodeid] = (outcome, reason)
+
+    def pytest_collectreport(self, report):
+        """A file that cannot be imported is a failure of its own."""
+        if report.failed:
+            self._outcomes[report.nodeid] = ("failed", str(report.longrepr)[-600:])
+
+    def pytest_sessionfinish(self):
+        """Written at the end, also after an interruption."""
+        rows = [
+            {"test": test, "outcome": outcome, "reason": reason}
+            for test, (outcome, reason) in sorted(self._outcomes.items())
+        ]
+        with open(self._path, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)

@@ -1,0 +1,86 @@
+/**
+ * `npm run conformance -- <suite> [--json] [-- PYTEST-ARGUMENTS]`: runs a suite of CUDA programs, unmodified, through
+ * the wire (client, gpud, software GPU) and prints what passed; with `--json` the last line is one JSON object
+ * `{"suite", "collected", "not_applicable", "passed", "failed", "skipped"}`. Packages are downloaded once into
+ * `.sluice/conformance`. Not part of `npm test`.
+ */
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { run } from "#scripts/lib/processes.ts";
+import { buildNative, buildWheel } from "#scripts/start/builds.ts";
+import { count, outcomesSchema, type Suite, suiteSchema } from "./suite.ts";
+
+const { values, positionals } = parseArgs({
+  args: process.argv.slice(2),
+  allowPositionals: true,
+  options: { json: { type: "boolean", default: false } },
+});
+const root = process.cwd();
+const suites = path.join(root, "native", "conformance", "suites");
+const cache = path.join(root, ".sluice", "conformance");
+const [name, ...pytestArguments] = positionals;
+const known = (await readdir(suites, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+if (name === undefined || !known.some((entry) => entry.name === name)) {
+  console.error(`Name a suite: ${known.map((entry) => entry.name).join(", ")}.`);
+  process.exit(2);
+}
+
+const print = (line: string) => console.log(line);
+const suite = suiteSchema.parse(JSON.parse(await readFile(path.join(suites, name, "suite.json"), "utf8")));
+await mkdir(cache, { recursive: true });
+await buildNative(root, print);
+const wheel = await buildWheel(root, cache, print);
+const python = await preparePython(name, suite, wheel);
+const report = path.join(cache, `${name}.json`);
+await rm(report, { force: true });
+await runSuite(suite, python, report);
+if (!existsSync(report)) {
+  console.error("The suite ended without a report.");
+  process.exit(1);
+}
+const outcomes = outcomesSchema.parse(JSON.parse(await readFile(report, "utf8")));
+const counts = count(outcomes, suite.notApplicable);
+for (const outcome of outcomes) if (outcome.outcome === "failed") console.log(`FAILED ${outcome.test}`);
+const { collected, not_applicable, passed, failed, skipped } = counts;
+console.log(
+  `${suite.title}: ${passed} of ${collected - not_applicable} applicable tests passed, ${failed} failed, ` +
+    `${skipped} skipped; ${not_applicable} of ${collected} not applicable`,
+);
+if (values.json) console.log(JSON.stringify({ suite: name, ...counts }));
+process.exit(failed === 0 ? 0 : 1);
+
+/** A virtual environment with the suite's packages, made once for each list of them, and this build's own package. */
+async function preparePython(suiteName: string, { requirements }: Suite, ownWheel: string): Promise<string> {
+  const hash = createHash("sha256").update(JSON.stringify(requirements)).digest("hex").slice(0, 12);
+  const venv = path.join(cache, `${suiteName}-${hash}`);
+  const interpreter = path.join(venv, "bin", "python");
+  const stamp = path.join(venv, "complete");
+  if (!existsSync(stamp)) {
+    await rm(venv, { recursive: true, force: true });
+    await run("python3", ["-m", "venv", venv], { onLine: print });
+    await run(interpreter, ["-m", "pip", "install", "-q", ...requirements], { onLine: print });
+    await writeFile(stamp, "");
+  }
+  const own = ["-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", ownWheel];
+  await run(interpreter, own, { onLine: print });
+  return interpreter;
+}
+
+/** In the surroundings of a workspace: an own gpud, a lease, and our libraries first. */
+async function runSuite({ memoryBytes, pytest }: Suite, interpreter: string, out: string): Promise<void> {
+  const folder = path.join(root, "native", "target", "release");
+  const words = ["-m", "pytest", "-p", "report", "--sluice-report", out, "-p", "no:cacheprovider", ...pytest];
+  await run(
+    path.join(folder, "sluice-loopback"),
+    ["--memory", String(memoryBytes), "--", interpreter, ...words, ...pytestArguments],
+    {
+      cwd: path.join(suites, name ?? ""),
+      env: { ...process.env, SLUICE_NATIVE_DIR: folder, PYTHONPATH: suites, PYTHONDONTWRITEBYTECODE: "1" },
+      onLine: print,
+    },
+    // Failing tests are what the report tells.
+  ).catch(() => undefined);
+}
