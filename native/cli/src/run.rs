@@ -9,8 +9,8 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// As `timeout` and `env` use it: the program could not be started for want of what it needs.
@@ -178,10 +178,13 @@ fn start_time() -> u64 {
 }
 
 /// Signals to this process, taken by one thread and passed on to the program.
+#[derive(Default)]
 struct Signals {
     child: Arc<AtomicI32>,
     last: Arc<AtomicI32>,
     child_gone: Arc<AtomicBool>,
+    /// What came before the program's number was known: it is passed on then.
+    early: Arc<Mutex<Vec<i32>>>,
 }
 
 impl Signals {
@@ -197,9 +200,10 @@ impl Signals {
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
             set
         };
-        let signals = Signals { child: Arc::default(), last: Arc::default(), child_gone: Arc::default() };
+        let signals = Signals::default();
         let (child, last, gone) =
             (Arc::clone(&signals.child), Arc::clone(&signals.last), Arc::clone(&signals.child_gone));
+        let early = Arc::clone(&signals.early);
         let taken = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             loop {
                 // SAFETY: `info` is plain data that sigwaitinfo fills in.
@@ -213,12 +217,16 @@ impl Signals {
                 if ENDING.contains(&signal) {
                     last.store(signal, Ordering::Release);
                 }
+                let mut early = early.lock().unwrap_or_else(PoisonError::into_inner);
                 let pid = child.load(Ordering::Acquire);
                 // What the terminal sends goes to the whole foreground group, the program has it already.
                 if pid > 0 && !gone.load(Ordering::Acquire) && code <= 0 {
                     // SAFETY: the child is not reaped while `gone` is false.
                     unsafe { libc::kill(pid, signal) };
+                } else if pid == 0 && code <= 0 {
+                    early.push(signal);
                 }
+                drop(early);
                 if signal == libc::SIGTSTP {
                     // The shell takes the terminal back when this process stops too; SIGCONT to the group ends it.
                     // SAFETY: takes no pointers.
@@ -239,7 +247,14 @@ impl Signals {
 
     /// Waits for the program; its exit code, or 128 and the signal that ended it.
     fn pass_on(&self, mut child: Child) -> u8 {
-        self.child.store(child.id() as i32, Ordering::Release);
+        {
+            let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+            self.child.store(child.id() as i32, Ordering::Release);
+            for signal in early.drain(..) {
+                // SAFETY: takes no pointers; the child is not reaped yet.
+                unsafe { libc::kill(child.id() as i32, signal) };
+            }
+        }
         let status = child.wait();
         self.child_gone.store(true, Ordering::Release);
         match status {
