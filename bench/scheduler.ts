@@ -13,6 +13,9 @@ const QUEUED = 10_000;
 const GIB = 1024 ** 3;
 const HOUR = 3_600_000;
 
+/**
+ * Wall time says little on a machine that others use: the processor time of the same work stands beside it.
+ */
 export const targets = { decisions_per_s: ">= 20000", explain_ms: "<= 100", reclaim_ms: "<= 50" };
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {
@@ -24,12 +27,15 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
   let decisions = 0;
   let grants = 0;
   let spent = 0;
+  let spentCpu = 0;
   for (let round = 0; round < rounds; round++) {
     // Every other round starts empty and grants; the others decide on a full pool, where all wait.
     const world = round % 2 === 0 ? asked : fullPool(empty, queue);
     const began = performance.now();
+    const worked = process.cpuUsage();
     const { verdicts } = evaluate(world);
     spent += performance.now() - began;
+    spentCpu += cpuMs(worked);
     decisions += verdicts.length;
     grants += verdicts.filter((verdict) => verdict.state === "granted").length;
   }
@@ -42,11 +48,15 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
   const lent = lentPool(empty);
   evaluate(lent);
   const plan = evaluate(lent);
+  const reclaim = time(() => evaluate(lent));
   return {
     metrics: {
       decisions_per_s: (decisions / spent) * 1000,
-      explain_ms: Math.max(...explained),
-      reclaim_ms: time(() => evaluate(lent)),
+      explain_ms: Math.max(...explained.map((one) => one.wall)),
+      reclaim_ms: reclaim.wall,
+      cpu_decisions_per_s: (decisions / spentCpu) * 1000,
+      cpu_explain_ms: Math.max(...explained.map((one) => one.cpu)),
+      cpu_reclaim_ms: reclaim.cpu,
       granted: grants,
       reclaim_notices: plan.notices.length,
       reclaim_claims: new Set(plan.notices.map(({ notice }) => notice.requestId)).size,
@@ -54,13 +64,19 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
   };
 }
 
-function time(work: () => unknown): number {
+const cpuMs = (since: NodeJS.CpuUsage): number => {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1000;
+};
+
+/** The best of five, once by the clock and once by the processor. */
+function time(work: () => unknown): { wall: number; cpu: number } {
   const took = [0, 1, 2, 3, 4].map(() => {
-    const began = performance.now();
+    const [began, worked] = [performance.now(), process.cpuUsage()];
     work();
-    return performance.now() - began;
+    return { wall: performance.now() - began, cpu: cpuMs(worked) };
   });
-  return Math.min(...took);
+  return { wall: Math.min(...took.map((one) => one.wall)), cpu: Math.min(...took.map((one) => one.cpu)) };
 }
 
 function emptyPool(): World {

@@ -14,14 +14,18 @@ import {
 import { type Live, notify } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { closeLost, lose } from "#server/services/gpu-server/lose.ts";
+import { recordStates } from "#server/services/gpu-server/record-states.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { beginEnd } from "#server/services/lease/ending.ts";
 import { expireRequest } from "#server/services/lease/expire-request.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
+import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { type Facts, judge, type Measure } from "./liveness.ts";
 
 const LIVENESS_LOCK = 7_411_011;
 const EVERY_MS = 1_000;
+/** Past use is settled as often. */
+const SETTLE_MS = 60_000;
 
 /** Starts the loop; `stop` waits for the round under way. */
 export function startLivenessLoop(options: { database: OpenDatabase; live: Live; log: Logger }): {
@@ -30,6 +34,7 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
   const { database, live, log } = options;
   const leadership = holdLeadership(database.sql, log, LIVENESS_LOCK);
   let watchingSince: number | undefined;
+  let settledAt = 0;
   let running: Promise<void> | undefined;
   let again = false;
   let stopped = false;
@@ -50,6 +55,11 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
         );
       }
       await advanceOverdue(systemContext(database.db));
+      await recordStates(systemContext(database.db));
+      if (Date.now() - settledAt >= SETTLE_MS) {
+        settledAt = Date.now();
+        await settleUsage(systemContext(database.db));
+      }
     } catch (error) {
       // What was not heard meanwhile is nobody's fault: the clocks start again.
       watchingSince = undefined;

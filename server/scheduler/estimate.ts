@@ -6,7 +6,7 @@ import type { Holding, Placement, Verdict, Waiting, World } from "./types.ts";
 /** No estimate looks further than this many ends of leases. */
 const STEPS = 60;
 /** A long queue or a large pool is not played through: this many leases and requests are looked at altogether. */
-const LOOKED_AT = 15_000;
+const LOOKED_AT = 6_000;
 
 export type Estimate = {
   /** Seconds until the grant: likely, and between which bounds. */

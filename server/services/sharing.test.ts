@@ -1,8 +1,18 @@
 import { afterAll, beforeEach, expect, it } from "vitest";
-import { leaseRequests, leases, quotaRequests } from "#server/db/schema/index.ts";
+import {
+  gpuServers,
+  leaseIntervals,
+  leaseRequests,
+  leases,
+  quotaRequests,
+  teamUsage,
+} from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
+import { ledgers } from "#server/services/gpu-server/ledger.ts";
+import { recordStates } from "#server/services/gpu-server/record-states.ts";
+import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 import { ask } from "#server/services/quota-request/ask.ts";
 import { decide } from "#server/services/quota-request/decide.ts";
@@ -129,4 +139,41 @@ it("a team's policy is part of what the scheduler decides on", async () => {
     ...{ teamId: world.team, maxLeaseSeconds: 3600, idleSeconds: 600, coTenancy: "own-team" },
   });
   expect((await loaded()).quotas.get(world.team)).toMatchObject({ coTenancy: "own-team", idleMs: 600_000 });
+});
+
+it("the ledger of a device sums to wall time, from the rows", async () => {
+  const [gpuId] = world.gpuIds;
+  const at = (ms: number) => ({ ...world.system, now: () => new Date(1e12 + ms) });
+  await recordStates(at(0));
+  const requestId = await waits();
+  const id = newId("lea");
+  const shared = { teamId: world.team, userId: world.member.id, gpuType: "soft", milli: 250 };
+  await world.db.insert(leases).values({
+    ...{ ...shared, id, requestId, workspaceId: "ws", gpuId, serverId: world.serverId, memoryBytes: 1 },
+    ...{ owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "active" as const, epoch: 1, gpuTimeUs: 2_000_000 },
+    ...{ grantedAt: new Date(1e12), ownerSeenAt: new Date(1e12), expiresAt: new Date(1e12) },
+  });
+  await world.db.insert(leaseIntervals).values({ ...shared, leaseId: id, gpuId, startedAt: new Date(1e12 + 1_000) });
+  await world.db.update(gpuServers).set({ state: "lost" });
+  await recordStates(at(6_000));
+  await recordStates(at(7_000));
+  const found = (await ledgers(world.system, new Date(1e12), new Date(1e12 + 10_000))).get(gpuId);
+  expect(found).toEqual({
+    ...{ wall: 10_000_000, used: 500_000, heldIdle: 1_750_000, idle: 4_750_000, draining: 0, lost: 3_000_000 },
+  });
+});
+
+it("what a team borrows counts against it in the surplus, and decays", async () => {
+  const at = (ms: number) => ({ ...world.system, now: () => new Date(1e12 + ms) });
+  const requestId = await waits();
+  await world.db.insert(leases).values({
+    ...{ id: newId("lea"), requestId, workspaceId: "ws", teamId: world.team, userId: world.member.id },
+    ...{ gpuId: world.gpuIds[0], serverId: world.serverId, gpuType: "soft", milli: 1000, memoryBytes: 1 },
+    ...{ owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "active" as const, epoch: 1 },
+    ...{ grantedAt: new Date(1e12), ownerSeenAt: new Date(1e12), expiresAt: new Date(1e12) },
+  });
+  await settleUsage(at(0));
+  await settleUsage(at(60_000));
+  // Half a GPU above the guarantee, for a minute.
+  expect(await world.db.select().from(teamUsage)).toMatchObject([{ teamId: world.team, amount: 30_000 }]);
 });
