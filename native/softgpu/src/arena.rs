@@ -7,6 +7,9 @@ use std::sync::{RwLock, RwLockReadGuard};
 /// The granularity of [`Arena::map`].
 pub const PAGE: u64 = 4096;
 
+/// The size of a large page of the host.
+const HUGE: u64 = 2 << 20;
+
 /// `base..base+len`, reserved without access.  Device pointers are host addresses in it.
 ///
 /// A launch holds the arena: [`Arena::unmap`] waits for launches in flight, as `cuMemFree` does.
@@ -78,6 +81,11 @@ impl Arena {
         if rc != 0 {
             return Err(io::Error::last_os_error());
         }
+        if len >= HUGE {
+            // Kernels walk down columns: a page of the host for each row costs more than the data.
+            // SAFETY: advice about pages that are the arena's.
+            unsafe { libc::madvise(addr as *mut _, len as usize, libc::MADV_HUGEPAGE) };
+        }
         self.mark(first, count, true);
         Ok(())
     }
@@ -130,6 +138,34 @@ impl Arena {
     pub(crate) fn touches(&self, addr: u64) -> bool {
         let offset = addr.wrapping_sub(self.base);
         offset < self.len && self.page(offset / PAGE)
+    }
+
+    /// The mapped range around a mapped address, at least its page and at most 128 MiB to either side.
+    pub(crate) fn run(&self, addr: u64) -> (u64, u64) {
+        const FAR: u64 = (128 << 20) / PAGE;
+        let here = (addr - self.base) / PAGE;
+        let whole = |word: u64| self.pages[word as usize].load(Ordering::Relaxed) == u64::MAX;
+        let mut first = here;
+        while first > 0 && here - first < FAR {
+            if first % 64 == 0 && whole(first / 64 - 1) {
+                first -= 64;
+            } else if self.page(first - 1) {
+                first -= 1;
+            } else {
+                break;
+            }
+        }
+        let (mut end, last) = (here + 1, self.len / PAGE);
+        while end < last && end - here < FAR {
+            if end % 64 == 0 && end + 64 <= last && whole(end / 64) {
+                end += 64;
+            } else if self.page(end) {
+                end += 1;
+            } else {
+                break;
+            }
+        }
+        (self.base + first * PAGE, self.base + end * PAGE)
     }
 
     /// Holds the arena for use: nothing is unmapped meanwhile.

@@ -78,20 +78,6 @@ pub fn prmt_mode(a: u32, b: u32, selector: u32, mode: u32) -> u32 {
     prmt(a, b, nibbles)
 }
 
-/// `lop3.b32`: the table's bit for each combination of input bits.
-pub fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
-    let mut out = 0;
-    for i in 0..8u32 {
-        if table >> i & 1 == 1 {
-            let x = if i & 4 != 0 { a } else { !a };
-            let y = if i & 2 != 0 { b } else { !b };
-            let z = if i & 1 != 0 { c } else { !c };
-            out |= x & y & z;
-        }
-    }
-    out
-}
-
 /// `dp4a`: four products of bytes, summed into c.
 pub fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
     let byte = |v: u32, i: u32, signed: bool| {

@@ -46,17 +46,8 @@ macro_rules! with_alu_table {
     ($m:ident) => {
         $m! {
             unary {
-                Mov32: u32 => u32 = |a| a;
-                Mov64: u64 => u64 = |a| a;
-                Neg16: u16 => u16 = |a| a.wrapping_neg();
-                Neg32: u32 => u32 = |a| a.wrapping_neg();
-                Neg64: u64 => u64 = |a| a.wrapping_neg();
                 Abs16: i16 => i16 = |a| a.wrapping_abs();
-                Abs32: i32 => i32 = |a| a.wrapping_abs();
                 Abs64: i64 => i64 = |a| a.wrapping_abs();
-                Not16: u16 => u16 = |a| !a;
-                Not32: u32 => u32 = |a| !a;
-                Not64: u64 => u64 = |a| !a;
                 Cnot16: u16 => u16 = |a| u16::from(a == 0);
                 Cnot32: u32 => u32 = |a| u32::from(a == 0);
                 Cnot64: u64 => u64 = |a| u64::from(a == 0);
@@ -80,68 +71,29 @@ macro_rules! with_alu_table {
                     let b = if a < 0 { !a } else { a };
                     if b == 0 { u32::MAX } else { b.leading_zeros() }
                 };
-                NegF32: u32 => u32 = |a| a ^ 0x8000_0000;
-                NegF64: u64 => u64 = |a| a ^ (1 << 63);
-                AbsF32: u32 => u32 = |a| a & 0x7fff_ffff;
-                AbsF64: u64 => u64 = |a| a & !(1 << 63);
                 NegF16: u16 => u16 = |a| a ^ 0x8000;
                 AbsF16: u16 => u16 = |a| a & 0x7fff;
                 NegF16x2: u32 => u32 = |a| a ^ 0x8000_8000;
                 AbsF16x2: u32 => u32 = |a| a & 0x7fff_7fff;
-                SatF32: f32 => f32 = |a| if a > 0.0 { if a < 1.0 { a } else { 1.0 } } else { 0.0 };
-                SatF64: f64 => f64 = |a| if a > 0.0 { if a < 1.0 { a } else { 1.0 } } else { 0.0 };
-                SqrtF32: f32 => f32 = |a| a.sqrt();
-                SqrtF64: f64 => f64 = |a| a.sqrt();
-                RcpF32: f32 => f32 = |a| 1.0 / a;
-                RcpF64: f64 => f64 = |a| 1.0 / a;
-                RsqrtF32: f32 => f32 = |a| (1.0 / f64::from(a).sqrt()) as f32;
-                RsqrtF64: f64 => f64 = |a| 1.0 / a.sqrt();
                 SinF32: f32 => f32 = |a| a.sin();
                 CosF32: f32 => f32 = |a| a.cos();
                 Ex2F32: f32 => f32 = |a| a.exp2();
                 Lg2F32: f32 => f32 = |a| a.log2();
                 TanhF32: f32 => f32 = |a| a.tanh();
-                S64S32: i32 => i64 = |a| i64::from(a);
-                U64U32: u32 => u64 = |a| u64::from(a);
-                U32U64: u64 => u32 = |a| a as u32;
-                U16U32: u32 => u16 = |a| a as u16;
-                S32S16: i16 => i32 = |a| i32::from(a);
-                F64F32: f32 => f64 = |a| f64::from(a);
-                F32F64: f64 => f32 = |a| a as f32;
-                F32S32: i32 => f32 = |a| a as f32;
-                F32U32: u32 => f32 = |a| a as f32;
-                F64S32: i32 => f64 = |a| f64::from(a);
-                F64U32: u32 => f64 = |a| f64::from(a);
                 F64S64: i64 => f64 = |a| a as f64;
                 F64U64: u64 => f64 = |a| a as f64;
-                S32F32: f32 => i32 = |a| a as i32;
                 F32F16: u16 => f32 = |a| crate::half::from_f16(a);
                 F16F32: f32 => u16 = |a| crate::half::to_f16(f64::from(a));
                 Ex2F16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).exp2());
                 TanhF16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).tanh());
             }
             binary {
-                Add16: u16, u16 => u16 = |a, b| a.wrapping_add(b);
-                Add32: u32, u32 => u32 = |a, b| a.wrapping_add(b);
-                Add64: u64, u64 => u64 = |a, b| a.wrapping_add(b);
                 AddSat32: i32, i32 => i32 = |a, b| a.saturating_add(b);
-                Sub16: u16, u16 => u16 = |a, b| a.wrapping_sub(b);
-                Sub32: u32, u32 => u32 = |a, b| a.wrapping_sub(b);
-                Sub64: u64, u64 => u64 = |a, b| a.wrapping_sub(b);
                 SubSat32: i32, i32 => i32 = |a, b| a.saturating_sub(b);
-                MulLo16: u16, u16 => u16 = |a, b| a.wrapping_mul(b);
-                MulLo32: u32, u32 => u32 = |a, b| a.wrapping_mul(b);
-                MulLo64: u64, u64 => u64 = |a, b| a.wrapping_mul(b);
                 MulHiU16: u16, u16 => u16 = |a, b| ((u32::from(a) * u32::from(b)) >> 16) as u16;
                 MulHiS16: i16, i16 => i16 = |a, b| ((i32::from(a) * i32::from(b)) >> 16) as i16;
-                MulHiU32: u32, u32 => u32 = |a, b| ((u64::from(a) * u64::from(b)) >> 32) as u32;
-                MulHiS32: i32, i32 => i32 = |a, b| ((i64::from(a) * i64::from(b)) >> 32) as i32;
                 MulHiU64: u64, u64 => u64 = |a, b| ((u128::from(a) * u128::from(b)) >> 64) as u64;
                 MulHiS64: i64, i64 => i64 = |a, b| ((i128::from(a) * i128::from(b)) >> 64) as i64;
-                MulWideU16: u16, u16 => u32 = |a, b| u32::from(a) * u32::from(b);
-                MulWideS16: i16, i16 => i32 = |a, b| i32::from(a) * i32::from(b);
-                MulWideU32: u32, u32 => u64 = |a, b| u64::from(a) * u64::from(b);
-                MulWideS32: i32, i32 => i64 = |a, b| i64::from(a) * i64::from(b);
                 Mul24LoU32: u32, u32 => u32 = |a, b| (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff);
                 Mul24LoS32: i32, i32 => i32 = |a, b| ((a << 8) >> 8).wrapping_mul((b << 8) >> 8);
                 Mul24HiU32: u32, u32 => u32 = |a, b|
@@ -160,27 +112,8 @@ macro_rules! with_alu_table {
                 RemS32: i32, i32 => i32 = |a, b| if b == 0 { a } else { a.wrapping_rem(b) };
                 RemU64: u64, u64 => u64 = |a, b| a.checked_rem(b).unwrap_or(a);
                 RemS64: i64, i64 => i64 = |a, b| if b == 0 { a } else { a.wrapping_rem(b) };
-                MinU16: u16, u16 => u16 = |a, b| a.min(b);
                 MinS16: i16, i16 => i16 = |a, b| a.min(b);
-                MinU32: u32, u32 => u32 = |a, b| a.min(b);
-                MinS32: i32, i32 => i32 = |a, b| a.min(b);
-                MinU64: u64, u64 => u64 = |a, b| a.min(b);
-                MinS64: i64, i64 => i64 = |a, b| a.min(b);
-                MaxU16: u16, u16 => u16 = |a, b| a.max(b);
                 MaxS16: i16, i16 => i16 = |a, b| a.max(b);
-                MaxU32: u32, u32 => u32 = |a, b| a.max(b);
-                MaxS32: i32, i32 => i32 = |a, b| a.max(b);
-                MaxU64: u64, u64 => u64 = |a, b| a.max(b);
-                MaxS64: i64, i64 => i64 = |a, b| a.max(b);
-                And16: u16, u16 => u16 = |a, b| a & b;
-                And32: u32, u32 => u32 = |a, b| a & b;
-                And64: u64, u64 => u64 = |a, b| a & b;
-                Or16: u16, u16 => u16 = |a, b| a | b;
-                Or32: u32, u32 => u32 = |a, b| a | b;
-                Or64: u64, u64 => u64 = |a, b| a | b;
-                Xor16: u16, u16 => u16 = |a, b| a ^ b;
-                Xor32: u32, u32 => u32 = |a, b| a ^ b;
-                Xor64: u64, u64 => u64 = |a, b| a ^ b;
                 Shl16: u16, u32 => u16 = |a, b| if b > 15 { 0 } else { a << b };
                 Shl32: u32, u32 => u32 = |a, b| if b > 31 { 0 } else { a << b };
                 Shl64: u64, u32 => u64 = |a, b| if b > 63 { 0 } else { a << b };
@@ -190,26 +123,12 @@ macro_rules! with_alu_table {
                 ShrS16: i16, u32 => i16 = |a, b| a >> b.min(15);
                 ShrS32: i32, u32 => i32 = |a, b| a >> b.min(31);
                 ShrS64: i64, u32 => i64 = |a, b| a >> b.min(63);
-                AddF32: f32, f32 => f32 = |a, b| a + b;
-                AddF64: f64, f64 => f64 = |a, b| a + b;
-                SubF32: f32, f32 => f32 = |a, b| a - b;
-                SubF64: f64, f64 => f64 = |a, b| a - b;
-                MulF32: f32, f32 => f32 = |a, b| a * b;
-                MulF64: f64, f64 => f64 = |a, b| a * b;
-                DivF32: f32, f32 => f32 = |a, b| a / b;
-                DivF64: f64, f64 => f64 = |a, b| a / b;
-                MinF32: f32, f32 => f32 = |a, b| crate::float::min32(a, b);
-                MinF64: f64, f64 => f64 = |a, b| crate::float::min64(a, b);
-                MaxF32: f32, f32 => f32 = |a, b| crate::float::max32(a, b);
-                MaxF64: f64, f64 => f64 = |a, b| crate::float::max64(a, b);
                 MinNanF32: f32, f32 => f32 = |a, b|
                     if a.is_nan() || b.is_nan() { f32::NAN } else { crate::float::min32(a, b) };
                 MaxNanF32: f32, f32 => f32 = |a, b|
                     if a.is_nan() || b.is_nan() { f32::NAN } else { crate::float::max32(a, b) };
                 CopySignF32: f32, f32 => f32 = |a, b| b.copysign(a);
                 CopySignF64: f64, f64 => f64 = |a, b| b.copysign(a);
-                Pack16: u16, u16 => u32 = |a, b| u32::from(a) | u32::from(b) << 16;
-                Pack32: u32, u32 => u64 = |a, b| u64::from(a) | u64::from(b) << 32;
                 Extract16: u32, u32 => u16 = |a, b| a.wrapping_shr(b) as u16;
                 Extract16From64: u64, u32 => u16 = |a, b| a.wrapping_shr(b) as u16;
                 Extract32: u64, u32 => u32 = |a, b| a.wrapping_shr(b) as u32;
@@ -231,9 +150,6 @@ macro_rules! with_alu_table {
                 MaxBf16: u16, u16 => u16 = |a, b| crate::half::op_bf16(a, b, crate::float::max64);
             }
             ternary {
-                MadLo16: u16, u16, u16 => u16 = |a, b, c| a.wrapping_mul(b).wrapping_add(c);
-                MadLo32: u32, u32, u32 => u32 = |a, b, c| a.wrapping_mul(b).wrapping_add(c);
-                MadLo64: u64, u64, u64 => u64 = |a, b, c| a.wrapping_mul(b).wrapping_add(c);
                 MadHiU32: u32, u32, u32 => u32 = |a, b, c|
                     (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c);
                 MadHiS32: i32, i32, i32 => i32 = |a, b, c|
@@ -244,8 +160,6 @@ macro_rules! with_alu_table {
                     (((i128::from(a) * i128::from(b)) >> 64) as i64).wrapping_add(c);
                 MadWideU16: u16, u16, u32 => u32 = |a, b, c| (u32::from(a) * u32::from(b)).wrapping_add(c);
                 MadWideS16: i16, i16, i32 => i32 = |a, b, c| (i32::from(a) * i32::from(b)).wrapping_add(c);
-                MadWideU32: u32, u32, u64 => u64 = |a, b, c| (u64::from(a) * u64::from(b)).wrapping_add(c);
-                MadWideS32: i32, i32, i64 => i64 = |a, b, c| (i64::from(a) * i64::from(b)).wrapping_add(c);
                 Mad24LoU32: u32, u32, u32 => u32 = |a, b, c|
                     (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c);
                 Mad24LoS32: i32, i32, i32 => i32 = |a, b, c|
@@ -297,12 +211,22 @@ macro_rules! define_op {
         binary { $($b:ident: $ba:ty, $bb:ty => $br:ty = $bf:expr;)* }
         ternary { $($t:ident: $ta:ty, $tb:ty, $tc:ty => $tr:ty = $tf:expr;)* }
     ) => {
-        /// What an instruction does.  The first part (see `with_alu_table`) maps lanes to lanes; the rest is spelled
-        /// out in `exec`.
+        /// What an instruction does.  The first part (see `with_alu_table`) maps lanes to lanes by functions, the second
+        /// by compiled code; the rest is spelled out in `exec`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Op {
             $($u,)* $($b,)* $($t,)*
+            // The same kind, but always compiled: see `exec::jit::recipe`.
+            Mov32, Mov64, Neg16, Neg32, Neg64, Abs32, Not16, Not32, Not64, NegF32, NegF64, AbsF32,
+            AbsF64, SatF32, SatF64, SqrtF32, SqrtF64, RcpF32, RcpF64, RsqrtF32, RsqrtF64, S64S32,
+            U64U32, U32U64, U16U32, S32S16, F64F32, F32F64, F32S32, F32U32, F64S32, F64U32, S32F32,
+            Add16, Add32, Add64, Sub16, Sub32, Sub64, MulLo16, MulLo32, MulLo64, MulHiU32, MulHiS32,
+            MulWideU16, MulWideS16, MulWideU32, MulWideS32, MinU16, MinU32, MinS32, MinU64, MinS64,
+            MaxU16, MaxU32, MaxS32, MaxU64, MaxS64, And16, And32, And64, Or16, Or32, Or64, Xor16,
+            Xor32, Xor64, AddF32, AddF64, SubF32, SubF64, MulF32, MulF64, DivF32, DivF64, MinF32,
+            MinF64, MaxF32, MaxF64, Pack16, Pack32, MadLo16, MadLo32, MadLo64, MadWideU32,
+            MadWideS32,
             // a, b, c -> d with an immediate table in `e`
             Lop3,
             // bfi a into b at c, length in `e`
@@ -376,6 +300,33 @@ pub enum Relation {
     Geu,
     Num,
     Nan,
+}
+
+impl Relation {
+    /// The relation with this number.
+    pub fn of(code: u32) -> Relation {
+        use Relation::*;
+        let all = [Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan];
+        all.get(code as usize).copied().unwrap_or(Nan)
+    }
+
+    /// Whether it holds of two values in this order (nothing: one of them is a NaN).
+    pub fn holds(self, order: Option<std::cmp::Ordering>) -> bool {
+        use Relation::*;
+        match self {
+            Num => order.is_some(),
+            Nan => order.is_none(),
+            Equ | Neu | Ltu | Leu | Gtu | Geu if order.is_none() => true,
+            _ => order.is_some_and(|o| match self {
+                Eq | Equ => o.is_eq(),
+                Ne | Neu => o.is_ne(),
+                Lt | Ltu => o.is_lt(),
+                Le | Leu => o.is_le(),
+                Gt | Gtu => o.is_gt(),
+                _ => o.is_ge(),
+            }),
+        }
+    }
 }
 
 /// Which memory an access goes to.

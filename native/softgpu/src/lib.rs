@@ -44,17 +44,19 @@
 //!    lanes, and whose constants are rows as well, so that an operand is always the number of a row.  An instruction
 //!    that the engine lacks does not fail the module; it marks the kernels that can reach it
 //!    ([`KernelInfo::unsupported`]), and launching one of those is [`Fault::Unsupported`].
-//! 3. [`LoadedModule`] has the addresses of variables that the caller chose, resolves constants, and lays out shared
-//!    memory kernel by kernel at the first launch.
+//! 3. [`LoadedModule`] has the addresses of variables that the caller chose, resolves constants, lays out shared
+//!    memory and compiles, kernel by kernel at the first launch.
 //! 4. [`Engine::launch`] hands out blocks in the order of their numbers to a pool of threads (scans with look-back
 //!    rely on the order); a block runs on one thread, its warps in turn; a cooperative launch keeps all its blocks
 //!    going in turn.
 //!
 //! # How a warp runs
 //!
-//! One decoded instruction is executed for 32 lanes before the next; the loops over lanes are written so that the
-//! compiler makes vector instructions of them, and the whole interpreter is compiled once more for processors with
-//! AVX2 and fused multiply-add.  Lanes that stand at the same instruction in the same frame run together; of several such
+//! What lies between two places where control may go elsewhere is compiled for the host with Cranelift (`exec::jit`):
+//! loops over the lanes of the warp, four at a time in vectors of 128 bits, whose registers are rows of memory.  Loads
+//! compare addresses with what is known to be mapped.  An instruction that has no such form is a call of its Rust
+//! function for the whole warp; branches, barriers, calls and warp-wide instructions are executed between the segments.
+//! Lanes that stand at the same instruction in the same frame run together; of several such
 //! groups the deepest call and then the lowest address goes first, and a group that keeps jumping backward is set
 //! aside for the others, so that spin locks between the lanes of a warp make progress.  `.sync` instructions wait for
 //! the members of their mask.  Barriers count threads, not warps: they may stand in diverged code.

@@ -1,6 +1,6 @@
 //! The instructions that compute without touching memory or control.
 
-use super::lanes::{Frame, map1, map2, map3, test2};
+use super::lanes::{Frame, map1, map2, map3};
 use crate::float::Arithmetic;
 use crate::ir::*;
 
@@ -31,126 +31,16 @@ macro_rules! define_simple {
 }
 with_alu_table!(define_simple);
 
-#[allow(clippy::neg_cmp_op_on_partial_ord, clippy::double_comparisons)]
-#[inline(always)]
-unsafe fn compare<const V3: bool, T: super::lanes::Lane + PartialOrd>(f: Frame, i: &Ins) -> u32 {
-    let code = i.e;
-    let unordered = |x: T, y: T| x.partial_cmp(&y).is_none();
-    macro_rules! go {
-        ($test:expr) => {
-            // SAFETY: decoding checked the rows.
-            unsafe { test2::<V3, T>(f, i.a, i.b, $test) }
-        };
-    }
-    const EQ: u32 = Relation::Eq as u32;
-    const NE: u32 = Relation::Ne as u32;
-    const LT: u32 = Relation::Lt as u32;
-    const LE: u32 = Relation::Le as u32;
-    const GT: u32 = Relation::Gt as u32;
-    const GE: u32 = Relation::Ge as u32;
-    const EQU: u32 = Relation::Equ as u32;
-    const NEU: u32 = Relation::Neu as u32;
-    const LTU: u32 = Relation::Ltu as u32;
-    const LEU: u32 = Relation::Leu as u32;
-    const GTU: u32 = Relation::Gtu as u32;
-    const GEU: u32 = Relation::Geu as u32;
-    const NUM: u32 = Relation::Num as u32;
-    // The negations below are how the unordered relations are defined: true when either operand is a NaN.
-    match code {
-        EQ => go!(|x, y| x == y),
-        // Ordered: false when either is a NaN.
-        NE => go!(|x, y| x < y || x > y),
-        LT => go!(|x, y| x < y),
-        LE => go!(|x, y| x <= y),
-        GT => go!(|x, y| x > y),
-        GE => go!(|x, y| x >= y),
-        EQU => go!(|x, y| x == y || unordered(x, y)),
-        NEU => go!(|x, y| x != y),
-        LTU => go!(|x, y| !(x >= y)),
-        LEU => go!(|x, y| !(x > y)),
-        GTU => go!(|x, y| !(x <= y)),
-        GEU => go!(|x, y| !(x < y)),
-        NUM => go!(|x, y| !unordered(x, y)),
-        _ => go!(unordered),
-    }
-}
-
-/// Executes predicate logic, comparisons and what has operands beyond the table; false if the instruction is none.
+/// Executes what has operands beyond the table; false if the instruction is none.
 ///
 /// # Safety
 /// The instruction was decoded for the frame's function.
 #[inline(always)]
-pub unsafe fn special<const V3: bool>(f: Frame, i: &Ins, mask: u32) -> bool {
+pub unsafe fn special(f: Frame, i: &Ins, mask: u32) -> bool {
     // SAFETY (all of the function): decoding checked the rows.
     unsafe {
-        let flipped = |row: u32, bit: u32| f.mask(row) ^ if i.e >> bit & 1 == 1 { u32::MAX } else { 0 };
         let result = match i.op {
-            Op::CmpS32 => compare::<V3, i32>(f, i),
-            Op::CmpU32 => compare::<V3, u32>(f, i),
-            Op::CmpS64 => compare::<V3, i64>(f, i),
-            Op::CmpU64 => compare::<V3, u64>(f, i),
-            Op::CmpF32 => compare::<V3, f32>(f, i),
-            Op::CmpF64 => compare::<V3, f64>(f, i),
-            Op::CmpU16 => compare::<V3, u16>(f, i),
-            Op::CmpS16 => compare::<V3, i16>(f, i),
             Op::CmpF16 => compare_f16(f, i),
-            Op::PredAnd => {
-                f.set_mask(i.d, flipped(i.a, 0) & flipped(i.b, 1), mask);
-                return true;
-            }
-            Op::PredOr => {
-                f.set_mask(i.d, flipped(i.a, 0) | flipped(i.b, 1), mask);
-                return true;
-            }
-            Op::PredXor => {
-                f.set_mask(i.d, flipped(i.a, 0) ^ flipped(i.b, 1), mask);
-                return true;
-            }
-            Op::PredNot => {
-                f.set_mask(i.d, !flipped(i.a, 0), mask);
-                return true;
-            }
-            Op::PredMov => {
-                f.set_mask(i.d, f.mask(i.a), mask);
-                return true;
-            }
-            Op::PredConst => {
-                f.set_mask(i.d, if i.e == 1 { u32::MAX } else { 0 }, mask);
-                return true;
-            }
-            Op::Sel32 => {
-                let (a, b, p) = (f.get::<u32>(i.a), f.get::<u32>(i.b), f.mask(i.c));
-                let mut out = [0u32; 32];
-                for l in 0..32 {
-                    out[l] = if p >> l & 1 == 1 { a[l] } else { b[l] };
-                }
-                f.put(i.d, &out, mask);
-                return true;
-            }
-            Op::Sel64 => {
-                let (a, b, p) = (f.get::<u64>(i.a), f.get::<u64>(i.b), f.mask(i.c));
-                let mut out = [0u64; 32];
-                for l in 0..32 {
-                    out[l] = if p >> l & 1 == 1 { a[l] } else { b[l] };
-                }
-                f.put(i.d, &out, mask);
-                return true;
-            }
-            Op::FrameAddress64 => {
-                let out = f.get::<u32>(ROW_LOCAL).map(|b| u64::from(b).wrapping_add(i.imm as u64));
-                f.put(i.d, &out, mask);
-                return true;
-            }
-            Op::FrameAddress32 => {
-                let out = f.get::<u32>(ROW_LOCAL).map(|b| b.wrapping_add(i.imm as u32));
-                f.put(i.d, &out, mask);
-                return true;
-            }
-            Op::Lop3 => {
-                let table = i.e;
-                map3::<u32, u32, u32, u32>(f, i.d, (i.a, i.b, i.c), mask, |a, b, c| crate::bits::lop3(a, b, c, table));
-                return true;
-            }
             Op::Bfi32 => {
                 let length = f.get::<u32>(i.e);
                 let (a, b, c) = (f.get::<u32>(i.a), f.get::<u32>(i.b), f.get::<u32>(i.c));
@@ -234,16 +124,17 @@ fn test_class(classes: [std::num::FpCategory; 32], kind: u32) -> u32 {
     out
 }
 
+/// Comparisons of 16-bit floats, through `f32`.
 #[inline(never)]
 unsafe fn compare_f16(f: Frame, i: &Ins) -> u32 {
-    // SAFETY: decoding checked the rows; the copies live in a frame of our own.
-    unsafe {
-        let mut rows = [super::lanes::Row::ZERO; 2];
-        for (row, source) in rows.iter_mut().zip([i.a, i.b]) {
-            row.0 = f.get::<u32>(source).map(|b| crate::half::from_f16(b as u16).to_bits());
-        }
-        compare::<false, f32>(Frame(rows.as_mut_ptr()), &Ins { a: 0, b: 1, ..*i })
+    // SAFETY: decoding checked the rows.
+    let (a, b) = unsafe { (f.get::<u32>(i.a), f.get::<u32>(i.b)) };
+    let mut out = 0;
+    for l in 0..32 {
+        let order = crate::half::from_f16(a[l] as u16).partial_cmp(&crate::half::from_f16(b[l] as u16));
+        out |= u32::from(Relation::of(i.e).holds(order)) << l;
     }
+    out
 }
 
 macro_rules! carry {

@@ -1,5 +1,6 @@
 //! A block: its warps, its shared memory, its barriers.
 
+use super::jit::Known;
 use super::warp::{Context, Stop, Warp};
 use crate::error::Fault;
 use crate::ir::Reduction;
@@ -79,6 +80,7 @@ pub struct Block {
     pub warps: Vec<Warp>,
     pub shared: Vec<u128>,
     barriers: Barriers,
+    known: Vec<Known>,
 }
 
 /// How a block's turn ended.
@@ -90,7 +92,13 @@ pub enum Turn {
 impl Block {
     /// A block without anything in it.
     pub fn new() -> Block {
-        Block { warps: Vec::new(), shared: Vec::new(), barriers: Barriers::new(0) }
+        Block { warps: Vec::new(), shared: Vec::new(), barriers: Barriers::new(0), known: Vec::new() }
+    }
+
+    /// What compiled code has learnt about so many accesses.
+    pub fn known(&mut self, accesses: usize) -> *mut Known {
+        self.known.resize(accesses, Known::default());
+        self.known.as_mut_ptr()
     }
 
     /// Begins the block that the context describes.  `fresh`: this is the first block of a kernel here.
@@ -100,7 +108,7 @@ impl Block {
         self.warps.resize_with(count as usize, Warp::new);
         for (index, warp) in self.warps.iter_mut().enumerate() {
             let lanes = (threads - 32 * index as u32).min(32);
-            warp.reset(c.kernel, index as u32, if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 }, fresh);
+            warp.reset(c, index as u32, if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 }, fresh);
         }
         self.barriers = Barriers::new(threads);
     }

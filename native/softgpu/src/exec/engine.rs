@@ -255,6 +255,7 @@ fn check(launch: &Launch, kernel: &Prepared) -> Result<u32, Fault> {
 impl Shared<'_> {
     fn context<'c>(&'c self, block: &mut Block, number: u64, worker: u32) -> Context<'c> {
         let [x, y, _] = self.launch.grid.map(u64::from);
+        let cta = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
         let words = (self.shared_len as usize).div_ceil(16);
         block.shared.clear();
         block.shared.resize(words, 0);
@@ -262,19 +263,31 @@ impl Shared<'_> {
             arena: self.arena,
             kernel: self.kernel,
             params: self.params,
-            grid: self.launch.grid,
             block: self.launch.block,
-            cta: [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32],
+            uniform: self.uniform(cta, worker),
+            known: block.known(self.kernel.compiled.accesses()),
             shared: block.shared.as_mut_ptr().cast(),
             shared_len: self.shared_len,
-            dynamic_shared: self.launch.dynamic_shared,
             workspace: if self.launch.cooperative { self.workspace.as_ptr() as u64 } else { 0 },
-            worker,
-            workers: self.workers,
             started: self.started,
             cancel: &self.stop,
             printed: &self.printed,
         }
+    }
+
+    /// Special registers that all threads of a block share, by their number in [`crate::lower`].
+    fn uniform(&self, cta: [u32; 3], worker: u32) -> [u32; 32] {
+        let workspace = if self.launch.cooperative { self.workspace.as_ptr() as u64 } else { 0 };
+        let mut out = [0; 32];
+        out[3..6].copy_from_slice(&self.launch.block);
+        out[6..9].copy_from_slice(&cta);
+        out[9..12].copy_from_slice(&self.launch.grid);
+        out[14] = self.launch.block.iter().product::<u32>().div_ceil(32);
+        (out[15], out[16], out[17]) = (worker, self.workers, 1);
+        (out[27], out[28]) = (self.launch.dynamic_shared, self.shared_len);
+        // Where cooperative groups find the barrier of the grid.
+        (out[30], out[31]) = ((workspace >> 32) as u32, workspace as u32);
+        out
     }
 
     fn fail(&self, fault: Fault) {

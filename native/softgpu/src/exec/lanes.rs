@@ -166,26 +166,3 @@ pub unsafe fn map3<A: Lane, B: Lane, C: Lane, D: Lane>(
         f.put(d, &out, mask);
     }
 }
-
-/// The lanes for which the test holds.
-///
-/// # Safety
-/// As [`Frame::at`] for each row.
-#[inline(always)]
-pub unsafe fn test2<const V3: bool, A: Lane>(f: Frame, a: u32, b: u32, op: impl Fn(A, A) -> bool) -> u32 {
-    // SAFETY: the caller's.
-    unsafe {
-        let (a, b) = (f.get::<A>(a), f.get::<A>(b));
-        let mut yes = [0u8; 32];
-        for l in 0..32 {
-            yes[l] = if op(A::from_raw(a[l]), A::from_raw(b[l])) { 0xff } else { 0 };
-        }
-        #[cfg(target_arch = "x86_64")]
-        if V3 {
-            // V3 says that the processor has AVX2.
-            use std::arch::x86_64::*;
-            return _mm256_movemask_epi8(_mm256_loadu_si256(yes.as_ptr().cast())) as u32;
-        }
-        yes.iter().enumerate().fold(0, |bits, (l, yes)| bits | u32::from(yes & 1) << l)
-    }
-}

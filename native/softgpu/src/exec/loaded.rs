@@ -1,5 +1,6 @@
 //! A module whose variables have addresses.
 
+use super::jit::{self, Compiled};
 use crate::arena::Arena;
 use crate::error::Fault;
 use crate::ir::*;
@@ -25,6 +26,8 @@ pub struct Prepared {
     pub by_index: HashMap<u32, u32>,
     /// Bytes of static shared memory; dynamic shared memory follows.
     pub shared_bytes: u32,
+    /// The code of the functions, in their order.
+    pub compiled: Compiled,
 }
 
 /// One function of a prepared kernel.
@@ -148,12 +151,18 @@ impl LoadedModule {
             functions.push(PreparedFunction { index, start, end, constants });
             start = end;
         }
+        let sources: Vec<_> = functions
+            .iter()
+            .map(|f: &PreparedFunction| (&self.module.functions[f.index as usize], f.constants.as_slice()))
+            .collect();
+        let compiled = jit::compile(&sources)?;
         let prepared = Arc::new(Prepared {
             name: kernel.to_string(),
             module: self.module.clone(),
             functions,
             by_index,
             shared_bytes: layout.bytes,
+            compiled,
         });
         cache.insert(kernel.to_string(), prepared.clone());
         Ok(prepared)

@@ -1,7 +1,6 @@
 //! Loads, stores and atomics.  Every address is checked before it is used.
 
 use super::lanes::Frame;
-use super::near::{self, Near};
 use super::warp::{Context, Stop, WORKSPACE, Warp};
 use crate::error::Space;
 use crate::ir::*;
@@ -62,6 +61,60 @@ fn extent(a: &[u64; 32], mask: u32) -> (u64, u64, u64) {
         }
     }
     (low, high, bits)
+}
+
+/// Where an access of one lane lies in this process.
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// The granule of 8 bytes that it begins in, the place in it, and the distance to the next granule.
+    granule: u64,
+    within: u64,
+    step: u64,
+}
+
+impl Host {
+    /// A byte of the access.
+    #[inline(always)]
+    pub fn at(&self, offset: u64) -> u64 {
+        let at = self.within + offset;
+        self.granule + at / 8 * self.step + at % 8
+    }
+}
+
+/// Finds where a lane's access of `whole` bytes lies, if it may be made.
+pub fn resolve(c: &Context, w: &mut Warp, space: Space, lane: usize, address: u64, whole: u32) -> Result<Host, Bad> {
+    if address & u64::from(whole - 1) != 0 {
+        return Err(Bad::Misaligned(address, whole));
+    }
+    let illegal = Err(Bad::Illegal(address, space));
+    let (window, offset) = match space {
+        Space::Shared | Space::Local => (space, address),
+        Space::Global | Space::Const => (Space::Global, address),
+        _ if address >= FUNCTION_WINDOW => return illegal,
+        _ if address >= PARAM_WINDOW => (Space::Param, address - PARAM_WINDOW),
+        _ if address >= LOCAL_WINDOW => (Space::Local, address - LOCAL_WINDOW),
+        _ if address >= SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
+        _ => (Space::Global, address),
+    };
+    let end = offset.saturating_add(u64::from(whole));
+    let host = match window {
+        Space::Local => {
+            for first in (0..u64::from(whole)).step_by(8) {
+                if w.local_pointer(lane, offset + first, whole.min(8)).is_none() {
+                    return illegal;
+                }
+            }
+            let granule = w.local_pointer(lane, offset & !7, 8).unwrap_or_default();
+            return Ok(Host { granule, within: offset & 7, step: 256 });
+        }
+        Space::Shared if end <= u64::from(c.shared_len) => c.shared as u64 + offset,
+        Space::Param if end <= c.params.len() as u64 => c.params.as_ptr() as u64 + offset,
+        // An aligned access lies in one page.
+        Space::Global if c.arena.touches(offset) => offset,
+        Space::Global if c.workspace != 0 && offset.wrapping_sub(c.workspace) <= WORKSPACE - u64::from(whole) => offset,
+        _ => return illegal,
+    };
+    Ok(Host { granule: host & !7, within: host & 7, step: 8 })
 }
 
 /// Turns addresses of one element (`size` bytes, `whole` for the vector that it begins) into host pointers.
@@ -173,322 +226,12 @@ fn scattered(space: Space, a: &[u64; 32], mask: u32) -> bool {
     }
 }
 
-macro_rules! gather {
-    ($t:ty, $host:expr, $offset:expr, $mask:expr, $out:expr) => {{
-        let (host, offset, mask): (&[u64; 32], u64, u32) = ($host, $offset, $mask);
-        if mask == u32::MAX {
-            let first = host[0];
-            let (mut contiguous, mut uniform) = (0u64, 0u64);
-            for l in 0..32 {
-                contiguous |= host[l] ^ first.wrapping_add(l as u64 * size_of::<$t>() as u64);
-                uniform |= host[l] ^ first;
-            }
-            if contiguous == 0 && offset == 0 {
-                *$out = *(first as *const [$t; 32]);
-            } else if uniform == 0 {
-                *$out = [*((first + offset) as *const $t); 32];
-            } else {
-                for l in 0..32 {
-                    $out[l] = *((host[l] + offset) as *const $t);
-                }
-            }
-        } else {
-            for l in 0..32 {
-                if mask >> l & 1 == 1 {
-                    $out[l] = *((host[l] + offset) as *const $t);
-                }
-            }
-        }
-    }};
-}
-
-/// Writes what was loaded, extended, to a register.
-#[inline(always)]
-unsafe fn deliver(f: Frame, m: &Memory, row: u32, width: Width, values: &[u64; 32], mask: u32) {
-    let shift = 64 - 8 * m.size;
-    let mut out = *values;
-    if m.signed {
-        for v in &mut out {
-            *v = ((*v << shift) as i64 >> shift) as u64;
-        }
-    }
-    // SAFETY: decoding checked the row and its width.
-    unsafe {
-        match width {
-            Width::W64 => f.put(row, &out, mask),
-            Width::W32 => f.put(row, &out.map(|v| v as u32), mask),
-            Width::W16 => f.put(row, &out.map(|v| v as u32 & 0xffff), mask),
-        }
-    }
-}
-
-/// An access whose lanes lie near each other in one memory that was found mapped: `base + near[lane]`.  Lanes that do
-/// not take part point where one that does points.
-struct Plan {
-    base: u64,
-    n: Near,
-}
-
-/// Checks an access; nothing if it is out of the ordinary (far apart, in local memory, or wrong).
-///
-/// # Safety
-/// The access was decoded for the frame's function, and the mask is not empty.
-#[inline(always)]
-unsafe fn plan<const V3: bool>(c: &Context, f: Frame, m: &Memory, mask: u32) -> Option<Plan> {
-    let address = &m.address;
-    if address.frame || address.row == NONE {
-        return None;
-    }
-    let whole = m.size * m.values.len() as u32;
-    let leader = mask.trailing_zeros() as usize & 31;
-    // SAFETY: decoding checked the row and its width.
-    let (first, n) = unsafe {
-        if address.wide {
-            let a = &*f.at::<u64>(address.row);
-            let n = near::wide::<V3>(a, a[leader], mask, m.size)?;
-            (a[leader].wrapping_add(address.offset as u64), n)
-        } else {
-            let a = &*f.at::<u32>(address.row);
-            let n = near::short::<V3>(a, a[leader], mask, m.size)?;
-            (u64::from(a[leader].wrapping_add(address.offset as u32)), n)
-        }
-    };
-    if (n.bits as u64 | first) & u64::from(whole - 1) != 0 {
-        return None;
-    }
-    let start = first.wrapping_add(n.low as i64 as u64);
-    let len = (n.high - n.low) as u64 + u64::from(whole);
-    let in_shared = |offset: u64| offset <= u64::from(c.shared_len) && len <= u64::from(c.shared_len) - offset;
-    let offset = match m.space {
-        Space::Shared if in_shared(start) => first,
-        Space::Generic if start >= SHARED_WINDOW && in_shared(start - SHARED_WINDOW) => {
-            first.wrapping_sub(SHARED_WINDOW)
-        }
-        Space::Generic | Space::Global | Space::Const if len <= 64 * 1024 && c.arena.contains(start, len) => {
-            return Some(Plan { base: first, n });
-        }
-        _ => return None,
-    };
-    Some(Plan { base: (c.shared as u64).wrapping_add(offset), n })
-}
-
-impl Plan {
-    #[inline(always)]
-    fn at(&self, lane: usize) -> u64 {
-        self.base.wrapping_add(self.n.near[lane] as i64 as u64)
-    }
-
-    /// Loads an element of each lane.  Eight lanes that are uniform or side by side are one copy.
-    ///
-    /// # Safety
-    /// The plan is for elements of this type, `offset` that of one of them.
-    #[inline(always)]
-    unsafe fn gather<T: Copy>(&self, offset: u64, out: &mut [T; 32]) {
-        for k in 0..4 {
-            let p = self.at(8 * k).wrapping_add(offset);
-            let out = &mut out[8 * k..8 * k + 8];
-            // SAFETY: all lanes of the plan lie in mapped memory and are aligned.
-            unsafe {
-                match self.n.kind[k] {
-                    near::BESIDE => out.copy_from_slice(&*(p as *const [T; 8])),
-                    near::UNIFORM => out.fill(*(p as *const T)),
-                    _ => {
-                        for (j, out) in out.iter_mut().enumerate() {
-                            *out = *(self.at(8 * k + j).wrapping_add(offset) as *const T);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Stores an element of each lane in the mask, in the order of the lanes.
-    ///
-    /// # Safety
-    /// As [`Plan::gather`].
-    #[inline(always)]
-    unsafe fn scatter<T: Copy>(&self, offset: u64, values: &[T; 32], mask: u32) {
-        for k in 0..4 {
-            let lanes = mask >> (8 * k) & 0xff;
-            // SAFETY: all lanes of the plan lie in mapped memory and are aligned.
-            unsafe {
-                if self.n.kind[k] == near::BESIDE && lanes == 0xff {
-                    let p = self.at(8 * k).wrapping_add(offset) as *mut [T; 8];
-                    (*p).copy_from_slice(&values[8 * k..8 * k + 8]);
-                } else {
-                    for j in 0..8 {
-                        if lanes >> j & 1 == 1 {
-                            *(self.at(8 * k + j).wrapping_add(offset) as *mut T) = values[8 * k + j];
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// `ld`
-///
-/// # Safety
-/// The access was decoded for the frame's function, and the mask is not empty.
-#[inline(always)]
-pub unsafe fn load<const V3: bool>(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
-    // SAFETY: the caller's, and what `plan` found.
-    unsafe {
-        let Some(plan) = plan::<V3>(c, f, m, mask) else { return load_any(c, w, f, m, mask) };
-        // Apart, so that nothing of the blending is computed where all lanes take part.
-        if mask != u32::MAX {
-            masked(&plan, f, m, mask);
-            return Ok(());
-        }
-        for (k, (row, width)) in m.values.iter().enumerate() {
-            let offset = u64::from(m.size) * k as u64;
-            match (m.size, width) {
-                _ if *row == NONE => {}
-                (4, Width::W32) => plan.gather::<u32>(offset, &mut *f.at(*row)),
-                (8, Width::W64) => plan.gather::<u64>(offset, &mut *f.at(*row)),
-                _ => narrow(&plan, f, m, (*row, *width), offset, mask),
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Loads where only some lanes take part.
-#[inline(never)]
-unsafe fn masked(plan: &Plan, f: Frame, m: &Memory, mask: u32) {
-    for (k, (row, width)) in m.values.iter().enumerate() {
-        let offset = u64::from(m.size) * k as u64;
-        // SAFETY: the caller's.
-        unsafe {
-            match (m.size, width) {
-                _ if *row == NONE => {}
-                (4, Width::W32) => {
-                    let mut out = [0u32; 32];
-                    plan.gather(offset, &mut out);
-                    f.put(*row, &out, mask);
-                }
-                (8, Width::W64) => {
-                    let mut out = [0u64; 32];
-                    plan.gather(offset, &mut out);
-                    f.put(*row, &out, mask);
-                }
-                _ => narrow(plan, f, m, (*row, *width), offset, mask),
-            }
-        }
-    }
-}
-
-/// Loads elements that are smaller than their registers.
-#[inline(never)]
-unsafe fn narrow(plan: &Plan, f: Frame, m: &Memory, (row, width): (u32, Width), offset: u64, mask: u32) {
-    let mut out = [0u64; 32];
-    for (l, out) in out.iter_mut().enumerate() {
-        let p = plan.at(l).wrapping_add(offset);
-        // SAFETY: all lanes of the plan lie in mapped memory and are aligned; decoding checked the row.
-        unsafe {
-            *out = match m.size {
-                1 => u64::from(*(p as *const u8)),
-                2 => u64::from(*(p as *const u16)),
-                4 => u64::from(*(p as *const u32)),
-                _ => *(p as *const u64),
-            };
-        }
-    }
-    // SAFETY: the caller's.
-    unsafe { deliver(f, m, row, width, &out, mask) };
-}
-
-/// `ld` wherever the lanes point.
+/// `st`, wherever the lanes point.
 ///
 /// # Safety
 /// The access was decoded for the frame's function, and the mask is not empty.
 #[inline(never)]
-unsafe fn load_any(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
-    // SAFETY (all of the function): `translate` gave pointers to mapped memory for every lane in the mask, aligned
-    // for the element; plain copies are what the GPU's memory model promises for such accesses too.
-    unsafe {
-        let start = addresses(f, &m.address);
-        let whole = m.size * m.values.len() as u32;
-        let each = scattered(m.space, &start, mask);
-        let mut host = start;
-        if !each {
-            translate(c, w, m.space, &mut host, m.size, whole, mask)?;
-        }
-        for (k, (row, width)) in m.values.iter().enumerate() {
-            let mut offset = u64::from(m.size) * k as u64;
-            if each {
-                host = start.map(|a| a.wrapping_add(offset));
-                let needed = if k == 0 { whole } else { m.size };
-                translate(c, w, m.space, &mut host, m.size, needed, mask)?;
-                offset = 0;
-            }
-            if *row == NONE {
-                continue;
-            }
-            match (m.size, width) {
-                (4, Width::W32) => {
-                    let mut out = [0u32; 32];
-                    gather!(u32, &host, offset, mask, &mut out);
-                    f.put(*row, &out, mask);
-                }
-                (8, Width::W64) => {
-                    let mut out = [0u64; 32];
-                    gather!(u64, &host, offset, mask, &mut out);
-                    f.put(*row, &out, mask);
-                }
-                _ => {
-                    let mut out = [0u64; 32];
-                    for l in 0..32 {
-                        if mask >> l & 1 == 1 {
-                            let p = host[l] + offset;
-                            out[l] = match m.size {
-                                1 => u64::from(*(p as *const u8)),
-                                2 => u64::from(*(p as *const u16)),
-                                4 => u64::from(*(p as *const u32)),
-                                _ => *(p as *const u64),
-                            };
-                        }
-                    }
-                    deliver(f, m, *row, *width, &out, mask);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// `st`
-///
-/// # Safety
-/// The access was decoded for the frame's function, and the mask is not empty.
-#[inline(always)]
-pub unsafe fn store<const V3: bool>(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
-    let simple = |(_, width): &(u32, Width)| matches!((m.size, width), (4, Width::W32) | (8, Width::W64));
-    // SAFETY: the caller's, and what `plan` found.
-    unsafe {
-        if m.space == Space::Const || !m.values.iter().all(simple) {
-            return store_any(c, w, f, m, mask);
-        }
-        let Some(plan) = plan::<V3>(c, f, m, mask) else { return store_any(c, w, f, m, mask) };
-        for (k, (row, _)) in m.values.iter().enumerate() {
-            let offset = u64::from(m.size) * k as u64;
-            if m.size == 4 {
-                plan.scatter(offset, &*f.at::<u32>(*row), mask);
-            } else {
-                plan.scatter(offset, &*f.at::<u64>(*row), mask);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// `st` wherever the lanes point.
-///
-/// # Safety
-/// The access was decoded for the frame's function, and the mask is not empty.
-#[inline(never)]
-unsafe fn store_any(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
+pub unsafe fn store(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
     // SAFETY: as in `load`.
     unsafe {
         let start = addresses(f, &m.address);
@@ -546,27 +289,6 @@ unsafe fn store_any(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) 
                     }
                 }
             }
-        }
-    }
-    Ok(())
-}
-
-/// `ld.param` of a kernel's parameter by name.
-///
-/// # Safety
-/// The access was decoded for the frame's function.
-#[inline(always)]
-pub unsafe fn load_param(c: &Context, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
-    for (k, (row, width)) in m.values.iter().enumerate() {
-        let at = m.address.offset as u64 + u64::from(m.size) * k as u64;
-        let size = m.size as usize;
-        let bytes = usize::try_from(at).ok().and_then(|at| c.params.get(at..at.checked_add(size)?));
-        let bytes = bytes.ok_or(Bad::Illegal(at, Space::Param))?;
-        let mut value = [0; 8];
-        value[..size].copy_from_slice(bytes);
-        if *row != NONE {
-            // SAFETY: decoding checked the row and its width.
-            unsafe { deliver(f, m, *row, *width, &[u64::from_le_bytes(value); 32], mask) };
         }
     }
     Ok(())

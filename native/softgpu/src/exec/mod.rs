@@ -5,10 +5,10 @@ mod block;
 mod cast;
 mod collective;
 mod engine;
+mod jit;
 mod lanes;
 mod loaded;
 mod memory;
-mod near;
 mod print;
 mod warp;
 

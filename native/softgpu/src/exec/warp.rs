@@ -6,9 +6,10 @@
 //! lock) comes to run.
 
 use super::block::Barriers;
+use super::jit::{Environment, Known};
 use super::lanes::{Frame, Row};
 use super::loaded::Prepared;
-use super::{alu, cast, collective, memory, print};
+use super::{collective, print};
 use crate::arena::Arena;
 use crate::error::Fault;
 use crate::ir::*;
@@ -33,16 +34,15 @@ pub struct Context<'a> {
     pub arena: &'a Arena,
     pub kernel: &'a Prepared,
     pub params: &'a [u8],
-    pub grid: [u32; 3],
     pub block: [u32; 3],
-    pub cta: [u32; 3],
+    /// Special registers that all threads share, by their number.
+    pub uniform: [u32; 32],
+    /// What compiled code knows of its accesses.
+    pub known: *mut Known,
     pub shared: *mut u8,
     pub shared_len: u32,
-    pub dynamic_shared: u32,
     /// Where 16 bytes for the grid's own barrier lie; zero unless the launch is cooperative.
     pub workspace: u64,
-    pub worker: u32,
-    pub workers: u32,
     pub started: Instant,
     pub cancel: &'a AtomicBool,
     pub printed: &'a Mutex<String>,
@@ -70,9 +70,13 @@ pub struct Pending {
 /// The state of a warp.
 pub struct Warp {
     regs: Vec<Row>,
+    /// Special registers that differ from lane to lane: the thread in three dimensions, the lane, and its masks.
+    lanes: [Row; 9],
     local: Vec<[u64; 32]>,
     pc: [u32; 32],
     base: [u32; 32],
+    /// All lanes are where the first one is; what the others have in `pc` and `base` means nothing.
+    together: bool,
     /// Lanes that have not exited.
     pub live: u32,
     /// Lanes that wait at a barrier of the block, and at which.
@@ -115,9 +119,11 @@ impl Warp {
     pub fn new() -> Warp {
         Warp {
             regs: Vec::new(),
+            lanes: [Row::ZERO; 9],
             local: Vec::new(),
             pc: [0; 32],
             base: [0; 32],
+            together: true,
             live: 0,
             waiting: 0,
             barrier: [0; 32],
@@ -133,8 +139,23 @@ impl Warp {
 
     /// Puts the warp at the kernel's beginning with these lanes.  `fresh`: the registers hold another kernel's
     /// constants.
-    pub fn reset(&mut self, kernel: &Prepared, index: u32, lanes: u32, fresh: bool) {
+    pub fn reset(&mut self, c: &Context, index: u32, lanes: u32, fresh: bool) {
+        let kernel = c.kernel;
         let entry = kernel.function(0);
+        if fresh {
+            for lane in 0..32u32 {
+                let (thread, l) = (32 * index + lane, lane as usize);
+                self.lanes[0].0[l] = thread % c.block[0];
+                self.lanes[1].0[l] = thread / c.block[0] % c.block[1];
+                self.lanes[2].0[l] = thread / c.block[0] / c.block[1];
+                self.lanes[3].0[l] = lane;
+                self.lanes[4].0[l] = 1 << lane;
+                self.lanes[5].0[l] = u32::MAX >> (31 - lane);
+                self.lanes[6].0[l] = (1 << lane) - 1;
+                self.lanes[7].0[l] = u32::MAX << lane;
+                self.lanes[8].0[l] = (u64::from(u32::MAX) << (lane + 1)) as u32;
+            }
+        }
         let rows = entry.rows as usize;
         if fresh || self.regs.len() < rows {
             self.regs.clear();
@@ -148,8 +169,7 @@ impl Warp {
         if self.local.len() < granules {
             self.local.resize(granules, [0; 32]);
         }
-        self.pc = [0; 32];
-        self.base = [0; 32];
+        (self.pc[0], self.base[0], self.together) = (0, 0, true);
         self.live = lanes;
         self.waiting = 0;
         self.pending.clear();
@@ -178,9 +198,12 @@ impl Warp {
     pub fn release(&mut self, barrier: u8, result: impl Fn(Reduction) -> u32) {
         let mut lanes = 0;
         for l in 0..32 {
-            lanes |= u32::from(self.waiting >> l & 1 == 1 && self.barrier[l] == barrier) << l;
+            lanes |= u32::from(self.barrier[l] == barrier) << l;
         }
         self.waiting &= !lanes;
+        if self.pending.is_empty() {
+            return;
+        }
         let pending = std::mem::take(&mut self.pending);
         for p in pending {
             if p.barrier != barrier {
@@ -200,10 +223,34 @@ impl Warp {
     }
 
     fn save(&mut self, g: &Group, pc: u32) {
+        if g.mask == self.live {
+            (self.pc[0], self.base[0], self.together) = (pc, g.base, true);
+            return;
+        }
+        self.spread();
         for l in 0..32 {
             if g.mask >> l & 1 == 1 {
                 self.pc[l] = pc;
                 self.base[l] = g.base;
+            }
+        }
+    }
+
+    /// Writes down where each lane is.
+    fn spread(&mut self) {
+        if self.together {
+            self.pc = [self.pc[0]; 32];
+            self.base = [self.base[0]; 32];
+            self.together = false;
+        }
+    }
+
+    /// Puts lanes at an address of the frame that they are in.
+    fn put(&mut self, mask: u32, pc: u32) {
+        self.spread();
+        for l in 0..32 {
+            if mask >> l & 1 == 1 {
+                self.pc[l] = pc;
             }
         }
     }
@@ -222,6 +269,11 @@ impl Warp {
             runnable = self.gathering & self.live;
             self.gathering = 0;
             self.forced = true;
+        }
+        if self.together {
+            self.spent &= !runnable;
+            let (pc, base) = (self.pc[0], self.base[0]);
+            return Ok(Group { function: kernel.find(pc), pc, base, mask: runnable, join: u32::MAX, alone: true });
         }
         let mut candidates = runnable & !self.spent;
         if candidates == 0 {
@@ -251,26 +303,6 @@ impl Warp {
 
     /// Runs until the warp is done, waits, or has had its turn.
     pub fn run(&mut self, c: &Context, barriers: &mut Barriers) -> Stop {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
-            if v3 {
-                // SAFETY: the features were just found.
-                return unsafe { self.run_v3(c, barriers) };
-            }
-        }
-        self.run_here::<false>(c, barriers)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-    fn run_v3(&mut self, c: &Context, barriers: &mut Barriers) -> Stop {
-        self.run_here::<true>(c, barriers)
-    }
-
-    #[inline(always)]
-    fn run_here<const V3: bool>(&mut self, c: &Context, barriers: &mut Barriers) -> Stop {
         let mut fuel = WARP_FUEL;
         let mut executed = 0u64;
         let stop = 'choose: loop {
@@ -279,16 +311,36 @@ impl Warp {
                 Err(stop) => break stop,
             };
             let function = c.kernel.function(g.function);
+            let segments = c.kernel.compiled.functions[g.function as usize].as_slice();
             let start = c.kernel.functions[g.function as usize].start;
             let code = function.code.as_slice();
             let mut at = (g.pc - start) as usize;
             let mut join = if g.join == u32::MAX { usize::MAX } else { (g.join - start) as usize };
             let mut group_fuel = GROUP_FUEL;
             let f = self.frame(g.base);
+            let lanes = self.lanes.as_ptr();
+            let mut environment = Environment::new(c, self, lanes, function);
             loop {
+                if let Some(Some(segment)) = segments.get(at) {
+                    executed += u64::from(segment.end) - at as u64;
+                    // SAFETY: the segment was compiled for the function whose frame `f` is; the environment is that of
+                    // this warp, and nothing else refers to the warp meanwhile.
+                    if unsafe { (segment.code)(&raw mut environment, f.0, g.mask) } != 0 {
+                        let defect = || Stop::Fault(Fault::LaunchFailure("a failure without its reason".to_string()));
+                        break 'choose environment.stop.take().unwrap_or_else(defect);
+                    }
+                    at = segment.end as usize;
+                    if at == join {
+                        self.save(&g, start + at as u32);
+                        continue 'choose;
+                    }
+                }
                 let Some(i) = code.get(at) else {
                     break 'choose Stop::Fault(Fault::LaunchFailure("ran past the end of a function".to_string()));
                 };
+                if segments[at].is_some() {
+                    continue;
+                }
                 executed += 1;
                 let mut mask = g.mask;
                 if i.guard != NONE {
@@ -304,139 +356,66 @@ impl Warp {
                         continue;
                     }
                 }
-                // `i` was decoded for the function whose frame `f` is.
-                if (i.op as u16) < Op::Lop3 as u16 {
-                    // SAFETY: `i` was decoded for the function whose frame `f` is.
-                    unsafe { alu::simple(f, i, mask) };
-                    at += 1;
-                    if at == join {
+                if i.op == Op::Branch {
+                    let target = i.e as usize;
+                    if mask == g.mask {
+                        let backward = target <= at;
+                        at = target;
+                        if backward {
+                            fuel -= 1;
+                            if fuel == 0 {
+                                self.save(&g, start + at as u32);
+                                self.spent |= g.mask;
+                                break 'choose Stop::Turn;
+                            }
+                        }
+                        if g.alone {
+                            continue;
+                        }
+                        if backward {
+                            group_fuel -= 1;
+                            if group_fuel == 0 {
+                                self.save(&g, start + at as u32);
+                                self.spent |= g.mask;
+                                continue 'choose;
+                            }
+                            if let Some(next) = self.join_ahead(&g, start + at as u32) {
+                                join = if next == u32::MAX { usize::MAX } else { (next - start) as usize };
+                                continue;
+                            }
+                            self.hops = self.hops.wrapping_add(1);
+                            if self.hops.is_multiple_of(GROUP_FUEL) {
+                                self.spent |= g.mask;
+                            }
+                        } else if at < join {
+                            continue;
+                        }
+                        // Where the group stands among the others has changed.
                         self.save(&g, start + at as u32);
                         continue 'choose;
                     }
-                    continue;
+                    if target <= at {
+                        fuel -= 1;
+                    }
+                    self.save(&g, start + at as u32 + 1);
+                    self.put(mask, start + i.e);
+                    if fuel == 0 {
+                        self.spent |= mask;
+                        break 'choose Stop::Turn;
+                    }
+                    continue 'choose;
                 }
-                match i.op {
-                    Op::Load => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        if let Err(bad) =
-                            unsafe { memory::load::<V3>(c, self, f, &function.memories[i.e as usize], mask) }
-                        {
-                            break 'choose memory::fault(c, bad, i.line, false);
-                        }
-                    }
-                    Op::Store => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        if let Err(bad) =
-                            unsafe { memory::store::<V3>(c, self, f, &function.memories[i.e as usize], mask) }
-                        {
-                            break 'choose memory::fault(c, bad, i.line, true);
-                        }
-                    }
-                    Op::Branch => {
-                        let target = i.e as usize;
-                        if mask == g.mask {
-                            let backward = target <= at;
-                            at = target;
-                            if backward {
-                                fuel -= 1;
-                                if fuel == 0 {
-                                    self.save(&g, start + at as u32);
-                                    self.spent |= g.mask;
-                                    break 'choose Stop::Turn;
-                                }
-                            }
-                            if g.alone {
-                                continue;
-                            }
-                            if backward {
-                                group_fuel -= 1;
-                                if group_fuel == 0 {
-                                    self.save(&g, start + at as u32);
-                                    self.spent |= g.mask;
-                                    continue 'choose;
-                                }
-                                if let Some(next) = self.join_ahead(&g, start + at as u32) {
-                                    join = if next == u32::MAX { usize::MAX } else { (next - start) as usize };
-                                    continue;
-                                }
-                                self.hops = self.hops.wrapping_add(1);
-                                if self.hops.is_multiple_of(GROUP_FUEL) {
-                                    self.spent |= g.mask;
-                                }
-                            } else if at < join {
-                                continue;
-                            }
-                            // Where the group stands among the others has changed.
-                            self.save(&g, start + at as u32);
-                            continue 'choose;
-                        }
-                        if target <= at {
-                            fuel -= 1;
-                        }
-                        self.save(&g, start + at as u32 + 1);
-                        for l in 0..32 {
-                            if mask >> l & 1 == 1 {
-                                self.pc[l] = start + i.e;
-                            }
-                        }
+                g.pc = start + at as u32;
+                match self.control(c, barriers, &g, f, function, i, mask) {
+                    Ok(Next::Step) => {}
+                    Ok(Next::Choose) => {
+                        fuel -= 1;
                         if fuel == 0 {
-                            self.spent |= mask;
                             break 'choose Stop::Turn;
                         }
                         continue 'choose;
                     }
-                    Op::LoadParam => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        if let Err(bad) = unsafe { memory::load_param(c, f, &function.memories[i.e as usize], mask) } {
-                            break 'choose memory::fault(c, bad, i.line, false);
-                        }
-                    }
-                    Op::Atomic => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        if let Err(bad) = unsafe { memory::atomic(c, self, f, &function.atomics[i.e as usize], mask) } {
-                            break 'choose memory::fault(c, bad, i.line, true);
-                        }
-                    }
-                    Op::Cast => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        unsafe { cast::cast(f, &function.casts[i.e as usize], i.d, i.a, mask) };
-                    }
-                    Op::Special => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        unsafe { self.special(c, f, i, mask) };
-                    }
-                    Op::BranchTable
-                    | Op::Call
-                    | Op::CallEnd
-                    | Op::Return
-                    | Op::Exit
-                    | Op::Trap
-                    | Op::Barrier
-                    | Op::WarpSync
-                    | Op::Fence
-                    | Op::NanoSleep
-                    | Op::Vote
-                    | Op::Shuffle
-                    | Op::Match
-                    | Op::ActiveMask
-                    | Op::Redux => {
-                        g.pc = start + at as u32;
-                        match self.control(c, barriers, &g, f, function, i, mask) {
-                            Ok(Next::Step) => {}
-                            Ok(Next::Choose) => {
-                                fuel -= 1;
-                                if fuel == 0 {
-                                    break 'choose Stop::Turn;
-                                }
-                                continue 'choose;
-                            }
-                            Err(stop) => break 'choose stop,
-                        }
-                    }
-                    _ => {
-                        // SAFETY: `i` was decoded for the function whose frame `f` is.
-                        unsafe { alu::special::<V3>(f, i, mask) };
-                    }
+                    Err(stop) => break 'choose stop,
                 }
                 at += 1;
                 if at == join {
@@ -450,7 +429,8 @@ impl Warp {
     }
 
     /// Where the group, now at `pc`, would meet other lanes; nothing if another group should go first.
-    fn join_ahead(&self, g: &Group, pc: u32) -> Option<u32> {
+    fn join_ahead(&mut self, g: &Group, pc: u32) -> Option<u32> {
+        self.spread();
         let others = self.live & !self.waiting & !self.gathering & !g.mask;
         let mut join = u32::MAX;
         for l in 0..32 {
@@ -530,6 +510,7 @@ impl Warp {
                 // SAFETY: decoding checked the row.
                 let index = unsafe { f.get::<u32>(i.a) };
                 pass(self);
+                self.spread();
                 let table = &function.tables[i.e as usize];
                 for (l, index) in index.iter().enumerate() {
                     if mask >> l & 1 == 1 {
@@ -563,6 +544,7 @@ impl Warp {
                 // SAFETY: the header belongs to every frame.
                 let (to, base) = unsafe { (f.get::<u32>(ROW_RETURN), f.get::<u32>(ROW_CALLER)) };
                 pass(self);
+                self.spread();
                 for l in 0..32 {
                     if mask >> l & 1 == 1 {
                         self.pc[l] = to[l];
@@ -606,9 +588,13 @@ impl Warp {
                     return Ok(Next::Choose);
                 }
                 self.waiting |= mask;
-                for l in 0..32 {
-                    if mask >> l & 1 == 1 {
-                        self.barrier[l] = id;
+                if mask == self.live {
+                    self.barrier = [id; 32];
+                } else {
+                    for l in 0..32 {
+                        if mask >> l & 1 == 1 {
+                            self.barrier[l] = id;
+                        }
                     }
                 }
                 if let Some(reduction) = site.reduction {
@@ -626,22 +612,14 @@ impl Warp {
                     let missing = missing & !(g.mask & !mask);
                     if missing != 0 && !self.forced {
                         self.save(g, g.pc + 1);
-                        for l in 0..32 {
-                            if mask >> l & 1 == 1 {
-                                self.pc[l] = g.pc;
-                            }
-                        }
+                        self.put(mask, g.pc);
                         self.gathering |= mask;
                         return Ok(Next::Choose);
                     }
                     if here & !mask != 0 {
                         // The lanes that waited join, and all of them execute it together.
                         self.save(g, g.pc + 1);
-                        for l in 0..32 {
-                            if mask >> l & 1 == 1 {
-                                self.pc[l] = g.pc;
-                            }
-                        }
+                        self.put(mask, g.pc);
                         self.gathering &= !here;
                         return Ok(Next::Choose);
                     }
@@ -662,7 +640,11 @@ impl Warp {
     }
 
     /// Lanes that wait at the group's instruction in its frame.
-    fn gathered(&self, g: &Group) -> u32 {
+    fn gathered(&mut self, g: &Group) -> u32 {
+        if self.gathering == 0 {
+            return 0;
+        }
+        self.spread();
         let mut here = 0;
         for l in 0..32 {
             here |= u32::from(self.gathering >> l & 1 == 1 && self.pc[l] == g.pc && self.base[l] == g.base) << l;
@@ -712,11 +694,7 @@ impl Warp {
                 let later = mask & !same;
                 mask &= same;
                 self.save(g, g.pc + 1);
-                for l in 0..32 {
-                    if later >> l & 1 == 1 {
-                        self.pc[l] = g.pc;
-                    }
-                }
+                self.put(later, g.pc);
                 let index = pointer.checked_sub(FUNCTION_WINDOW).map(|o| (o / 16) as u32);
                 let target = index.and_then(|i| c.kernel.by_index.get(&i));
                 *target.ok_or_else(|| failed(format!("a call of {pointer:#x}, which is no function")))?
@@ -756,63 +734,43 @@ impl Warp {
             );
         }
         let start = c.kernel.functions[target as usize].start;
+        if mask == self.live {
+            (self.pc[0], self.base[0], self.together) = (start, base, true);
+            return Ok(Next::Choose);
+        }
+        self.put(mask, start);
         for l in 0..32 {
             if mask >> l & 1 == 1 {
-                self.pc[l] = start;
                 self.base[l] = base;
             }
         }
         Ok(Next::Choose)
     }
 
-    /// Reads a special register.
+    /// Reads a special register that changes by itself: the time, or the number of the warp.
+    ///
+    /// # Safety
+    /// The instruction was decoded for the frame's function.
     #[inline(never)]
-    unsafe fn special(&self, c: &Context, f: Frame, i: &Ins, mask: u32) {
-        let first = self.index * 32;
-        let mut out = [0u64; 32];
-        let thread = |l: usize| first + l as u32;
-        for (l, out) in out.iter_mut().enumerate() {
-            let lane = l as u32;
-            *out = match i.e {
-                0 => u64::from(thread(l) % c.block[0]),
-                1 => u64::from(thread(l) / c.block[0] % c.block[1]),
-                2 => u64::from(thread(l) / c.block[0] / c.block[1]),
-                3..=5 => u64::from(c.block[i.e as usize - 3]),
-                6..=8 => u64::from(c.cta[i.e as usize - 6]),
-                9..=11 => u64::from(c.grid[i.e as usize - 9]),
-                12 => u64::from(lane),
-                13 => u64::from(self.index),
-                14 => u64::from((c.block[0] * c.block[1] * c.block[2]).div_ceil(32)),
-                15 => u64::from(c.worker),
-                16 => u64::from(c.workers),
-                17 => 1,
-                18 => c.started.elapsed().as_nanos() as u64,
-                19 => c.started.elapsed().as_nanos() as u64 >> 32,
-                20 | 21 => {
-                    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                    let now = now.map_or(0, |d| d.as_nanos() as u64);
-                    if i.e == 21 { now >> 32 } else { now }
-                }
-                22 => 1 << lane,
-                23 => (2 << lane) - 1,
-                24 => (1 << lane) - 1,
-                25 => u64::from(u32::MAX << lane),
-                26 => u64::from((u64::from(u32::MAX) << (lane + 1)) as u32),
-                27 => u64::from(c.dynamic_shared),
-                28 => u64::from(c.shared_len),
-                // Where cooperative groups keep the barrier of the grid.
-                30 => c.workspace >> 32,
-                31 => c.workspace & 0xffff_ffff,
-                _ => 0,
-            };
-        }
+    pub unsafe fn special(&self, c: &Context, f: Frame, i: &Ins, mask: u32) {
+        let value = match i.e {
+            13 => u64::from(self.index),
+            18 => c.started.elapsed().as_nanos() as u64,
+            19 => c.started.elapsed().as_nanos() as u64 >> 32,
+            20 | 21 => {
+                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                let now = now.map_or(0, |d| d.as_nanos() as u64);
+                if i.e == 21 { now >> 32 } else { now }
+            }
+            _ => 0,
+        };
         // SAFETY: decoding checked the row and its width.
         unsafe {
             if i.c == Width::W64 as u32 {
-                f.put(i.d, &out, mask);
+                f.put(i.d, &[value; 32], mask);
             } else {
                 let cut = if i.c == Width::W16 as u32 { 0xffff } else { u32::MAX };
-                f.put(i.d, &out.map(|v| v as u32 & cut), mask);
+                f.put(i.d, &[value as u32 & cut; 32], mask);
             }
         }
     }

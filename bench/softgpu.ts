@@ -1,0 +1,65 @@
+/**
+ * How fast the software GPU runs kernels, without client and gpud around it, against what the same machine does
+ * otherwise: NumPy, the same kernels by Numba for the CPU, and Numba's CUDA simulator.
+ */
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { z } from "zod";
+import { run as execute } from "#scripts/lib/processes.ts";
+import { buildNative } from "#scripts/start/builds.ts";
+
+export const targets = {
+  matmul_gflops: ">= 6",
+  saxpy_vs_numpy: "<= 3",
+  vs_njit_parallel: "<= 15",
+  vs_simulator: ">= 1000",
+  scaling_2: ">= 1.8",
+};
+
+const figures = z.record(z.string(), z.number());
+
+const lastLine = (text: string) => figures.parse(JSON.parse(text.trim().split("\n").at(-1) ?? "{}"));
+
+export async function run(): Promise<{ metrics: Record<string, number> }> {
+  const root = path.resolve(import.meta.dirname, "..");
+  const print = (line: string) => console.log(`  ${line}`);
+  await buildNative(root, print);
+  const engine = await promisify(execFile)(path.join(root, "native/target/release/sluice-softgpu-bench"), ["2"]);
+  const ours = lastLine(engine.stdout);
+  const python = await environment(root, print);
+  const script = path.join(root, "bench/softgpu/reference.py");
+  const call = async (mode: string, env: Record<string, string>) =>
+    lastLine((await promisify(execFile)(python, [script, mode], { env: { ...process.env, ...env } })).stdout);
+  const cpu = await call("cpu", { NUMBA_NUM_THREADS: "2" });
+  const simulator = await call("simulator", { NUMBA_ENABLE_CUDASIM: "1" });
+  const times = (ours: number | undefined, other: number | undefined) => (ours ?? Number.NaN) / (other ?? Number.NaN);
+  const slower = ["mandelbrot_ms", "kmeans_ms"].map((name) => times(ours[name], cpu[name]));
+  const faster = ["small_mandelbrot_ms", "small_kmeans_ms", "small_matmul_ms"].map((name) =>
+    times(simulator[name], ours[name]),
+  );
+  return {
+    metrics: {
+      matmul_gflops: ours.matmul_gflops ?? Number.NaN,
+      saxpy_vs_numpy: times(ours.saxpy_ms, cpu.saxpy_ms),
+      vs_njit_parallel: Math.max(...slower),
+      vs_simulator: faster.reduce((product, one) => product * one, 1) ** (1 / faster.length),
+      jit_ms: ours.jit_ms ?? Number.NaN,
+      scaling_2: ours.scaling_2 ?? Number.NaN,
+    },
+  };
+}
+
+/** A Python with Numba for the comparison, kept between runs. */
+async function environment(root: string, print: (line: string) => void): Promise<string> {
+  const folder = path.join(tmpdir(), "sluice-bench-softgpu");
+  const python = path.join(folder, "bin", "python");
+  if (!existsSync(python)) {
+    await execute("python3", ["-m", "venv", folder], { onLine: print });
+    const requirements = path.join(root, "bench/softgpu/requirements.txt");
+    await execute(python, ["-m", "pip", "install", "-q", "-r", requirements], { onLine: print });
+  }
+  return python;
+}

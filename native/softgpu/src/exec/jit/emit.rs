@@ -1,0 +1,753 @@
+//! A segment as a function of the host.
+//!
+//! Each loop over the lanes has two bodies.  The *quick* one is for four lanes that all take part and whose loads lie
+//! side by side; it has no effect before its end, so that it can give up at any load and let the *general* one begin
+//! again, which blends by the mask and loads lane by lane.
+
+use super::plan::{Constants, Part, Plan, Segment, writes};
+use super::recipe::*;
+use super::runtime::{Environment, Site};
+use crate::ir::*;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32X4, F64X2, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlags, SigRef, Value};
+use cranelift_frontend::FunctionBuilder;
+use std::collections::HashMap;
+use std::mem::offset_of;
+
+/// Bytes of a row.
+pub const ROW: i32 = 128;
+
+/// A register's four lanes.
+#[derive(Clone, Copy)]
+pub enum Slot {
+    Int(Value),
+    Long(Pair),
+    /// All bits of a lane are those of the predicate.
+    Mask(Value),
+}
+
+/// Where compiled code finds what it needs of the outside.
+pub struct Outside<'a> {
+    pub function: &'a Function,
+    pub plan: &'a Plan,
+    pub constants: &'a Constants,
+    /// Addresses of [`super::runtime::call`] and its neighbours.
+    pub call: usize,
+    pub load: usize,
+    pub learn: usize,
+    pub sites: &'a mut Vec<Box<Site>>,
+    /// The function's accesses by their description.
+    pub of_memory: &'a mut HashMap<u32, u32>,
+}
+
+/// A function under construction.
+pub struct Emitter<'a, 'b> {
+    pub b: FunctionBuilder<'b>,
+    pub o: Outside<'a>,
+    pub environment: Value,
+    pub frame: Value,
+    pub mask: Value,
+    /// What lies between the rows of [`Environment::lanes`] and those of the frame.
+    lanes: Value,
+    params: Value,
+    uniform: Value,
+    pub known: Value,
+    pub shared: Value,
+    pub shared_len: Value,
+    fault: Block,
+    call: SigRef,
+    pub load: SigRef,
+    pub learn: SigRef,
+}
+
+/// The lanes of one group while their instructions are emitted.
+pub struct Body {
+    /// Where 32-bit and 64-bit lanes of the group begin in row 0.
+    p32: Value,
+    p64: Value,
+    /// Number of the first lane.
+    pub first: Value,
+    /// General body: the lanes that take part, as bits and as a mask.
+    pub active: Option<(Value, Value)>,
+    /// Quick body: where to begin again.
+    pub again: Option<(Block, Vec<BlockArg>)>,
+    slots: HashMap<u32, Slot>,
+    dirty: Vec<u32>,
+    /// Address patterns that were checked: by the address's value.
+    pub patterns: HashMap<(Value, u32), super::load::Pattern>,
+}
+
+pub fn flags() -> MemFlags {
+    MemFlags::trusted()
+}
+
+/// Memory that device code may write at any time.
+pub fn loose() -> MemFlags {
+    MemFlags::new().with_notrap()
+}
+
+impl<'a, 'b> Emitter<'a, 'b> {
+    /// Begins a function; the signatures are those of `call`, `load` and `learn` in [`super::runtime`].
+    pub fn new(mut b: FunctionBuilder<'b>, o: Outside<'a>, [call, load, learn]: [SigRef; 3]) -> Emitter<'a, 'b> {
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let fault = b.create_block();
+        b.set_cold_block(fault);
+        let [environment, frame, mask] = [0, 1, 2].map(|k| b.block_params(entry)[k]);
+        let mut field = |offset: usize| b.ins().load(I64, flags().with_readonly(), environment, offset as i32);
+        let lanes = field(offset_of!(Environment, lanes));
+        let params = field(offset_of!(Environment, params));
+        let uniform = field(offset_of!(Environment, uniform));
+        let known = field(offset_of!(Environment, known));
+        let shared = field(offset_of!(Environment, shared));
+        let shared_len = field(offset_of!(Environment, shared_len));
+        let lanes = b.ins().isub(lanes, frame);
+        Emitter {
+            b,
+            o,
+            environment,
+            frame,
+            mask,
+            lanes,
+            params,
+            uniform,
+            known,
+            shared,
+            shared_len,
+            fault,
+            call,
+            load,
+            learn,
+        }
+    }
+
+    /// Emits a segment and finishes the function.
+    pub fn segment(mut self, segment: &Segment) {
+        for part in &segment.parts {
+            match part {
+                Part::Call(at) => self.call(*at),
+                Part::Store(at) => self.store(*at),
+                Part::Loop(range) => self.lanes(&self.o.function.code[range.clone()]),
+            }
+        }
+        let zero = self.b.ins().iconst(I32, 0);
+        self.b.ins().return_(&[zero]);
+        self.b.switch_to_block(self.fault);
+        let one = self.b.ins().iconst(I32, 1);
+        self.b.ins().return_(&[one]);
+        self.b.seal_all_blocks();
+        self.b.finalize();
+    }
+
+    /// Leaves the function where a call says that the kernel failed.
+    pub fn check(&mut self, status: Value) {
+        let go_on = self.b.create_block();
+        self.b.ins().brif(status, self.fault, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
+    }
+
+    pub fn call(&mut self, at: usize) {
+        let i = std::ptr::from_ref(&self.o.function.code[at]) as usize;
+        let i = self.b.ins().iconst(I64, i as i64);
+        let callee = self.b.ins().iconst(I64, self.o.call as i64);
+        let call = self.b.ins().call_indirect(self.call, callee, &[self.environment, self.frame, i, self.mask]);
+        let status = self.b.inst_results(call)[0];
+        self.check(status);
+    }
+
+    fn lanes(&mut self, code: &'a [Ins]) {
+        let mut predicates: Vec<u32> = Vec::new();
+        for i in code {
+            if matches!(self.predicate_of(i), Some(()))
+                && let rows = writes(i, self.o.function)
+            {
+                predicates.extend(rows.into_iter().filter(|row| self.o.plan.exposed.contains(row)));
+            }
+        }
+        predicates.sort_unstable();
+        predicates.dedup();
+        let [header, other, quick, general, next, done] = [(); 6].map(|()| self.b.create_block());
+        self.b.set_cold_block(general);
+        let add = |e: &mut Self, block: Block, ty| e.b.append_block_param(block, ty);
+        let (first, p32, p64) = (add(self, header, I32), add(self, header, I64), add(self, header, I64));
+        let sums: Vec<Value> = predicates.iter().map(|_| add(self, header, I32)).collect();
+        let next_sums: Vec<Value> = predicates.iter().map(|_| add(self, next, I32)).collect();
+        let zero = self.b.ins().iconst(I32, 0);
+        let mut args: Vec<BlockArg> = vec![zero.into(), self.frame.into(), self.frame.into()];
+        args.extend(predicates.iter().map(|_| BlockArg::from(zero)));
+        self.b.ins().jump(header, &args);
+
+        self.b.switch_to_block(header);
+        let active = self.b.ins().ushr(self.mask, first);
+        let active = self.b.ins().band_imm(active, 15);
+        let full = self.b.ins().icmp_imm(IntCC::Equal, active, 15);
+        self.b.ins().brif(full, quick, &[], other, &[]);
+        self.b.switch_to_block(other);
+        let same: Vec<BlockArg> = sums.iter().map(|s| BlockArg::from(*s)).collect();
+        self.b.ins().brif(active, general, &[], next, &same);
+
+        let body = |active, again| Body {
+            p32,
+            p64,
+            first,
+            active,
+            again,
+            slots: HashMap::new(),
+            dirty: Vec::new(),
+            patterns: HashMap::new(),
+        };
+        self.b.switch_to_block(quick);
+        let mut one = body(None, Some((general, Vec::new())));
+        self.emit(&mut one, code);
+        self.finish(&mut one, &predicates, &sums, next);
+
+        self.b.switch_to_block(general);
+        let lanes = self.mask_of(active);
+        let mut one = body(Some((active, lanes)), None);
+        self.emit(&mut one, code);
+        self.finish(&mut one, &predicates, &sums, next);
+
+        self.b.switch_to_block(next);
+        let first = self.b.ins().iadd_imm(first, 4);
+        let p32 = self.b.ins().iadd_imm(p32, 16);
+        let p64 = self.b.ins().iadd_imm(p64, 32);
+        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, first, 32);
+        let mut args: Vec<BlockArg> = vec![first.into(), p32.into(), p64.into()];
+        args.extend(next_sums.iter().map(|s| BlockArg::from(*s)));
+        self.b.ins().brif(more, header, &args, done, &[]);
+
+        self.b.switch_to_block(done);
+        for (row, sum) in predicates.iter().zip(next_sums) {
+            let offset = *row as i32 * ROW;
+            let word = self.b.ins().load(I32, flags(), self.frame, offset);
+            let word = self.b.ins().band_not(word, self.mask);
+            let word = self.b.ins().bor(word, sum);
+            self.b.ins().store(flags(), word, self.frame, offset);
+        }
+    }
+
+    /// Says something if the instruction's results are predicates.
+    fn predicate_of(&self, i: &Ins) -> Option<()> {
+        let at = (std::ptr::from_ref(i) as usize - self.o.function.code.as_ptr() as usize) / size_of::<Ins>();
+        use Recipe::*;
+        matches!(self.o.plan.recipes[at], Some(Compare | CompareLong | CompareFloat | CompareDouble | Logic))
+            .then_some(())
+    }
+
+    /// Bits of four lanes as a mask.
+    pub fn mask_of(&mut self, bits: Value) -> Value {
+        let lanes = self.b.ins().splat(I32X4, bits);
+        let each = vector(&mut self.b, I32X4, &[1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0]);
+        let set = self.b.ins().band(lanes, each);
+        self.b.ins().icmp(IntCC::Equal, set, each)
+    }
+
+    fn finish(&mut self, body: &mut Body, predicates: &[u32], sums: &[Value], next: Block) {
+        let mut args: Vec<BlockArg> = sums.iter().map(|s| BlockArg::from(*s)).collect();
+        for row in std::mem::take(&mut body.dirty) {
+            if !self.o.plan.exposed.contains(&row) {
+                continue;
+            }
+            let offset = row as i32 * ROW;
+            match body.slots[&row] {
+                Slot::Int(v) => {
+                    let mut v = v;
+                    if let Some((_, lanes)) = body.active {
+                        let old = self.b.ins().load(I32X4, flags(), body.p32, offset);
+                        v = self.b.ins().bitselect(lanes, v, old);
+                    }
+                    self.b.ins().store(flags(), v, body.p32, offset);
+                }
+                Slot::Long(pair) => {
+                    let wide = body.active.map(|(_, lanes)| widen_mask(&mut self.b, lanes));
+                    for (h, v) in pair.into_iter().enumerate() {
+                        let (mut v, offset) = (v, offset + 16 * h as i32);
+                        if let Some(wide) = wide {
+                            let old = self.b.ins().load(I64X2, flags(), body.p64, offset);
+                            v = self.b.ins().bitselect(wide[h], v, old);
+                        }
+                        self.b.ins().store(flags(), v, body.p64, offset);
+                    }
+                }
+                Slot::Mask(v) => {
+                    let Some(at) = predicates.iter().position(|p| *p == row) else { continue };
+                    let mut bits = self.b.ins().vhigh_bits(I32, v);
+                    if let Some((active, _)) = body.active {
+                        bits = self.b.ins().band(bits, active);
+                    }
+                    let bits = self.b.ins().ishl(bits, body.first);
+                    args[at] = self.b.ins().bor(sums[at], bits).into();
+                }
+            }
+        }
+        self.b.ins().jump(next, &args);
+    }
+
+    /// The lanes of a 32-bit register.
+    pub fn int(&mut self, body: &mut Body, row: u32) -> Value {
+        if let Some(v) = self.o.constants.get(row) {
+            return splat32(&mut self.b, v as u32);
+        }
+        if let Some(Slot::Int(v)) = body.slots.get(&row) {
+            return *v;
+        }
+        let v = self.b.ins().load(I32X4, flags(), body.p32, row as i32 * ROW);
+        body.slots.insert(row, Slot::Int(v));
+        v
+    }
+
+    /// The lanes of a 64-bit register.
+    pub fn long(&mut self, body: &mut Body, row: u32) -> Pair {
+        if let Some(v) = self.o.constants.get(row) {
+            return [splat64(&mut self.b, v); 2];
+        }
+        if let Some(Slot::Long(v)) = body.slots.get(&row) {
+            return *v;
+        }
+        let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), body.p64, row as i32 * ROW + h));
+        body.slots.insert(row, Slot::Long(v));
+        v
+    }
+
+    /// A predicate as a mask.
+    pub fn predicate(&mut self, body: &mut Body, row: u32) -> Value {
+        if let Some(Slot::Mask(v)) = body.slots.get(&row) {
+            return *v;
+        }
+        let word = self.b.ins().load(I32, flags(), self.frame, row as i32 * ROW);
+        let bits = self.b.ins().ushr(word, body.first);
+        let v = self.mask_of(bits);
+        body.slots.insert(row, Slot::Mask(v));
+        v
+    }
+
+    fn set_int(&mut self, body: &mut Body, row: u32, v: Value, guard: Option<Value>) {
+        let mut v = cast(&mut self.b, I32X4, v);
+        if let Some(guard) = guard {
+            let old = self.int(body, row);
+            v = self.b.ins().bitselect(guard, v, old);
+        }
+        body.slots.insert(row, Slot::Int(v));
+        self.mark(body, row);
+    }
+
+    fn set_long(&mut self, body: &mut Body, row: u32, v: Pair, guard: Option<Value>) {
+        let mut v = v.map(|v| cast(&mut self.b, I64X2, v));
+        if let Some(guard) = guard {
+            let (old, guard) = (self.long(body, row), widen_mask(&mut self.b, guard));
+            v = [0, 1].map(|h| self.b.ins().bitselect(guard[h], v[h], old[h]));
+        }
+        body.slots.insert(row, Slot::Long(v));
+        self.mark(body, row);
+    }
+
+    fn set_mask(&mut self, body: &mut Body, row: u32, v: Value, guard: Option<Value>) {
+        let mut v = v;
+        if let Some(guard) = guard {
+            let old = self.predicate(body, row);
+            v = self.b.ins().bitselect(guard, v, old);
+        }
+        body.slots.insert(row, Slot::Mask(v));
+        self.mark(body, row);
+    }
+
+    fn mark(&mut self, body: &mut Body, row: u32) {
+        if !body.dirty.contains(&row) {
+            body.dirty.push(row);
+        }
+    }
+
+    /// Writes what was loaded: 32-bit lanes (zero-extended) or 64-bit ones, as `ld` extends them.
+    pub fn deliver(&mut self, body: &mut Body, m: &Memory, (row, width): (u32, Width), v: Slot, guard: Option<Value>) {
+        match v {
+            Slot::Int(v) => {
+                let mut v = v;
+                if m.signed && m.size < 4 {
+                    let up = i64::from(32 - 8 * m.size);
+                    v = self.b.ins().ishl_imm(v, up);
+                    v = self.b.ins().sshr_imm(v, up);
+                }
+                match width {
+                    Width::W64 => {
+                        let wide = if m.signed {
+                            widen_mask(&mut self.b, v)
+                        } else {
+                            [self.b.ins().uwiden_low(v), self.b.ins().uwiden_high(v)]
+                        };
+                        self.set_long(body, row, wide, guard);
+                    }
+                    Width::W32 => self.set_int(body, row, v, guard),
+                    Width::W16 => {
+                        let cut = splat32(&mut self.b, 0xffff);
+                        let v = self.b.ins().band(v, cut);
+                        self.set_int(body, row, v, guard);
+                    }
+                }
+            }
+            Slot::Long(v) => self.set_long(body, row, v, guard),
+            Slot::Mask(_) => {}
+        }
+    }
+
+    fn emit(&mut self, body: &mut Body, code: &'a [Ins]) {
+        for (at, i) in code.iter().enumerate() {
+            let guard = (i.guard != NONE).then(|| {
+                let g = self.predicate(body, i.guard);
+                if i.negate { self.b.ins().bnot(g) } else { g }
+            });
+            self.instruction(body, i, &code[at..], guard);
+        }
+    }
+
+    fn instruction(&mut self, body: &mut Body, i: &'a Ins, rest: &'a [Ins], guard: Option<Value>) {
+        let at = (std::ptr::from_ref(i) as usize - self.o.function.code.as_ptr() as usize) / size_of::<Ins>();
+        let Some(recipe) = self.o.plan.recipes[at] else { return };
+        use Recipe::*;
+        match recipe {
+            Int1(..) | Int2(..) | Int3(..) | Shift(..) => {
+                let (v, bits) = match recipe {
+                    Int1(op, bits) => {
+                        let a = self.int(body, i.a);
+                        (op(&mut self.b, a), bits)
+                    }
+                    Int2(op, bits) => {
+                        let (x, y) = (self.int(body, i.a), self.int(body, i.b));
+                        (op(&mut self.b, x, y), bits)
+                    }
+                    Int3(op, bits) => {
+                        let (x, y, z) = (self.int(body, i.a), self.int(body, i.b), self.int(body, i.c));
+                        (op(&mut self.b, x, y, z), bits)
+                    }
+                    Shift(op, amount, bits) => {
+                        let a = self.int(body, i.a);
+                        (op(&mut self.b, a, amount), bits)
+                    }
+                    _ => return,
+                };
+                let mut v = cast(&mut self.b, I32X4, v);
+                if bits == 16 {
+                    let cut = splat32(&mut self.b, 0xffff);
+                    v = self.b.ins().band(v, cut);
+                }
+                self.set_int(body, i.d, v, guard);
+            }
+            Float1(..) | Float2(..) | Float3(..) => {
+                let get = |e: &mut Self, body: &mut Body, row| {
+                    let v = e.int(body, row);
+                    cast(&mut e.b, F32X4, v)
+                };
+                let x = get(self, body, i.a);
+                let v = match recipe {
+                    Float1(op) => op(&mut self.b, x),
+                    Float2(op) => {
+                        let y = get(self, body, i.b);
+                        op(&mut self.b, x, y)
+                    }
+                    Float3(op) => {
+                        let (y, z) = (get(self, body, i.b), get(self, body, i.c));
+                        op(&mut self.b, x, y, z)
+                    }
+                    _ => return,
+                };
+                self.set_int(body, i.d, v, guard);
+            }
+            Long1(op) => {
+                let v = self.long(body, i.a).map(|a| op(&mut self.b, a));
+                self.set_long(body, i.d, v, guard);
+            }
+            Long2(op) => {
+                let (x, y) = (self.long(body, i.a), self.long(body, i.b));
+                let v = [0, 1].map(|h| op(&mut self.b, x[h], y[h]));
+                self.set_long(body, i.d, v, guard);
+            }
+            Long3(op) => {
+                let (x, y, z) = (self.long(body, i.a), self.long(body, i.b), self.long(body, i.c));
+                let v = [0, 1].map(|h| op(&mut self.b, x[h], y[h], z[h]));
+                self.set_long(body, i.d, v, guard);
+            }
+            LongShift(op, amount) => {
+                let v = self.long(body, i.a).map(|a| op(&mut self.b, a, amount));
+                self.set_long(body, i.d, v, guard);
+            }
+            Double1(..) | Double2(..) | Double3(..) => {
+                let get = |e: &mut Self, body: &mut Body, row| e.long(body, row).map(|v| cast(&mut e.b, F64X2, v));
+                let x = get(self, body, i.a);
+                let v = match recipe {
+                    Double1(op) => x.map(|x| op(&mut self.b, x)),
+                    Double2(op) => {
+                        let y = get(self, body, i.b);
+                        [0, 1].map(|h| op(&mut self.b, x[h], y[h]))
+                    }
+                    Double3(op) => {
+                        let (y, z) = (get(self, body, i.b), get(self, body, i.c));
+                        [0, 1].map(|h| op(&mut self.b, x[h], y[h], z[h]))
+                    }
+                    _ => return,
+                };
+                self.set_long(body, i.d, v, guard);
+            }
+            Widen(op) => {
+                let a = self.int(body, i.a);
+                let v = op(&mut self.b, a);
+                self.set_long(body, i.d, v, guard);
+            }
+            Widen2(op) => {
+                let (x, y) = (self.int(body, i.a), self.int(body, i.b));
+                let v = op(&mut self.b, x, y);
+                self.set_long(body, i.d, v, guard);
+            }
+            WidenAdd(op) => {
+                let (x, y, z) = (self.int(body, i.a), self.int(body, i.b), self.long(body, i.c));
+                let v = op(&mut self.b, x, y);
+                let v = [0, 1].map(|h| self.b.ins().iadd(v[h], z[h]));
+                self.set_long(body, i.d, v, guard);
+            }
+            Narrow(op) => {
+                let a = self.long(body, i.a);
+                let v = op(&mut self.b, a);
+                self.set_int(body, i.d, v, guard);
+            }
+            Half(half) => {
+                let a = self.long(body, i.a);
+                let v = if half == 0 { low_words(&mut self.b, a) } else { high_words(&mut self.b, a) };
+                self.set_int(body, i.d, v, guard);
+            }
+            Compare | CompareLong | CompareFloat | CompareDouble => self.compare(body, i, recipe, guard),
+            Logic => self.logic(body, i, guard),
+            Select => {
+                let p = self.predicate(body, i.c);
+                let (x, y) = (self.int(body, i.a), self.int(body, i.b));
+                let v = self.b.ins().bitselect(p, x, y);
+                self.set_int(body, i.d, v, guard);
+            }
+            SelectLong => {
+                let p = self.predicate(body, i.c);
+                let p = widen_mask(&mut self.b, p);
+                let (x, y) = (self.long(body, i.a), self.long(body, i.b));
+                let v = [0, 1].map(|h| self.b.ins().bitselect(p[h], x[h], y[h]));
+                self.set_long(body, i.d, v, guard);
+            }
+            Lop3 => {
+                let (x, y, z) = (self.int(body, i.a), self.int(body, i.b), self.int(body, i.c));
+                let v = self.lop3(x, y, z, i.e);
+                self.set_int(body, i.d, v, guard);
+            }
+            Special => self.special(body, i, guard),
+            FrameAddress => {
+                let base = self.int(body, ROW_LOCAL);
+                if i.op == Op::FrameAddress32 {
+                    let offset = splat32(&mut self.b, i.imm as u32);
+                    let v = self.b.ins().iadd(base, offset);
+                    self.set_int(body, i.d, v, guard);
+                } else {
+                    let offset = splat64(&mut self.b, i.imm as u64);
+                    let wide = [self.b.ins().uwiden_low(base), self.b.ins().uwiden_high(base)];
+                    let v = wide.map(|v| self.b.ins().iadd(v, offset));
+                    self.set_long(body, i.d, v, guard);
+                }
+            }
+            LoadParam => self.load_param(body, i, guard),
+            Load => self.load(body, i, rest, guard),
+        }
+    }
+
+    fn compare(&mut self, body: &mut Body, i: &Ins, recipe: Recipe, guard: Option<Value>) {
+        let signed = matches!(i.op, Op::CmpS32 | Op::CmpS64);
+        let v = match recipe {
+            Recipe::Compare => {
+                let (x, y) = (self.int(body, i.a), self.int(body, i.b));
+                self.b.ins().icmp(integer_relation(i.e, signed), x, y)
+            }
+            Recipe::CompareLong => {
+                let (mut x, mut y) = (self.long(body, i.a), self.long(body, i.b));
+                if !signed {
+                    let sign = splat64(&mut self.b, 1 << 63);
+                    x = x.map(|x| self.b.ins().bxor(x, sign));
+                    y = y.map(|y| self.b.ins().bxor(y, sign));
+                }
+                let parts = [0, 1].map(|h| self.b.ins().icmp(integer_relation(i.e, true), x[h], y[h]));
+                low_words(&mut self.b, parts)
+            }
+            Recipe::CompareFloat => {
+                let (x, y) = (self.int(body, i.a), self.int(body, i.b));
+                let (x, y) = (cast(&mut self.b, F32X4, x), cast(&mut self.b, F32X4, y));
+                self.float_relation(i.e, x, y)
+            }
+            _ => {
+                let (x, y) = (self.long(body, i.a), self.long(body, i.b));
+                let parts = [0, 1].map(|h| {
+                    let (x, y) = (cast(&mut self.b, F64X2, x[h]), cast(&mut self.b, F64X2, y[h]));
+                    self.float_relation(i.e, x, y)
+                });
+                low_words(&mut self.b, parts)
+            }
+        };
+        if i.d != NONE {
+            self.set_mask(body, i.d, v, guard);
+        }
+        if i.c != NONE {
+            let v = self.b.ins().bnot(v);
+            self.set_mask(body, i.c, v, guard);
+        }
+    }
+
+    fn float_relation(&mut self, code: u32, x: Value, y: Value) -> Value {
+        let mut is = |cc| self.b.ins().fcmp(cc, x, y);
+        let relation = Relation::of(code);
+        use Relation::*;
+        match relation {
+            Eq => is(FloatCC::Equal),
+            Lt => is(FloatCC::LessThan),
+            Le => is(FloatCC::LessThanOrEqual),
+            Gt => is(FloatCC::GreaterThan),
+            Ge => is(FloatCC::GreaterThanOrEqual),
+            Neu => is(FloatCC::NotEqual),
+            Num => is(FloatCC::Ordered),
+            Nan => is(FloatCC::Unordered),
+            Ne => {
+                let (differs, ordered) = (is(FloatCC::NotEqual), is(FloatCC::Ordered));
+                self.b.ins().band(differs, ordered)
+            }
+            Equ => {
+                let (equal, unordered) = (is(FloatCC::Equal), is(FloatCC::Unordered));
+                self.b.ins().bor(equal, unordered)
+            }
+            // The unordered relations hold where the opposite does not.
+            Ltu | Leu | Gtu | Geu => {
+                let opposite = is(match relation {
+                    Ltu => FloatCC::GreaterThanOrEqual,
+                    Leu => FloatCC::GreaterThan,
+                    Gtu => FloatCC::LessThanOrEqual,
+                    _ => FloatCC::LessThan,
+                });
+                self.b.ins().bnot(opposite)
+            }
+        }
+    }
+
+    fn logic(&mut self, body: &mut Body, i: &Ins, guard: Option<Value>) {
+        if i.op == Op::PredConst {
+            let v = splat32(&mut self.b, if i.e == 1 { u32::MAX } else { 0 });
+            return self.set_mask(body, i.d, v, guard);
+        }
+        let mut get = |e: &mut Self, row: u32, bit: u32| {
+            let v = e.predicate(body, row);
+            if i.e >> bit & 1 == 1 { e.b.ins().bnot(v) } else { v }
+        };
+        let x = get(self, i.a, 0);
+        let v = match i.op {
+            Op::PredMov => self.predicate(body, i.a),
+            Op::PredNot => self.b.ins().bnot(x),
+            op => {
+                let y = get(self, i.b, 1);
+                match op {
+                    Op::PredAnd => self.b.ins().band(x, y),
+                    Op::PredOr => self.b.ins().bor(x, y),
+                    _ => self.b.ins().bxor(x, y),
+                }
+            }
+        };
+        self.set_mask(body, i.d, v, guard);
+    }
+
+    /// `lop3` by its table, one operand after the other.
+    fn lop3(&mut self, x: Value, y: Value, z: Value, table: u32) -> Value {
+        match table & 255 {
+            0x96 => {
+                let v = self.b.ins().bxor(x, y);
+                return self.b.ins().bxor(v, z);
+            }
+            0x80 => {
+                let v = self.b.ins().band(x, y);
+                return self.b.ins().band(v, z);
+            }
+            0xfe => {
+                let v = self.b.ins().bor(x, y);
+                return self.b.ins().bor(v, z);
+            }
+            _ => {}
+        }
+        // The four values for x and y, each a function of z.
+        let of_z: Vec<Value> = (0..4)
+            .map(|pair| match table >> (2 * pair) & 3 {
+                0 => splat32(&mut self.b, 0),
+                1 => self.b.ins().bnot(z),
+                2 => z,
+                _ => splat32(&mut self.b, u32::MAX),
+            })
+            .collect();
+        let without = self.b.ins().bitselect(y, of_z[1], of_z[0]);
+        let with = self.b.ins().bitselect(y, of_z[3], of_z[2]);
+        self.b.ins().bitselect(x, with, without)
+    }
+
+    fn special(&mut self, body: &mut Body, i: &Ins, guard: Option<Value>) {
+        let row = match i.e {
+            0..=2 => Some(i.e),
+            12 => Some(3),
+            22..=26 => Some(i.e - 18),
+            _ => None,
+        };
+        let v = match row {
+            Some(row) => {
+                let at = self.b.ins().iadd(body.p32, self.lanes);
+                self.b.ins().load(I32X4, flags(), at, row as i32 * ROW)
+            }
+            None => {
+                let v = self.b.ins().load(I32, flags(), self.uniform, 4 * i.e as i32);
+                self.b.ins().splat(I32X4, v)
+            }
+        };
+        if i.c == Width::W64 as u32 {
+            let wide = [self.b.ins().uwiden_low(v), self.b.ins().uwiden_high(v)];
+            return self.set_long(body, i.d, wide, guard);
+        }
+        let mut v = v;
+        if i.c == Width::W16 as u32 {
+            let cut = splat32(&mut self.b, 0xffff);
+            v = self.b.ins().band(v, cut);
+        }
+        self.set_int(body, i.d, v, guard);
+    }
+
+    fn load_param(&mut self, body: &mut Body, i: &Ins, guard: Option<Value>) {
+        let function = self.o.function;
+        let m = &function.memories[i.e as usize];
+        for (k, value) in m.values.iter().enumerate().filter(|(_, v)| v.0 != NONE) {
+            let offset = m.address.offset as i32 + (m.size as usize * k) as i32;
+            let v = match m.size {
+                8 => {
+                    let v = self.b.ins().load(I64, flags(), self.params, offset);
+                    Slot::Long([self.b.ins().splat(I64X2, v); 2])
+                }
+                size => {
+                    let v = match size {
+                        1 => self.b.ins().uload8(I32, flags(), self.params, offset),
+                        2 => self.b.ins().uload16(I32, flags(), self.params, offset),
+                        _ => self.b.ins().load(I32, flags(), self.params, offset),
+                    };
+                    Slot::Int(self.b.ins().splat(I32X4, v))
+                }
+            };
+            self.deliver(body, m, *value, v, guard);
+        }
+    }
+}
+
+fn integer_relation(code: u32, signed: bool) -> IntCC {
+    use Relation::*;
+    match (Relation::of(code), signed) {
+        (Ne, _) => IntCC::NotEqual,
+        (Lt, true) => IntCC::SignedLessThan,
+        (Lt, false) => IntCC::UnsignedLessThan,
+        (Le, true) => IntCC::SignedLessThanOrEqual,
+        (Le, false) => IntCC::UnsignedLessThanOrEqual,
+        (Gt, true) => IntCC::SignedGreaterThan,
+        (Gt, false) => IntCC::UnsignedGreaterThan,
+        (Ge, true) => IntCC::SignedGreaterThanOrEqual,
+        (Ge, false) => IntCC::UnsignedGreaterThanOrEqual,
+        _ => IntCC::Equal,
+    }
+}

@@ -1,0 +1,425 @@
+//! Loads in compiled code.
+//!
+//! Quick: the four lanes lie as [`super::hint`] guessed, side by side or at the same place; without a guess, within 16
+//! bytes (two lanes of 64 bits: each pair in its own 16), which takes one vector load and one shuffle.  General: each lane by itself.  Either way the
+//! addresses are first compared with what is known to be mapped; what is not known is looked up by
+//! [`super::runtime::load`].
+
+use super::emit::{Body, Emitter, Slot, loose};
+use super::plan::writes;
+use super::recipe::*;
+use super::runtime::Site;
+use crate::ir::*;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlags, StackSlotData, StackSlotKind, Value};
+
+/// How the addresses of a checked access lie, by the host's address for offset zero.
+#[derive(Clone)]
+pub enum Pattern {
+    /// All lanes at one place.
+    Same(Value),
+    /// Side by side.
+    Beside(Value),
+    /// Within 16 bytes: where they begin, and how the bytes are shuffled.
+    Near(Vec<(Value, Value)>),
+}
+
+/// The addresses of an access.
+enum Lanes {
+    Short(Value),
+    Wide(Pair),
+}
+
+impl Lanes {
+    fn key(&self) -> Value {
+        match self {
+            Lanes::Short(v) => *v,
+            Lanes::Wide(v) => v[0],
+        }
+    }
+}
+
+impl<'a> Emitter<'a, '_> {
+    /// What is known of an access of `span` bytes.  Both bodies share it.
+    pub fn site(&mut self, i: &Ins, span: u32) -> u32 {
+        let memory = std::ptr::from_ref(&self.o.function.memories[i.e as usize]);
+        let number = *self.o.of_memory.entry(i.e).or_insert(self.o.sites.len() as u32);
+        match self.o.sites.get_mut(number as usize) {
+            Some(site) => site.span = site.span.max(span),
+            None => self.o.sites.push(Box::new(Site { memory, line: i.line, known: number, span })),
+        }
+        number
+    }
+
+    fn address_lanes(&mut self, body: &mut Body, address: &Address) -> Lanes {
+        if address.frame {
+            let v = self.int(body, ROW_LOCAL);
+            Lanes::Wide([self.b.ins().uwiden_low(v), self.b.ins().uwiden_high(v)])
+        } else if address.row == NONE {
+            Lanes::Wide([splat64(&mut self.b, 0); 2])
+        } else if address.wide {
+            Lanes::Wide(self.long(body, address.row))
+        } else {
+            Lanes::Short(self.int(body, address.row))
+        }
+    }
+
+    /// Whether an address, offset included, is known to be mapped for `span` bytes.
+    pub fn is_known(&mut self, space: Space, site: u32, address: Value, span: u32) -> Value {
+        if space == Space::Shared {
+            let room = self.b.ins().iadd_imm(self.shared_len, 1 - i64::from(span));
+            let none = self.b.ins().iconst(I64, 0);
+            let room = self.b.ins().smax(room, none);
+            return self.b.ins().icmp(IntCC::UnsignedLessThan, address, room);
+        }
+        let at = 16 * site as i32;
+        let low = self.b.ins().load(I64, loose(), self.known, at);
+        let room = self.b.ins().load(I64, loose(), self.known, at + 8);
+        let distance = self.b.ins().isub(address, low);
+        self.b.ins().icmp(IntCC::UnsignedLessThan, distance, room)
+    }
+
+    /// `ld`
+    pub fn load(&mut self, body: &mut Body, i: &'a Ins, rest: &'a [Ins], guard: Option<Value>) {
+        let m = &self.o.function.memories[i.e as usize];
+        let lanes = self.address_lanes(body, &m.address);
+        if body.active.is_none() {
+            if let Some(guard) = guard {
+                let all = self.b.ins().vall_true(guard);
+                self.or_again(body, all);
+            }
+            if m.values.len() == 1 && matches!(m.space, Space::Global | Space::Const | Space::Shared | Space::Generic) {
+                return self.window(body, i, m, lanes, rest, guard);
+            }
+        }
+        self.lane_by_lane(body, i, m, lanes, guard);
+    }
+
+    /// Begins again in the general body unless the condition holds.
+    fn or_again(&mut self, body: &Body, holds: Value) {
+        let Some((general, args)) = &body.again else { return };
+        let go_on = self.b.create_block();
+        self.b.ins().brif(holds, go_on, &[], *general, args);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// Offsets of this and the later unguarded loads of the same size by the same address register.
+    fn offsets(&self, i: &Ins, rest: &[Ins]) -> (i64, i64) {
+        let f = self.o.function;
+        let m = &f.memories[i.e as usize];
+        let (mut low, mut high) = (m.address.offset, m.address.offset);
+        if i.guard != NONE {
+            return (low, high);
+        }
+        for other in rest {
+            if other.op == Op::Load && other.guard == NONE {
+                let n = &f.memories[other.e as usize];
+                let same = n.address.row == m.address.row && n.space == m.space && n.size == m.size;
+                if same && n.values.len() == 1 && (n.address.offset - low).abs() < 1 << 20 {
+                    (low, high) = (low.min(n.address.offset), high.max(n.address.offset));
+                }
+            }
+            if writes(other, f).contains(&m.address.row) {
+                break;
+            }
+        }
+        (low, high)
+    }
+
+    fn window(&mut self, body: &mut Body, i: &Ins, m: &Memory, lanes: Lanes, rest: &[Ins], guard: Option<Value>) {
+        let alone = if guard.is_some() { i.line << 17 | 1 << 16 } else { 0 };
+        let key = (lanes.key(), m.size | (m.space as u32) << 8 | alone);
+        let pattern = match body.patterns.get(&key) {
+            Some(pattern) => pattern.clone(),
+            None => {
+                let pattern = self.pattern(body, i, m, lanes, rest);
+                body.patterns.insert(key, pattern.clone());
+                pattern
+            }
+        };
+        let Some(value) = m.values.first().filter(|v| v.0 != NONE) else { return };
+        let offset = m.address.offset as i32;
+        let loaded = match pattern {
+            Pattern::Same(base) => match m.size {
+                8 => {
+                    let v = self.b.ins().load(F64, loose(), base, offset);
+                    let v = self.b.ins().splat(F64X2, v);
+                    Slot::Long([cast(&mut self.b, I64X2, v); 2])
+                }
+                4 => {
+                    let v = self.b.ins().load(F32, loose(), base, offset);
+                    let v = self.b.ins().splat(F32X4, v);
+                    Slot::Int(cast(&mut self.b, I32X4, v))
+                }
+                size => {
+                    let v = if size == 2 {
+                        self.b.ins().uload16(I32, loose(), base, offset)
+                    } else {
+                        self.b.ins().uload8(I32, loose(), base, offset)
+                    };
+                    Slot::Int(self.b.ins().splat(I32X4, v))
+                }
+            },
+            Pattern::Beside(base) if m.size == 8 => {
+                Slot::Long([0, 16].map(|h| self.b.ins().load(I64X2, loose(), base, offset + h)))
+            }
+            Pattern::Beside(base) => Slot::Int(self.b.ins().load(I32X4, loose(), base, offset)),
+            Pattern::Near(parts) => {
+                let picked: Vec<Value> = parts
+                    .into_iter()
+                    .map(|(base, index)| {
+                        let bytes = self.b.ins().load(I8X16, loose(), base, offset);
+                        self.pick(bytes, index)
+                    })
+                    .collect();
+                match picked.as_slice() {
+                    [one] => Slot::Int(cast(&mut self.b, I32X4, *one)),
+                    [low, high] => Slot::Long([cast(&mut self.b, I64X2, *low), cast(&mut self.b, I64X2, *high)]),
+                    _ => return,
+                }
+            }
+        };
+        self.deliver(body, m, *value, loaded, guard);
+    }
+
+    fn pick(&mut self, bytes: Value, index: Value) -> Value {
+        if cfg!(target_arch = "x86_64") {
+            self.b.ins().x86_pshufb(bytes, index)
+        } else {
+            self.b.ins().swizzle(bytes, index)
+        }
+    }
+
+    /// Checks how the addresses lie, and that they are mapped for all offsets that are used.
+    fn pattern(&mut self, body: &Body, i: &Ins, m: &Memory, lanes: Lanes, rest: &[Ins]) -> Pattern {
+        let (low, high) = self.offsets(i, rest);
+        let each = i64::from(m.size);
+        let guess = if m.address.frame { Some(0) } else { self.o.plan.hints.of(m.address.row, self.o.constants) };
+        let step = guess.filter(|s| *s == 0 || (*s == each && each >= 4));
+        let reach = match step {
+            Some(0) => each,
+            Some(_) => 4 * each,
+            None => 16,
+        };
+        let span = (high - low + reach) as u32;
+        let site = self.site(i, span);
+        // Distances from the first lane: as guessed, or a multiple of the size with the element within 16 bytes.
+        let (bases, distances, wrong): (Vec<Value>, Vec<Value>, Value) = match lanes {
+            Lanes::Short(v) => {
+                let first = self.b.ins().extractlane(v, 0);
+                let base = self.b.ins().uextend(I64, first);
+                let splat = self.b.ins().splat(I32X4, first);
+                let d = self.b.ins().isub(v, splat);
+                match step {
+                    Some(step) => {
+                        let steps: Vec<u8> = (0..4u32).flat_map(|l| (l * step as u32).to_le_bytes()).collect();
+                        let steps = vector(&mut self.b, I32X4, &steps);
+                        (vec![base], vec![], self.b.ins().bxor(d, steps))
+                    }
+                    None if m.size == 8 => {
+                        let third = self.b.ins().extractlane(v, 2);
+                        let pair = shuffle(&mut self.b, v, v, [0, 0, 2, 2]);
+                        let d = self.b.ins().isub(v, pair);
+                        let d = [self.b.ins().uwiden_low(d), self.b.ins().uwiden_high(d)];
+                        let either = self.b.ins().bor(d[0], d[1]);
+                        let beyond = splat64(&mut self.b, !8);
+                        let third = self.b.ins().uextend(I64, third);
+                        (vec![base, third], d.to_vec(), self.b.ins().band(either, beyond))
+                    }
+                    None => {
+                        let beyond = splat32(&mut self.b, !(16 - m.size));
+                        (vec![base], vec![d], self.b.ins().band(d, beyond))
+                    }
+                }
+            }
+            Lanes::Wide(v) => {
+                let first = self.b.ins().extractlane(v[0], 0);
+                let beyond = splat64(&mut self.b, !(16 - each) as u64);
+                if m.size == 8 && step.is_none() {
+                    let third = self.b.ins().extractlane(v[1], 0);
+                    let bases = [first, third];
+                    let d = [0, 1].map(|h| {
+                        let splat = self.b.ins().splat(I64X2, bases[h]);
+                        self.b.ins().isub(v[h], splat)
+                    });
+                    let either = self.b.ins().bor(d[0], d[1]);
+                    (bases.to_vec(), d.to_vec(), self.b.ins().band(either, beyond))
+                } else {
+                    let splat = self.b.ins().splat(I64X2, first);
+                    let d = v.map(|v| self.b.ins().isub(v, splat));
+                    match step {
+                        Some(step) => {
+                            let d = [0, 1].map(|h| {
+                                let lanes = [2 * h as i64 * step, (2 * h as i64 + 1) * step];
+                                let steps: Vec<u8> = lanes.iter().flat_map(|v| v.to_le_bytes()).collect();
+                                let steps = vector(&mut self.b, I64X2, &steps);
+                                self.b.ins().bxor(d[h], steps)
+                            });
+                            (vec![first], vec![], self.b.ins().bor(d[0], d[1]))
+                        }
+                        None => {
+                            let either = self.b.ins().bor(d[0], d[1]);
+                            let words = low_words(&mut self.b, d);
+                            (vec![first], vec![words], self.b.ins().band(either, beyond))
+                        }
+                    }
+                }
+            }
+        };
+        let wrong = self.b.ins().vany_true(wrong);
+        let right = self.b.ins().icmp_imm(IntCC::Equal, wrong, 0);
+        self.or_again(body, right);
+        let mut hosts = Vec::new();
+        for base in bases {
+            let start = self.b.ins().iadd_imm(base, low);
+            if m.size > 1 {
+                let rest = self.b.ins().band_imm(start, each - 1);
+                let aligned = self.b.ins().icmp_imm(IntCC::Equal, rest, 0);
+                self.or_again(body, aligned);
+            }
+            let known = self.is_known(m.space, site, start, span);
+            self.or_again(body, known);
+            hosts.push(if m.space == Space::Shared { self.b.ins().iadd(base, self.shared) } else { base });
+        }
+        match step {
+            Some(0) => Pattern::Same(hosts[0]),
+            Some(_) => Pattern::Beside(hosts[0]),
+            None => {
+                let parts = hosts.into_iter().zip(distances);
+                Pattern::Near(parts.map(|(host, d)| (host, self.index(d, m.size))).collect())
+            }
+        }
+    }
+
+    /// The bytes to take for lanes at these distances.
+    fn index(&mut self, distances: Value, size: u32) -> Value {
+        let d = cast(&mut self.b, I8X16, distances);
+        let lane = if size == 8 { 8 } else { 4 };
+        let firsts: Vec<u8> = (0..16).map(|k| k / lane * lane).collect();
+        let firsts = vector(&mut self.b, I8X16, &firsts);
+        let d = self.pick(d, firsts);
+        // Bytes beyond the element become zero: their index is out of range.
+        let steps: Vec<u8> = (0..16u8).map(|k| if u32::from(k % lane) < size { k % lane } else { 0x80 }).collect();
+        let steps = vector(&mut self.b, I8X16, &steps);
+        self.b.ins().iadd(d, steps)
+    }
+
+    fn lane_by_lane(&mut self, body: &mut Body, i: &Ins, m: &Memory, lanes: Lanes, guard: Option<Value>) {
+        let whole = m.size * m.values.len() as u32;
+        let site = self.site(i, whole);
+        let count = m.values.len();
+        let wide = m.size == 8;
+        let (go, slow, join) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(slow);
+        let ty = if wide { I64X2 } else { I32X4 };
+        let results: Vec<Value> =
+            (0..count * if wide { 2 } else { 1 }).map(|_| self.b.append_block_param(join, ty)).collect();
+        // Which lanes: all of them may be loaded here, else only those in need by the function.
+        let mut active = body.active.map(|(bits, _)| bits);
+        if let Some(guard) = guard
+            && let Some(bits) = active
+        {
+            let guarded = self.b.ins().vhigh_bits(I32, guard);
+            active = Some(self.b.ins().band(bits, guarded));
+        }
+        let mut addresses = Vec::new();
+        for l in 0..4u8 {
+            let a = match &lanes {
+                Lanes::Short(v) => {
+                    let a = self.b.ins().extractlane(*v, l);
+                    let a = self.b.ins().iadd_imm(a, m.address.offset);
+                    self.b.ins().uextend(I64, a)
+                }
+                Lanes::Wide(v) => {
+                    let a = self.b.ins().extractlane(v[usize::from(l / 2)], l % 2);
+                    self.b.ins().iadd_imm(a, m.address.offset)
+                }
+            };
+            addresses.push(a);
+        }
+        let mut good = self.is_known(m.space, site, addresses[0], whole);
+        let mut bits = addresses[0];
+        for a in &addresses[1..] {
+            let known = self.is_known(m.space, site, *a, whole);
+            good = self.b.ins().band(good, known);
+            bits = self.b.ins().bor(bits, *a);
+        }
+        if whole > 1 {
+            let rest = self.b.ins().band_imm(bits, i64::from(whole - 1));
+            let aligned = self.b.ins().icmp_imm(IntCC::Equal, rest, 0);
+            good = self.b.ins().band(good, aligned);
+        }
+        if matches!(m.space, Space::Local | Space::Param) {
+            good = self.b.ins().iconst(I8, 0);
+        }
+        if let Some(active) = active {
+            let all = self.b.ins().icmp_imm(IntCC::Equal, active, 15);
+            good = self.b.ins().band(good, all);
+        }
+        self.b.ins().brif(good, go, &[], slow, &[]);
+
+        self.b.switch_to_block(go);
+        let mut values: Vec<Value> = Vec::new();
+        let host: Vec<Value> = addresses
+            .iter()
+            .map(|a| if m.space == Space::Shared { self.b.ins().iadd(*a, self.shared) } else { *a })
+            .collect();
+        for k in 0..count {
+            let offset = (m.size as usize * k) as i32;
+            let zero = if wide { splat64(&mut self.b, 0) } else { splat32(&mut self.b, 0) };
+            let mut parts = [zero; 2];
+            for (l, host) in host.iter().enumerate() {
+                let v = match m.size {
+                    1 => self.b.ins().uload8(I32, loose(), *host, offset),
+                    2 => self.b.ins().uload16(I32, loose(), *host, offset),
+                    4 => self.b.ins().load(I32, loose(), *host, offset),
+                    _ => self.b.ins().load(I64, loose(), *host, offset),
+                };
+                let (part, lane) = if wide { (l / 2, l % 2) } else { (0, l) };
+                parts[part] = self.b.ins().insertlane(parts[part], v, lane as u8);
+            }
+            values.extend(&parts[..if wide { 2 } else { 1 }]);
+        }
+        let args: Vec<BlockArg> = values.iter().map(|v| (*v).into()).collect();
+        self.b.ins().jump(join, &args);
+
+        self.b.switch_to_block(slow);
+        let sized = |bytes: usize| StackSlotData::new(StackSlotKind::ExplicitSlot, bytes as u32, 4);
+        let from = self.b.create_sized_stack_slot(sized(32));
+        let to = self.b.create_sized_stack_slot(sized(32 * count));
+        // The function adds the offset itself.
+        for (l, a) in addresses.iter().enumerate() {
+            let a = self.b.ins().iadd_imm(*a, m.address.offset.wrapping_neg());
+            self.b.ins().stack_store(a, from, 8 * l as i32);
+        }
+        let (from, to) = (self.b.ins().stack_addr(I64, from, 0), self.b.ins().stack_addr(I64, to, 0));
+        let place = std::ptr::from_ref::<Site>(&self.o.sites[site as usize]) as i64;
+        let place = self.b.ins().iconst(I64, place);
+        let lanes = match active {
+            Some(active) => active,
+            None => self.b.ins().iconst(I32, 15),
+        };
+        let callee = self.b.ins().iconst(I64, self.o.load as i64);
+        let args = [self.environment, place, from, to, lanes, body.first];
+        let call = self.b.ins().call_indirect(self.load, callee, &args);
+        let status = self.b.inst_results(call)[0];
+        self.check(status);
+        let mut args: Vec<BlockArg> = Vec::new();
+        for k in 0..count as i32 {
+            let pair = [0, 16].map(|h| self.b.ins().load(I64X2, MemFlags::trusted(), to, 32 * k + h));
+            if wide {
+                args.extend(pair.map(BlockArg::from));
+            } else {
+                args.push(low_words(&mut self.b, pair).into());
+            }
+        }
+        self.b.ins().jump(join, &args);
+
+        self.b.switch_to_block(join);
+        for (k, value) in m.values.iter().enumerate().filter(|(_, v)| v.0 != NONE) {
+            let v = if wide { Slot::Long([results[2 * k], results[2 * k + 1]]) } else { Slot::Int(results[k]) };
+            self.deliver(body, m, *value, v, guard);
+        }
+    }
+}
