@@ -86,3 +86,45 @@ pub fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
     };
     (0..4).fold(c, |sum, i| sum.wrapping_add((byte(a, i, a_signed) * byte(b, i, b_signed)) as u32))
 }
+
+/// `dp2a`: two products of 16-bit halves of a with bytes of b from the given one on, summed into c.
+pub fn dp2a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool, first: u32) -> u32 {
+    let half = |i: u32| {
+        let h = (a >> (16 * i)) as u16;
+        if a_signed { i32::from(h as i16) } else { i32::from(h) }
+    };
+    let byte = |i: u32| {
+        let b = (b >> (8 * (first + i))) as u8;
+        if b_signed { i32::from(b as i8) } else { i32::from(b) }
+    };
+    (0..2).fold(c, |sum, i| sum.wrapping_add(half(i).wrapping_mul(byte(i)) as u32))
+}
+
+/// `fns`: the place of the n-th set bit from `base` on, upward or downward; all ones if there is none.
+pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
+    if base > 31 {
+        return u32::MAX;
+    }
+    if offset == 0 {
+        return if mask >> base & 1 == 1 { base } else { u32::MAX };
+    }
+    let (mut at, step) = (base as i32, offset.signum());
+    let mut left = offset.unsigned_abs();
+    while (0..32).contains(&at) {
+        if mask >> at & 1 == 1 {
+            left -= 1;
+            if left == 0 {
+                return at as u32;
+            }
+        }
+        at += step;
+    }
+    u32::MAX
+}
+
+/// `bmsk`: so many ones from a bit on.
+pub fn bmsk(first: u32, count: u32, clamp: bool) -> u32 {
+    let (first, count) = if clamp { (first.min(32), count.min(32)) } else { (first & 31, count & 31) };
+    let ones = if count >= 32 { u32::MAX } else { (1 << count) - 1 };
+    if first >= 32 { 0 } else { ones << first }
+}

@@ -50,16 +50,46 @@ pub enum Space {
     Param,
 }
 
+/// Where in a kernel something went wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub kernel: String,
+    pub block: [u32; 3],
+    pub thread: [u32; 3],
+    /// Line in the PTX; 0 if it is not known.
+    pub line: u32,
+    /// File and line of the program, where the PTX has `.loc` directives.
+    pub source: Option<(String, u32)>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([bx, by, bz], [x, y, z]) = (self.block, self.thread);
+        write!(f, "in {}, block ({bx},{by},{bz}), thread ({x},{y},{z})", self.kernel)?;
+        if let Some((file, line)) = &self.source {
+            write!(f, ", {file}:{line}")?;
+        }
+        if self.line > 0 { write!(f, ", PTX line {}", self.line) } else { Ok(()) }
+    }
+}
+
 /// Why a launch failed.  Every fault but [`Fault::Cancelled`] and those found before the first instruction
 /// ([`Fault::Unsupported`], [`Fault::OutOfResources`], [`Fault::InvalidLaunch`]) is sticky in CUDA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An access outside what is mapped (CUDA error 700).  It was not made.
-    IllegalAddress { address: u64, space: Space, write: bool, kernel: String, line: u32 },
+    IllegalAddress {
+        address: u64,
+        space: Space,
+        write: bool,
+        /// How much shared memory the block has, if the access was to it.
+        shared_bytes: Option<u32>,
+        place: Place,
+    },
     /// An access whose address is not a multiple of its size (716).
-    Misaligned { address: u64, size: u32, kernel: String, line: u32 },
+    Misaligned { address: u64, size: u32, place: Place },
     /// The kernel executed `trap` (719).
-    Trap { kernel: String, line: u32 },
+    Trap { place: Place },
     /// A device-side `assert` failed (710).
     Assert { message: String },
     /// The kernel cannot go on (719).
@@ -68,6 +98,8 @@ pub enum Fault {
     Unsupported { instruction: String, line: u32 },
     /// The launch was told to stop (702, launch timeout).
     Cancelled,
+    /// The kernel ran longer than the engine's limit (702).
+    Timeout { kernel: String, seconds: u64 },
     /// More threads, registers or shared memory than there are (701).
     OutOfResources(String),
     /// The launch itself is wrong: no such kernel, an empty grid, too few parameter bytes (1).
@@ -83,7 +115,7 @@ impl Fault {
             Fault::Trap { .. } | Fault::LaunchFailure(_) => 719,
             Fault::Assert { .. } => 710,
             Fault::Unsupported { .. } => 209,
-            Fault::Cancelled => 702,
+            Fault::Cancelled | Fault::Timeout { .. } => 702,
             Fault::OutOfResources(_) => 701,
             Fault::InvalidLaunch(_) => 1,
         }
@@ -93,14 +125,22 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::IllegalAddress { address, space, write, kernel, line } => {
-                let verb = if *write { "wrote to" } else { "read" };
-                write!(f, "{kernel} {verb} {address:#x} ({space:?}), which is not mapped (PTX line {line})")
+            Fault::IllegalAddress { address, space, write, shared_bytes, place } => {
+                let verb = if *write { "write to" } else { "read from" };
+                match shared_bytes {
+                    Some(bytes) => {
+                        write!(f, "out-of-bounds {verb} shared memory at {address:#x} of {bytes} bytes, {place}")
+                    }
+                    None => write!(f, "illegal {verb} {space:?} address {address:#x}, {place}"),
+                }
             }
-            Fault::Misaligned { address, size, kernel, line } => {
-                write!(f, "{kernel} used {address:#x} for an access of {size} bytes (PTX line {line})")
+            Fault::Misaligned { address, size, place } => {
+                write!(f, "misaligned address {address:#x} for an access of {size} bytes, {place}")
             }
-            Fault::Trap { kernel, line } => write!(f, "{kernel} executed trap (PTX line {line})"),
+            Fault::Trap { place } => write!(f, "trap {place}"),
+            Fault::Timeout { kernel, seconds } => {
+                write!(f, "{kernel} ran longer than {seconds} s, which is this device's limit for one kernel")
+            }
             Fault::Assert { message } => write!(f, "device-side assertion failed: {message}"),
             Fault::LaunchFailure(reason) => write!(f, "launch failed: {reason}"),
             Fault::Unsupported { instruction, line } => {

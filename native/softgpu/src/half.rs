@@ -92,3 +92,41 @@ pub fn fma_bf16x2(a: u32, b: u32, c: u32) -> u32 {
     let high = fma_bf16((a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16);
     u32::from(fma_bf16(a as u16, b as u16, c as u16)) | u32::from(high) << 16
 }
+
+/// A binary operation on both halves as bf16.
+pub fn op_bf16x2(a: u32, b: u32, f: impl Fn(f64, f64) -> f64 + Copy) -> u32 {
+    u32::from(op_bf16(a as u16, b as u16, f)) | u32::from(op_bf16((a >> 16) as u16, (b >> 16) as u16, f)) << 16
+}
+
+/// A function of both halves.
+pub fn each16(a: u32, f: impl Fn(f64) -> f64) -> u32 {
+    let one = |bits: u16| u32::from(to_f16(f(f64::from(from_f16(bits)))));
+    one(a as u16) | one((a >> 16) as u16) << 16
+}
+
+/// `.sat` on f16: between 0 and 1, a NaN becomes 0.
+pub fn saturate(a: u16) -> u16 {
+    let v = from_f16(a);
+    if v > 0.0 { to_f16(f64::from(v.min(1.0))) } else { 0 }
+}
+
+/// `.relu` on a 16-bit float with these exponent bits: negative becomes 0, a NaN stays one.
+pub fn relu(a: u16, exponent: u16) -> u16 {
+    let nan = a & 0x7fff > exponent;
+    if nan {
+        0x7fff
+    } else if a & 0x8000 != 0 {
+        0
+    } else {
+        a
+    }
+}
+
+/// A single-precision value with 10 bits of fraction: to nearest, ties to even or away from zero.
+pub fn to_tf32(a: u32, away: bool) -> u32 {
+    if a & 0x7f80_0000 == 0x7f80_0000 {
+        return if a & 0x007f_ffff == 0 { a } else { 0x7fff_ffff };
+    }
+    let half = if away { 0x1000 } else { 0xfff + (a >> 13 & 1) };
+    a.wrapping_add(half) & !0x1fff
+}

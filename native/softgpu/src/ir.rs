@@ -84,6 +84,19 @@ macro_rules! with_alu_table {
                 F64U64: u64 => f64 = |a| a as f64;
                 F32F16: u16 => f32 = |a| crate::half::from_f16(a);
                 F16F32: f32 => u16 = |a| crate::half::to_f16(f64::from(a));
+                Ex2F16x2: u32 => u32 = |a| crate::half::each16(a, |x| x.exp2());
+                TanhF16x2: u32 => u32 = |a| crate::half::each16(a, |x| x.tanh());
+                SatF16: u16 => u16 = |a| crate::half::saturate(a);
+                SatF16x2: u32 => u32 = |a|
+                    u32::from(crate::half::saturate(a as u16)) | u32::from(crate::half::saturate((a >> 16) as u16)) << 16;
+                ReluF16: u16 => u16 = |a| crate::half::relu(a, 0x7c00);
+                ReluF16x2: u32 => u32 = |a|
+                    u32::from(crate::half::relu(a as u16, 0x7c00)) | u32::from(crate::half::relu((a >> 16) as u16, 0x7c00)) << 16;
+                ReluBf16: u16 => u16 = |a| crate::half::relu(a, 0x7f80);
+                ReluBf16x2: u32 => u32 = |a|
+                    u32::from(crate::half::relu(a as u16, 0x7f80)) | u32::from(crate::half::relu((a >> 16) as u16, 0x7f80)) << 16;
+                Tf32Nearest: u32 => u32 = |a| crate::half::to_tf32(a, false);
+                Tf32Away: u32 => u32 = |a| crate::half::to_tf32(a, true);
                 Ex2F16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).exp2());
                 TanhF16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).tanh());
             }
@@ -143,6 +156,16 @@ macro_rules! with_alu_table {
                 MulF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, |x, y| x * y);
                 MinF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, crate::float::min64);
                 MaxF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, crate::float::max64);
+                AddBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, |x, y| x + y);
+                SubBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, |x, y| x - y);
+                MulBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, |x, y| x * y);
+                MinBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, crate::float::min64);
+                MaxBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, crate::float::max64);
+                BmskClamp: u32, u32 => u32 = |a, b| crate::bits::bmsk(a, b, true);
+                BmskWrap: u32, u32 => u32 = |a, b| crate::bits::bmsk(a, b, false);
+                SzextU: u32, u32 => u32 = |a, b| if b >= 32 { a } else { a & ((1u32 << b) - 1) };
+                SzextS: u32, u32 => u32 = |a, b|
+                    if b == 0 { 0 } else if b >= 32 { a } else { ((a << (32 - b)) as i32 >> (32 - b)) as u32 };
                 AddBf16: u16, u16 => u16 = |a, b| crate::half::op_bf16(a, b, |x, y| x + y);
                 SubBf16: u16, u16 => u16 = |a, b| crate::half::op_bf16(a, b, |x, y| x - y);
                 MulBf16: u16, u16 => u16 = |a, b| crate::half::op_bf16(a, b, |x, y| x * y);
@@ -195,6 +218,17 @@ macro_rules! with_alu_table {
                 SlctS32B64: u64, u64, i32 => u64 = |a, b, c| if c >= 0 { a } else { b };
                 SlctF32B32: u32, u32, f32 => u32 = |a, b, c| if c >= 0.0 { a } else { b };
                 SlctF32B64: u64, u64, f32 => u64 = |a, b, c| if c >= 0.0 { a } else { b };
+                Fns: u32, u32, i32 => u32 = |a, b, c| crate::bits::fns(a, b, c);
+                MadSatHi32: i32, i32, i32 => i32 = |a, b, c|
+                    (((i64::from(a) * i64::from(b)) >> 32) as i32).saturating_add(c);
+                Dp2aLoU: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, false, false, 0);
+                Dp2aLoS: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, true, true, 0);
+                Dp2aLoUS: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, false, true, 0);
+                Dp2aLoSU: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, true, false, 0);
+                Dp2aHiU: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, false, false, 2);
+                Dp2aHiS: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, true, true, 2);
+                Dp2aHiUS: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, false, true, 2);
+                Dp2aHiSU: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp2a(a, b, c, true, false, 2);
                 Dp4aU: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp4a(a, b, c, false, false);
                 Dp4aS: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp4a(a, b, c, true, true);
                 Dp4aUS: u32, u32, u32 => u32 = |a, b, c| crate::bits::dp4a(a, b, c, false, true);
@@ -256,7 +290,11 @@ macro_rules! define_op {
             Branch, BranchTable, Call, CallEnd, Return, Exit, Trap,
             Barrier, WarpSync, Fence, NanoSleep,
             // warp: vote and friends, mode in `e`
-            Vote, Shuffle, Match, ActiveMask, Redux,
+            Vote, Shuffle, Match, ActiveMask, Redux, Elect,
+            // matrix products and their fragments: `matrices[e]`
+            Matrix,
+            // `cp.async`: `copies[e]`
+            CopyAsync,
             // 64-bit address space tests (isspacep): space in `e`
             IsSpace,
         }
@@ -364,6 +402,65 @@ pub struct Address {
     pub offset: i64,
     /// The base is the frame's local memory.
     pub frame: bool,
+}
+
+/// A copy from global to shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    pub to: Address,
+    pub from: Address,
+    /// Bytes: 4, 8 or 16.
+    pub size: u32,
+    /// Row of the number of bytes that are read (the rest becomes zero), or [`NONE`].
+    pub given: u32,
+}
+
+/// An instruction on matrices; registers are rows of the frame.
+#[derive(Clone, Debug)]
+pub enum Matrix {
+    /// `mma`: rows, columns and inner extent; types of d, a, b and c.
+    Mma { shape: [usize; 3], types: [Type; 4], d: Vec<u32>, a: Vec<u32>, b: Vec<u32>, c: Vec<u32>, saturate: bool },
+    /// `ldmatrix`: tiles of 8 x 8 16-bit elements.
+    Load { d: Vec<u32>, address: Address, space: Space, transposed: bool },
+    /// `wmma.load`
+    Fetch {
+        d: Vec<u32>,
+        address: Address,
+        space: Space,
+        stride: u32,
+        rows: usize,
+        columns: usize,
+        ty: Type,
+        by_column: bool,
+    },
+    /// `wmma.store`
+    Put {
+        s: Vec<u32>,
+        address: Address,
+        space: Space,
+        stride: u32,
+        rows: usize,
+        columns: usize,
+        ty: Type,
+        by_column: bool,
+    },
+    /// `wmma.mma`
+    Wmma { shape: [usize; 3], types: [Type; 4], d: Vec<u32>, a: Vec<u32>, b: Vec<u32>, c: Vec<u32>, saturate: bool },
+}
+
+impl Matrix {
+    /// Every row that it touches.
+    pub fn rows(&self) -> Vec<u32> {
+        match self {
+            Matrix::Mma { d, a, b, c, .. } | Matrix::Wmma { d, a, b, c, .. } => {
+                [d, a, b, c].into_iter().flatten().copied().collect()
+            }
+            Matrix::Load { d, address, .. } => d.iter().copied().chain([address.row]).collect(),
+            Matrix::Fetch { d: registers, address, stride, .. } | Matrix::Put { s: registers, address, stride, .. } => {
+                registers.iter().copied().chain([address.row, *stride]).collect()
+            }
+        }
+    }
 }
 
 /// What an atomic does to memory.
@@ -498,6 +595,8 @@ pub struct Function {
     pub casts: Vec<Cast>,
     pub calls: Vec<CallSite>,
     pub barriers: Vec<BarrierSite>,
+    pub copies: Vec<Copy>,
+    pub matrices: Vec<Matrix>,
     pub tables: Vec<Vec<u32>>,
     /// Shared variables that the function names, by index in the module.
     pub shared: Vec<u32>,

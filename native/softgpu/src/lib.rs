@@ -92,6 +92,6 @@ mod parser;
 mod types;
 
 pub use arena::{Arena, PAGE};
-pub use error::{Fault, PtxError, Space};
+pub use error::{Fault, Place, PtxError, Space};
 pub use exec::{Engine, Launch, LaunchStats, LoadedModule};
 pub use module::{GlobalInfo, KernelInfo, Module, ParamInfo, Relocation, Symbol};

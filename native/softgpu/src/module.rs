@@ -89,6 +89,10 @@ pub struct Module {
     pub(crate) globals: Vec<GlobalInfo>,
     pub(crate) shared: Vec<SharedVariable>,
     pub(crate) kernels: Vec<KernelInfo>,
+    /// `.file` directives.
+    pub(crate) files: HashMap<u32, String>,
+    /// `.loc` directives in order: line of the PTX, file, line there.  A function begins with file 0.
+    pub(crate) locations: Vec<(u32, u32, u32)>,
 }
 
 /// Where each shared variable of a kernel lies, and how long they are together.
@@ -109,6 +113,13 @@ impl Module {
         let mut module = crate::parser::parse(text)?;
         module.describe_kernels();
         Ok(module)
+    }
+
+    /// File and line of the program for a line of the PTX.
+    pub(crate) fn source_of(&self, line: u32) -> Option<(String, u32)> {
+        let at = self.locations.partition_point(|l| l.0 <= line).checked_sub(1)?;
+        let (_, file, line) = self.locations[at];
+        Some((self.files.get(&file)?.clone(), line))
     }
 
     /// The kernels (`.entry`) of the module.

@@ -128,6 +128,32 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
     }
 
+    /// `.file number "name"`, with more behind it on some lines.
+    fn file(&mut self) {
+        let line = self.peek().line;
+        if let Kind::Int(number) = self.peek().kind
+            && let Some(name) = self.tokens.get(self.at + 1).filter(|t| t.kind == Kind::Text)
+        {
+            self.module.files.insert(number as u32, name.text.to_string());
+        }
+        if self.peek().line == line {
+            self.skip_line();
+        }
+    }
+
+    /// `.loc file line column`
+    fn location(&mut self, at: u32) {
+        let line = self.peek().line;
+        let number = |t: Option<&Token>| t.and_then(|t| if let Kind::Int(v) = t.kind { Some(v as u32) } else { None });
+        let (file, there) = (number(self.tokens.get(self.at)), number(self.tokens.get(self.at + 1)));
+        if let (Some(file), Some(there)) = (file, there) {
+            self.module.locations.push((at, file, there));
+        }
+        if self.peek().line == line {
+            self.skip_line();
+        }
+    }
+
     fn skip_past(&mut self, c: u8) -> Result<(), PtxError> {
         while self.peek().kind != Kind::Punct(c) {
             if self.peek().kind == Kind::End {
@@ -181,7 +207,8 @@ impl<'t, 'a> Parser<'t, 'a> {
                     return Err(PtxError::unsupported(token.line, token.column, ".address_size 32"));
                 }
             }
-            "file" | "loc" => self.skip_line(),
+            "file" => self.file(),
+            "loc" => self.skip_line(),
             "pragma" => self.skip_past(b';')?,
             "section" => {
                 while self.peek().kind != Kind::Punct(b'{') && self.peek().kind != Kind::End {
@@ -465,6 +492,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             return Err(self.error("expected the body of the function"));
         }
         let end = self.closing(self.at)?;
+        self.module.locations.push((self.peek().line, 0, 0));
         function.defined = true;
         function.rows = HEADER_ROWS;
         let mut builder = Builder::new(function);
@@ -534,7 +562,8 @@ impl<'t, 'a> Parser<'t, 'a> {
     fn body_directive(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
         let token = self.next();
         match token.text {
-            "loc" | "file" => self.skip_line(),
+            "loc" => self.location(token.line),
+            "file" => self.file(),
             "pragma" => self.skip_past(b';')?,
             "reg" => {
                 let kind = self.next();

@@ -21,6 +21,8 @@ pub enum Type {
     Bf16,
     Bf16x2,
     F32,
+    /// Only in matrix products and conversions to it: 32 bits, of which 19 count.
+    Tf32,
     F64,
 }
 
@@ -47,6 +49,7 @@ impl Type {
             "bf16" => Bf16,
             "bf16x2" => Bf16x2,
             "f32" => F32,
+            "tf32" => Tf32,
             "f64" => F64,
             _ => return None,
         })
@@ -58,7 +61,7 @@ impl Type {
         match self {
             Pred | B8 | U8 | S8 => 1,
             B16 | U16 | S16 | F16 | Bf16 => 2,
-            B32 | U32 | S32 | F32 | F16x2 | Bf16x2 => 4,
+            B32 | U32 | S32 | F32 | Tf32 | F16x2 | Bf16x2 => 4,
             B64 | U64 | S64 | F64 => 8,
         }
     }
@@ -75,6 +78,6 @@ impl Type {
 
     /// Whether the type is floating point.
     pub fn float(self) -> bool {
-        matches!(self, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64)
+        matches!(self, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::Tf32 | Type::F64)
     }
 }

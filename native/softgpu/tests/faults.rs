@@ -63,10 +63,14 @@ fn one_wild_lane_is_enough_and_nothing_is_written() {
     let at = d.alloc(PAGE);
     let body = "mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 256; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r1;";
     match run(&d, body, at) {
-        Err(Fault::IllegalAddress { address, write, line, .. }) => {
+        Err(fault @ Fault::IllegalAddress { .. }) => {
+            let text = fault.to_string();
+            let Fault::IllegalAddress { address, write, place, .. } = fault else { return };
             assert_eq!(address, at + PAGE);
             assert!(write);
-            assert_eq!(line, 12);
+            assert_eq!((place.kernel.as_str(), place.line, place.block), ("k", 12, [0; 3]));
+            assert_eq!(place.thread, [(PAGE / 256) as u32, 0, 0]);
+            assert!(text.contains("thread (16,0,0)"), "{text}");
         }
         other => panic!("{other:?}"),
     }
@@ -83,6 +87,25 @@ fn shared_memory_ends_where_it_ends() {
     };
     run(&d, &body(124), 0).unwrap();
     assert_eq!(run(&d, &body(128), 0).unwrap_err().cuda_code(), 700);
+}
+
+#[test]
+fn a_fault_names_the_line_of_the_program() {
+    let d = Device::new(1);
+    let body = "ld.param.u64 %d1, [p];\n.loc 1 42 5\nst.global.u32 [%d1], %r1;\n.loc 1 43 1\nret;";
+    let m = d.load(&format!("{}.file 1 \"saxpy.cu\"\n", kernel(".param .u64 p", body)));
+    let fault = d.launch(&m, "k", [1; 3], [1; 3], &Params::new().u64(16)).unwrap_err();
+    assert!(fault.to_string().contains("saxpy.cu:42"), "{fault}");
+}
+
+#[test]
+fn a_kernel_that_runs_too_long_is_ended() {
+    let d = Device::new(1);
+    d.engine.set_limit(Some(Duration::from_millis(50)));
+    let m = d.load(&kernel("", "$l: bra $l;"));
+    let fault = d.launch(&m, "k", [1; 3], [32, 1, 1], &Params::new()).unwrap_err();
+    assert_eq!(fault.cuda_code(), 702);
+    assert!(fault.to_string().starts_with("k ran longer"), "{fault}");
 }
 
 #[test]

@@ -141,14 +141,25 @@ impl Block {
                 return Ok(Turn::Finished);
             }
             if !progress && self.warps.iter().all(|w| w.live & !w.waiting == 0) {
-                let reason = "every thread of a block waits at a barrier that cannot complete";
-                return Err(Fault::LaunchFailure(reason.to_string()));
+                return Err(Fault::LaunchFailure(self.stuck(c)));
             }
             if c.cancel.load(std::sync::atomic::Ordering::Relaxed) {
                 return Err(Fault::Cancelled);
             }
         }
         Ok(Turn::Unfinished)
+    }
+
+    /// Says where the threads of a block wait that can never go on.
+    fn stuck(&self, c: &Context) -> String {
+        let waiting =
+            self.warps.iter().find_map(|w| (w.waiting != 0).then(|| (w, w.waiting.trailing_zeros() as usize)));
+        let Some((warp, lane)) = waiting else { return "a block in which no thread can go on".to_string() };
+        let barrier = warp.barrier[lane];
+        let at = &self.barriers.barriers[usize::from(barrier)];
+        let expected = at.expected.unwrap_or(self.barriers.live);
+        let place = warp.place(c, lane, 0);
+        format!("barrier {barrier} cannot complete: {} of {expected} threads have come, {place}", at.arrived)
     }
 
     /// Instructions that the block's warps have executed; counts from zero again.

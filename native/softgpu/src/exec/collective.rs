@@ -64,6 +64,11 @@ pub unsafe fn execute(f: Frame, i: &Ins, mask: u32) {
                 };
                 f.put(i.d, &[result; 32], mask);
             }
+            Op::Elect => {
+                let leader = mask.trailing_zeros();
+                f.put(i.d, &[leader; 32], mask);
+                f.set_mask(i.imm as u32, 1 << leader, mask);
+            }
             _ => {}
         }
     }

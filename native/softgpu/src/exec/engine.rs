@@ -46,6 +46,8 @@ type Job = Box<dyn FnOnce() + Send>;
 pub struct Engine {
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
+    /// Milliseconds that one launch may take; zero: as long as it likes.
+    limit: AtomicU64,
 }
 
 /// What the threads of one launch share.
@@ -63,6 +65,8 @@ struct Shared<'a> {
     shared_len: u32,
     workspace: [AtomicU64; 2],
     started: Instant,
+    /// Milliseconds; zero: none.
+    limit: u64,
     instructions: AtomicU64,
     fault: Mutex<Option<Fault>>,
     printed: Mutex<String>,
@@ -90,7 +94,13 @@ impl Engine {
                 handles.push(handle);
             }
         }
-        Engine { jobs: Some(jobs), threads: handles }
+        Engine { jobs: Some(jobs), threads: handles, limit: AtomicU64::new(0) }
+    }
+
+    /// Ends launches that take longer with [`Fault::Timeout`], from now on.
+    pub fn set_limit(&self, limit: Option<Duration>) {
+        let limit = limit.map_or(0, |limit| limit.as_millis().max(1) as u64);
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Runs a kernel to its end.  `cancel` stops it soon after it becomes true.
@@ -125,6 +135,7 @@ impl Engine {
             shared_len,
             workspace: [const { AtomicU64::new(0) }; 2],
             started,
+            limit: self.limit.load(Ordering::Relaxed),
             instructions: AtomicU64::new(0),
             fault: Mutex::new(None),
             printed: Mutex::new(String::new()),
@@ -304,6 +315,9 @@ impl Shared<'_> {
         if self.cancel.load(Ordering::Relaxed) {
             self.fail(Fault::Cancelled);
         }
+        if self.limit > 0 && self.started.elapsed() > Duration::from_millis(self.limit) {
+            self.fail(Fault::Timeout { kernel: self.kernel.name.clone(), seconds: self.limit.div_ceil(1000) });
+        }
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -411,6 +425,7 @@ mod tests {
                 shared_len: 0,
                 workspace: [const { AtomicU64::new(0) }; 2],
                 started: Instant::now(),
+                limit: 0,
                 instructions: AtomicU64::new(0),
                 fault: Mutex::new(None),
                 printed: Mutex::new(String::new()),

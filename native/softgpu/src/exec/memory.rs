@@ -1,27 +1,27 @@
-//! Loads, stores and atomics.  Every address is checked before it is used.
+//! Stores and atomics, copies between memories, and where a lane's address lies.  Every address is checked before it is
+//! used.
 
 use super::lanes::Frame;
 use super::warp::{Context, Stop, WORKSPACE, Warp};
-use crate::error::Space;
+use crate::error::{Fault, Space};
 use crate::ir::*;
 use crate::types::Type;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Why an access was not made; the line is added by the caller.
+/// Why an access of a lane was not made.
 pub enum Bad {
-    Illegal(u64, Space),
-    Misaligned(u64, u32),
+    Illegal(u64, Space, usize),
+    Misaligned(u64, u32, usize),
 }
 
 /// The addresses of an access, in its own state space.
 ///
 /// # Safety
 /// The address was decoded for the frame's function.
-#[inline(always)]
-unsafe fn addresses(f: Frame, address: &Address) -> [u64; 32] {
+pub unsafe fn addresses(f: Frame, address: &Address) -> [u64; 32] {
     // SAFETY: the caller's.
-    unsafe {
-        let mut out = if address.frame {
+    let base = unsafe {
+        if address.frame {
             f.get::<u32>(ROW_LOCAL).map(u64::from)
         } else if address.row == NONE {
             [0; 32]
@@ -29,42 +29,19 @@ unsafe fn addresses(f: Frame, address: &Address) -> [u64; 32] {
             f.get::<u64>(address.row)
         } else {
             f.get::<u32>(address.row).map(u64::from)
-        };
-        for a in &mut out {
-            *a = a.wrapping_add(address.offset as u64);
         }
-        if !address.wide {
-            for a in &mut out {
-                *a &= 0xffff_ffff;
-            }
-        }
-        out
-    }
+    };
+    let cut = if address.wide { u64::MAX } else { 0xffff_ffff };
+    base.map(|a| a.wrapping_add(address.offset as u64) & cut)
 }
 
-/// Smallest, largest, and all bits of the addresses of the active lanes.
-#[inline(always)]
-fn extent(a: &[u64; 32], mask: u32) -> (u64, u64, u64) {
-    let (mut low, mut high, mut bits) = (u64::MAX, 0, 0);
-    if mask == u32::MAX {
-        for v in a {
-            low = low.min(*v);
-            high = high.max(*v);
-            bits |= v;
-        }
-    } else {
-        for (l, v) in a.iter().enumerate() {
-            let on = mask >> l & 1 == 1;
-            low = low.min(if on { *v } else { u64::MAX });
-            high = high.max(if on { *v } else { 0 });
-            bits |= if on { *v } else { 0 };
-        }
-    }
-    (low, high, bits)
+/// The lanes of a mask, in order.
+fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |l| mask >> l & 1 == 1)
 }
 
 /// Where an access of one lane lies in this process.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Host {
     /// The granule of 8 bytes that it begins in, the place in it, and the distance to the next granule.
     granule: u64,
@@ -82,21 +59,33 @@ impl Host {
 }
 
 /// Finds where a lane's access of `whole` bytes lies, if it may be made.
-pub fn resolve(c: &Context, w: &mut Warp, space: Space, lane: usize, address: u64, whole: u32) -> Result<Host, Bad> {
+pub fn resolve(
+    c: &Context,
+    w: &mut Warp,
+    space: Space,
+    lane: usize,
+    address: u64,
+    whole: u32,
+    write: bool,
+) -> Result<Host, Bad> {
     if address & u64::from(whole - 1) != 0 {
-        return Err(Bad::Misaligned(address, whole));
+        return Err(Bad::Misaligned(address, whole, lane));
     }
-    let illegal = Err(Bad::Illegal(address, space));
     let (window, offset) = match space {
         Space::Shared | Space::Local => (space, address),
+        Space::Const if write => return Err(Bad::Illegal(address, space, lane)),
         Space::Global | Space::Const => (Space::Global, address),
-        _ if address >= FUNCTION_WINDOW => return illegal,
+        _ if address >= FUNCTION_WINDOW => return Err(Bad::Illegal(address, space, lane)),
         _ if address >= PARAM_WINDOW => (Space::Param, address - PARAM_WINDOW),
         _ if address >= LOCAL_WINDOW => (Space::Local, address - LOCAL_WINDOW),
         _ if address >= SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
         _ => (Space::Global, address),
     };
+    let illegal = Err(Bad::Illegal(offset, window, lane));
     let end = offset.saturating_add(u64::from(whole));
+    let in_workspace = |offset: u64| {
+        c.workspace != 0 && offset.wrapping_sub(c.workspace) <= WORKSPACE.saturating_sub(u64::from(whole))
+    };
     let host = match window {
         Space::Local => {
             for first in (0..u64::from(whole)).step_by(8) {
@@ -108,186 +97,66 @@ pub fn resolve(c: &Context, w: &mut Warp, space: Space, lane: usize, address: u6
             return Ok(Host { granule, within: offset & 7, step: 256 });
         }
         Space::Shared if end <= u64::from(c.shared_len) => c.shared as u64 + offset,
-        Space::Param if end <= c.params.len() as u64 => c.params.as_ptr() as u64 + offset,
+        Space::Param if !write && end <= c.params.len() as u64 => c.params.as_ptr() as u64 + offset,
         // An aligned access lies in one page.
-        Space::Global if c.arena.touches(offset) => offset,
-        Space::Global if c.workspace != 0 && offset.wrapping_sub(c.workspace) <= WORKSPACE - u64::from(whole) => offset,
+        Space::Global if c.arena.touches(offset) || in_workspace(offset) => offset,
         _ => return illegal,
     };
     Ok(Host { granule: host & !7, within: host & 7, step: 8 })
 }
 
-/// Turns addresses of one element (`size` bytes, `whole` for the vector that it begins) into host pointers.
-#[inline(always)]
-fn translate(
-    c: &Context,
-    w: &mut Warp,
-    space: Space,
-    a: &mut [u64; 32],
-    size: u32,
-    whole: u32,
-    mask: u32,
-) -> Result<(), Bad> {
-    let (low, high, bits) = extent(a, mask);
-    if bits & u64::from(whole - 1) != 0 {
-        return Err(misaligned(a, mask, whole));
-    }
-    match space {
-        Space::Shared => {
-            if high >= u64::from(c.shared_len) || u64::from(c.shared_len) - high < u64::from(whole) {
-                return Err(outside(a, mask, Space::Shared, |v| {
-                    v < u64::from(c.shared_len) && u64::from(c.shared_len) - v >= u64::from(whole)
-                }));
-            }
-            for v in a.iter_mut() {
-                *v = v.wrapping_add(c.shared as u64);
-            }
-            Ok(())
-        }
-        Space::Global | Space::Const => global(c, space, a, low, high, whole, mask),
-        Space::Generic | Space::Param if high < SHARED_WINDOW => global(c, Space::Global, a, low, high, whole, mask),
-        _ => windows(c, w, space, a, size, whole, mask),
-    }
-}
-
-#[inline(always)]
-fn global(c: &Context, space: Space, a: &[u64; 32], low: u64, high: u64, whole: u32, mask: u32) -> Result<(), Bad> {
-    // All within a few pages: check those; else each lane.
-    if high - low < 32 * 1024 && c.arena.contains(low, high - low + u64::from(whole)) {
-        return Ok(());
-    }
-    // An aligned access lies in one page.
-    for (l, v) in a.iter().enumerate() {
-        let workspace = c.workspace != 0 && v.wrapping_sub(c.workspace) < WORKSPACE - u64::from(whole - 1);
-        if mask >> l & 1 == 1 && !c.arena.touches(*v) && !workspace {
-            return Err(Bad::Illegal(*v, space));
-        }
-    }
-    Ok(())
-}
-
-#[cold]
-fn misaligned(a: &[u64; 32], mask: u32, size: u32) -> Bad {
-    let wrong = |(l, v): &(usize, &u64)| mask >> l & 1 == 1 && **v & u64::from(size - 1) != 0;
-    let address = a.iter().enumerate().find(wrong).map_or(0, |(_, v)| *v);
-    Bad::Misaligned(address, size)
-}
-
-#[cold]
-fn outside(a: &[u64; 32], mask: u32, space: Space, ok: impl Fn(u64) -> bool) -> Bad {
-    let wrong = |(l, v): &(usize, &u64)| mask >> l & 1 == 1 && !ok(**v);
-    let address = a.iter().enumerate().find(wrong).map_or(0, |(_, v)| *v);
-    Bad::Illegal(address, space)
-}
-
-/// Local memory, and generic addresses that reach other windows.
-#[inline(never)]
-fn windows(
-    c: &Context,
-    w: &mut Warp,
-    space: Space,
-    a: &mut [u64; 32],
-    size: u32,
-    whole: u32,
-    mask: u32,
-) -> Result<(), Bad> {
-    for (l, v) in a.iter_mut().enumerate() {
-        if mask >> l & 1 == 0 {
-            continue;
-        }
-        let address = *v;
-        let illegal = Bad::Illegal(address, space);
-        let (window, offset) = match space {
-            Space::Local => (Space::Local, address),
-            _ if address >= FUNCTION_WINDOW => return Err(illegal),
-            _ if address >= PARAM_WINDOW => (Space::Param, address - PARAM_WINDOW),
-            _ if address >= LOCAL_WINDOW => (Space::Local, address - LOCAL_WINDOW),
-            _ if address >= SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
-            _ => (Space::Global, address),
-        };
-        let end = offset.saturating_add(u64::from(whole));
-        *v = match window {
-            Space::Local => w.local_pointer(l, offset, size).ok_or(illegal)?,
-            Space::Shared if end <= u64::from(c.shared_len) => c.shared as u64 + offset,
-            Space::Param if end <= c.params.len() as u64 => c.params.as_ptr() as u64 + offset,
-            Space::Global if c.arena.touches(offset) => offset,
-            _ => return Err(illegal),
-        };
-    }
-    Ok(())
-}
-
-/// Whether an access in this space must be translated element by element.
-fn scattered(space: Space, a: &[u64; 32], mask: u32) -> bool {
-    match space {
-        Space::Local => true,
-        Space::Generic | Space::Param => extent(a, mask).1 >= SHARED_WINDOW,
-        _ => false,
-    }
-}
-
-/// `st`, wherever the lanes point.
+/// `st`: all lanes are looked at before the first one is stored.
 ///
 /// # Safety
-/// The access was decoded for the frame's function, and the mask is not empty.
+/// The access was decoded for the frame's function.
 #[inline(never)]
 pub unsafe fn store(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
-    // SAFETY: as in `load`.
+    let whole = m.size * m.values.len() as u32;
+    // SAFETY (all of the function): the caller's for the registers; `resolve` gave mapped and aligned memory, for
+    // which plain stores are what the GPU's memory model promises too.
     unsafe {
-        let start = addresses(f, &m.address);
-        if !matches!(m.space, Space::Global | Space::Shared | Space::Local | Space::Generic) {
-            return Err(outside(&start, mask, m.space, |_| false));
-        }
-        let whole = m.size * m.values.len() as u32;
-        let each = scattered(m.space, &start, mask);
-        if each
-            && m.space != Space::Local
-            && start.iter().enumerate().any(|(l, a)| mask >> l & 1 == 1 && *a >= PARAM_WINDOW)
-        {
-            return Err(outside(&start, mask, m.space, |a| a < PARAM_WINDOW));
-        }
-        let mut host = start;
-        if !each {
-            translate(c, w, m.space, &mut host, m.size, whole, mask)?;
+        let at = addresses(f, &m.address);
+        let mut hosts = [Host::default(); 32];
+        for l in lanes_of(mask) {
+            hosts[l] = resolve(c, w, m.space, l, at[l], whole, true)?;
         }
         for (k, (row, width)) in m.values.iter().enumerate() {
-            let mut offset = u64::from(m.size) * k as u64;
-            if each {
-                host = start.map(|a| a.wrapping_add(offset));
-                let needed = if k == 0 { whole } else { m.size };
-                translate(c, w, m.space, &mut host, m.size, needed, mask)?;
-                offset = 0;
+            let values = if *width == Width::W64 { f.get::<u64>(*row) } else { f.get::<u32>(*row).map(u64::from) };
+            for l in lanes_of(mask) {
+                let p = hosts[l].at(u64::from(m.size) * k as u64);
+                match m.size {
+                    1 => *(p as *mut u8) = values[l] as u8,
+                    2 => *(p as *mut u16) = values[l] as u16,
+                    4 => *(p as *mut u32) = values[l] as u32,
+                    _ => *(p as *mut u64) = values[l],
+                }
             }
-            match (m.size, width) {
-                (4, Width::W32) => {
-                    let values = f.get::<u32>(*row);
-                    let first = host[0] + offset;
-                    let contiguous = mask == u32::MAX && (0..32).all(|l| host[l] + offset == first + 4 * l as u64);
-                    if contiguous {
-                        *(first as *mut [u32; 32]) = values;
-                    } else {
-                        for l in 0..32 {
-                            if mask >> l & 1 == 1 {
-                                *((host[l] + offset) as *mut u32) = values[l];
-                            }
-                        }
-                    }
-                }
-                _ => {
-                    let values =
-                        if *width == Width::W64 { f.get::<u64>(*row) } else { f.get::<u32>(*row).map(u64::from) };
-                    for l in 0..32 {
-                        if mask >> l & 1 == 1 {
-                            let p = host[l] + offset;
-                            match m.size {
-                                1 => *(p as *mut u8) = values[l] as u8,
-                                2 => *(p as *mut u16) = values[l] as u16,
-                                4 => *(p as *mut u32) = values[l] as u32,
-                                _ => *(p as *mut u64) = values[l],
-                            }
-                        }
-                    }
-                }
+        }
+    }
+    Ok(())
+}
+
+/// `cp.async`, done at once.
+///
+/// # Safety
+/// The copy was decoded for the frame's function.
+#[inline(never)]
+pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) -> Result<(), Bad> {
+    // SAFETY (all of the function): the caller's for the registers; `resolve` for the pointers.
+    unsafe {
+        let (to, from) = (addresses(f, &copy.to), addresses(f, &copy.from));
+        let given = if copy.given == NONE { [copy.size; 32] } else { f.get::<u32>(copy.given) };
+        for l in lanes_of(mask) {
+            let given = given[l].min(copy.size);
+            let target = resolve(c, w, Space::Shared, l, to[l], copy.size, true)?;
+            let source =
+                if given > 0 { Some(resolve(c, w, Space::Global, l, from[l], copy.size, false)?) } else { None };
+            for k in 0..u64::from(copy.size) {
+                let byte = match source {
+                    Some(source) if k < u64::from(given) => *(source.at(k) as *const u8),
+                    _ => 0,
+                };
+                *(target.at(k) as *mut u8) = byte;
             }
         }
     }
@@ -372,43 +241,39 @@ macro_rules! update {
 /// The access was decoded for the frame's function.
 #[inline(never)]
 pub unsafe fn atomic(c: &Context, w: &mut Warp, f: Frame, m: &Atomic, mask: u32) -> Result<(), Bad> {
-    // SAFETY: the caller's for the registers; `translate` for the pointers.
+    // SAFETY: the caller's for the registers; `resolve` for the pointers.
     unsafe {
-        let mut host = addresses(f, &m.address);
+        let at = addresses(f, &m.address);
         let size = m.ty.size();
         let wide = size == 8;
-        let local = |v: &u64| (LOCAL_WINDOW..FUNCTION_WINDOW).contains(v);
-        if host.iter().enumerate().any(|(l, v)| mask >> l & 1 == 1 && local(v)) {
-            return Err(outside(&host, mask, m.space, |v| !local(&v)));
+        let mut hosts = [0u64; 32];
+        for l in lanes_of(mask) {
+            hosts[l] = resolve(c, w, m.space, l, at[l], size, true)?.at(0);
         }
-        translate(c, w, m.space, &mut host, size, size, mask)?;
         let read = |row: u32| if wide { f.get::<u64>(row) } else { f.get::<u32>(row).map(u64::from) };
         let x = read(m.operand);
         let swap = if m.swap == NONE { [0; 32] } else { read(m.swap) };
         let mut old = [0u64; 32];
-        for l in 0..32 {
-            if mask >> l & 1 == 0 {
-                continue;
-            }
+        for l in lanes_of(mask) {
             let new = |old: u64| combine(m.op, m.ty, old, x[l], swap[l]);
             old[l] = match size {
                 8 => {
-                    let cell = AtomicU64::from_ptr(host[l] as *mut u64);
+                    let cell = AtomicU64::from_ptr(hosts[l] as *mut u64);
                     match m.op {
                         AtomicOp::Add if !m.ty.float() => cell.fetch_add(x[l], Ordering::SeqCst),
                         AtomicOp::Exch => cell.swap(x[l], Ordering::SeqCst),
-                        _ => update!(AtomicU64, u64, host[l], new),
+                        _ => update!(AtomicU64, u64, hosts[l], new),
                     }
                 }
                 4 => {
-                    let cell = AtomicU32::from_ptr(host[l] as *mut u32);
+                    let cell = AtomicU32::from_ptr(hosts[l] as *mut u32);
                     match m.op {
                         AtomicOp::Add if !m.ty.float() => u64::from(cell.fetch_add(x[l] as u32, Ordering::SeqCst)),
                         AtomicOp::Exch => u64::from(cell.swap(x[l] as u32, Ordering::SeqCst)),
-                        _ => update!(AtomicU32, u32, host[l], new),
+                        _ => update!(AtomicU32, u32, hosts[l], new),
                     }
                 }
-                _ => update!(AtomicU16, u16, host[l], new),
+                _ => update!(AtomicU16, u16, hosts[l], new),
             };
         }
         if m.old != NONE {
@@ -424,11 +289,12 @@ pub unsafe fn atomic(c: &Context, w: &mut Warp, f: Frame, m: &Atomic, mask: u32)
 
 /// The fault for an access that was not made.
 #[cold]
-pub fn fault(c: &Context, bad: Bad, line: u32, write: bool) -> Stop {
-    use crate::error::Fault;
-    let kernel = c.kernel.name.clone();
+pub fn fault(c: &Context, w: &Warp, bad: Bad, line: u32, write: bool) -> Stop {
     Stop::Fault(match bad {
-        Bad::Illegal(address, space) => Fault::IllegalAddress { address, space, write, kernel, line },
-        Bad::Misaligned(address, size) => Fault::Misaligned { address, size, kernel, line },
+        Bad::Illegal(address, space, lane) => {
+            let beyond = (space == Space::Shared).then_some(c.shared_len);
+            Fault::IllegalAddress { address, space, write, shared_bytes: beyond, place: w.place(c, lane, line) }
+        }
+        Bad::Misaligned(address, size, lane) => Fault::Misaligned { address, size, place: w.place(c, lane, line) },
     })
 }

@@ -8,6 +8,7 @@ mod engine;
 mod jit;
 mod lanes;
 mod loaded;
+mod matrix;
 mod memory;
 mod print;
 mod warp;

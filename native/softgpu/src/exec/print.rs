@@ -2,7 +2,7 @@
 
 use super::loaded;
 use super::warp::{Context, Stop, Warp};
-use crate::error::{Fault, Space};
+use crate::error::{Fault, Place, Space};
 use crate::ir::*;
 use std::fmt::Write;
 
@@ -39,7 +39,12 @@ pub fn builtin(
                 let [message, file, line, function, _] = arguments;
                 let mut text = |p: u64| read_text(c, w, lane, p);
                 let (message, file, function) = (text(message)?, text(file)?, text(function)?);
-                let message = format!("{file}:{}: {function}: assertion `{message}` failed", line as u32);
+                let Place { block: [bx, by, bz], thread: [x, y, z], .. } = w.place(c, lane, 0);
+                // As CUDA writes it.
+                let message = format!(
+                    "{file}:{}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}` failed.",
+                    line as u32
+                );
                 return Err(Stop::Fault(Fault::Assert { message }));
             }
             // There is no device heap: malloc answers null, as on a GPU whose heap is used up.
@@ -83,8 +88,8 @@ fn read_byte(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<u8,
     };
     let space = Space::Generic;
     let illegal = || {
-        let kernel = c.kernel.name.clone();
-        Stop::Fault(Fault::IllegalAddress { address, space, write: false, kernel, line: 0 })
+        let place = w.place(c, lane, 0);
+        Stop::Fault(Fault::IllegalAddress { address, space, write: false, shared_bytes: None, place })
     };
     // SAFETY: the byte was just found to be mapped.
     pointer.map(|p| unsafe { *(p as *const u8) }).ok_or_else(illegal)

@@ -9,9 +9,9 @@ use super::block::Barriers;
 use super::jit::{Environment, Known};
 use super::lanes::{Frame, Row};
 use super::loaded::Prepared;
-use super::{collective, print};
+use super::{collective, matrix, memory, print};
 use crate::arena::Arena;
-use crate::error::Fault;
+use crate::error::{Fault, Place};
 use crate::ir::*;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -177,6 +177,13 @@ impl Warp {
         self.forced = false;
         self.spent = 0;
         self.index = index;
+    }
+
+    /// Where a lane stands, for the report of a fault.
+    pub fn place(&self, c: &Context, lane: usize, line: u32) -> Place {
+        let block = [c.uniform[6], c.uniform[7], c.uniform[8]];
+        let thread = [0, 1, 2].map(|k| self.lanes[k].0[lane & 31]);
+        Place { kernel: c.kernel.name.clone(), block, thread, line, source: c.kernel.module.source_of(line) }
     }
 
     /// Where a byte of a lane's local memory lies: granules of 8 bytes, 32 lanes side by side.
@@ -562,7 +569,7 @@ impl Warp {
                 return Ok(Next::Choose);
             }
             Op::Trap => {
-                return Err(Stop::Fault(Fault::Trap { kernel: c.kernel.name.clone(), line: i.line }));
+                return Err(Stop::Fault(Fault::Trap { place: self.place(c, mask.trailing_zeros() as usize, i.line) }));
             }
             Op::Barrier => {
                 let site = &function.barriers[i.e as usize];
@@ -602,7 +609,7 @@ impl Warp {
                 }
                 return Ok(Next::Choose);
             }
-            Op::WarpSync | Op::Vote | Op::Shuffle | Op::Match | Op::Redux => {
+            Op::WarpSync | Op::Vote | Op::Shuffle | Op::Match | Op::Redux | Op::Elect | Op::Matrix => {
                 // SAFETY: decoding checked the row.
                 if i.c != NONE {
                     let members = unsafe { f.get::<u32>(i.c) }[mask.trailing_zeros() as usize];
@@ -624,6 +631,13 @@ impl Warp {
                         return Ok(Next::Choose);
                     }
                     self.forced = false;
+                }
+                if i.op == Op::Matrix {
+                    let matrix = &function.matrices[i.e as usize];
+                    let write = matches!(matrix, Matrix::Put { .. });
+                    // SAFETY: decoding checked the rows.
+                    let done = unsafe { matrix::execute(c, self, f, matrix, mask) };
+                    return done.map(|()| Next::Step).map_err(|bad| memory::fault(c, self, bad, i.line, write));
                 }
                 // SAFETY: decoding checked the rows.
                 unsafe { collective::execute(f, i, mask) };

@@ -31,12 +31,14 @@ const KNOWN: &[&str] = &[
     "add",
     "addc",
     "and",
+    "applypriority",
     "atom",
     "bar",
     "barrier",
     "bfe",
     "bfi",
     "bfind",
+    "bmsk",
     "bra",
     "brev",
     "brkpt",
@@ -46,17 +48,24 @@ const KNOWN: &[&str] = &[
     "cnot",
     "copysign",
     "cos",
+    "cp",
+    "createpolicy",
     "cvt",
     "cvta",
     "discard",
     "div",
+    "dp2a",
     "dp4a",
+    "elect",
     "ex2",
     "exit",
     "fence",
     "fma",
+    "fns",
+    "griddepcontrol",
     "isspacep",
     "ld",
+    "ldmatrix",
     "ldu",
     "lg2",
     "lop3",
@@ -67,6 +76,7 @@ const KNOWN: &[&str] = &[
     "max",
     "membar",
     "min",
+    "mma",
     "mov",
     "mul",
     "mul24",
@@ -88,6 +98,7 @@ const KNOWN: &[&str] = &[
     "sad",
     "selp",
     "set",
+    "setmaxnreg",
     "setp",
     "shf",
     "shfl",
@@ -99,10 +110,12 @@ const KNOWN: &[&str] = &[
     "st",
     "sub",
     "subc",
+    "szext",
     "tanh",
     "testp",
     "trap",
     "vote",
+    "wmma",
     "xor",
 ];
 
@@ -158,7 +171,17 @@ impl Builder {
             "trap" | "brkpt" => self.plain(Op::Trap),
             "membar" | "fence" => self.plain(Op::Fence),
             "nanosleep" => self.plain(Op::NanoSleep),
-            "prefetch" | "prefetchu" | "pmevent" | "discard" => Ok(()),
+            // Hints to caches and schedulers, and waits for what has already happened.
+            "prefetch" | "prefetchu" | "pmevent" | "discard" | "applypriority" | "griddepcontrol" | "setmaxnreg" => {
+                Ok(())
+            }
+            "createpolicy" => {
+                let [d, ..] = ops else { return Err(self.error("too few operands")) };
+                self.simple(Op::Mov64, Type::B64, &[d.clone(), Operand::Int(0)], &[Type::B64])
+            }
+            "cp" => self.copy(mods, ops),
+            "elect" => self.elect(ops),
+            "mma" | "ldmatrix" | "wmma" => self.matrix(opcode, mods, ops),
             "mov" => self.mov(opcode, mods, ops),
             "cvt" => self.cvt(opcode, mods, ops),
             "setp" => self.setp(opcode, mods, ops),
@@ -173,7 +196,7 @@ impl Builder {
     }
 
     fn ty(&self, opcode: &str, mods: &[&str]) -> Result<Type, PtxError> {
-        let ty = mods.iter().rev().find_map(|m| Type::parse(m));
+        let ty = mods.iter().rev().find_map(|m| Type::parse(m)).filter(|ty| *ty != Type::Tf32);
         ty.ok_or_else(|| self.unsupported(Builder::full(opcode, mods)))
     }
 
@@ -220,6 +243,8 @@ impl Builder {
             let sat = match ty {
                 Type::F32 => Op::SatF32,
                 Type::F64 => Op::SatF64,
+                Type::F16 => Op::SatF16,
+                Type::F16x2 => Op::SatF16x2,
                 _ => return Err(self.unsupported("saturation of 16-bit floating point")),
             };
             let d = self.target_or_sink(&ops[0], ty)?;
@@ -264,9 +289,11 @@ impl Builder {
                     (F16x2, true) => Op::SubF16x2,
                     (Bf16, false) => Op::AddBf16,
                     (Bf16, true) => Op::SubBf16,
+                    (Bf16x2, false) => Op::AddBf16x2,
+                    (Bf16x2, true) => Op::SubBf16x2,
                     (S32, false) if has("sat") => return self.simple(Op::AddSat32, ty, ops, &[ty, ty]),
                     (S32, true) if has("sat") => return self.simple(Op::SubSat32, ty, ops, &[ty, ty]),
-                    (Bf16x2 | Pred, _) => return no(self),
+                    (Pred, _) => return no(self),
                     (_, false) => return self.simple(by_width!(ty, Add16, Add32, Add64), ty, ops, &[ty, ty]),
                     (_, true) => return self.simple(by_width!(ty, Sub16, Sub32, Sub64), ty, ops, &[ty, ty]),
                 };
@@ -279,6 +306,7 @@ impl Builder {
                     F16 => Op::MulF16,
                     F16x2 => Op::MulF16x2,
                     Bf16 => Op::MulBf16,
+                    Bf16x2 => Op::MulBf16x2,
                     _ if ty.float() || ty == Pred => return no(self),
                     _ if has("wide") => {
                         let (op, to) = match ty {
@@ -308,10 +336,21 @@ impl Builder {
                         Bf16 => Op::FmaBf16,
                         _ => Op::FmaBf16x2,
                     };
-                    if has("relu") || has("oob") {
-                        return no(self);
+                    let relu = match ty {
+                        _ if has("oob") => return no(self),
+                        _ if !has("relu") => None,
+                        F16 => Some(Op::ReluF16),
+                        F16x2 => Some(Op::ReluF16x2),
+                        Bf16 => Some(Op::ReluBf16),
+                        Bf16x2 => Some(Op::ReluBf16x2),
+                        _ => return no(self),
+                    };
+                    self.floating(Arithmetic::Fma, op, ty, mods, ops)?;
+                    if let (Some(relu), [d, ..]) = (relu, ops) {
+                        let d = self.target_or_sink(d, ty)?;
+                        self.alu(relu, d, &[d]);
                     }
-                    return self.floating(Arithmetic::Fma, op, ty, mods, ops);
+                    return Ok(());
                 }
                 if has("cc") || opcode == "madc" {
                     let [d, a, b, c] = ops else { return Err(self.error("expected 4 operands")) };
@@ -337,6 +376,9 @@ impl Builder {
                     return self.simple(op, to, ops, &[ty, ty, to]);
                 }
                 if has("hi") {
+                    if has("sat") && ty == S32 {
+                        return self.simple(Op::MadSatHi32, ty, ops, &[ty, ty, ty]);
+                    }
                     if ty.size() < 4 || has("sat") {
                         return no(self);
                     }
@@ -388,6 +430,8 @@ impl Builder {
                     (F16x2, true, false) => Op::MinF16x2,
                     (F16x2, false, false) => Op::MaxF16x2,
                     (Bf16, true, false) => Op::MinBf16,
+                    (Bf16x2, true, false) => Op::MinBf16x2,
+                    (Bf16x2, false, false) => Op::MaxBf16x2,
                     (Bf16, false, false) => Op::MaxBf16,
                     _ if ty.float() || ty == Pred => return no(self),
                     (_, true, _) => by_sign!(ty, MinU16, MinU32, MinU64, MinS16, MinS32, MinS64),
@@ -527,6 +571,25 @@ impl Builder {
                 };
                 self.simple(op, ty, ops, &[B32, B32, B32])
             }
+            "dp2a" => {
+                let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+                let op = match (kinds.as_slice(), has("hi")) {
+                    ([U32, U32], false) => Op::Dp2aLoU,
+                    ([S32, S32], false) => Op::Dp2aLoS,
+                    ([U32, S32], false) => Op::Dp2aLoUS,
+                    ([S32, U32], false) => Op::Dp2aLoSU,
+                    ([U32, U32], true) => Op::Dp2aHiU,
+                    ([S32, S32], true) => Op::Dp2aHiS,
+                    ([U32, S32], true) => Op::Dp2aHiUS,
+                    ([S32, U32], true) => Op::Dp2aHiSU,
+                    _ => return no(self),
+                };
+                self.simple(op, ty, ops, &[B32, B32, B32])
+            }
+            "fns" => self.simple(Op::Fns, B32, ops, &[B32, B32, S32]),
+            "bmsk" => self.simple(if has("wrap") { Op::BmskWrap } else { Op::BmskClamp }, B32, ops, &[B32, B32]),
+            "szext" if has("wrap") => no(self),
+            "szext" => self.simple(if ty.signed() { Op::SzextS } else { Op::SzextU }, B32, ops, &[B32, U32]),
             "selp" => {
                 let [d, a, b, p] = ops else { return Err(self.error("selp takes 4 operands")) };
                 let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
@@ -599,6 +662,8 @@ impl Builder {
                     ("tanh", F32) => Op::TanhF32,
                     ("ex2", F16) => Op::Ex2F16,
                     ("tanh", F16) => Op::TanhF16,
+                    ("ex2", F16x2) => Op::Ex2F16x2,
+                    ("tanh", F16x2) => Op::TanhF16x2,
                     _ => return no(self),
                 };
                 self.simple(op, ty, ops, &[ty])
@@ -677,11 +742,30 @@ impl Builder {
             Type::parse(m).is_some()
                 || matches!(
                     *m,
-                    "rn" | "rna" | "rz" | "rm" | "rp" | "rni" | "rzi" | "rmi" | "rpi" | "ftz" | "sat" | "satfinite"
+                    "rn" | "rna"
+                        | "rz"
+                        | "rm"
+                        | "rp"
+                        | "rni"
+                        | "rzi"
+                        | "rmi"
+                        | "rpi"
+                        | "ftz"
+                        | "sat"
+                        | "satfinite"
+                        | "relu"
                 )
         };
         let ([to, from], true) = (kinds.as_slice(), mods.iter().all(known)) else { return no(self) };
         let (to, from) = (*to, *from);
+        let relu = mods.contains(&"relu");
+        if to == Type::Tf32 && from == Type::F32 && !relu && !mods.contains(&"rz") {
+            let op = if mods.contains(&"rna") { Op::Tf32Away } else { Op::Tf32Nearest };
+            return self.simple(op, Type::B32, ops, &[Type::F32]);
+        }
+        if to == Type::Tf32 || from == Type::Tf32 {
+            return no(self);
+        }
         // Two floats packed into one register.
         if let (Type::F16x2 | Type::Bf16x2, Type::F32, [d, high, low]) = (to, from, ops) {
             let half = if to == Type::F16x2 { Type::F16 } else { Type::Bf16 };
@@ -694,6 +778,9 @@ impl Builder {
             }
             let d = self.target_or_sink(d, Type::B32)?;
             self.alu(Op::Pack16, d, &rows);
+            if relu {
+                self.alu(if to == Type::F16x2 { Op::ReluF16x2 } else { Op::ReluBf16x2 }, d, &[d]);
+            }
             return Ok(());
         }
         if matches!(to, Type::F16x2 | Type::Bf16x2 | Type::Pred)
@@ -724,6 +811,14 @@ impl Builder {
             _ => return Err(self.error("a destination that does not fit the conversion's type")),
         };
         self.cast(d, a, to, from, mods, width);
+        if relu {
+            let op = match to {
+                Type::F16 => Op::ReluF16,
+                Type::Bf16 => Op::ReluBf16,
+                _ => return no(self),
+            };
+            self.alu(op, d, &[d]);
+        }
         Ok(())
     }
 
@@ -827,6 +922,9 @@ impl Builder {
             Type::F16 => Op::CmpF16,
             _ => return Err(self.unsupported(Builder::full(opcode, mods))),
         };
+        if !ty.float() && relation as u32 >= Relation::Equ as u32 {
+            return Err(self.error("a relation of floating point on integers"));
+        }
         let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
         self.emit(op, out, a, b, complement, relation as u32, 0);
         Ok(())

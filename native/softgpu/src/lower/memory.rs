@@ -11,7 +11,7 @@ struct Access {
     count: usize,
 }
 
-fn space_of(name: &str) -> Option<Space> {
+pub(super) fn space_of(name: &str) -> Option<Space> {
     Some(match name {
         "global" => Space::Global,
         "const" => Space::Const,

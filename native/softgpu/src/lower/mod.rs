@@ -2,6 +2,7 @@
 
 mod arith;
 mod control;
+mod matrix;
 mod memory;
 mod operand;
 

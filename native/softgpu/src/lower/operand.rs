@@ -67,7 +67,13 @@ pub fn special(name: &str, part: Option<&str>) -> Option<u32> {
         "%total_smem_size" => 28,
         "%envreg1" => 30,
         "%envreg2" => 31,
-        _ if name.starts_with("%envreg") => 29,
+        // A cluster is one block; there are no performance counters.
+        "%clusterid" => component(6)?,
+        "%nclusterid" => component(9)?,
+        "%cluster_nctaid" | "%cluster_nctarank" => 17,
+        "%aggr_smem_size" => 28,
+        "%cluster_ctaid" | "%cluster_ctarank" | "%is_explicit_cluster" | "%current_graph_exec" => 29,
+        _ if name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%reserved_smem") => 29,
         _ => return None,
     })
 }
@@ -211,6 +217,11 @@ impl Builder {
             Operand::Double(v) if wide => self.constant(Constant::Bits(*v), true),
             Operand::Double(v) if ty.size() == 4 => {
                 self.constant(Constant::Bits(u64::from((f64::from_bits(*v) as f32).to_bits())), false)
+            }
+            Operand::Special(_) if ty == Type::Pred => {
+                let row = self.fresh(Type::Pred);
+                self.emit(Op::PredConst, row, NONE, NONE, NONE, 0, 0);
+                row
             }
             Operand::Special(code) => {
                 let row = self.fresh(ty);

@@ -554,10 +554,13 @@ impl<'a, 'b> Emitter<'a, 'b> {
     }
 
     fn compare(&mut self, body: &mut Body, i: &Ins, recipe: Recipe, guard: Option<Value>) {
-        let signed = matches!(i.op, Op::CmpS32 | Op::CmpS64);
+        let signed = matches!(i.op, Op::CmpS16 | Op::CmpS32 | Op::CmpS64);
         let v = match recipe {
             Recipe::Compare => {
-                let (x, y) = (self.int(body, i.a), self.int(body, i.b));
+                let (mut x, mut y) = (self.int(body, i.a), self.int(body, i.b));
+                if i.op == Op::CmpS16 {
+                    (x, y) = (signed16(&mut self.b, x), signed16(&mut self.b, y));
+                }
                 self.b.ins().icmp(integer_relation(i.e, signed), x, y)
             }
             Recipe::CompareLong => {

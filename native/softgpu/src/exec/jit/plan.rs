@@ -68,6 +68,8 @@ pub fn is_control(op: Op) -> bool {
             | Op::Match
             | Op::ActiveMask
             | Op::Redux
+            | Op::Elect
+            | Op::Matrix
     )
 }
 
@@ -137,7 +139,7 @@ pub fn reads(i: &Ins, f: &Function) -> Vec<u32> {
         Op::Special | Op::LoadParam | Op::PredConst => {}
         Op::FrameAddress32 | Op::FrameAddress64 => out.push(ROW_LOCAL),
         Op::Load => out.push(f.memories[i.e as usize].address.row),
-        Op::CmpU16 | Op::CmpU32 | Op::CmpS32 | Op::CmpU64 | Op::CmpS64 | Op::CmpF32 | Op::CmpF64 => {
+        Op::CmpU16 | Op::CmpS16 | Op::CmpU32 | Op::CmpS32 | Op::CmpU64 | Op::CmpS64 | Op::CmpF32 | Op::CmpF64 => {
             out.extend([i.a, i.b]);
         }
         _ => out.extend([i.a, i.b, i.c]),
@@ -150,7 +152,9 @@ pub fn reads(i: &Ins, f: &Function) -> Vec<u32> {
 pub fn writes(i: &Ins, f: &Function) -> Vec<u32> {
     let mut out = match i.op {
         Op::Load | Op::LoadParam => f.memories[i.e as usize].values.iter().map(|v| v.0).collect(),
-        Op::CmpU16 | Op::CmpU32 | Op::CmpS32 | Op::CmpU64 | Op::CmpS64 | Op::CmpF32 | Op::CmpF64 => vec![i.d, i.c],
+        Op::CmpU16 | Op::CmpS16 | Op::CmpU32 | Op::CmpS32 | Op::CmpU64 | Op::CmpS64 | Op::CmpF32 | Op::CmpF64 => {
+            vec![i.d, i.c]
+        }
         _ => vec![i.d],
     };
     out.retain(|row| *row != NONE);
@@ -179,7 +183,12 @@ fn touches(i: &Ins, f: &Function) -> Vec<u32> {
                 out.push(row);
             }
         }
-        Op::Shuffle | Op::Match => out.extend([i.imm as u32, (i.imm >> 32) as u32]),
+        Op::Shuffle | Op::Match | Op::Elect => out.extend([i.imm as u32, (i.imm >> 32) as u32]),
+        Op::CopyAsync => {
+            let copy = &f.copies[i.e as usize];
+            out.extend([copy.to.row, copy.from.row, copy.given]);
+        }
+        Op::Matrix => out.extend(f.matrices[i.e as usize].rows()),
         Op::Bfi32 | Op::Bfi64 => out.push(i.e),
         _ => {}
     }

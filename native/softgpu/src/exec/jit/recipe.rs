@@ -182,7 +182,7 @@ fn product(b: &mut B, x: Value, y: Value, signed: bool) -> Pair {
     }
 }
 
-fn signed16(b: &mut B, v: Value) -> Value {
+pub fn signed16(b: &mut B, v: Value) -> Value {
     let up = b.ins().ishl_imm(v, 16);
     b.ins().sshr_imm(up, 16)
 }
@@ -425,7 +425,7 @@ pub fn recipe(i: &Ins, constants: &Constants, native_fma: bool) -> Option<Recipe
         Op::MadWideS32 => WidenAdd(|b, x, y| product(b, x, y, true)),
         Op::FmaF32 if native_fma => Float3(|b, x, y, z| b.ins().fma(x, y, z)),
         Op::FmaF64 if native_fma => Double3(|b, x, y, z| b.ins().fma(x, y, z)),
-        Op::CmpU16 | Op::CmpU32 | Op::CmpS32 if i.e < Relation::Equ as u32 => Compare,
+        Op::CmpU16 | Op::CmpS16 | Op::CmpU32 | Op::CmpS32 if i.e < Relation::Equ as u32 => Compare,
         Op::CmpU64 | Op::CmpS64 if i.e < Relation::Equ as u32 => CompareLong,
         Op::CmpF32 => CompareFloat,
         Op::CmpF64 => CompareDouble,

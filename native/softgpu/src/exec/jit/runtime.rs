@@ -104,6 +104,7 @@ unsafe fn step(e: &mut Environment, frame: *mut Row, i: &Ins, mask: u32) -> Resu
         let (c, w, function) = (e.context(), &mut *e.warp, &*e.function);
         let done = match i.op {
             Op::Store => memory::store(c, w, f, &function.memories[i.e as usize], mask),
+            Op::CopyAsync => memory::copy(c, w, f, &function.copies[i.e as usize], mask),
             Op::Atomic => memory::atomic(c, w, f, &function.atomics[i.e as usize], mask),
             Op::Cast => {
                 cast::cast(f, &function.casts[i.e as usize], i.d, i.a, mask);
@@ -114,13 +115,15 @@ unsafe fn step(e: &mut Environment, frame: *mut Row, i: &Ins, mask: u32) -> Resu
                 Ok(())
             }
             _ => {
-                if !alu::simple(f, i, mask) {
-                    alu::special(f, i, mask);
+                if !alu::simple(f, i, mask) && !alu::special(f, i, mask) {
+                    let message =
+                        format!("no code for {:?}, PTX line {}; this is a defect of the software GPU", i.op, i.line);
+                    return Err(Stop::Fault(Fault::LaunchFailure(message)));
                 }
                 Ok(())
             }
         };
-        done.map_err(|bad| memory::fault(c, bad, i.line, true))
+        done.map_err(|bad| memory::fault(c, &*e.warp, bad, i.line, !matches!(i.op, Op::CopyAsync)))
     }
 }
 
@@ -158,8 +161,8 @@ pub unsafe extern "C" fn load(
                     address &= 0xffff_ffff;
                 }
                 let lane = first as usize + l;
-                let host = memory::resolve(c, w, m.space, lane, address, whole);
-                let host = host.map_err(|bad: Bad| memory::fault(c, bad, site.line, false))?;
+                let host = memory::resolve(c, w, m.space, lane, address, whole, false);
+                let host = host.map_err(|bad: Bad| memory::fault(c, w, bad, site.line, false))?;
                 for k in 0..count {
                     let p = host.at(k as u64 * u64::from(m.size));
                     let value = match m.size {

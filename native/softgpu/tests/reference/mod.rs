@@ -1,0 +1,544 @@
+//! Random programs, and a slow interpreter of them: one lane, one statement at a time.
+//!
+//! A program is made as a tree of statements, written out as PTX, and evaluated here by Rust's own arithmetic.
+
+use crate::common::Random;
+
+/// Kinds of registers; each has eight of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `.pred`
+    P,
+    /// `.b16`
+    H,
+    /// `.b32`
+    R,
+    /// `.b64`
+    D,
+    /// `.f32`
+    F,
+    /// `.f64`
+    E,
+}
+
+use Kind::*;
+
+/// Registers of each kind.
+pub const EACH: usize = 8;
+const KINDS: [Kind; 6] = [P, H, R, D, F, E];
+const DECLARED: [&str; 6] = ["pred", "b16", "b32", "b64", "f32", "f64"];
+/// Words of the table that every thread reads.
+pub const TABLE: usize = 256;
+/// Words that a thread writes to.
+pub const OWN: usize = 16;
+
+fn name(kind: Kind, number: usize) -> String {
+    format!("%{}{number}", ["p", "h", "r", "d", "f", "e"][kind as usize])
+}
+
+/// An instruction: its text up to the operands, its result, its sources, and what it computes from their bits.
+type Form = (&'static str, Kind, &'static [Kind], fn(&[u64]) -> u64);
+
+fn f(bits: u64) -> f32 {
+    f32::from_bits(bits as u32)
+}
+fn e(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+fn of(v: f32) -> u64 {
+    u64::from(v.to_bits())
+}
+fn w(v: u32) -> u64 {
+    u64::from(v)
+}
+fn s(v: u64) -> i32 {
+    v as i32
+}
+fn least(a: f64, b: f64) -> f64 {
+    if a.is_nan() || (b < a) || (a == b && b.is_sign_negative()) { b } else { a }
+}
+fn most(a: f64, b: f64) -> f64 {
+    if a.is_nan() || (b > a) || (a == b && b.is_sign_positive()) { b } else { a }
+}
+
+const FORMS: &[Form] = &[
+    ("mov.b32", R, &[R], |x| x[0]),
+    ("mov.b64", D, &[D], |x| x[0]),
+    ("add.u32", R, &[R, R], |x| w((x[0] as u32).wrapping_add(x[1] as u32))),
+    ("sub.u32", R, &[R, R], |x| w((x[0] as u32).wrapping_sub(x[1] as u32))),
+    ("mul.lo.u32", R, &[R, R], |x| w((x[0] as u32).wrapping_mul(x[1] as u32))),
+    ("mul.hi.u32", R, &[R, R], |x| (x[0] * x[1]) >> 32),
+    ("mul.hi.s32", R, &[R, R], |x| w(((i64::from(s(x[0])) * i64::from(s(x[1]))) >> 32) as u32)),
+    ("mul.wide.u32", D, &[R, R], |x| x[0] * x[1]),
+    ("mul.wide.s32", D, &[R, R], |x| (i64::from(s(x[0])) * i64::from(s(x[1]))) as u64),
+    ("mad.lo.s32", R, &[R, R, R], |x| w((x[0] as u32).wrapping_mul(x[1] as u32).wrapping_add(x[2] as u32))),
+    ("mad.wide.u32", D, &[R, R, D], |x| (x[0] * x[1]).wrapping_add(x[2])),
+    ("mad.wide.s32", D, &[R, R, D], |x| (i64::from(s(x[0])) * i64::from(s(x[1]))).wrapping_add(x[2] as i64) as u64),
+    ("div.u32", R, &[R, R], |x| w((x[0] as u32).checked_div(x[1] as u32).unwrap_or(u32::MAX))),
+    ("rem.u32", R, &[R, R], |x| w((x[0] as u32).checked_rem(x[1] as u32).unwrap_or(x[0] as u32))),
+    ("min.s32", R, &[R, R], |x| w(s(x[0]).min(s(x[1])) as u32)),
+    ("max.s32", R, &[R, R], |x| w(s(x[0]).max(s(x[1])) as u32)),
+    ("min.u32", R, &[R, R], |x| x[0].min(x[1])),
+    ("max.u32", R, &[R, R], |x| x[0].max(x[1])),
+    ("and.b32", R, &[R, R], |x| x[0] & x[1]),
+    ("or.b32", R, &[R, R], |x| x[0] | x[1]),
+    ("xor.b32", R, &[R, R], |x| x[0] ^ x[1]),
+    ("not.b32", R, &[R], |x| w(!x[0] as u32)),
+    ("neg.s32", R, &[R], |x| w((x[0] as u32).wrapping_neg())),
+    ("abs.s32", R, &[R], |x| w(s(x[0]).wrapping_abs() as u32)),
+    ("shl.b32", R, &[R, R], |x| w((x[0] as u32).checked_shl(x[1] as u32).unwrap_or(0))),
+    ("shr.u32", R, &[R, R], |x| w((x[0] as u32).checked_shr(x[1] as u32).unwrap_or(0))),
+    ("shr.s32", R, &[R, R], |x| w((s(x[0]) >> (x[1] as u32).min(31)) as u32)),
+    ("popc.b32", R, &[R], |x| w(x[0].count_ones())),
+    ("clz.b32", R, &[R], |x| w((x[0] as u32).leading_zeros())),
+    ("brev.b32", R, &[R], |x| w((x[0] as u32).reverse_bits())),
+    ("sad.u32", R, &[R, R, R], |x| w((x[0] as u32).abs_diff(x[1] as u32).wrapping_add(x[2] as u32))),
+    ("add.u64", D, &[D, D], |x| x[0].wrapping_add(x[1])),
+    ("sub.u64", D, &[D, D], |x| x[0].wrapping_sub(x[1])),
+    ("mul.lo.u64", D, &[D, D], |x| x[0].wrapping_mul(x[1])),
+    ("mul.hi.u64", D, &[D, D], |x| ((u128::from(x[0]) * u128::from(x[1])) >> 64) as u64),
+    ("mad.lo.s64", D, &[D, D, D], |x| x[0].wrapping_mul(x[1]).wrapping_add(x[2])),
+    ("min.s64", D, &[D, D], |x| (x[0] as i64).min(x[1] as i64) as u64),
+    ("max.u64", D, &[D, D], |x| x[0].max(x[1])),
+    ("and.b64", D, &[D, D], |x| x[0] & x[1]),
+    ("xor.b64", D, &[D, D], |x| x[0] ^ x[1]),
+    ("not.b64", D, &[D], |x| !x[0]),
+    ("neg.s64", D, &[D], |x| x[0].wrapping_neg()),
+    ("shl.b64", D, &[D, R], |x| x[0].checked_shl(x[1] as u32).unwrap_or(0)),
+    ("shr.u64", D, &[D, R], |x| x[0].checked_shr(x[1] as u32).unwrap_or(0)),
+    ("shr.s64", D, &[D, R], |x| ((x[0] as i64) >> (x[1] as u32).min(63)) as u64),
+    ("div.s64", D, &[D, D], |x| {
+        let (a, b) = (x[0] as i64, x[1] as i64);
+        if b == 0 { u64::MAX } else { a.wrapping_div(b) as u64 }
+    }),
+    ("add.s16", H, &[H, H], |x| (x[0] + x[1]) & 0xffff),
+    ("sub.s16", H, &[H, H], |x| x[0].wrapping_sub(x[1]) & 0xffff),
+    ("mul.lo.s16", H, &[H, H], |x| (x[0] * x[1]) & 0xffff),
+    ("mul.wide.s16", R, &[H, H], |x| w((i32::from(x[0] as i16) * i32::from(x[1] as i16)) as u32)),
+    ("mul.wide.u16", R, &[H, H], |x| w(u32::from(x[0] as u16) * u32::from(x[1] as u16))),
+    ("min.s16", H, &[H, H], |x| u64::from((x[0] as i16).min(x[1] as i16) as u16)),
+    ("max.u16", H, &[H, H], |x| x[0].max(x[1])),
+    ("not.b16", H, &[H], |x| !x[0] & 0xffff),
+    ("shr.s16", H, &[H, R], |x| u64::from(((x[0] as i16) >> (x[1] as u32).min(15)) as u16)),
+    ("cvt.u32.u64", R, &[D], |x| w(x[0] as u32)),
+    ("cvt.u64.u32", D, &[R], |x| x[0]),
+    ("cvt.s64.s32", D, &[R], |x| i64::from(s(x[0])) as u64),
+    ("cvt.u16.u32", H, &[R], |x| x[0] & 0xffff),
+    ("cvt.s32.s16", R, &[H], |x| w(i32::from(x[0] as i16) as u32)),
+    ("cvt.u32.u16", R, &[H], |x| x[0]),
+    ("cvt.s32.s8", R, &[R], |x| w(i32::from(x[0] as i8) as u32)),
+    ("cvt.sat.u8.s32", R, &[R], |x| w(s(x[0]).clamp(0, 255) as u32)),
+    ("cvt.rn.f32.s32", F, &[R], |x| of(s(x[0]) as f32)),
+    ("cvt.rn.f32.u32", F, &[R], |x| of(x[0] as u32 as f32)),
+    ("cvt.rn.f64.s32", E, &[R], |x| f64::from(s(x[0])).to_bits()),
+    ("cvt.rn.f64.u32", E, &[R], |x| f64::from(x[0] as u32).to_bits()),
+    ("cvt.rn.f64.s64", E, &[D], |x| (x[0] as i64 as f64).to_bits()),
+    ("cvt.rzi.s32.f32", R, &[F], |x| w(f(x[0]) as i32 as u32)),
+    ("cvt.rzi.u32.f32", R, &[F], |x| w(f(x[0]) as u32)),
+    ("cvt.rni.s32.f32", R, &[F], |x| w(f(x[0]).round_ties_even() as i32 as u32)),
+    ("cvt.rzi.s32.f64", R, &[E], |x| w(e(x[0]) as i32 as u32)),
+    ("cvt.f64.f32", E, &[F], |x| f64::from(f(x[0])).to_bits()),
+    ("cvt.rn.f32.f64", F, &[E], |x| of(e(x[0]) as f32)),
+    ("add.f32", F, &[F, F], |x| of(f(x[0]) + f(x[1]))),
+    ("sub.f32", F, &[F, F], |x| of(f(x[0]) - f(x[1]))),
+    ("mul.f32", F, &[F, F], |x| of(f(x[0]) * f(x[1]))),
+    ("add.sat.f32", F, &[F, F], |x| {
+        let v = f(x[0]) + f(x[1]);
+        of(if v > 0.0 { v.min(1.0) } else { 0.0 })
+    }),
+    ("fma.rn.f32", F, &[F, F, F], |x| of(f(x[0]).mul_add(f(x[1]), f(x[2])))),
+    ("div.rn.f32", F, &[F, F], |x| of(f(x[0]) / f(x[1]))),
+    ("sqrt.rn.f32", F, &[F], |x| of(f(x[0]).sqrt())),
+    ("min.f32", F, &[F, F], |x| of(least(f64::from(f(x[0])), f64::from(f(x[1]))) as f32)),
+    ("max.f32", F, &[F, F], |x| of(most(f64::from(f(x[0])), f64::from(f(x[1]))) as f32)),
+    ("abs.f32", F, &[F], |x| x[0] & 0x7fff_ffff),
+    ("neg.f32", F, &[F], |x| x[0] ^ 0x8000_0000),
+    ("mov.b32", F, &[R], |x| x[0]),
+    ("add.f64", E, &[E, E], |x| (e(x[0]) + e(x[1])).to_bits()),
+    ("mul.f64", E, &[E, E], |x| (e(x[0]) * e(x[1])).to_bits()),
+    ("fma.rn.f64", E, &[E, E, E], |x| e(x[0]).mul_add(e(x[1]), e(x[2])).to_bits()),
+    ("div.rn.f64", E, &[E, E], |x| (e(x[0]) / e(x[1])).to_bits()),
+    ("sqrt.rn.f64", E, &[E], |x| e(x[0]).sqrt().to_bits()),
+    ("min.f64", E, &[E, E], |x| least(e(x[0]), e(x[1])).to_bits()),
+    ("max.f64", E, &[E, E], |x| most(e(x[0]), e(x[1])).to_bits()),
+    ("neg.f64", E, &[E], |x| x[0] ^ 1 << 63),
+    ("setp.lt.s32", P, &[R, R], |x| u64::from(s(x[0]) < s(x[1]))),
+    ("setp.hi.u32", P, &[R, R], |x| u64::from(x[0] > x[1])),
+    ("setp.eq.u32", P, &[R, R], |x| u64::from(x[0] == x[1])),
+    ("setp.ne.b64", P, &[D, D], |x| u64::from(x[0] != x[1])),
+    ("setp.le.u64", P, &[D, D], |x| u64::from(x[0] <= x[1])),
+    ("setp.gt.s64", P, &[D, D], |x| u64::from(x[0] as i64 > x[1] as i64)),
+    ("setp.lt.s16", P, &[H, H], |x| u64::from((x[0] as i16) < x[1] as i16)),
+    ("setp.lt.f32", P, &[F, F], |x| u64::from(f(x[0]) < f(x[1]))),
+    ("setp.geu.f32", P, &[F, F], |x| u64::from(!f(x[0]).partial_cmp(&f(x[1])).is_some_and(|o| o.is_lt()))),
+    ("setp.ne.f32", P, &[F, F], |x| u64::from(f(x[0]).partial_cmp(&f(x[1])).is_some_and(|o| o.is_ne()))),
+    ("setp.equ.f64", P, &[E, E], |x| u64::from(e(x[0]).partial_cmp(&e(x[1])).is_none_or(|o| o.is_eq()))),
+    ("setp.nan.f64", P, &[E, E], |x| u64::from(e(x[0]).is_nan() || e(x[1]).is_nan())),
+    ("and.pred", P, &[P, P], |x| x[0] & x[1]),
+    ("or.pred", P, &[P, P], |x| x[0] | x[1]),
+    ("xor.pred", P, &[P, P], |x| x[0] ^ x[1]),
+    ("not.pred", P, &[P], |x| x[0] ^ 1),
+    ("selp.b32", R, &[R, R, P], |x| if x[2] == 1 { x[0] } else { x[1] }),
+    ("selp.b64", D, &[D, D, P], |x| if x[2] == 1 { x[0] } else { x[1] }),
+    ("selp.f32", F, &[F, F, P], |x| if x[2] == 1 { x[0] } else { x[1] }),
+    ("selp.f64", E, &[E, E, P], |x| if x[2] == 1 { x[0] } else { x[1] }),
+];
+
+/// A source: a register, or a constant of an integer kind.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    Register(usize),
+    Constant(u64),
+}
+
+/// A statement of a program.
+#[derive(Clone, Debug)]
+pub enum Statement {
+    /// A form with its result and sources, where the guard holds.
+    Compute(usize, usize, Vec<Source>, Option<(usize, bool)>),
+    /// `lop3` with its table.
+    Lop3(usize, [usize; 3], u32),
+    /// A word of the table: at the register's value, or at the thread's number plus so much.
+    Load(usize, Option<usize>, u32),
+    /// A 64-bit element of the table, at the register's value.
+    LoadLong(usize, usize),
+    /// Two words of the table.
+    LoadPair([usize; 2], usize),
+    /// A byte of the table, sign-extended.
+    LoadByte(usize, usize),
+    /// A word to the thread's own place; `spread`: the threads side by side.
+    Store(usize, usize, bool),
+    /// A word from there.
+    Fetch(usize, usize, bool),
+    If(usize, Vec<Statement>, Vec<Statement>),
+    /// As often as the low two bits of the register say, and once more.
+    Loop(usize, usize, Vec<Statement>),
+    /// Butterfly between all lanes of the warp.
+    Shuffle(usize, usize, u32),
+    /// Which lanes have the predicate.
+    Ballot(usize, usize),
+}
+
+/// A program with the numbers it starts from.
+pub struct Program {
+    pub body: Vec<Statement>,
+    loops: usize,
+}
+
+fn pick(r: &mut Random, n: usize) -> usize {
+    (r.bits() >> 20) as usize % n
+}
+
+impl Program {
+    /// A random program of about so many statements.
+    pub fn random(r: &mut Random, size: usize) -> Program {
+        let mut program = Program { body: Vec::new(), loops: 0 };
+        program.body = program.block(r, size, 0);
+        program
+    }
+
+    fn block(&mut self, r: &mut Random, size: usize, depth: usize) -> Vec<Statement> {
+        let mut out = Vec::new();
+        let mut left = size;
+        while left > 0 {
+            left -= 1;
+            let reg = |r: &mut Random| pick(r, EACH);
+            out.push(match pick(r, 24) {
+                0 => Statement::Load(reg(r), (pick(r, 2) == 0).then(|| pick(r, EACH)), pick(r, 64) as u32),
+                1 => Statement::LoadLong(reg(r), reg(r)),
+                2 => Statement::LoadPair([pick(r, 4), 4 + pick(r, 4)], reg(r)),
+                3 => Statement::LoadByte(reg(r), reg(r)),
+                4 => Statement::Store(reg(r), pick(r, OWN), pick(r, 2) == 0),
+                5 => Statement::Fetch(reg(r), pick(r, OWN), pick(r, 2) == 0),
+                6 => Statement::Lop3(reg(r), [reg(r), reg(r), reg(r)], pick(r, 256) as u32),
+                7 if depth < 3 && left > 4 => {
+                    let part = left / 3;
+                    left -= 2 * part;
+                    Statement::If(reg(r), self.block(r, part, depth + 1), self.block(r, part, depth + 1))
+                }
+                8 if depth < 2 && left > 4 => {
+                    let part = left / 3;
+                    left -= part;
+                    self.loops += 1;
+                    Statement::Loop(self.loops - 1, reg(r), self.block(r, part, depth + 1))
+                }
+                9 if depth == 0 => Statement::Shuffle(reg(r), reg(r), pick(r, 32) as u32),
+                10 if depth == 0 => Statement::Ballot(reg(r), reg(r)),
+                _ => {
+                    let form = pick(r, FORMS.len());
+                    let sources = FORMS[form].2.iter().map(|kind| {
+                        let integer = matches!(kind, R | D) && !FORMS[form].0.contains('f');
+                        if integer && pick(r, 3) == 0 {
+                            Source::Constant([0, 1, 2, 5, 16, 31, 32, 255, 0x7fff_ffff][pick(r, 9)])
+                        } else {
+                            Source::Register(pick(r, EACH))
+                        }
+                    });
+                    let sources = sources.collect();
+                    let guard = (pick(r, 6) == 0).then(|| (pick(r, EACH), pick(r, 2) == 0));
+                    Statement::Compute(form, pick(r, EACH), sources, guard)
+                }
+            });
+        }
+        out
+    }
+
+    /// The program as PTX: `k(table, own, out, threads)`.
+    pub fn ptx(&self) -> String {
+        let mut text = String::from(
+            ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 table, .param .u64 own, \
+             .param .u64 out, .param .u32 threads)\n{\n",
+        );
+        for (kind, declared) in KINDS.iter().zip(DECLARED) {
+            text += &format!(".reg .{declared} {}<{EACH}>;\n", name(*kind, 0).trim_end_matches('0'));
+        }
+        text += &format!(".reg .b32 %t<8>, %n<{}>;\n.reg .b64 %a<8>;\n.reg .pred %q;\n", self.loops + 1);
+        text += "ld.param.u64 %a0, [table]; ld.param.u64 %a1, [own]; ld.param.u64 %a2, [out]; ld.param.u32 %t4, [threads];\n\
+                 mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.s32 %t0, %t0, %t1, %t2;\n\
+                 mul.wide.u32 %a3, %t2, 4; add.u64 %a3, %a0, %a3;\n";
+        for number in 0..EACH {
+            // What a thread starts from; the reference has the same in `Lane::new`.
+            text += &format!(
+                "mul.lo.u32 %r{number}, %t0, {}; xor.b32 %r{number}, %r{number}, {};\n\
+                 mul.wide.u32 %d{number}, %r{number}, {}; cvt.u16.u32 %h{number}, %r{number};\n\
+                 cvt.rn.f32.s32 %f{number}, %r{number}; mul.f32 %f{number}, %f{number}, 0f38000000;\n\
+                 cvt.f64.f32 %e{number}, %f{number}; setp.lt.s32 %p{number}, %r{number}, 0;\n",
+                MIX[number],
+                number,
+                MIX[7 - number]
+            );
+        }
+        let mut labels = 0;
+        write(&self.body, &mut text, &mut labels);
+        let step = (KINDS.len() - 1) * EACH * 8;
+        text += &format!("mul.wide.u32 %a4, %t0, {step}; add.u64 %a4, %a2, %a4;\n");
+        for (at, kind) in KINDS[1..].iter().enumerate() {
+            for number in 0..EACH {
+                let from = name(*kind, number);
+                let to = at * EACH * 8 + number * 8;
+                let wide = match kind {
+                    H => format!("cvt.u64.u16 %a5, {from};"),
+                    R => format!("cvt.u64.u32 %a5, {from};"),
+                    F => format!("mov.b32 %t5, {from}; cvt.u64.u32 %a5, %t5;"),
+                    _ => format!("mov.b64 %a5, {from};"),
+                };
+                text += &format!("{wide} st.global.u64 [%a4+{to}], %a5;\n");
+            }
+        }
+        text + "ret;\n}\n"
+    }
+
+    /// What the program does to the lanes of one warp, to their own words, and (in place) to their registers.
+    pub fn evaluate(&self, lanes: &mut [Lane], table: &[u32]) {
+        let all: Vec<usize> = (0..lanes.len()).collect();
+        execute(&self.body, lanes, &all, table);
+    }
+}
+
+const MIX: [u32; 8] = [1, 0x9e37, 0x0100_0193, 3, 0x85eb_ca6b, 17, 0x27d4_eb2f, 255];
+
+fn write(body: &[Statement], text: &mut String, labels: &mut usize) {
+    for statement in body {
+        match statement {
+            Statement::Compute(form, d, sources, guard) => {
+                let (opcode, to, kinds, _) = FORMS[*form];
+                if let Some((p, negate)) = guard {
+                    *text += &format!("@{}%p{p} ", if *negate { "!" } else { "" });
+                }
+                let mut operands = vec![name(to, *d)];
+                for (source, kind) in sources.iter().zip(kinds) {
+                    operands.push(match source {
+                        Source::Register(n) => name(*kind, *n),
+                        Source::Constant(v) => v.to_string(),
+                    });
+                }
+                *text += &format!("{opcode} {};\n", operands.join(", "));
+            }
+            Statement::Lop3(d, [a, b, c], table) => {
+                *text += &format!("lop3.b32 %r{d}, %r{a}, %r{b}, %r{c}, {table};\n");
+            }
+            Statement::Load(d, Some(index), _) => {
+                *text += &format!(
+                    "and.b32 %t6, %r{index}, 255; mul.wide.u32 %a6, %t6, 4; add.u64 %a6, %a0, %a6; ld.global.u32 %r{d}, [%a6];\n"
+                );
+            }
+            Statement::Load(d, None, offset) => *text += &format!("ld.global.u32 %r{d}, [%a3+{}];\n", 4 * offset),
+            Statement::LoadLong(d, index) => {
+                *text += &format!(
+                    "and.b32 %t6, %r{index}, 127; mul.wide.u32 %a6, %t6, 8; add.u64 %a6, %a0, %a6; ld.global.u64 %d{d}, [%a6];\n"
+                );
+            }
+            Statement::LoadPair([d, q], index) => {
+                *text += &format!(
+                    "and.b32 %t6, %r{index}, 127; mul.wide.u32 %a6, %t6, 8; add.u64 %a6, %a0, %a6; ld.global.v2.u32 {{%r{d}, %r{q}}}, [%a6];\n"
+                );
+            }
+            Statement::LoadByte(d, index) => {
+                *text += &format!(
+                    "and.b32 %t6, %r{index}, 1023; cvt.u64.u32 %a6, %t6; add.u64 %a6, %a0, %a6; ld.global.s8 %r{d}, [%a6];\n"
+                );
+            }
+            Statement::Store(from, place, spread) => {
+                *text += &format!("{} st.global.u32 [%a6], %r{from};\n", own(*place, *spread));
+            }
+            Statement::Fetch(to, place, spread) => {
+                *text += &format!("{} ld.global.u32 %r{to}, [%a6];\n", own(*place, *spread));
+            }
+            Statement::If(p, yes, no) => {
+                *labels += 1;
+                let label = *labels;
+                *text += &format!("@!%p{p} bra $else{label};\n");
+                write(yes, text, labels);
+                *text += &format!("bra $end{label};\n$else{label}:\n");
+                write(no, text, labels);
+                *text += &format!("$end{label}:\n");
+            }
+            Statement::Loop(counter, times, body) => {
+                *labels += 1;
+                let label = *labels;
+                *text += &format!("and.b32 %n{counter}, %r{times}, 3;\n$loop{label}:\n");
+                write(body, text, labels);
+                *text += &format!(
+                    "sub.u32 %n{counter}, %n{counter}, 1; setp.ge.s32 %q, %n{counter}, 0;\n@%q bra $loop{label};\n"
+                );
+            }
+            Statement::Shuffle(d, a, with) => {
+                *text += &format!("shfl.sync.bfly.b32 %r{d}, %r{a}, {with}, 31, -1;\n");
+            }
+            Statement::Ballot(d, p) => *text += &format!("vote.sync.ballot.b32 %r{d}, %p{p}, -1;\n"),
+        }
+    }
+}
+
+fn own(place: usize, spread: bool) -> String {
+    if spread {
+        format!("mad.lo.u32 %t6, %t4, {place}, %t0; mul.wide.u32 %a6, %t6, 4; add.u64 %a6, %a1, %a6;")
+    } else {
+        format!(
+            "mad.lo.u32 %t6, %t0, {OWN}, {place}; mad.wide.u32 %a6, %t4, {}, %a1; mad.wide.u32 %a6, %t6, 4, %a6;",
+            4 * OWN
+        )
+    }
+}
+
+/// One thread's registers and words.
+#[derive(Clone)]
+pub struct Lane {
+    /// By kind and number.
+    pub registers: [[u64; EACH]; 6],
+    thread: u32,
+    counters: Vec<i64>,
+    /// Its own words: those side by side, those apart.
+    pub own: [[u32; OWN]; 2],
+}
+
+impl Lane {
+    /// Thread `global` of the grid, `thread` in its block.
+    pub fn new(global: u32, thread: u32) -> Lane {
+        let mut registers = [[0; EACH]; 6];
+        for number in 0..EACH {
+            let r = global.wrapping_mul(MIX[number]) ^ number as u32;
+            let single = r as i32 as f32 * f32::from_bits(0x3800_0000);
+            registers[P as usize][number] = u64::from((r as i32) < 0);
+            registers[H as usize][number] = u64::from(r as u16);
+            registers[R as usize][number] = w(r);
+            registers[D as usize][number] = w(r) * w(MIX[7 - number]);
+            registers[F as usize][number] = of(single);
+            registers[E as usize][number] = f64::from(single).to_bits();
+        }
+        Lane { registers, thread, counters: vec![0; 1000], own: [[0; OWN]; 2] }
+    }
+}
+
+fn execute(body: &[Statement], lanes: &mut [Lane], active: &[usize], table: &[u32]) {
+    let word = |at: u64| table[at as usize];
+    for statement in body {
+        if let Statement::Shuffle(d, a, with) = statement {
+            let values: Vec<u64> = lanes.iter().map(|l| l.registers[R as usize][*a]).collect();
+            for (at, lane) in lanes.iter_mut().enumerate() {
+                lane.registers[R as usize][*d] = values[at ^ *with as usize];
+            }
+            continue;
+        }
+        if let Statement::Ballot(d, p) = statement {
+            let set = lanes.iter().enumerate().fold(0, |set, (at, l)| set | l.registers[P as usize][*p] << at);
+            lanes.iter_mut().for_each(|l| l.registers[R as usize][*d] = set);
+            continue;
+        }
+        if let Statement::If(p, yes, no) = statement {
+            let (with, without): (Vec<usize>, Vec<usize>) =
+                active.iter().partition(|at| lanes[**at].registers[P as usize][*p] == 1);
+            execute(yes, lanes, &with, table);
+            execute(no, lanes, &without, table);
+            continue;
+        }
+        if let Statement::Loop(counter, times, body) = statement {
+            for at in active {
+                lanes[*at].counters[*counter] = (lanes[*at].registers[R as usize][*times] & 3) as i64;
+            }
+            let mut left: Vec<usize> = active.to_vec();
+            while !left.is_empty() {
+                execute(body, lanes, &left, table);
+                left.retain(|at| {
+                    lanes[*at].counters[*counter] -= 1;
+                    lanes[*at].counters[*counter] >= 0
+                });
+            }
+            continue;
+        }
+        for at in active {
+            let lane = &mut lanes[*at];
+            let thread = u64::from(lane.thread);
+            let r = R as usize;
+            match statement {
+                Statement::Compute(form, d, sources, guard) => {
+                    if guard.is_some_and(|(p, negate)| (lane.registers[P as usize][p] == 1) == negate) {
+                        continue;
+                    }
+                    let (_, to, kinds, compute) = FORMS[*form];
+                    let values: Vec<u64> = sources
+                        .iter()
+                        .zip(kinds)
+                        .map(|(source, kind)| match source {
+                            Source::Register(n) => lane.registers[*kind as usize][*n],
+                            Source::Constant(v) => *v,
+                        })
+                        .collect();
+                    lane.registers[to as usize][*d] = compute(&values);
+                }
+                Statement::Lop3(d, sources, table) => {
+                    let [x, y, z] = sources.map(|n| lane.registers[r][n]);
+                    let bit = |i: u32| {
+                        let at = (x >> i & 1) << 2 | (y >> i & 1) << 1 | z >> i & 1;
+                        u64::from(table >> at & 1) << i
+                    };
+                    lane.registers[r][*d] = (0..32).map(bit).sum();
+                }
+                Statement::Load(d, Some(index), _) => {
+                    lane.registers[r][*d] = w(word(lane.registers[r][*index] & 255));
+                }
+                Statement::Load(d, None, offset) => lane.registers[r][*d] = w(word(thread + u64::from(*offset))),
+                Statement::LoadLong(d, index) => {
+                    let at = 2 * (lane.registers[r][*index] & 127);
+                    lane.registers[D as usize][*d] = w(word(at)) | w(word(at + 1)) << 32;
+                }
+                Statement::LoadPair([d, q], index) => {
+                    let at = 2 * (lane.registers[r][*index] & 127);
+                    (lane.registers[r][*d], lane.registers[r][*q]) = (w(word(at)), w(word(at + 1)));
+                }
+                Statement::LoadByte(d, index) => {
+                    let at = lane.registers[r][*index] & 1023;
+                    let byte = (word(at / 4) >> (8 * (at % 4))) as i8;
+                    lane.registers[r][*d] = w(i32::from(byte) as u32);
+                }
+                Statement::Store(from, place, spread) => {
+                    lane.own[usize::from(!spread)][*place] = lane.registers[r][*from] as u32;
+                }
+                Statement::Fetch(to, place, spread) => {
+                    lane.registers[r][*to] = w(lane.own[usize::from(!spread)][*place]);
+                }
+                _ => {}
+            }
+        }
+    }
+}
