@@ -147,7 +147,7 @@ impl Arena {
         let whole = |word: u64| self.pages[word as usize].load(Ordering::Relaxed) == u64::MAX;
         let mut first = here;
         while first > 0 && here - first < FAR {
-            if first % 64 == 0 && whole(first / 64 - 1) {
+            if first.is_multiple_of(64) && whole(first / 64 - 1) {
                 first -= 64;
             } else if self.page(first - 1) {
                 first -= 1;
@@ -157,7 +157,7 @@ impl Arena {
         }
         let (mut end, last) = (here + 1, self.len / PAGE);
         while end < last && end - here < FAR {
-            if end % 64 == 0 && end + 64 <= last && whole(end / 64) {
+            if end.is_multiple_of(64) && end + 64 <= last && whole(end / 64) {
                 end += 64;
             } else if self.page(end) {
                 end += 1;

@@ -75,8 +75,10 @@
 //! - Floating point: `.ftz` does not flush subnormals, `.approx` instructions are as accurate as the host's functions.
 //! - `malloc` in a kernel answers null; there is no device heap.
 //! - The stack of a thread ends at 512 KiB of local memory.
-//! - Not there: textures and surfaces, `wmma`/`mma`/`wgmma`, asynchronous copies, clusters, dynamic parallelism,
-//!   `.alias`, 32-bit addresses.
+//! - Asynchronous copies are made at once; a cluster is one block.
+//! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
+//! - Not there: textures and surfaces, `wgmma` and tensor memory, bulk copies and `mbarrier`, dynamic parallelism,
+//!   `alloca`, `.alias`, 32-bit addresses.
 
 mod arena;
 mod bits;

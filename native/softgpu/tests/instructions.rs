@@ -453,3 +453,164 @@ fn atomics_in_shared_memory() {
     let want = 100 + 496 + 1000 * 2 + 10_000 * 31 + 1_000_000 * 16;
     assert!(run(body, &lanes).iter().all(|v| *v == want));
 }
+
+#[test]
+fn dot_products_bits_and_halves() {
+    let lanes = lanes(21);
+    let low = |l: Lane| (l[0] as u32, l[1] as u32, l[2] as u32);
+    let dot = |l: Lane, first: u32| {
+        let (a, b, c) = low(l);
+        (0..2).fold(c as i32, |sum, i| {
+            let (x, y) = ((a >> (16 * i)) as i16, (b >> (8 * (first + i))) as i8);
+            sum.wrapping_add(i32::from(x) * i32::from(y))
+        }) as u32
+    };
+    let nth = |l: Lane| {
+        let (a, _, _) = low(l);
+        (0..32u32).filter(|i| a >> i & 1 == 1).nth(2).unwrap_or(u32::MAX)
+    };
+    let relu = |l: Lane| {
+        let half = |h: u32| {
+            if h & 0x7fff > 0x7c00 {
+                0x7fff
+            } else if h & 0x8000 != 0 {
+                0
+            } else {
+                h
+            }
+        };
+        let (a, _, _) = low(l);
+        half(a & 0xffff) | half(a >> 16) << 16
+    };
+    check(
+        &[
+            (&narrow("dp2a.lo.s32.s32 %r0, %a, %b, %c;"), &|l| u64::from(dot(l, 0))),
+            (&narrow("dp2a.hi.s32.s32 %r0, %a, %b, %c;"), &|l| u64::from(dot(l, 2))),
+            (&narrow("fns.b32 %r0, %a, 0, 3;"), &|l| u64::from(nth(l))),
+            (&narrow("bmsk.clamp.b32 %r0, 4, 8;"), &|_| 0xff0),
+            (&narrow("szext.clamp.s32 %r0, %a, 7;"), &|l| u64::from(((low(l).0 << 25) as i32 >> 25) as u32)),
+            // 1 * x - 0 keeps a half as it is, up to the kind of NaN.
+            (&narrow("mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0x80008000; fma.rn.relu.f16x2 %r0, %a, %r1, %r2;"), &|l| {
+                u64::from(relu(l))
+            }),
+        ],
+        &lanes,
+    );
+    let tf32 = |l: Lane| {
+        let v = (f64::from_bits(l[0]) as f32).to_bits();
+        u64::from(if v & 0x7f80_0000 == 0x7f80_0000 { v } else { (v + 0x1000) & !0x1fff })
+    };
+    check(&[(&narrow("cvt.rna.tf32.f32 %r0, %f;"), &tf32)], &float_lanes(22));
+}
+
+/// Runs a warp whose body reads `in` (u16 elements, by %i0) and writes to `out` (by %i1).
+fn warp(registers: &str, body: &str, input: &[u16], output: usize) -> Vec<f32> {
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+         .reg .b32 %t<16>, %z;\n.reg .b64 %i<8>;\n.reg .pred %p<4>;\n{registers}\n.shared .align 16 .b8 s[4096];\n\
+         ld.param.u64 %i0, [in]; ld.param.u64 %i1, [out]; mov.u32 %t0, %tid.x; mov.u32 %z, 0;\n{body}\nret;\n}}\n"
+    );
+    let d = Device::new(1);
+    let m = d.load(&text);
+    let (from, to) = (d.upload(input), d.alloc(4 * output as u64));
+    d.launch(&m, "k", [1, 1, 1], [32, 1, 1], &Params::new().u64(from).u64(to)).unwrap();
+    d.download(to, output)
+}
+
+/// f16 for small integers, exactly.
+fn half(v: i32) -> u16 {
+    let magnitude = v.unsigned_abs();
+    if magnitude == 0 {
+        return 0;
+    }
+    let exponent = magnitude.ilog2();
+    let fraction = (magnitude << (10 - exponent)) & 0x3ff;
+    (if v < 0 { 0x8000 } else { 0 }) | ((exponent + 15) << 10 | fraction) as u16
+}
+
+/// Matrices of small integers, in rows, and their product.
+fn matrices(rows: usize, inner: usize, columns: usize) -> (Vec<i32>, Vec<i32>, Vec<f32>) {
+    let mut r = Random::new(31);
+    let mut some = |n: usize| (0..n).map(|_| (r.bits() % 17) as i32 - 8).collect::<Vec<i32>>();
+    let (a, b) = (some(rows * inner), some(inner * columns));
+    let sum = |i: usize, j: usize| (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum::<i32>() as f32;
+    let product = (0..rows * columns).map(|e| sum(e / columns, e % columns)).collect();
+    (a, b, product)
+}
+
+#[test]
+fn a_tile_by_cp_async_ldmatrix_and_mma() {
+    // a is 16 x 16 in rows; b is given by columns, 8 x 16: what ldmatrix without .trans hands to mma.
+    let (a, b, product) = matrices(16, 16, 8);
+    let mut input: Vec<u16> = a.iter().map(|v| half(*v)).collect();
+    input.extend((0..8).flat_map(|j| (0..16).map(move |k| (k, j))).map(|(k, j)| half(b[k * 8 + j])));
+    // 768 bytes: each lane copies 16, and the first 16 lanes 16 more.
+    let body = "shl.b32 %t1, %t0, 4; mov.u32 %t2, s; add.u32 %t2, %t2, %t1; cvt.u64.u32 %i2, %t1; add.u64 %i2, %i0, %i2;\n\
+        cp.async.ca.shared.global [%t2], [%i2], 16;\nsetp.lt.u32 %p0, %t0, 16;\n\
+        @%p0 cp.async.cg.shared.global [%t2+512], [%i2+512], 16;\ncp.async.commit_group;\ncp.async.wait_group 0;\nbar.sync 0;\n\
+        and.b32 %t3, %t0, 15; shl.b32 %t3, %t3, 5; shr.u32 %t4, %t0, 4; shl.b32 %t4, %t4, 4; mov.u32 %t5, s;\n\
+        add.u32 %t3, %t3, %t4; add.u32 %t3, %t3, %t5;\n\
+        ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, [%t3];\n\
+        and.b32 %t6, %t0, 7; shl.b32 %t6, %t6, 5; shr.u32 %t7, %t0, 3; and.b32 %t7, %t7, 1; shl.b32 %t7, %t7, 4;\n\
+        add.u32 %t6, %t6, %t7; add.u32 %t6, %t6, %t5; ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%b0, %b1}, [%t6+512];\n\
+        mov.f32 %c0, 0f3f800000; mov.f32 %c1, %c0; mov.f32 %c2, %c0; mov.f32 %c3, %c0;\n\
+        mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%c0,%c1,%c2,%c3}, {%a0,%a1,%a2,%a3}, {%b0,%b1}, {%c0,%c1,%c2,%c3};\n\
+        shr.u32 %t8, %t0, 2; and.b32 %t9, %t0, 3; shl.b32 %t8, %t8, 3; mad.lo.u32 %t8, %t9, 2, %t8;\n\
+        mul.wide.u32 %i3, %t8, 4; add.u64 %i3, %i1, %i3; st.global.v2.f32 [%i3], {%c0, %c1}; st.global.v2.f32 [%i3+256], {%c2, %c3};";
+    let got = warp(".reg .b32 %a<4>, %b<2>;\n.reg .f32 %c<4>;", body, &input, 128);
+    for (e, (got, want)) in got.iter().zip(&product).enumerate() {
+        assert_eq!(*got, want + 1.0, "row {}, column {}", e / 8, e % 8);
+    }
+}
+
+#[test]
+fn a_tile_by_wmma() {
+    let (a, b, product) = matrices(16, 16, 16);
+    let mut input: Vec<u16> = a.iter().map(|v| half(*v)).collect();
+    // b by columns.
+    input.extend((0..256).map(|e| half(b[e % 16 * 16 + e / 16])));
+    let list = |name: &str| (0..8).map(|i| format!("%{name}{i}")).collect::<Vec<_>>().join(", ");
+    let (x, y, z) = (list("a"), list("b"), list("c"));
+    let body = format!(
+        "mov.u32 %t1, 16; add.u64 %i2, %i0, 512;\n\
+         wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {{{x}}}, [%i0], %t1;\n\
+         wmma.load.b.sync.aligned.col.m16n16k16.global.f16 {{{y}}}, [%i2], %t1;\n{}\n\
+         wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {{{z}}}, {{{x}}}, {{{y}}}, {{{z}}};\n\
+         wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%i1], {{{z}}}, %t1;",
+        (0..8).map(|i| format!("mov.f32 %c{i}, 0f40000000;")).collect::<String>()
+    );
+    let got = warp(".reg .b32 %a<8>, %b<8>;\n.reg .f32 %c<8>;", &body, &input, 256);
+    for (e, got) in got.iter().enumerate() {
+        assert_eq!(*got, product[e % 16 * 16 + e / 16] + 2.0, "column {}, row {}", e / 16, e % 16);
+    }
+}
+
+#[test]
+fn integer_matrices() {
+    let (a, b, product) = matrices(16, 32, 8);
+    let bytes = |v: &[i32]| v.chunks(2).map(|p| u16::from_le_bytes([p[0] as u8, p[1] as u8])).collect::<Vec<u16>>();
+    let mut input = bytes(&a);
+    let columns: Vec<i32> = (0..8 * 32).map(|e| b[e % 32 * 8 + e / 32]).collect();
+    input.extend(bytes(&columns));
+    // Rows of 32 bytes: four bytes a lane, eight rows and sixteen columns apart.
+    let body = "shr.u32 %t1, %t0, 2; and.b32 %t2, %t0, 3; shl.b32 %t1, %t1, 5; mad.lo.u32 %t1, %t2, 4, %t1;\n\
+        cvt.u64.u32 %i2, %t1; add.u64 %i2, %i0, %i2;\n\
+        ld.global.u32 %a0, [%i2]; ld.global.u32 %a1, [%i2+256]; ld.global.u32 %a2, [%i2+16]; ld.global.u32 %a3, [%i2+272];\n\
+        ld.global.u32 %b0, [%i2+512]; ld.global.u32 %b1, [%i2+528];\n\
+        mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 {%c0,%c1,%c2,%c3}, {%a0,%a1,%a2,%a3}, {%b0,%b1}, {%z,%z,%z,%z};\n\
+        cvt.rn.f32.s32 %f0, %c0; cvt.rn.f32.s32 %f1, %c1; cvt.rn.f32.s32 %f2, %c2; cvt.rn.f32.s32 %f3, %c3;\n\
+        shr.u32 %t8, %t0, 2; and.b32 %t9, %t0, 3; shl.b32 %t8, %t8, 3; mad.lo.u32 %t8, %t9, 2, %t8;\n\
+        mul.wide.u32 %i3, %t8, 4; add.u64 %i3, %i1, %i3; st.global.v2.f32 [%i3], {%f0, %f1}; st.global.v2.f32 [%i3+256], {%f2, %f3};";
+    let got = warp(".reg .b32 %a<4>, %b<2>, %c<4>;\n.reg .f32 %f<4>;", body, &input, 128);
+    assert_eq!(got, product);
+}
+
+#[test]
+fn one_lane_is_elected() {
+    let body = "setp.lt.u32 %p1, %t0, 4; @%p1 bra $out;\n\
+        elect.sync %t1|%p0, 0xfffffff0; selp.f32 %f0, 0f3f800000, 0f00000000, %p0; mul.wide.u32 %i2, %t0, 4;\n\
+        add.u64 %i2, %i1, %i2; st.global.f32 [%i2], %f0;\n$out:";
+    let got = warp(".reg .f32 %f<2>;", body, &[0], 32);
+    assert_eq!(got.iter().sum::<f32>(), 1.0);
+    assert_eq!(got[4], 1.0);
+}

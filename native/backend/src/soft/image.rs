@@ -2,6 +2,7 @@
 
 use crate::error::{CudaError, CudaResult, code};
 use std::borrow::Cow;
+use std::io::Read;
 
 const FAT_MAGIC: u32 = 0xba55_ed50;
 const KIND_PTX: u16 = 1;
@@ -68,9 +69,7 @@ fn from_fat_binary(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
         CudaError::new(code::NO_BINARY_FOR_GPU, text)
     })?;
     if best.flags & ZSTD != 0 {
-        let text = "the PTX in this fat binary is compressed with zstd, which the software GPU does not unpack yet; \
-                    build it with nvcc --no-compress";
-        return Err(CudaError::new(code::NO_BINARY_FOR_GPU, text));
+        return unpack_zstd(best.bytes, best.full_size).map(Cow::Owned).ok_or_else(broken);
     }
     if best.flags & LZ4 != 0 {
         return unpack_lz4(best.bytes, best.full_size).map(Cow::Owned).ok_or_else(broken);
@@ -78,9 +77,23 @@ fn from_fat_binary(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     Ok(Cow::Borrowed(best.bytes))
 }
 
+/// Most bytes that PTX may have when it is unpacked.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Unpacks a zstd frame of so many bytes.
+fn unpack_zstd(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+    if size > MOST_BYTES {
+        return None;
+    }
+    let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
+    let mut out = Vec::with_capacity(size);
+    decoder.take(size as u64 + 1).read_to_end(&mut out).ok()?;
+    (out.len() == size).then_some(out)
+}
+
 /// Unpacks one LZ4 block (lz4_Block_format.md of the LZ4 project).
 fn unpack_lz4(packed: &[u8], size: usize) -> Option<Vec<u8>> {
-    if size > 256 << 20 {
+    if size > MOST_BYTES {
         return None;
     }
     let mut out = Vec::with_capacity(size);
@@ -158,6 +171,18 @@ mod tests {
         let error = ptx_of(&fat(&[(2, 75, 0, b"sass", 4)])).expect_err("no PTX");
         assert_eq!(error.code, code::NO_BINARY_FOR_GPU);
         assert!(ptx_of(b"\x7fELF...").expect_err("no PTX").text.contains("PTX only"));
+    }
+
+    #[test]
+    fn zstd_is_unpacked_and_damage_is_seen() {
+        let text = ".version 9.0\n.target sm_75\n".repeat(100).into_bytes();
+        let packed = ruzstd::encoding::compress_to_vec(text.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+        assert!(packed.len() < text.len());
+        let image = fat(&[(1, 75, ZSTD, &packed, text.len())]);
+        assert_eq!(ptx_of(&image).as_deref(), Ok(text.as_slice()));
+        assert!(ptx_of(&fat(&[(1, 75, ZSTD, &packed[..packed.len() / 2], text.len())])).is_err());
+        assert!(ptx_of(&fat(&[(1, 75, ZSTD, &packed, text.len() - 1)])).is_err());
+        assert!(ptx_of(&fat(&[(1, 75, ZSTD, &packed, usize::MAX)])).is_err());
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub struct Outside<'a> {
     pub call: usize,
     pub load: usize,
     pub learn: usize,
+    #[expect(clippy::vec_box, reason = "code refers to them by address")]
     pub sites: &'a mut Vec<Box<Site>>,
     /// The function's accesses by their description.
     pub of_memory: &'a mut HashMap<u32, u32>,

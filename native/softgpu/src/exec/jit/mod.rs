@@ -38,6 +38,7 @@ pub type Segments = Vec<Option<Segment>>;
 pub struct Compiled {
     module: Option<JITModule>,
     /// Accesses in the code, which refers to them by address.
+    #[expect(clippy::vec_box, reason = "their addresses must stay")]
     sites: Vec<Box<Site>>,
     /// Segments of each function, in the order given to [`compile`].
     pub functions: Vec<Segments>,
@@ -69,8 +70,11 @@ fn failed(what: &dyn std::fmt::Display) -> Fault {
     Fault::LaunchFailure(format!("the kernel could not be compiled for the host: {what}"))
 }
 
+/// A function, and its constants: row, whether it is 64 bits wide, value.
+pub type Source<'a> = (&'a Function, &'a [(u32, bool, u64)]);
+
 /// Compiles functions, each with the values of its constant rows.  The functions must outlive the result.
-pub fn compile(functions: &[(&Function, &[(u32, bool, u64)])]) -> Result<Compiled, Fault> {
+pub fn compile(functions: &[Source]) -> Result<Compiled, Fault> {
     let mut flags = settings::builder();
     for (name, value) in
         [("opt_level", "speed"), ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })]

@@ -382,7 +382,7 @@ pub fn recipe(i: &Ins, constants: &Constants, native_fma: bool) -> Option<Recipe
             amount()?,
             32,
         ),
-        Op::Extract32 => Half(amount()? / 32 & 1),
+        Op::Extract32 => Half((amount()? / 32) & 1),
         Op::Pack16 => Int2(
             |b, x, y| {
                 let high = b.ins().ishl_imm(y, 16);
