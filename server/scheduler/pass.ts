@@ -254,7 +254,9 @@ export class Pass {
     const first = team.first === undefined;
     if (request.pinnedGpuId === undefined) {
       if (claim) team.firstClaim ??= request.requestId;
-      if (claim || first) team.reserve(request, least);
+      // Memory is charged by device: what it will take is known when the device is.
+      const charge = plan?.pieces.reduce((sum, { room }) => sum + pieceOn(request, room).milli, 0) ?? least;
+      if (claim || first) team.reserve(request, charge);
       team.first ??= request.requestId;
     }
     if (plan) return { rule: "reclaim", releaseAt: plan.releaseAt, leaseIds: plan.leaseIds };
