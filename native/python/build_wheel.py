@@ -22,6 +22,8 @@ LIBRARIES = {
     "libsluice_client.so": ("libsluice_client.so",),
     "libcuda.so.1": ("libcuda.so.1", "libcuda.so", "libsluice_shim_cuda.so"),
     "libnvidia-ml.so.1": ("libnvidia-ml.so.1", "libnvidia_ml.so"),
+    "libcudart.so.12": ("libcudart.so.12", "libcudart12.so"),
+    "libcudart.so.13": ("libcudart.so.13", "libcudart13.so"),
 }
 COMMANDS = {"sluice": ("sluice",)}
 

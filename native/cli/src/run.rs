@@ -4,6 +4,7 @@ use crate::text::{attached, queued, refused, string};
 use crate::{ask, problem};
 use clap::ArgMatches;
 use serde_json::json;
+use sluice_client::static_runtime;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -48,6 +49,7 @@ pub fn run(options: &ArgMatches) -> ExitCode {
     let mut command = Command::new(program);
     command.args(rest).env("SLUICE_OWNER_SOCKET", string(&served, "/socket"));
     point_at_shims(&mut command);
+    tell_static_runtime(Path::new(program));
     // SAFETY: only an async-signal-safe call between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -137,8 +139,9 @@ fn borrow(options: &ArgMatches, signals: &Signals) -> Result<(), ExitCode> {
     }
 }
 
-/// The libraries that are preloaded: those that programs look for by themselves.
-const PRELOADED: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
+/// The libraries that are preloaded: those that programs look for by themselves, and the runtime, because programs that
+/// carry a path of their own (DT_RPATH) would find NVIDIA's first.
+const PRELOADED: [&str; 4] = ["libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.13", "libcudart.so.12"];
 
 /// Lets the program find the CUDA shims: by the library path, and preloaded for programs that carry their own path.
 fn point_at_shims(command: &mut Command) {
@@ -155,6 +158,19 @@ fn point_at_shims(command: &mut Command) {
     let preloaded = there.map(PathBuf::into_os_string).collect::<Vec<_>>().join(OsStr::new(" "));
     command.env("LD_PRELOAD", joined("LD_PRELOAD", Path::new(&preloaded), " "));
     command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", &folder, ":"));
+}
+
+/// Says beforehand that a program cannot use the GPU, where its file shows it. It runs all the same.
+fn tell_static_runtime(program: &Path) {
+    let named = program.components().count() > 1;
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&places).map(|folder| folder.join(program)).find(|path| path.is_file());
+    let file = if named { Some(program.to_owned()) } else { found };
+    if let Some(file) = file
+        && std::fs::read(&file).is_ok_and(|bytes| static_runtime::is_inside(&bytes))
+    {
+        eprintln!("sluice: {}", static_runtime::advice(&file));
+    }
 }
 
 /// `SLUICE_LIBRARY_DIR`, else the Python package beside which this command was installed, else this command's folder.

@@ -1,10 +1,11 @@
 //! Module images: how long one is, and what PTX text says about its kernels.
 
+use crate::{fat_binary, process};
 use sluice_protocol::{FunctionInfo, ModuleInfo, ParameterInfo};
 
 const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
 const FATBIN_WRAPPER: u32 = 0x466243b1;
-const FATBIN: u32 = 0xba55ed50;
+const FATBIN: u32 = fat_binary::MAGIC;
 
 fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
@@ -18,7 +19,8 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
 }
 
-/// Copies the image that a program points at: PTX text up to its NUL, a cubin (ELF), or a fat binary.
+/// Copies the image that a program points at: PTX text up to its NUL, a cubin (ELF), or of a fat binary what
+/// this process's device can use.
 ///
 /// # Safety
 /// `image` points at one of these, whole.
@@ -45,7 +47,8 @@ pub unsafe fn copy(image: *const u8) -> Option<Vec<u8>> {
             let header = unsafe { std::slice::from_raw_parts(image, 16) };
             let length = usize::from(u16_at(header, 6)?) + usize::try_from(u64_at(header, 8)?).ok()?;
             // SAFETY: the header names the length; the image is whole.
-            Some(unsafe { std::slice::from_raw_parts(image, length) }.to_vec())
+            let whole = unsafe { std::slice::from_raw_parts(image, length) };
+            Some(fat_binary::for_device(whole, process::get().profile()))
         }
         _ => {
             // SAFETY: anything else is text that ends with NUL.

@@ -1,7 +1,7 @@
 //! The client of a borrowed GPU: `libsluice_client.so`.
 //!
 //! Loading it does nothing. The shims (`libcuda.so.1`, …) hand every CUDA call on to [`generated`], which calls the
-//! hand-written functions in [`driver`]. [`session`] and [`connection`] speak with gpud; [`owner`] speaks with the
+//! hand-written functions in [`driver`] and [`runtime`]. [`session`] and [`connection`] speak with gpud; [`owner`] speaks with the
 //! broker and serves the lease to child processes; [`request`] is the door for Python.
 
 pub mod arena;
@@ -9,6 +9,7 @@ pub mod connection;
 pub mod dial;
 pub mod driver;
 pub mod error;
+pub mod fat_binary;
 pub mod fork;
 pub mod generated;
 pub mod image;
@@ -20,5 +21,7 @@ pub mod owner;
 pub mod process;
 pub mod profile;
 pub mod request;
+pub mod runtime;
 pub mod session;
+pub mod static_runtime;
 pub mod trace;

@@ -27,6 +27,11 @@ impl Profile {
         Self { gpu_type, device, hidden: hidden() }
     }
 
+    /// Whether kernels run on a CPU: from PTX alone.
+    pub fn is_software(&self) -> bool {
+        self.gpu_type == "soft" || self.device.name.contains("Software GPU")
+    }
+
     /// One device attribute; None when the number is not a CUdevice_attribute.
     pub fn attribute(&self, number: i32) -> Option<i32> {
         // Kernels on a remote GPU cannot reach host memory, whatever the device could do locally.

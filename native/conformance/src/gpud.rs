@@ -35,16 +35,9 @@ pub fn native_dir() -> &'static Path {
                 }
             }
             build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("build").arg("--quiet").arg("--target-dir").arg(target);
-            build.args([
-                "-p",
-                "sluice-gpud",
-                "-p",
-                "sluice-shim-cuda",
-                "-p",
-                "sluice-shim-nvml",
-                "-p",
-                "sluice-client",
-            ]);
+            build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
+            build.args(["-p", "sluice-shim-cudart12", "-p", "sluice-shim-cudart13"]);
+            build.args(["-p", "sluice-shim-nvml"]);
             if folder.ends_with("release") {
                 build.arg("--release");
             }
@@ -53,6 +46,27 @@ pub fn native_dir() -> &'static Path {
         }
         folder
     })
+}
+
+/// Our libraries, as programs look for them and as cargo calls them.
+const LIBRARIES: [(&str, &str); 5] = [
+    ("libsluice_client.so", "libsluice_client.so"),
+    ("libcuda.so.1", "libcuda.so"),
+    ("libnvidia-ml.so.1", "libnvidia_ml.so"),
+    ("libcudart.so.12", "libcudart12.so"),
+    ("libcudart.so.13", "libcudart13.so"),
+];
+
+/// Puts our libraries into a folder for a program's library path.
+pub fn link_libraries(folder: &Path) -> std::io::Result<()> {
+    for (name, built) in LIBRARIES {
+        let link = folder.join(name);
+        if std::fs::symlink_metadata(&link).is_ok() {
+            std::fs::remove_file(&link)?;
+        }
+        std::os::unix::fs::symlink(native_dir().join(built), link)?;
+    }
+    Ok(())
 }
 
 /// A gpud of our own; ended with the value.

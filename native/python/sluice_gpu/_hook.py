@@ -1,4 +1,4 @@
-"""Start-up hook: every Python process of a workspace finds our `libcuda.so.1` before anything asks for CUDA.
+"""Start-up hook: every Python process of a workspace finds our CUDA libraries before anything asks for CUDA.
 
 Run by `sluice_gpu.pth` only where a broker is configured. It must stay cheap (a few milliseconds) and may not fail:
 a broken hook would break every Python of the environment.
@@ -20,7 +20,13 @@ _SETTINGS = {
 _installed = False
 
 # Order matters: the shims need the client.
-LIBRARIES = ("libsluice_client.so", "libcuda.so.1", "libnvidia-ml.so.1")
+LIBRARIES = (
+    "libsluice_client.so",
+    "libcuda.so.1",
+    "libcudart.so.13",
+    "libcudart.so.12",
+    "libnvidia-ml.so.1",
+)
 
 
 def _read_config():

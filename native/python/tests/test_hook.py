@@ -92,6 +92,11 @@ import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 count = ctypes.c_int()
 print(cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(count)), count.value)
+for major in (12, 13):
+    runtime, version = ctypes.CDLL(f"libcudart.so.{major}"), ctypes.c_int()
+    print(runtime.cudaRuntimeGetVersion(ctypes.byref(version)), version.value // 1000)
+    runtime.cudaGetErrorString.restype = ctypes.c_char_p
+    print(runtime.cudaGetErrorString(runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 4)).decode())
 """
     result = run(
         code,
@@ -102,4 +107,7 @@ print(cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(count)), count.value)
         SLUICE_GPU_TYPE="soft",
         SLUICE_LIBRARY_DIR=str(tmp_path),
     )
-    assert result.stdout.strip() == "0 0 1", result.stderr
+    first, *runtimes = result.stdout.splitlines()
+    assert first == "0 0 1", result.stderr
+    assert runtimes[::2] == ["0 12", "0 13"]
+    assert all("%gpu attach" in text for text in runtimes[1::2]), runtimes

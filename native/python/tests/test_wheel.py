@@ -26,7 +26,8 @@ def native_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("native")
     import _ctypes
 
-    for name in ("libsluice_client.so", "libcuda.so", "libnvidia_ml.so", "sluice"):
+    built = ("libcuda.so", "libcudart12.so", "libcudart13.so", "libnvidia_ml.so")
+    for name in ("libsluice_client.so", *built, "sluice"):
         shutil.copy(_ctypes.__file__, folder / name)
     return folder
 
@@ -47,6 +48,8 @@ def test_the_wheel_holds_package_libraries_command_and_settings(wheel):
         "sluice_gpu/lib/libnvidia-ml.so.1",
         "sluice_gpu/frameworks/triton.json",
         "sluice_gpu/tools/ptxas",
+        "sluice_gpu/lib/libcudart.so.12",
+        "sluice_gpu/lib/libcudart.so.13",
         "sluice_gpu.pth",
         f"sluice_gpu-{number}.data/scripts/nvidia-smi",
         f"sluice_gpu-{number}.data/scripts/sluice",

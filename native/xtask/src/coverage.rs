@@ -1,6 +1,6 @@
 //! `docs/api-coverage.md`.
 
-use crate::MARK;
+use crate::{MARK, runtime};
 use sluice_api::driver::functions;
 use sluice_api::{OPERATIONS, Travel, Way};
 use std::fmt::Write;
@@ -28,6 +28,7 @@ pub fn page() -> String {
         let per_thread = function.per_thread.map_or(String::new(), |suffix| format!(", _{suffix}"));
         let _ = writeln!(out, "| {} | {}{per_thread} | {since} | {way} |", function.name(), function.symbol);
     }
+    out.push_str(&runtime::coverage());
     let served = sluice_api::nvml::SERVED;
     let _ = writeln!(
         out,

@@ -4,6 +4,7 @@
 mod coverage;
 mod exports;
 mod messages;
+mod runtime;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,9 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
         ("shims/cuda/src/generated/mod.rs".into(), formatted(&exports::shim())?),
         ("client/src/generated/mod.rs".into(), formatted(&exports::table())?),
         ("shims/nvml/src/generated/mod.rs".into(), formatted(&exports::nvml())?),
+        ("client/src/runtime/generated.rs".into(), formatted(&runtime::entries())?),
+        ("shims/cudart12/src/generated.rs".into(), formatted(&runtime::shim(12))?),
+        ("shims/cudart13/src/generated.rs".into(), formatted(&runtime::shim(13))?),
         ("../docs/api-coverage.md".into(), coverage::page()),
     ])
 }

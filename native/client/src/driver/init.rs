@@ -4,7 +4,7 @@ use super::guard::Entry;
 use super::{forked, put, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_FOUND};
 use crate::generated::entries;
-use crate::{fork, message, process};
+use crate::{fork, message, process, static_runtime};
 use sluice_protocol::cuda;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
@@ -108,6 +108,7 @@ pub unsafe fn cuGetExportTable(table: *mut *const c_void, _id: *const c_void) ->
         // SAFETY: the caller's output.
         unsafe { put(table, std::ptr::null())? };
     }
+    static_runtime::asked_for_table();
     Err(CudaError::new(
         cuda::ERROR_NOT_SUPPORTED,
         "a program with NVIDIA's own CUDA runtime inside cannot use a borrowed GPU: it asks the driver for private \

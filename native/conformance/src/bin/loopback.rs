@@ -1,18 +1,11 @@
 //! `sluice-loopback [--backend soft] [--memory BYTES] -- COMMAND…`: runs a command in the surroundings of a workspace:
-//! a gpud and a broker of its own, the shim first in the library path, and this program as the owner of the lease.
+//! a gpud and a broker of its own, our libraries first in the library path, and this program as the owner of the lease.
 
 use sluice_client::{process, request};
 use sluice_conformance::broker::Broker;
-use sluice_conformance::gpud::{Gpud, native_dir};
+use sluice_conformance::gpud::{Gpud, link_libraries};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-
-/// What cargo builds, and the names by which programs load it.
-const LIBRARIES: [(&str, &str); 3] = [
-    ("libsluice_client.so", "libsluice_client.so"),
-    ("libcuda.so", "libcuda.so.1"),
-    ("libnvidia_ml.so", "libnvidia-ml.so.1"),
-];
 
 fn main() -> ExitCode {
     match run() {
@@ -63,12 +56,7 @@ fn run() -> Result<ExitCode, String> {
         }
         child.env("SLUICE_OWNER_SOCKET", ready["socket"].as_str().unwrap_or(""));
     }
-    for (built, name) in LIBRARIES {
-        let built = native_dir().join(built);
-        if built.exists() {
-            std::os::unix::fs::symlink(built, runtime.join(name)).map_err(|error| error.to_string())?;
-        }
-    }
+    link_libraries(&runtime).map_err(|error| error.to_string())?;
     child.env("LD_LIBRARY_PATH", &runtime);
     let status = child.status().map_err(|error| error.to_string())?;
     let _ = std::fs::remove_dir_all(&runtime);

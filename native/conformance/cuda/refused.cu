@@ -1,0 +1,20 @@
+// What a remote GPU cannot do is refused with a reason, and hurts nothing.
+#include "check.h"
+#include <cstring>
+
+int main() {
+    void *data = nullptr;
+    FAILS(cudaMallocManaged(&data, 64), cudaErrorNotSupported);
+    REQUIRE(std::strstr(cudaGetErrorString(cudaErrorNotSupported), "host memory") != nullptr);
+    cudaArray_t array;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    REQUIRE(format.x == 32 && format.f == cudaChannelFormatKindFloat);
+    FAILS(cudaMallocArray(&array, &format, 16, 16), cudaErrorNotSupported);
+    const void *table = nullptr;
+    cudaUUID_t id = {};
+    FAILS(cudaGetExportTable(&table, &id), cudaErrorNotSupported);
+    (void)cudaGetLastError();
+    CUDA(cudaMalloc(&data, 64));
+    CUDA(cudaFree(data));
+    return finish();
+}

@@ -1,0 +1,138 @@
+//! CUDA C++ programs (`cuda/`), compiled by nvcc with `--cudart=shared`, through our runtime library, a real gpud and
+//! the software GPU. Each checks itself and ends with `ok`.
+//!
+//! nvcc comes from PyPI (`cuda/toolkit.py`); what it made is kept in cargo's target folder until a source changes.
+
+use ring::digest::{SHA256, digest};
+use sluice_conformance::gpud::{link_libraries, native_dir};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Programs of more than one file, and those with options of their own.
+const SPECIAL: &[(&str, &[&str])] =
+    &[("several_files", &["several_files_other.cu"]), ("per_thread_stream", &["--default-stream", "per-thread"])];
+
+/// Where things are.
+struct Places {
+    sources: PathBuf,
+    /// What [`toolkit.py`] installed.
+    toolkit: PathBuf,
+    /// Our libraries under the names that a linker looks for.
+    libraries: PathBuf,
+    /// Compiled programs.
+    built: PathBuf,
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = || format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}", text());
+    output
+}
+
+fn places() -> Places {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
+    let printed = succeed(Command::new("python3").arg(sources.join("toolkit.py"))).stdout;
+    let toolkit = String::from_utf8(printed).expect("a path").trim().into();
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda-programs");
+    let libraries = built.join("libraries");
+    std::fs::create_dir_all(&libraries).expect("a folder");
+    link_libraries(&libraries).expect("libraries are built");
+    let plain = libraries.join("libcudart.so");
+    let _ = std::fs::remove_file(&plain);
+    std::os::unix::fs::symlink(native_dir().join("libcudart13.so"), plain).expect("a link");
+    Places { sources, toolkit, libraries, built }
+}
+
+/// Every program's name: a .cu file with a main function.
+fn programs(sources: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(sources).expect("the folder of programs").flatten();
+    let mut names: Vec<String> = files
+        .filter(|file| std::fs::read_to_string(file.path()).is_ok_and(|text| text.contains("int main()")))
+        .filter_map(|file| Some(file.path().file_name()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Compiles a program unless its sources are those of the last time.
+fn compile(places: &Places, file: &str) -> PathBuf {
+    let name = file.split('.').next().unwrap_or(file);
+    let extra = SPECIAL.iter().find(|entry| entry.0 == name).map_or(&[][..], |entry| entry.1);
+    let mut content = places.toolkit.display().to_string().into_bytes();
+    for part in [file, "check.h", "cuda12_kernel.cu"].iter().chain(extra) {
+        content.extend(std::fs::read(places.sources.join(part)).unwrap_or_else(|_| part.as_bytes().to_vec()));
+    }
+    let hash: String = digest(&SHA256, &content).as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let program = places.built.join(format!("{name}-{hash}"));
+    if program.exists() {
+        return program;
+    }
+    // Compiled aside and renamed: a test that is ended in between leaves no half program.
+    let aside = program.with_extension("part");
+    let nvcc = || {
+        let mut nvcc = Command::new(places.toolkit.join("cu13/bin/nvcc"));
+        nvcc.current_dir(&places.sources).args(["-std=c++17", "-gencode", "arch=compute_75,code=compute_75"]);
+        nvcc
+    };
+    let folder = format!("-L{}", places.libraries.display());
+    if file.ends_with(".cpp") {
+        let image = program.with_extension("fatbin");
+        succeed(nvcc().args(["-fatbin", "-o"]).arg(&image).arg("cuda12_kernel.cu"));
+        let mut compiler = Command::new("c++");
+        compiler.current_dir(&places.sources).arg("-I").arg(places.toolkit.join("cuda_runtime/include"));
+        compiler
+            .arg("-I")
+            .arg(places.toolkit.join("cu13/include"))
+            .arg(format!("-DFAT_BINARY=\"{}\"", image.display()));
+        succeed(compiler.arg("-o").arg(&aside).args([file, &folder, "-l:libcudart.so.12"]));
+    } else {
+        succeed(nvcc().args(["--cudart=shared", &folder, "-o"]).arg(&aside).arg(file).args(extra));
+    }
+    std::fs::rename(&aside, &program).expect("the program is renamed");
+    program
+}
+
+/// What went wrong, if something did.
+fn run(program: &Path) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    command.env("SLUICE_NATIVE_DIR", native_dir()).args(["--memory", "268435456", "--"]).arg(program);
+    let output = command.output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.success() && output.stdout.ends_with(b"ok\n") { Ok(()) } else { Err(text) }
+}
+
+#[test]
+fn programs_of_nvcc_run_through_our_runtime() {
+    let places = places();
+    let names = programs(&places.sources);
+    assert!(names.len() >= 20, "programs are missing: {names:?}");
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(text) = run(&compile(&places, name)) {
+                        failed.lock().expect("no worker failed").push(format!("{name}: {text}"));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("no worker failed");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn without_a_lease_the_error_says_what_to_do() {
+    let places = places();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice-loopback"));
+    command.env("SLUICE_NATIVE_DIR", native_dir()).args(["--no-attach", "--"]);
+    let output = command.arg(compile(&places, "saxpy.cu")).output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success());
+    assert!(text.contains("cudaErrorDevicesUnavailable") && text.contains("%gpu attach"), "{text}");
+}
