@@ -110,7 +110,7 @@ mod tests {
         let [sm_75, sm_80, sm_86, ..] = sample();
         let image = fat(&sample());
         assert_eq!(for_device(&image, &profile(7, 5, "t4")), fat(&[sm_75]));
-        assert_eq!(for_device(&image, &profile(8, 0, "a100")), fat(&[sm_80.clone()]));
+        assert_eq!(for_device(&image, &profile(8, 0, "a100")), fat(std::slice::from_ref(&sm_80)));
         assert_eq!(for_device(&image, &profile(8, 9, "l4")), fat(&[sm_80, sm_86]));
     }
 

@@ -58,9 +58,12 @@ fn entry(out: &mut String, function: &RuntimeFunction, twin: Twin) {
     };
     let _ = writeln!(
         out,
-        "/// Entry of `{symbol}`.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn sluice_{name}({}) -> {} {{\n{body}\n}}\n",
+        "/// Entry of `{symbol}`.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn sluice_{name}({}){} {{\n{body}\n}}\n",
         parameters(list),
-        returns.unwrap_or("u32")
+        match returns {
+            Some("()") => String::new(),
+            other => format!(" -> {}", other.unwrap_or("u32")),
+        }
     );
 }
 

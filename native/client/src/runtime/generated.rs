@@ -975,14 +975,14 @@ pub unsafe extern "C" fn sluice___cudaRegisterFatBinary(wrapper: *const c_void) 
 
 /// Entry of `__cudaRegisterFatBinaryEnd`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice___cudaRegisterFatBinaryEnd(binary: *mut *mut c_void) -> () {
+pub unsafe extern "C" fn sluice___cudaRegisterFatBinaryEnd(binary: *mut *mut c_void) {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaRegisterFatBinaryEnd", || unsafe { runtime::__cudaRegisterFatBinaryEnd(binary) })
 }
 
 /// Entry of `__cudaUnregisterFatBinary`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice___cudaUnregisterFatBinary(binary: *mut *mut c_void) -> () {
+pub unsafe extern "C" fn sluice___cudaUnregisterFatBinary(binary: *mut *mut c_void) {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaUnregisterFatBinary", || unsafe { runtime::__cudaUnregisterFatBinary(binary) })
 }
@@ -1007,7 +1007,7 @@ pub unsafe extern "C" fn sluice___cudaRegisterFunction(
     block_size: *const c_void,
     grid_size: *const c_void,
     warp_size: *const i32,
-) -> () {
+) {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaRegisterFunction", || unsafe {
         runtime::__cudaRegisterFunction(
@@ -1036,7 +1036,7 @@ pub unsafe extern "C" fn sluice___cudaRegisterVar(
     bytes: usize,
     constant: i32,
     global: i32,
-) -> () {
+) {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaRegisterVar", || unsafe {
         runtime::__cudaRegisterVar(binary, host, device, name, external, bytes, constant, global)
@@ -1054,7 +1054,7 @@ pub unsafe extern "C" fn sluice___cudaRegisterManagedVar(
     bytes: usize,
     constant: i32,
     global: i32,
-) -> () {
+) {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaRegisterManagedVar", || unsafe {
         runtime::__cudaRegisterManagedVar(binary, host, device, name, external, bytes, constant, global)
@@ -1063,14 +1063,14 @@ pub unsafe extern "C" fn sluice___cudaRegisterManagedVar(
 
 /// Entry of `__cudaRegisterHostVar`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice___cudaRegisterHostVar() -> () {
+pub unsafe extern "C" fn sluice___cudaRegisterHostVar() {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaRegisterHostVar", || unsafe { runtime::__cudaRegisterHostVar() })
 }
 
 /// Entry of `__cudaRegisterUnifiedTable`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice___cudaRegisterUnifiedTable() -> () {
+pub unsafe extern "C" fn sluice___cudaRegisterUnifiedTable() {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     plain("__cudaRegisterUnifiedTable", || unsafe { runtime::__cudaRegisterUnifiedTable() })
 }

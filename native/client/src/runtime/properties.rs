@@ -118,7 +118,7 @@ fn fill(version: u32, device: i32, attribute: &dyn Fn(i32) -> i32) -> CudaResult
             Uuid => {
                 let mut uuid = [0; 16];
                 // SAFETY: a live local.
-                unsafe { driver::cuDeviceGetUuid_v2(&raw mut uuid, device)? };
+                unsafe { driver::cuDeviceGetUuid(&raw mut uuid, device)? };
                 out.extend(uuid);
             }
             Memory => {

@@ -78,7 +78,7 @@ impl Kernel {
         let library = self.binary.library()?;
         let mut function = 0;
         // SAFETY: a live local and a live string.
-        unsafe { driver::cuLibraryGetKernel(&raw mut function, library, self.name.as_ptr()) }.map_err(|error| {
+        unsafe { driver::cuModuleGetFunction(&raw mut function, library, self.name.as_ptr()) }.map_err(|error| {
             if error.code == cuda::ERROR_NOT_FOUND { CudaError::code(INVALID_DEVICE_FUNCTION) } else { error }
         })?;
         self.forks.store(fork::count(), Ordering::Release);
@@ -114,9 +114,10 @@ impl Variable {
         let library = self.binary.library()?;
         let (mut address, mut bytes) = (0, 0);
         // SAFETY: live locals and a live string.
-        unsafe { driver::cuLibraryGetGlobal(&raw mut address, &raw mut bytes, library, self.name.as_ptr()) }.map_err(
-            |error| if error.code == cuda::ERROR_NOT_FOUND { CudaError::code(INVALID_SYMBOL) } else { error },
-        )?;
+        unsafe { driver::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, library, self.name.as_ptr()) }
+            .map_err(
+                |error| if error.code == cuda::ERROR_NOT_FOUND { CudaError::code(INVALID_SYMBOL) } else { error },
+            )?;
         Ok((address, bytes))
     }
 }
@@ -176,7 +177,7 @@ pub unsafe fn __cudaUnregisterFatBinary(binary: *mut *mut c_void) {
     if loaded.library != 0 && loaded.forks == fork::count() {
         // At the end of a program there may be nobody to tell any more.
         // SAFETY: no pointers go in.
-        let _ = unsafe { driver::cuLibraryUnload(loaded.library) };
+        let _ = unsafe { driver::cuModuleUnload(loaded.library) };
     }
 }
 
