@@ -415,10 +415,16 @@ def asked_for(answer, typed):
 _RULES = (
     ("amount", "amount"),
     ("gpu-type", "GPU type"),
+    ("stopped", "new leases"),
     ("no-server", "GPU server"),
+    ("needs", "needs"),
+    ("calendar", "calendar"),
+    ("budget", "budget"),
     ("team-limit", "team limit"),
+    ("person-limit", "your limit"),
     ("guaranteed", "guaranteed"),
     ("pinned", "parked data"),
+    ("reclaim", "taken back"),
     ("free-device", "free device"),
     ("order", "order"),
 )

@@ -1,6 +1,9 @@
 """The sentences of the magics, as values."""
 
 import datetime
+import json
+import pathlib
+import re
 
 import pytest
 
@@ -255,6 +258,14 @@ def test_why_marks_the_rule_that_decides():
     assert "  ok    team limit    0.5 of 1.0 in use" in text
     assert "  HERE  free device   largest free piece: 0.25" in text
     assert "  Now   %gpu attach 0.25" in text
+
+
+def test_why_has_a_line_for_every_rule_of_the_contract():
+    schema = pathlib.Path(__file__).parents[2] / "schemas" / "lease.json"
+    rules = json.loads(schema.read_text())["$defs"]["LeaseReason"]["properties"]["rule"]["enum"]
+    for rule in rules:
+        text = _text.why({**QUEUED, "reason": {"rule": rule, "message": "because"}}, STATUS, "0.5 soft", 180)
+        assert re.search(r"^  HERE  .*because$", text, re.MULTILINE), rule
 
 
 def test_giving_back_tells_what_is_parked():
