@@ -1,7 +1,9 @@
 //! The trait that a worker executes on.
 
-use crate::error::{CudaError, CudaResult};
-use crate::types::{Copy2D, EventId, Fill, FunctionRef, LaunchConfig, ModuleId, ModuleInfo, StreamId};
+use crate::error::{CudaError, CudaResult, code};
+use crate::graph::{GraphId, HostSide, MemoryOperation, Node};
+use crate::types::{Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, ModuleInfo, StreamId};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What to do when an operation has run; called once, from any thread.
@@ -76,6 +78,13 @@ pub trait Device: Send + Sync {
 
     /// `flags` as `cuStreamCreate` takes them (1 = not ordered with the legacy default stream).
     fn create_stream(&self, stream: StreamId, flags: u32, priority: i32) -> CudaResult<()>;
+    /// `cuStreamSetAttribute`; hints have no effect where the device knows none.
+    fn set_stream_attribute(&self, stream: StreamId, attribute: &LaunchAttribute) -> CudaResult<()> {
+        let _ = (stream, attribute);
+        Ok(())
+    }
+    /// Queues waits for and writes of words in device memory (`cuStreamBatchMemOp`).
+    fn memory_operations(&self, stream: StreamId, operations: Vec<MemoryOperation>) -> CudaResult<()>;
     /// Work already queued still runs.
     fn destroy_stream(&self, stream: StreamId) -> CudaResult<()>;
     /// Calls back when everything issued to the stream before has run.
@@ -95,8 +104,45 @@ pub trait Device: Send + Sync {
     fn synchronize_event(&self, event: EventId, done: Done<()>) -> CudaResult<()>;
     /// `Ok(false)` while it has not been passed.
     fn query_event(&self, event: EventId) -> CudaResult<bool>;
+    /// `Ok(true)` when it has been passed; else `passed` is called when its latest recording has been, also after a
+    /// failure.
+    fn watch_event(&self, event: EventId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<bool>;
     /// Milliseconds from one event to the other.
     fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32>;
+
+    /// Makes an executable graph; `flags` as `cuGraphInstantiateWithFlags` takes them.
+    fn instantiate_graph(
+        &self,
+        graph: GraphId,
+        flags: u64,
+        nodes: Vec<Node>,
+        host: Arc<dyn HostSide>,
+    ) -> CudaResult<()>;
+    /// Gives nodes other work of the same kind, or switches them on or off, for later launches.
+    fn update_graph(&self, graph: GraphId, changes: Vec<(u32, bool, crate::graph::NodeWork)>) -> CudaResult<()>;
+    /// Queues all of a graph.
+    fn launch_graph(&self, graph: GraphId, stream: StreamId) -> CudaResult<()>;
+    /// `cuGraphUpload`.
+    fn upload_graph(&self, graph: GraphId, stream: StreamId) -> CudaResult<()>;
+    /// Forgets a graph; what runs of it runs to its end.
+    fn destroy_graph(&self, graph: GraphId) -> CudaResult<()>;
+
+    /// Blocks of `threads` threads that fit on one multiprocessor; only a real driver is asked, for other devices the
+    /// client computes it.
+    fn occupancy_blocks(&self, function: FunctionRef, threads: u32, shared: u64, flags: u32) -> CudaResult<u32> {
+        let _ = (function, threads, shared, flags);
+        Err(computed_by_the_client())
+    }
+    /// Dynamic shared memory that `blocks` blocks on one multiprocessor leave each.
+    fn occupancy_shared(&self, function: FunctionRef, blocks: u32, threads: u32) -> CudaResult<u64> {
+        let _ = (function, blocks, threads);
+        Err(computed_by_the_client())
+    }
+    /// Clusters that can be active at a time, or with `potential` the largest size of a cluster.
+    fn occupancy_clusters(&self, function: FunctionRef, config: LaunchConfig, potential: bool) -> CudaResult<u32> {
+        let _ = (function, config, potential);
+        Err(CudaError::new(code::NOT_SUPPORTED, "this GPU has no thread block clusters"))
+    }
 
     /// Calls back when everything issued before has run.
     fn synchronize(&self, done: Done<()>) -> CudaResult<()>;
@@ -118,4 +164,8 @@ pub trait Device: Send + Sync {
 
     /// Stops running kernels as soon as possible; their error is 702.
     fn cancel(&self);
+}
+
+fn computed_by_the_client() -> CudaError {
+    CudaError::new(code::NOT_SUPPORTED, "the client computes the occupancy of this GPU")
 }

@@ -7,6 +7,7 @@ mod attributes;
 pub mod cuda;
 pub mod device;
 pub mod error;
+pub mod graph;
 pub mod null;
 pub mod soft;
 pub mod timeline;
@@ -15,6 +16,6 @@ pub mod types;
 pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};
 pub use types::{
-    Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig,
-    ModuleId, ModuleInfo, StreamId,
+    Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute,
+    LaunchConfig, ModuleId, ModuleInfo, StreamId,
 };

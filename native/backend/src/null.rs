@@ -5,7 +5,8 @@
 use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
-use crate::timeline::Timeline;
+use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork};
+use crate::timeline::{StepWork, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionRef, LaunchConfig, ModuleId, ModuleInfo, StreamId,
 };
@@ -13,7 +14,7 @@ use sluice_softgpu::Module;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// See the module.
@@ -22,6 +23,7 @@ pub struct NullDevice {
     recording: Mutex<Option<File>>,
     memory: Mutex<BTreeMap<u64, u64>>,
     modules: Mutex<HashMap<ModuleId, ModuleInfo>>,
+    graphs: Mutex<HashMap<GraphId, Executable>>,
 }
 
 /// The null devices of a host.
@@ -40,6 +42,10 @@ pub fn describe(count: u32, memory_bytes: u64, host: &[u8]) -> Vec<DeviceDescrip
     (0..count).map(describe).collect()
 }
 
+fn no_graph() -> CudaError {
+    CudaError::new(code::INVALID_HANDLE, "there is no such graph")
+}
+
 impl NullDevice {
     /// Opens the device; the recording, one JSON object a line, is appended to the file if one is named.
     pub fn open(recording: Option<&str>, observer: ErrorObserver) -> CudaResult<NullDevice> {
@@ -52,6 +58,7 @@ impl NullDevice {
             recording: Mutex::new(recording.map(open).transpose()?),
             memory: Mutex::default(),
             modules: Mutex::default(),
+            graphs: Mutex::default(),
         })
     }
 
@@ -66,6 +73,10 @@ impl NullDevice {
                 *recording = None;
             }
         }
+    }
+
+    fn graphs(&self) -> MutexGuard<'_, HashMap<GraphId, Executable>> {
+        self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check_memory(&self, address: u64, bytes: u64) -> CudaResult<()> {
@@ -207,6 +218,71 @@ impl Device for NullDevice {
     fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32> {
         self.record("elapsed", StreamId::LEGACY, 0, true);
         self.timeline.elapsed(start, end)
+    }
+
+    fn watch_event(&self, event: EventId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<bool> {
+        self.record("watch-event", StreamId::LEGACY, 0, true);
+        self.timeline.watch_event(event, passed)
+    }
+
+    /// No kernel ever writes the word that a wait looks for: it is passed.
+    fn memory_operations(&self, stream: StreamId, operations: Vec<MemoryOperation>) -> CudaResult<()> {
+        self.record("memory-operations", stream, operations.len() as u64, false);
+        self.timeline.submit_light(stream, Box::new(|| Ok(())))
+    }
+
+    fn instantiate_graph(
+        &self,
+        graph: GraphId,
+        _flags: u64,
+        nodes: Vec<Node>,
+        host: Arc<dyn HostSide>,
+    ) -> CudaResult<()> {
+        self.record("instantiate-graph", StreamId::LEGACY, nodes.len() as u64, true);
+        self.graphs().insert(graph, Executable { nodes, host });
+        Ok(())
+    }
+
+    fn update_graph(&self, graph: GraphId, changes: Vec<(u32, bool, NodeWork)>) -> CudaResult<()> {
+        self.record("update-graph", StreamId::LEGACY, changes.len() as u64, false);
+        let mut graphs = self.graphs();
+        let executable = graphs.get_mut(&graph).ok_or_else(no_graph)?;
+        for (place, enabled, work) in changes {
+            let node = executable.nodes.get_mut(place as usize);
+            let node = node.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such node"))?;
+            node.enabled = enabled;
+            node.work = work;
+        }
+        Ok(())
+    }
+
+    fn launch_graph(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
+        let graphs = self.graphs();
+        let executable = graphs.get(&graph).ok_or_else(no_graph)?;
+        self.record("launch-graph", stream, executable.nodes.len() as u64, false);
+        let steps = executable.steps(|work| {
+            Ok::<_, CudaError>(match work {
+                NodeWork::CopyOut { extent, copy, .. } => {
+                    let (host, copy, bytes) = (Arc::clone(&executable.host), *copy, extent.bytes().unwrap_or(0));
+                    StepWork::Light(Box::new(move || {
+                        host.deliver(copy, vec![0; bytes as usize]);
+                        Ok(())
+                    }))
+                }
+                _ => StepWork::Marker,
+            })
+        })?;
+        drop(graphs);
+        self.timeline.submit_steps(stream, steps)
+    }
+
+    fn upload_graph(&self, _graph: GraphId, stream: StreamId) -> CudaResult<()> {
+        self.record("upload-graph", stream, 0, false);
+        Ok(())
+    }
+
+    fn destroy_graph(&self, graph: GraphId) -> CudaResult<()> {
+        self.graphs().remove(&graph).map(drop).ok_or_else(no_graph)
     }
 
     fn synchronize(&self, done: Done<()>) -> CudaResult<()> {

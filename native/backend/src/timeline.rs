@@ -15,7 +15,31 @@ use std::time::Instant;
 /// Threads that run operations; kernels bring the engine's own threads.
 const POOL_THREADS: usize = 4;
 
-type Job = Box<dyn FnOnce() -> CudaResult<()> + Send>;
+/// An operation.
+pub type Job = Box<dyn FnOnce() -> CudaResult<()> + Send>;
+
+/// An operation that ends when somebody else calls back, with its outcome; starting it takes microseconds.
+pub type Later = Box<dyn FnOnce(Done<()>) + Send>;
+
+/// One operation of a graph that is run.
+pub struct Step {
+    /// Places of earlier steps.
+    pub after: Vec<usize>,
+    pub work: StepWork,
+}
+
+/// What a step does.
+pub enum StepWork {
+    Marker,
+    /// Takes microseconds.
+    Light(Job),
+    Heavy(Job),
+    Later(Later),
+    /// Is a recording of the event.
+    Record(EventId),
+    /// Waits for the event's recording before the graph.
+    Wait(EventId),
+}
 
 /// Who is told when a node has run.
 enum Notice {
@@ -33,8 +57,8 @@ enum Work {
     Light(Job),
     /// Marks a place.
     Marker,
-    /// Goes on when the host says so.
-    Host(HostWork),
+    /// Goes on when somebody says so.
+    Later(Later),
 }
 
 struct Node {
@@ -62,8 +86,8 @@ struct State {
     next: u64,
     nodes: HashMap<u64, Node>,
     streams: HashMap<StreamId, Stream>,
-    /// Streams that were destroyed with work in them.
-    loose: HashSet<u64>,
+    /// Streams that were destroyed with work in them, and whether they were ordered with the legacy default stream.
+    loose: HashMap<u64, bool>,
     /// The last fence, for streams that are made behind it.
     fence: Option<u64>,
     events: HashMap<EventId, Event>,
@@ -138,7 +162,28 @@ impl Timeline {
 
     /// Queues work of the host.
     pub fn submit_host(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
-        self.shared.enqueue(stream, Work::Host(work), Vec::new(), None, None)
+        self.submit_later(stream, Box::new(move |done| work(Box::new(move || done(Ok(()))))))
+    }
+
+    /// Queues an operation that ends when somebody calls back.
+    pub fn submit_later(&self, stream: StreamId, work: Later) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Later(work), Vec::new(), None, None)
+    }
+
+    /// Whether a sticky error has stopped everything; may be asked after the timeline is gone.
+    pub fn stopped(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        move || {
+            shared.upgrade().is_none_or(|shared| {
+                let state = shared.lock();
+                state.stopped || state.sticky.is_some()
+            })
+        }
+    }
+
+    /// Queues a graph: its first steps come after the stream's work so far, later work after all of its steps.
+    pub fn submit_steps(&self, stream: StreamId, steps: Vec<Step>) -> CudaResult<()> {
+        self.shared.enqueue_steps(stream, steps)
     }
 
     /// Runs `job` once everything issued so far has run; nothing waits for it.  It also runs after a failure.
@@ -187,7 +232,7 @@ impl Timeline {
         }
         let gone = state.streams.remove(&stream).ok_or_else(|| unknown("stream"))?;
         if let Some(tail) = gone.tail.filter(|tail| state.nodes.contains_key(tail)) {
-            state.loose.insert(tail);
+            state.loose.insert(tail, gone.blocking);
         }
         Ok(())
     }
@@ -241,6 +286,19 @@ impl Timeline {
         let tails: Vec<u64> = recording.filter(|node| state.nodes.contains_key(node)).into_iter().collect();
         self.shared.attach(state, &tails, Work::Marker, vec![Notice::Report(done)]);
         Ok(())
+    }
+
+    /// `true` when the event's latest recording has been passed; else runs `job` when it has been, also after a failure.
+    pub fn watch_event(&self, event: EventId, job: Box<dyn FnOnce() + Send>) -> CudaResult<bool> {
+        let state = self.shared.lock();
+        let recording = state.events.get(&event).ok_or_else(|| unknown("event"))?.recording;
+        match recording.filter(|node| state.nodes.contains_key(node)) {
+            None => Ok(true),
+            Some(node) => {
+                self.shared.attach(state, &[node], Work::Marker, vec![Notice::Quiet(job)]);
+                Ok(false)
+            }
+        }
     }
 
     /// Whether the event's latest recording has been passed (an event never recorded counts as passed).
@@ -297,9 +355,9 @@ impl State {
     /// The last unfinished operations of all streams.
     fn all_tails(&mut self) -> Vec<u64> {
         let nodes = &self.nodes;
-        self.loose.retain(|node| nodes.contains_key(node));
+        self.loose.retain(|node, _| nodes.contains_key(node));
         let streams = self.streams.values().filter_map(|stream| stream.tail).filter(|tail| nodes.contains_key(tail));
-        streams.chain(self.loose.iter().copied()).collect()
+        streams.chain(self.loose.keys().copied()).collect()
     }
 
     /// What an operation in `stream` has to wait for.
@@ -308,6 +366,7 @@ impl State {
         let mut tails: Vec<u64> = own.tail.into_iter().collect();
         if stream == StreamId::LEGACY {
             tails.extend(self.streams.values().filter(|other| other.blocking).filter_map(|other| other.tail));
+            tails.extend(self.loose.iter().filter(|(_, blocking)| **blocking).map(|(node, _)| *node));
         } else if own.blocking {
             tails.extend(self.streams.get(&StreamId::LEGACY).and_then(|legacy| legacy.tail));
         }
@@ -315,6 +374,19 @@ impl State {
         tails.sort_unstable();
         tails.dedup();
         Ok(tails)
+    }
+
+    /// Files a node behind others; `true` when none of them is left to wait for.
+    fn insert(&mut self, id: u64, behind: &[u64], work: Work, notices: Vec<Notice>) -> bool {
+        let mut waiting_for = 0;
+        for tail in behind {
+            if let Some(before) = self.nodes.get_mut(tail) {
+                before.followers.push(id);
+                waiting_for += 1;
+            }
+        }
+        self.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices });
+        waiting_for == 0
     }
 
     /// The error that a synchronising call has to report now.
@@ -360,19 +432,76 @@ impl Shared {
         Ok(())
     }
 
+    /// Adds a graph to a stream: a node a step, and one behind them all.
+    fn enqueue_steps(self: &Arc<Self>, stream: StreamId, steps: Vec<Step>) -> CudaResult<()> {
+        let mut state = self.lock();
+        if let Some(failure) = state.sticky.clone() {
+            return Err(failure);
+        }
+        let tails = state.before(stream)?;
+        for (place, step) in steps.iter().enumerate() {
+            if step.after.iter().any(|before| *before >= place) {
+                return Err(CudaError::new(code::INVALID_VALUE, "a node comes before one that it depends on"));
+            }
+            if let StepWork::Record(event) | StepWork::Wait(event) = &step.work
+                && !state.events.contains_key(event)
+            {
+                return Err(unknown("event"));
+            }
+        }
+        let first = state.next;
+        let join = first + steps.len() as u64;
+        state.next = join + 1;
+        let mut last: HashSet<u64> = (first..join).collect();
+        let mut turn = Vec::new();
+        for (id, step) in (first..join).zip(steps) {
+            let mut before: Vec<u64> = step.after.iter().map(|place| first + *place as u64).collect();
+            for node in &before {
+                last.remove(node);
+            }
+            if before.is_empty() {
+                before.extend_from_slice(&tails);
+            }
+            let work = match step.work {
+                StepWork::Marker => Work::Marker,
+                StepWork::Light(job) => Work::Light(job),
+                StepWork::Heavy(job) => Work::Heavy(job),
+                StepWork::Later(work) => Work::Later(work),
+                StepWork::Wait(event) => {
+                    let recording = state.events.get(&event).and_then(|event| event.recording);
+                    before.extend(recording.filter(|node| *node < first));
+                    Work::Marker
+                }
+                StepWork::Record(event) => {
+                    if let Some(event) = state.events.get_mut(&event) {
+                        event.recording = Some(id);
+                        event.passed = None;
+                    }
+                    state.recordings.insert(id, event);
+                    Work::Marker
+                }
+            };
+            if state.insert(id, &before, work, Vec::new()) {
+                turn.push(id);
+            }
+        }
+        let before: Vec<u64> = if last.is_empty() { tails } else { last.into_iter().collect() };
+        if state.insert(join, &before, Work::Marker, Vec::new()) {
+            turn.push(join);
+        }
+        if let Some(stream) = state.streams.get_mut(&stream) {
+            stream.tail = Some(join);
+        }
+        turn.reverse();
+        self.start(state, turn);
+        Ok(())
+    }
+
     /// Adds a node behind `tails`, and runs it if there are none.
     fn attach(self: &Arc<Self>, mut state: MutexGuard<'_, State>, tails: &[u64], work: Work, notices: Vec<Notice>) {
         let id = state.next;
         state.next += 1;
-        let mut waiting_for = 0;
-        for tail in tails {
-            if let Some(before) = state.nodes.get_mut(tail) {
-                before.followers.push(id);
-                waiting_for += 1;
-            }
-        }
-        state.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices });
-        if waiting_for == 0 {
+        if state.insert(id, tails, work, notices) {
             self.start(state, vec![id]);
         }
     }
@@ -393,9 +522,9 @@ impl Shared {
             let outcome = match (work, failed) {
                 (_, Some(failure)) => Err(failure),
                 (Some(Work::Light(job)), None) => run(job),
-                (Some(Work::Host(start)), None) => {
-                    // The node stays in the table until the host has answered.
-                    self.start_host(id, start);
+                (Some(Work::Later(start)), None) => {
+                    // The node stays in the table until the answer has come.
+                    self.start_later(id, start);
                     state = self.lock();
                     continue;
                 }
@@ -405,12 +534,12 @@ impl Shared {
         }
     }
 
-    fn start_host(self: &Arc<Self>, id: u64, start: HostWork) {
+    fn start_later(self: &Arc<Self>, id: u64, start: Later) {
         let shared = Arc::downgrade(self);
-        start(Box::new(move || {
+        start(Box::new(move |outcome| {
             if let Some(shared) = shared.upgrade() {
                 let mut turn = Vec::new();
-                let state = shared.finish(id, Ok(()), &mut turn);
+                let state = shared.finish(id, outcome, &mut turn);
                 shared.start(state, turn);
             }
         }));
@@ -670,6 +799,92 @@ mod tests {
         assert!(done.recv_timeout(SHORT).is_err());
         go_on();
         assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+    }
+
+    /// A step that waits for `after` and writes its number down.
+    fn step(list: &Arc<Mutex<Vec<u32>>>, after: &[usize], number: u32) -> Step {
+        let list = Arc::clone(list);
+        let job = Box::new(move || {
+            list.lock().expect("list").push(number);
+            Ok(())
+        });
+        Step { after: after.to_vec(), work: StepWork::Heavy(job) }
+    }
+
+    #[test]
+    fn a_graph_runs_after_the_stream_before_it_and_in_the_order_of_its_edges() {
+        let (timeline, _) = timeline(1);
+        let list = Arc::default();
+        let release = hold(&timeline, A);
+        let steps = vec![step(&list, &[], 1), step(&list, &[0], 2), step(&list, &[0, 1], 3), step(&list, &[2], 4)];
+        timeline.submit_steps(A, steps).expect("queued");
+        log(&timeline, A, &list, 5);
+        let done = wait(&timeline, A);
+        assert!(done.recv_timeout(SHORT).is_err());
+        assert!(list.lock().expect("list").is_empty(), "the stream's work comes first");
+        drop(release);
+        assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+        assert_eq!(*list.lock().expect("list"), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn branches_of_a_graph_run_side_by_side_and_what_follows_waits_for_both() {
+        let (timeline, _) = timeline(1);
+        let (first, second) = (channel::<()>(), channel::<()>());
+        let job = |held: Receiver<()>, other: Sender<()>| -> Job {
+            Box::new(move || {
+                let _ = other.send(());
+                held.recv_timeout(LONG).map_err(|_| CudaError::new(code::UNKNOWN, "the other branch did not run"))
+            })
+        };
+        let steps = vec![
+            Step { after: vec![], work: StepWork::Heavy(job(first.1, second.0)) },
+            Step { after: vec![], work: StepWork::Heavy(job(second.1, first.0)) },
+        ];
+        timeline.submit_steps(A, steps).expect("queued");
+        assert_eq!(wait(&timeline, A).recv_timeout(LONG), Ok(Ok(())));
+    }
+
+    #[test]
+    fn a_graph_records_and_awaits_events_and_an_empty_one_keeps_the_order() {
+        let (timeline, _) = timeline(1);
+        let (before, inside) = (EventId(1), EventId(2));
+        timeline.create_event(before, 0).expect("new");
+        timeline.create_event(inside, 0).expect("new");
+        let release = hold(&timeline, B);
+        timeline.record_event(before, B).expect("recorded");
+        let steps = vec![
+            Step { after: vec![], work: StepWork::Wait(before) },
+            Step { after: vec![0], work: StepWork::Record(inside) },
+        ];
+        timeline.submit_steps(A, steps).expect("queued");
+        timeline.submit_steps(A, Vec::new()).expect("queued");
+        let done = wait(&timeline, A);
+        assert!(done.recv_timeout(SHORT).is_err(), "it waits for the other stream's event");
+        assert_eq!(timeline.query_event(inside), Ok(false));
+        let (sender, passed) = channel();
+        assert_eq!(timeline.watch_event(inside, Box::new(move || sender.send(()).expect("heard"))), Ok(false));
+        drop(release);
+        assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+        passed.recv_timeout(LONG).expect("told");
+        assert_eq!(timeline.watch_event(inside, Box::new(|| ())), Ok(true));
+        let wrong = vec![Step { after: vec![0], work: StepWork::Marker }];
+        assert_eq!(timeline.submit_steps(A, wrong).map_err(|error| error.code), Err(code::INVALID_VALUE));
+    }
+
+    #[test]
+    fn the_legacy_stream_waits_for_a_blocking_stream_that_was_destroyed() {
+        for (flags, waits) in [(0, true), (1, false)] {
+            let (timeline, _) = timeline(flags);
+            let release = hold(&timeline, A);
+            timeline.destroy_stream(A).expect("known");
+            let done = wait(&timeline, StreamId::LEGACY);
+            assert_eq!(done.recv_timeout(SHORT).is_err(), waits);
+            drop(release);
+            if waits {
+                assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
+            }
+        }
     }
 
     #[test]

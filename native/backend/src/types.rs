@@ -42,6 +42,34 @@ pub struct LaunchConfig {
     pub cooperative: bool,
     /// The parameters, laid out as [`FunctionInfo::params`] says.
     pub params: Vec<u8>,
+    /// What `cuLaunchKernelEx` was given besides.
+    pub attributes: Vec<LaunchAttribute>,
+}
+
+/// A launch attribute: `CUlaunchAttributeID` and the 64 bytes of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchAttribute {
+    pub id: u32,
+    pub value: [u8; 64],
+}
+
+impl LaunchAttribute {
+    /// The value's word at a place.
+    pub fn word(&self, at: usize) -> u32 {
+        let mut word = [0; 4];
+        word.copy_from_slice(self.value.get(at * 4..at * 4 + 4).unwrap_or(&[0; 4]));
+        u32::from_le_bytes(word)
+    }
+
+    /// CU_LAUNCH_ATTRIBUTE_COOPERATIVE, set.
+    pub fn is_cooperative(&self) -> bool {
+        self.id == 2 && self.word(0) != 0
+    }
+
+    /// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION of more than one block.
+    pub fn is_cluster(&self) -> bool {
+        self.id == 4 && (0..3).any(|axis| self.word(axis) > 1)
+    }
 }
 
 /// A two-dimensional copy inside the device, in bytes.

@@ -13,7 +13,7 @@ use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, wid
 use sluice_protocol::handshake::{Resume, Welcome};
 use sluice_protocol::messages::{CallRequest, Goodbye, Request};
 use sluice_protocol::reply::decode_reply;
-use sluice_protocol::{Frame, HEADER_BYTES, Reader, Wire, cuda, opcode};
+use sluice_protocol::{DecodeError, Frame, HEADER_BYTES, Reader, Wire, cuda, opcode};
 use sluice_transport::stream::Closer;
 use sluice_transport::{FrameReader, ReadHalf, Stream, WriteHalf};
 use std::collections::{HashMap, VecDeque};
@@ -40,6 +40,8 @@ pub trait Notices: Send + Sync {
     fn credit_recall(&self, bytes: u64) -> u64;
     /// The session is gone for good.
     fn lost(&self, text: &str);
+    /// Any other notice; one that is not known is ignored, as newer servers may tell more.
+    fn notice(&self, opcode: u16, payload: &[u8]) -> Result<(), DecodeError>;
 }
 
 struct Segment {
@@ -456,8 +458,7 @@ impl Connection {
                     self.wake_writer(&mut out);
                 }
             }
-            // Newer servers may tell more than this client knows.
-            _ => {}
+            other => self.notices.notice(other, &frame.payload).map_err(|_| ())?,
         }
         if frame.header.seq > 0 {
             self.received.store(frame.header.seq, Ordering::Release);

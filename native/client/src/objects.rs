@@ -3,14 +3,20 @@
 //! A handle is a number that is never used twice. An object lives through generations: it is made again at gpud on its
 //! first use after a new attach.
 
+use crate::driver::capture::Captures;
+use crate::driver::graph::Graphs;
+use crate::driver::occupancy;
 use crate::error::{CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
+use crate::progress::Progress;
 use crate::session::Session;
-use sluice_protocol::messages::{EventCreate, FunctionSetAttribute, ModuleLoad, ModuleQuery, StreamCreate};
+use sluice_protocol::messages::{
+    EventCreate, FunctionSetAttribute, ModuleLoad, ModuleQuery, StreamCreate, StreamSetAttribute,
+};
 use sluice_protocol::{FunctionInfo, ModuleInfo, cuda};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// First handle; small numbers mean something else in CUDA (0 none, 1 legacy, 2 per-thread stream). Handles are not
 /// addresses, but programs print and align them as if they were.
@@ -69,6 +75,11 @@ pub struct Objects {
     pub functions: Table<Function>,
     pub links: Table<Mutex<Link>>,
     pub pools: Table<Pool>,
+    pub graphs: Graphs,
+    pub captures: Captures,
+    pub occupancy: occupancy::Cache,
+    /// Attributes of the default stream.
+    pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
 }
 
 /// A context. All contexts of a process share one at gpud.
@@ -83,13 +94,15 @@ pub struct Stream {
     pub context: u64,
     pub flags: u32,
     pub priority: i32,
+    /// What was set of CUstreamAttrValue.
+    pub attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
     /// Generation in which it exists at gpud.
     made: Mutex<u64>,
 }
 
 impl Stream {
     pub fn new(handle: u64, context: u64, flags: u32, priority: i32) -> Self {
-        Self { handle, context, flags, priority, made: Mutex::new(0) }
+        Self { handle, context, flags, priority, attributes: Mutex::default(), made: Mutex::new(0) }
     }
 
     /// Makes it at gpud when this generation has none yet.
@@ -101,6 +114,10 @@ impl Stream {
                 flags: self.flags,
                 priority: self.priority,
             })?;
+            for (attribute, value) in &*self.attributes.lock().unwrap_or_else(PoisonError::into_inner) {
+                let (stream, attribute) = (self.handle, *attribute);
+                session.connection.post(&StreamSetAttribute { stream, attribute, value })?;
+            }
             *made = session.generation;
         }
         Ok(())
@@ -118,13 +135,49 @@ pub struct Event {
     pub context: u64,
     pub flags: u32,
     made: Mutex<u64>,
-    /// Generation of the last record; 0 when never recorded.
-    pub recorded: AtomicU64,
+    recording: Mutex<Recording>,
+    /// The newest record of which gpud has said that it was passed.
+    passed: AtomicU64,
+}
+
+/// An event's last record.
+#[derive(Clone, Default)]
+pub struct Recording {
+    /// Generation of the record; 0 when never recorded.
+    pub generation: u64,
+    /// Counts up with every record of this event.
+    pub number: u64,
+    /// The stream's handle at gpud, and its mark in [`crate::progress::Progress`]; the mark is unknown while the record
+    /// is being posted.
+    pub stream: u64,
+    pub mark: u64,
+    /// gpud tells when it is passed.
+    pub watched: bool,
+    /// Known to be passed.
+    pub passed: bool,
 }
 
 impl Event {
     pub fn new(handle: u64, context: u64, flags: u32) -> Self {
-        Self { handle, context, flags, made: Mutex::new(0), recorded: AtomicU64::new(0) }
+        Self { handle, context, flags, made: Mutex::new(0), recording: Mutex::default(), passed: AtomicU64::new(0) }
+    }
+
+    /// The last record; records of one event are made under this lock, so that they keep their order.
+    pub fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// gpud says that a record was passed. Waits for nobody.
+    pub fn passed(&self, number: u64) {
+        self.passed.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Whether the last record is known to be passed.
+    pub fn is_passed(&self, recording: &mut Recording, progress: &Progress) -> bool {
+        recording.passed = recording.passed
+            || self.passed.load(Ordering::Acquire) >= recording.number
+            || progress.is_done(recording.stream, recording.mark);
+        recording.passed
     }
 
     /// As [`Stream::ensure`].
@@ -281,7 +334,8 @@ impl Function {
 
     /// Sets an attribute for this and later generations.
     pub fn set_attribute(&self, session: Option<&Session>, attribute: u32, value: i32) -> CudaResult {
-        if !matches!(attribute, 8 | 9) {
+        // Shared memory and its share of the cache, the required cluster, and permissions for clusters.
+        if !matches!(attribute, 8 | 9 | 11..=15) {
             return Err(crate::error::CudaError::code(cuda::ERROR_INVALID_VALUE));
         }
         {

@@ -4,11 +4,13 @@ use crate::arena::{Arena, Lookup};
 use crate::connection::{Connection, Notices};
 use crate::dial::{self, DialError, Ticket};
 use crate::error::{CudaError, CudaResult};
+use crate::host::HostSide;
+use crate::progress::Progress;
 use crate::{journal, message, output};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, RefusedCode, Welcome};
 use sluice_protocol::messages::{MemAlloc, MemFree, MemGrow, Rebind};
-use sluice_protocol::{ModuleInfo, cuda};
+use sluice_protocol::{DecodeError, ModuleInfo, cuda};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,6 +30,8 @@ pub struct Session {
     pub connection: Arc<Connection>,
     pub shared: Arc<Shared>,
     pub welcome: Welcome,
+    /// What is known to be done at gpud.
+    pub progress: Progress,
 }
 
 /// What the connection's reading thread may touch.
@@ -43,6 +47,8 @@ pub struct Shared {
     deferred: Mutex<Vec<u64>>,
     /// Module globals: (address, bytes).
     globals: Mutex<Vec<(u64, u64)>>,
+    /// Host functions and memory that gpud asks for.
+    pub host: HostSide,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,8 +59,10 @@ impl Notices for Shared {
     fn async_error(&self, error: AsyncError) {
         journal::note(format!("the GPU server: error {}: {}", error.code, error.text));
         if error.sticky {
-            *lock(&self.error) = Some(CudaError::new(error.code, error.text));
+            let code = error.code;
+            *lock(&self.error) = Some(CudaError::new(code, error.text));
             self.sticky.store(true, Ordering::Release);
+            self.host.fail(code);
         }
     }
 
@@ -67,7 +75,12 @@ impl Notices for Shared {
             let _ = self.phase.compare_exchange(BOUND, PARKED, Ordering::AcqRel, Ordering::Acquire);
         } else {
             self.phase.store(LOST, Ordering::Release);
+            self.host.fail(cuda::ERROR_DEVICE_UNAVAILABLE);
         }
+    }
+
+    fn notice(&self, opcode: u16, payload: &[u8]) -> Result<(), DecodeError> {
+        self.host.notice(opcode, payload)
     }
 
     fn printed(&self, text: &str) {
@@ -92,6 +105,7 @@ impl Notices for Shared {
             *loss = Some(format!("The connection to your GPU was lost ({text})."));
         }
         self.phase.store(LOST, Ordering::Release);
+        self.host.fail(cuda::ERROR_DEVICE_UNAVAILABLE);
     }
 }
 
@@ -122,11 +136,14 @@ impl Session {
                 lease_id: Mutex::new(lease_id),
                 deferred: Mutex::new(Vec::new()),
                 globals: Mutex::new(Vec::new()),
+                host: HostSide::default(),
             });
             let notices: Arc<dyn Notices> = Arc::clone(&shared) as Arc<dyn Notices>;
             let connection = Connection::start(stream, &welcome, ticket, notices)
                 .map_err(|error| DialError::Io(error.to_string()))?;
-            return Ok(Arc::new(Self { generation, connection, shared, welcome }));
+            shared.host.connect(&connection);
+            let progress = Progress::default();
+            return Ok(Arc::new(Self { generation, connection, shared, welcome, progress }));
         }
         Err(DialError::Io("no address range is free on both sides".into()))
     }

@@ -82,3 +82,81 @@ impl<'a> Wire<'a> for CreditRecall {
         Ok(Self { bytes: u64::take(reader)? })
     }
 }
+
+/// A stream has come to a function of the client; it goes on when the client has posted `HostReturned`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostReached {
+    /// To be handed back.
+    pub ticket: u64,
+    /// The number that `HostFunction` or a graph's node named.
+    pub function: u64,
+}
+
+impl<'a> Wire<'a> for HostReached {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.ticket.put(out);
+        self.function.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { ticket: u64::take(reader)?, function: u64::take(reader)? })
+    }
+}
+
+/// Part of what a graph copies to the client's memory. It comes before every notice and answer that says that the
+/// copy is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostData<'a> {
+    /// The number that the graph's node named.
+    pub copy: u64,
+    /// Where in the copy, its rows laid end to end.
+    pub offset: u64,
+    pub data: &'a [u8],
+}
+
+impl<'a> Wire<'a> for HostData<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.copy.put(out);
+        self.offset.put(out);
+        self.data.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { copy: u64::take(reader)?, offset: u64::take(reader)?, data: Wire::take(reader)? })
+    }
+}
+
+/// A graph's copy from the client's memory has come to its turn; the client posts `HostSupplied`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostWanted {
+    /// To be handed back.
+    pub ticket: u64,
+    /// The number that the graph's node named.
+    pub copy: u64,
+}
+
+impl<'a> Wire<'a> for HostWanted {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.ticket.put(out);
+        self.copy.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { ticket: u64::take(reader)?, copy: u64::take(reader)? })
+    }
+}
+
+/// An event that was not ready when `EventWatch` asked has been passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPassed {
+    pub event: u64,
+    /// The number that `EventWatch` named.
+    pub recording: u64,
+}
+
+impl<'a> Wire<'a> for EventPassed {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.event.put(out);
+        self.recording.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { event: u64::take(reader)?, recording: u64::take(reader)? })
+    }
+}

@@ -9,6 +9,7 @@ pub mod control;
 pub mod cuda;
 pub mod frame;
 pub mod generated;
+pub mod graph;
 pub mod handshake;
 pub mod opcode;
 pub mod reply;

@@ -21,3 +21,11 @@ pub const CHALLENGE: u16 = 16;
 pub const HELLO: u16 = 17;
 pub const WELCOME: u16 = 18;
 pub const REFUSED: u16 = 19;
+/// A stream has reached a function of the client: [`crate::control::HostReached`].
+pub const HOST_REACHED: u16 = 326;
+/// Bytes for the client's memory: [`crate::control::HostData`].
+pub const HOST_DATA: u16 = 330;
+/// A copy from the client's memory has come to its turn: [`crate::control::HostWanted`].
+pub const HOST_WANTED: u16 = 331;
+/// An event that the client asked about has been passed: [`crate::control::EventPassed`].
+pub const EVENT_PASSED: u16 = 343;

@@ -13,6 +13,8 @@ pub enum DecodeError {
     Trailing { left: usize },
     #[error("opcode {0} is not known")]
     Opcode(u16),
+    #[error("kind {0} of a value is not known")]
+    Tag(u8),
     #[error("frame of {0} bytes is longer than allowed")]
     TooLong(u64),
     #[error("handshake message: {0}")]
@@ -141,6 +143,15 @@ impl<'a> Wire<'a> for Blob {
     }
     fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self(<&[u8]>::take(reader)?.to_vec()))
+    }
+}
+
+impl<'a, T: Wire<'a>> Wire<'a> for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self, out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        take_list(reader)
     }
 }
 

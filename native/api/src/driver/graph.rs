@@ -11,102 +11,174 @@ pub(super) const SERVED: &[Function] = served! {
         (stream: input usize, status: output *mut u32, id: output *mut u64, graph: output *mut usize,
          dependencies: output *mut *const usize, edges: output *mut *const c_void, count: output *mut usize);
     Local cuThreadExchangeStreamCaptureMode 10010 (mode: both *mut u32);
+    Local cuGraphCreate 10000 (graph: output *mut usize, flags: input u32);
+    Local cuGraphDestroy 10000 (graph: input usize);
+    Local cuGraphClone 10000 (clone: output *mut usize, graph: input usize);
+    Local cuGraphNodeFindInClone 10000 (node: output *mut usize, original: input usize, clone: input usize);
+    Local cuGraphGetId 13010 (graph: input usize, id: output *mut u32);
+    Local cuGraphNodeGetType 10000 (node: input usize, kind: output *mut u32);
+    Local cuGraphNodeGetContainingGraph 13010 (node: input usize, graph: output *mut usize);
+    Local cuGraphNodeGetLocalId 13010 (node: input usize, id: output *mut u32);
+    Local cuGraphNodeGetToolsId 13010 (node: input usize, id: output *mut u64);
+    Local cuGraphGetNodes 10000 (graph: input usize, nodes: output *mut usize, count: both *mut usize);
+    Local cuGraphGetRootNodes 10000 (graph: input usize, nodes: output *mut usize, count: both *mut usize);
+    Local cuGraphGetEdges 10000
+        (graph: input usize, from: output *mut usize, to: output *mut usize, count: both *mut usize);
+    Local cuGraphGetEdges_v2 12030
+        (graph: input usize, from: output *mut usize, to: output *mut usize, data: output *mut c_void,
+         count: both *mut usize);
+    Local cuGraphNodeGetDependencies 10000 (node: input usize, nodes: output *mut usize, count: both *mut usize);
+    Local cuGraphNodeGetDependencies_v2 12030
+        (node: input usize, nodes: output *mut usize, data: output *mut c_void, count: both *mut usize);
+    Local cuGraphNodeGetDependentNodes 10000 (node: input usize, nodes: output *mut usize, count: both *mut usize);
+    Local cuGraphNodeGetDependentNodes_v2 12030
+        (node: input usize, nodes: output *mut usize, data: output *mut c_void, count: both *mut usize);
+    Local cuGraphAddDependencies 10000
+        (graph: input usize, from: input *const usize, to: input *const usize, count: input usize);
+    Local cuGraphAddDependencies_v2 12030
+        (graph: input usize, from: input *const usize, to: input *const usize, data: input *const c_void,
+         count: input usize);
+    Local cuGraphRemoveDependencies 10000
+        (graph: input usize, from: input *const usize, to: input *const usize, count: input usize);
+    Local cuGraphRemoveDependencies_v2 12030
+        (graph: input usize, from: input *const usize, to: input *const usize, data: input *const c_void,
+         count: input usize);
+    Local cuGraphDestroyNode 10000 (node: input usize);
+    Local cuGraphDebugDotPrint 11030 (graph: input usize, path: input *const c_char, flags: input u32);
+    Local cuGraphAddKernelNode 10000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void);
+    Local cuGraphKernelNodeGetParams 10000 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphKernelNodeSetParams 10000 (node: input usize, parameters: input *const c_void);
+    Local cuGraphAddKernelNode_v2 12000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void);
+    Local cuGraphKernelNodeGetParams_v2 12000 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphKernelNodeSetParams_v2 12000 (node: input usize, parameters: input *const c_void);
+    Local cuGraphKernelNodeSetAttribute 11000 (node: input usize, attribute: input u32, value: input *const c_void);
+    Local cuGraphKernelNodeGetAttribute 11000 (node: input usize, attribute: input u32, value: output *mut c_void);
+    Local cuGraphKernelNodeCopyAttributes 11000 (target: input usize, source: input usize);
+    Local cuGraphAddMemcpyNode 10000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void, context: input usize);
+    Local cuGraphMemcpyNodeGetParams 10000 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphMemcpyNodeSetParams 10000 (node: input usize, parameters: input *const c_void);
+    Local cuGraphAddMemsetNode 10000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void, context: input usize);
+    Local cuGraphMemsetNodeGetParams 10000 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphMemsetNodeSetParams 10000 (node: input usize, parameters: input *const c_void);
+    Local cuGraphAddHostNode 10000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void);
+    Local cuGraphHostNodeGetParams 10000 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphHostNodeSetParams 10000 (node: input usize, parameters: input *const c_void);
+    Local cuGraphAddBatchMemOpNode 11070
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void);
+    Local cuGraphBatchMemOpNodeGetParams 11070 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphBatchMemOpNodeSetParams 11070 (node: input usize, parameters: input *const c_void);
+    Local cuGraphAddChildGraphNode 10000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         inner: input usize);
+    Local cuGraphChildGraphNodeGetGraph 10000 (node: input usize, graph: output *mut usize);
+    Local cuGraphAddEmptyNode 10000
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize);
+    Local cuGraphAddEventRecordNode 11010
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         event: input usize);
+    Local cuGraphEventRecordNodeGetEvent 11010 (node: input usize, event: output *mut usize);
+    Local cuGraphEventRecordNodeSetEvent 11010 (node: input usize, event: input usize);
+    Local cuGraphAddEventWaitNode 11010
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         event: input usize);
+    Local cuGraphEventWaitNodeGetEvent 11010 (node: input usize, event: output *mut usize);
+    Local cuGraphEventWaitNodeSetEvent 11010 (node: input usize, event: input usize);
+    Posted cuGraphAddMemAllocNode 11040
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: both *mut c_void);
+    Local cuGraphMemAllocNodeGetParams 11040 (node: input usize, parameters: output *mut c_void);
+    Local cuGraphAddMemFreeNode 11040
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         address: input u64);
+    Local cuGraphMemFreeNodeGetParams 11040 (node: input usize, address: output *mut u64);
+    Local cuGraphAddNode 12020
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: both *mut c_void);
+    Local cuGraphAddNode_v2 12030
+        (node: output *mut usize, graph: input usize, after: input *const usize, data: input *const c_void,
+         count: input usize, parameters: both *mut c_void);
+    Local cuGraphAddNode_v3 = cuGraphAddNode_v2 13040
+        (node: output *mut usize, graph: input usize, after: input *const usize, data: input *const c_void,
+         count: input usize, parameters: both *mut c_void);
+    Local cuGraphNodeSetParams 12020 (node: input usize, parameters: input *mut c_void);
+    Local cuGraphNodeSetParams_v2 = cuGraphNodeSetParams 13040 (node: input usize, parameters: input *mut c_void);
+    Local cuGraphNodeGetParams 13020 (node: input usize, parameters: output *mut c_void);
+    Local cuDeviceGetGraphMemAttribute 11040 (device: input i32, attribute: input u32, value: output *mut c_void);
+    Local cuDeviceGraphMemTrim 11040 (device: input i32);
+    Local cuDeviceSetGraphMemAttribute 11040 (device: input i32, attribute: input u32, value: input *mut c_void);
+    Local cuUserObjectCreate 11030
+        (object: output *mut usize, pointer: input *mut c_void,
+         destroy: input Option<unsafe extern "C" fn(*mut c_void)>, references: input u32, flags: input u32);
+    Local cuUserObjectRetain 11030 (object: input usize, references: input u32);
+    Local cuUserObjectRelease 11030 (object: input usize, references: input u32);
+    Local cuGraphRetainUserObject 11030
+        (graph: input usize, object: input usize, references: input u32, flags: input u32);
+    Local cuGraphReleaseUserObject 11030 (graph: input usize, object: input usize, references: input u32);
+    Call cuGraphInstantiateWithFlags 11040 (executable: output *mut usize, graph: input usize, flags: input u64);
+    Call cuGraphInstantiateWithParams 12000 ptsz
+        (executable: output *mut usize, graph: input usize, parameters: both *mut c_void);
+    Call cuGraphInstantiate_v2 11000
+        (executable: output *mut usize, graph: input usize, error_node: output *mut usize,
+         log: output *mut c_char, log_bytes: input usize);
+    Call cuGraphInstantiate = cuGraphInstantiate_v2 10000
+        (executable: output *mut usize, graph: input usize, error_node: output *mut usize,
+         log: output *mut c_char, log_bytes: input usize);
+    Local cuGraphExecGetFlags 12000 (executable: input usize, flags: output *mut u64);
+    Local cuGraphExecGetId 13010 (executable: input usize, id: output *mut u32);
+    Posted cuGraphUpload 11010 ptsz (executable: input usize, stream: input usize);
+    Posted cuGraphLaunch 10000 ptsz (executable: input usize, stream: input usize);
+    Posted cuGraphExecDestroy 10000 (executable: input usize);
+    Local cuGraphExecKernelNodeSetParams 10010
+        (executable: input usize, node: input usize, parameters: input *const c_void);
+    Local cuGraphExecKernelNodeSetParams_v2 12000
+        (executable: input usize, node: input usize, parameters: input *const c_void);
+    Local cuGraphExecMemcpyNodeSetParams 10020
+        (executable: input usize, node: input usize, parameters: input *const c_void, context: input usize);
+    Local cuGraphExecMemsetNodeSetParams 10020
+        (executable: input usize, node: input usize, parameters: input *const c_void, context: input usize);
+    Local cuGraphExecHostNodeSetParams 10020
+        (executable: input usize, node: input usize, parameters: input *const c_void);
+    Local cuGraphExecBatchMemOpNodeSetParams 11070
+        (executable: input usize, node: input usize, parameters: input *const c_void);
+    Local cuGraphExecChildGraphNodeSetParams 11010 (executable: input usize, node: input usize, inner: input usize);
+    Local cuGraphExecEventRecordNodeSetEvent 11010 (executable: input usize, node: input usize, event: input usize);
+    Local cuGraphExecEventWaitNodeSetEvent 11010 (executable: input usize, node: input usize, event: input usize);
+    Local cuGraphExecNodeSetParams 12020
+        (executable: input usize, node: input usize, parameters: input *mut c_void);
+    Local cuGraphExecUpdate 10020
+        (executable: input usize, graph: input usize, error_node: output *mut usize, result: output *mut u32);
+    Local cuGraphExecUpdate_v2 12000 (executable: input usize, graph: input usize, result: output *mut c_void);
+    Local cuGraphNodeSetEnabled 11060 (executable: input usize, node: input usize, enabled: input u32);
+    Local cuGraphNodeGetEnabled 11060 (executable: input usize, node: input usize, enabled: output *mut u32);
+    Local cuStreamBeginCapture 10000 ptsz (stream: input usize);
+    Local cuStreamBeginCapture_v2 10010 ptsz (stream: input usize, mode: input u32);
+    Local cuStreamBeginCaptureToGraph 12030 ptsz
+        (stream: input usize, graph: input usize, after: input *const usize, data: input *const c_void,
+         count: input usize, mode: input u32);
+    Local cuStreamEndCapture 10000 ptsz (stream: input usize, graph: output *mut usize);
+    Local cuStreamGetCaptureInfo 10010 ptsz (stream: input usize, status: output *mut u32, id: output *mut u64);
+    Local cuStreamUpdateCaptureDependencies 11030 ptsz
+        (stream: input usize, after: input *const usize, count: input usize, flags: input u32);
+    Local cuStreamUpdateCaptureDependencies_v2 12030 ptsz
+        (stream: input usize, after: input *const usize, data: input *const c_void, count: input usize,
+         flags: input u32);
 };
 
 #[rustfmt::skip]
 pub(super) const REFUSED: &[Function] = refused! {
-    "graphs are not served yet" {
-        cuDeviceGetGraphMemAttribute 11040,
-        cuDeviceGraphMemTrim 11040,
-        cuDeviceSetGraphMemAttribute 11040,
-        cuGraphAddBatchMemOpNode 11070,
-        cuGraphAddChildGraphNode 10000,
-        cuGraphAddDependencies 10000,
-        cuGraphAddDependencies_v2 12030,
-        cuGraphAddEmptyNode 10000,
-        cuGraphAddEventRecordNode 11010,
-        cuGraphAddEventWaitNode 11010,
-        cuGraphAddHostNode 10000,
-        cuGraphAddKernelNode_v2 12000,
-        cuGraphAddMemAllocNode 11040,
-        cuGraphAddMemFreeNode 11040,
-        cuGraphAddMemcpyNode 10000,
-        cuGraphAddMemsetNode 10000,
-        cuGraphAddNode 12020,
-        cuGraphAddNode_v2 12030,
-        cuGraphAddNode_v3 13040,
-        cuGraphBatchMemOpNodeGetParams 11070,
-        cuGraphBatchMemOpNodeSetParams 11070,
-        cuGraphChildGraphNodeGetGraph 10000,
-        cuGraphClone 10000,
+    "conditional nodes of graphs are not served yet" {
         cuGraphConditionalHandleCreate 12030,
-        cuGraphCreate 10000,
-        cuGraphDebugDotPrint 11030,
-        cuGraphDestroy 10000,
-        cuGraphDestroyNode 10000,
-        cuGraphEventRecordNodeGetEvent 11010,
-        cuGraphEventRecordNodeSetEvent 11010,
-        cuGraphEventWaitNodeGetEvent 11010,
-        cuGraphEventWaitNodeSetEvent 11010,
-        cuGraphExecBatchMemOpNodeSetParams 11070,
-        cuGraphExecChildGraphNodeSetParams 11010,
-        cuGraphExecDestroy 10000,
-        cuGraphExecEventRecordNodeSetEvent 11010,
-        cuGraphExecEventWaitNodeSetEvent 11010,
-        cuGraphExecGetFlags 12000,
-        cuGraphExecGetId 13010,
-        cuGraphExecHostNodeSetParams 10020,
-        cuGraphExecKernelNodeSetParams_v2 12000,
-        cuGraphExecMemcpyNodeSetParams 10020,
-        cuGraphExecMemsetNodeSetParams 10020,
-        cuGraphExecNodeSetParams 12020,
-        cuGraphExecUpdate 10020,
-        cuGraphExecUpdate_v2 12000,
-        cuGraphGetEdges 10000,
-        cuGraphGetEdges_v2 12030,
-        cuGraphGetId 13010,
-        cuGraphGetNodes 10000,
-        cuGraphGetRootNodes 10000,
-        cuGraphHostNodeGetParams 10000,
-        cuGraphHostNodeSetParams 10000,
-        cuGraphInstantiate 10000,
-        cuGraphInstantiateWithFlags 11040,
-        cuGraphInstantiateWithParams 12000 ptsz,
-        cuGraphInstantiate_v2 11000,
-        cuGraphKernelNodeCopyAttributes 11000,
-        cuGraphKernelNodeGetAttribute 11000,
-        cuGraphKernelNodeGetParams_v2 12000,
-        cuGraphKernelNodeSetAttribute 11000,
-        cuGraphKernelNodeSetParams_v2 12000,
-        cuGraphLaunch 10000 ptsz,
-        cuGraphMemAllocNodeGetParams 11040,
-        cuGraphMemFreeNodeGetParams 11040,
-        cuGraphMemcpyNodeGetParams 10000,
-        cuGraphMemcpyNodeSetParams 10000,
-        cuGraphMemsetNodeGetParams 10000,
-        cuGraphMemsetNodeSetParams 10000,
-        cuGraphNodeFindInClone 10000,
-        cuGraphNodeGetContainingGraph 13010,
-        cuGraphNodeGetDependencies 10000,
-        cuGraphNodeGetDependencies_v2 12030,
-        cuGraphNodeGetDependentNodes 10000,
-        cuGraphNodeGetDependentNodes_v2 12030,
-        cuGraphNodeGetEnabled 11060,
-        cuGraphNodeGetLocalId 13010,
-        cuGraphNodeGetParams 13020,
-        cuGraphNodeGetToolsId 13010,
-        cuGraphNodeGetType 10000,
-        cuGraphNodeSetEnabled 11060,
-        cuGraphNodeSetParams 12020,
-        cuGraphNodeSetParams_v2 13040,
-        cuGraphReleaseUserObject 11030,
-        cuGraphRemoveDependencies 10000,
-        cuGraphRemoveDependencies_v2 12030,
-        cuGraphRetainUserObject 11030,
-        cuGraphUpload 11010 ptsz,
-        cuUserObjectCreate 11030,
-        cuUserObjectRelease 11030,
-        cuUserObjectRetain 11030,
     }
     "memory and semaphores of other drivers on this machine cannot be reached from a remote GPU" {
         cuGraphAddExternalSemaphoresSignalNode 11020,
@@ -118,22 +190,11 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuGraphExternalSemaphoresWaitNodeGetParams 11020,
         cuGraphExternalSemaphoresWaitNodeSetParams 11020,
     }
-    "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function" {
-        cuGraphAddKernelNode 10000,
-        cuGraphExecKernelNodeSetParams 10010,
-        cuGraphKernelNodeGetParams 10000,
-        cuGraphKernelNodeSetParams 10000,
-    }
-    "graph capture is not served yet" {
-        cuStreamBeginCapture 10000 ptsz,
+    "capturing into a graphics context needs a display on the GPU's own machine" {
         cuStreamBeginCaptureToCig 13010 ptsz,
-        cuStreamBeginCaptureToGraph 12030 ptsz,
-        cuStreamBeginCapture_v2 10010 ptsz,
-        cuStreamBeginRecaptureToGraph 13030 ptsz,
-        cuStreamEndCapture 10000 ptsz,
         cuStreamEndCaptureToCig 13010 ptsz,
-        cuStreamGetCaptureInfo 10010 ptsz,
-        cuStreamUpdateCaptureDependencies 11030 ptsz,
-        cuStreamUpdateCaptureDependencies_v2 12030 ptsz,
+    }
+    "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate" {
+        cuStreamBeginRecaptureToGraph 13030 ptsz,
     }
 };

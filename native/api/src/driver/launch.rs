@@ -15,8 +15,11 @@ pub(super) const SERVED: &[Function] = served! {
         (function: input usize, grid_x: input u32, grid_y: input u32, grid_z: input u32, block_x: input u32,
          block_y: input u32, block_z: input u32, shared_bytes: input u32, stream: input usize,
          parameters: input *const *const c_void);
-    Call cuLaunchHostFunc 10000 ptsz
+    Posted cuLaunchHostFunc 10000 ptsz
         (stream: input usize, function: input Option<unsafe extern "C" fn(*mut c_void)>, data: input *mut c_void);
+    Posted cuLaunchHostFunc_v2 13010 ptsz
+        (stream: input usize, function: input Option<unsafe extern "C" fn(*mut c_void)>, data: input *mut c_void,
+         mode: input u32);
 };
 
 #[rustfmt::skip]
@@ -34,8 +37,5 @@ pub(super) const REFUSED: &[Function] = refused! {
     }
     "launches over several devices ended with CUDA 11; a lease's process uses one device at a time" {
         cuLaunchCooperativeKernelMultiDevice 9000,
-    }
-    "host functions with flags are not served yet" {
-        cuLaunchHostFunc_v2 13010 ptsz,
     }
 };

@@ -19,12 +19,8 @@ pub(super) const SERVED: &[Function] = served! {
          limit: input i32, flags: input u32);
     Local cuOccupancyAvailableDynamicSMemPerBlock 10020
         (bytes: output *mut usize, function: input usize, blocks: input i32, block: input i32);
-};
-
-#[rustfmt::skip]
-pub(super) const REFUSED: &[Function] = refused! {
-    "thread block clusters are not served yet" {
-        cuOccupancyMaxActiveClusters 11070,
-        cuOccupancyMaxPotentialClusterSize 11070,
-    }
+    Call cuOccupancyMaxActiveClusters 11070
+        (count: output *mut i32, function: input usize, config: input *const LaunchConfig);
+    Call cuOccupancyMaxPotentialClusterSize 11070
+        (size: output *mut i32, function: input usize, config: input *const LaunchConfig);
 };

@@ -4,7 +4,7 @@ use crate::function::Function;
 
 #[rustfmt::skip]
 pub(super) const SERVED: &[Function] = served! {
-    Call cuStreamAddCallback 5000 ptsz
+    Posted cuStreamAddCallback 5000 ptsz
         (stream: input usize, function: input Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
          data: input *mut c_void, flags: input u32);
     Posted cuStreamCreate 2000 (stream: output *mut usize, flags: input u32);
@@ -21,25 +21,26 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuStreamGetDevice 12080 ptsz (stream: input usize, device: output *mut i32);
     Local cuStreamIsCapturing 10000 ptsz (stream: input usize, status: output *mut u32);
     Posted cuStreamDestroy = cuStreamDestroy_v2 2000 (stream: input usize);
-};
-
-#[rustfmt::skip]
-pub(super) const REFUSED: &[Function] = refused! {
-    "waiting for and writing memory words in stream order is not served; use events" {
-        cuStreamBatchMemOp 8000 ptsz,
-        cuStreamBatchMemOp_v2 11070 ptsz,
-        cuStreamWaitValue32 8000 ptsz,
-        cuStreamWaitValue32_v2 11070 ptsz,
-        cuStreamWaitValue64 9000 ptsz,
-        cuStreamWaitValue64_v2 11070 ptsz,
-        cuStreamWriteValue32 8000 ptsz,
-        cuStreamWriteValue32_v2 11070 ptsz,
-        cuStreamWriteValue64 9000 ptsz,
-        cuStreamWriteValue64_v2 11070 ptsz,
-    }
-    "stream attributes are not served yet" {
-        cuStreamCopyAttributes 11000 ptsz,
-        cuStreamGetAttribute 11000 ptsz,
-        cuStreamSetAttribute 11000 ptsz,
-    }
+    Posted cuStreamSetAttribute 11000 ptsz (stream: input usize, attribute: input u32, value: input *const c_void);
+    Local cuStreamGetAttribute 11000 ptsz (stream: input usize, attribute: input u32, value: output *mut c_void);
+    Posted cuStreamCopyAttributes 11000 ptsz (target: input usize, source: input usize);
+    Posted cuStreamWaitValue32_v2 11070 ptsz (stream: input usize, address: input u64, value: input u32, flags: input u32);
+    Posted cuStreamWriteValue32_v2 11070 ptsz
+        (stream: input usize, address: input u64, value: input u32, flags: input u32);
+    Posted cuStreamWaitValue64_v2 11070 ptsz (stream: input usize, address: input u64, value: input u64, flags: input u32);
+    Posted cuStreamWriteValue64_v2 11070 ptsz
+        (stream: input usize, address: input u64, value: input u64, flags: input u32);
+    Posted cuStreamBatchMemOp_v2 11070 ptsz
+        (stream: input usize, count: input u32, operations: input *const c_void, flags: input u32);
+    // The first versions differ in nothing but the rights that a device had to give.
+    Posted cuStreamWaitValue32 = cuStreamWaitValue32_v2 8000 ptsz
+        (stream: input usize, address: input u64, value: input u32, flags: input u32);
+    Posted cuStreamWriteValue32 = cuStreamWriteValue32_v2 8000 ptsz
+        (stream: input usize, address: input u64, value: input u32, flags: input u32);
+    Posted cuStreamWaitValue64 = cuStreamWaitValue64_v2 9000 ptsz
+        (stream: input usize, address: input u64, value: input u64, flags: input u32);
+    Posted cuStreamWriteValue64 = cuStreamWriteValue64_v2 9000 ptsz
+        (stream: input usize, address: input u64, value: input u64, flags: input u32);
+    Posted cuStreamBatchMemOp = cuStreamBatchMemOp_v2 8000 ptsz
+        (stream: input usize, count: input u32, operations: input *const c_void, flags: input u32);
 };

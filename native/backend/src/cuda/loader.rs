@@ -2,6 +2,7 @@
 //! Prototypes: CUDA Driver API reference (`cuda.h` 12.x).
 
 use crate::error::{CudaError, CudaResult, code};
+use crate::types::Fill;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
@@ -63,6 +64,127 @@ pub struct Copy2DDescription {
     pub dst_pitch: usize,
     pub width: usize,
     pub height: usize,
+}
+
+/// `CUDA_MEMCPY3D`.
+#[repr(C)]
+pub struct Copy3DDescription {
+    pub src_x: usize,
+    pub src_y: usize,
+    pub src_z: usize,
+    pub src_lod: usize,
+    /// 1 = host, 2 = device.
+    pub src_kind: c_uint,
+    pub src_host: Handle,
+    pub src_device: Pointer,
+    pub src_array: Handle,
+    pub src_reserved: Handle,
+    pub src_pitch: usize,
+    pub src_height: usize,
+    pub dst_x: usize,
+    pub dst_y: usize,
+    pub dst_z: usize,
+    pub dst_lod: usize,
+    pub dst_kind: c_uint,
+    pub dst_host: Handle,
+    pub dst_device: Pointer,
+    pub dst_array: Handle,
+    pub dst_reserved: Handle,
+    pub dst_pitch: usize,
+    pub dst_height: usize,
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+}
+
+/// `CUlaunchAttributeValue`.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub struct AttributeValue(pub [u8; 64]);
+
+/// `CUlaunchAttribute`.
+#[repr(C)]
+pub struct Attribute {
+    pub id: c_uint,
+    pub padding: c_uint,
+    pub value: AttributeValue,
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+pub struct LaunchDescription {
+    pub grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    pub shared_bytes: c_uint,
+    pub stream: Handle,
+    pub attributes: *const Attribute,
+    pub count: c_uint,
+}
+
+/// `CUDA_KERNEL_NODE_PARAMS` (version 2).
+#[repr(C)]
+pub struct KernelNode {
+    pub function: Handle,
+    pub grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    pub shared_bytes: c_uint,
+    pub parameters: *mut *mut c_void,
+    pub extra: *mut *mut c_void,
+    pub kernel: Handle,
+    pub context: Handle,
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`.
+#[repr(C)]
+pub struct FillNode {
+    pub address: Pointer,
+    pub pitch: usize,
+    pub value: c_uint,
+    pub element: c_uint,
+    pub width: usize,
+    pub height: usize,
+}
+
+impl From<&Fill> for FillNode {
+    fn from(fill: &Fill) -> FillNode {
+        FillNode {
+            address: fill.dst,
+            pitch: fill.pitch as usize,
+            value: fill.value,
+            element: fill.element,
+            width: fill.width as usize,
+            height: fill.height as usize,
+        }
+    }
+}
+
+/// `CUDA_HOST_NODE_PARAMS`.
+#[repr(C)]
+pub struct HostNode {
+    pub function: unsafe extern "C" fn(*mut c_void),
+    pub data: *mut c_void,
+}
+
+/// `CUstreamBatchMemOpParams`: 48 bytes.
+#[repr(C)]
+pub struct MemoryWords {
+    pub kind: c_uint,
+    pub padding: c_uint,
+    pub address: Pointer,
+    pub value: u64,
+    pub flags: c_uint,
+    pub padding_2: c_uint,
+    pub alias: Pointer,
+    pub rest: [u64; 1],
+}
+
+/// `CUDA_BATCH_MEM_OP_NODE_PARAMS`.
+#[repr(C)]
+pub struct MemoryNode {
+    pub context: Handle,
+    pub count: c_uint,
+    pub words: *mut MemoryWords,
+    pub flags: c_uint,
 }
 
 /// `CUuuid`.
@@ -155,6 +277,41 @@ driver! {
     event_query = "cuEventQuery" (Handle);
     event_synchronize = "cuEventSynchronize" (Handle);
     event_elapsed = "cuEventElapsedTime" (*mut f32, Handle, Handle);
+    launch_with = "cuLaunchKernelEx" (*const LaunchDescription, Handle, *mut *mut c_void, *mut *mut c_void);
+    launch_host = "cuLaunchHostFunc" (Handle, unsafe extern "C" fn(*mut c_void), *mut c_void);
+    stream_set_attribute = "cuStreamSetAttribute" (Handle, c_uint, *const AttributeValue);
+    stream_memory = "cuStreamBatchMemOp_v2" (Handle, c_uint, *mut MemoryWords, c_uint);
+    occupancy_blocks = "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" (
+        *mut c_int, Handle, c_int, usize, c_uint
+    );
+    occupancy_shared = "cuOccupancyAvailableDynamicSMemPerBlock" (*mut usize, Handle, c_int, c_int);
+    occupancy_clusters = "cuOccupancyMaxActiveClusters" (*mut c_int, Handle, *const LaunchDescription);
+    occupancy_cluster_size = "cuOccupancyMaxPotentialClusterSize" (*mut c_int, Handle, *const LaunchDescription);
+    graph_create = "cuGraphCreate" (*mut Handle, c_uint);
+    graph_destroy = "cuGraphDestroy" (Handle);
+    graph_add_empty = "cuGraphAddEmptyNode" (*mut Handle, Handle, *const Handle, usize);
+    graph_add_kernel = "cuGraphAddKernelNode_v2" (*mut Handle, Handle, *const Handle, usize, *const KernelNode);
+    graph_kernel_attribute = "cuGraphKernelNodeSetAttribute" (Handle, c_uint, *const AttributeValue);
+    graph_add_copy = "cuGraphAddMemcpyNode" (
+        *mut Handle, Handle, *const Handle, usize, *const Copy3DDescription, Handle
+    );
+    graph_add_fill = "cuGraphAddMemsetNode" (*mut Handle, Handle, *const Handle, usize, *const FillNode, Handle);
+    graph_add_host = "cuGraphAddHostNode" (*mut Handle, Handle, *const Handle, usize, *const HostNode);
+    graph_add_record = "cuGraphAddEventRecordNode" (*mut Handle, Handle, *const Handle, usize, Handle);
+    graph_add_wait = "cuGraphAddEventWaitNode" (*mut Handle, Handle, *const Handle, usize, Handle);
+    graph_add_memory = "cuGraphAddBatchMemOpNode" (*mut Handle, Handle, *const Handle, usize, *const MemoryNode);
+    graph_instantiate = "cuGraphInstantiateWithFlags" (*mut Handle, Handle, u64);
+    graph_launch = "cuGraphLaunch" (Handle, Handle);
+    graph_upload = "cuGraphUpload" (Handle, Handle);
+    graph_exec_destroy = "cuGraphExecDestroy" (Handle);
+    graph_set_kernel = "cuGraphExecKernelNodeSetParams_v2" (Handle, Handle, *const KernelNode);
+    graph_set_copy = "cuGraphExecMemcpyNodeSetParams" (Handle, Handle, *const Copy3DDescription, Handle);
+    graph_set_fill = "cuGraphExecMemsetNodeSetParams" (Handle, Handle, *const FillNode, Handle);
+    graph_set_host = "cuGraphExecHostNodeSetParams" (Handle, Handle, *const HostNode);
+    graph_set_record = "cuGraphExecEventRecordNodeSetEvent" (Handle, Handle, Handle);
+    graph_set_wait = "cuGraphExecEventWaitNodeSetEvent" (Handle, Handle, Handle);
+    graph_set_memory = "cuGraphExecBatchMemOpNodeSetParams" (Handle, Handle, *const MemoryNode);
+    graph_set_enabled = "cuGraphNodeSetEnabled" (Handle, Handle, c_uint);
 }
 
 impl Driver {
@@ -198,6 +355,14 @@ fn load(name: &CStr) -> CudaResult<Driver> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descriptions_have_the_sizes_of_cuda_h() {
+        assert_eq!(size_of::<Copy3DDescription>(), 200);
+        assert_eq!((size_of::<Attribute>(), size_of::<LaunchDescription>()), (72, 56));
+        assert_eq!((size_of::<KernelNode>(), size_of::<FillNode>()), (72, 40));
+        assert_eq!((size_of::<MemoryWords>(), size_of::<MemoryNode>()), (48, 32));
+    }
 
     #[test]
     fn a_host_without_a_driver_is_told_so() {

@@ -4,6 +4,7 @@
 //! its place.  GPU time is not measured here yet; [`Device::gpu_time`] answers zero.
 
 mod describe;
+mod graph;
 mod loader;
 mod memory;
 mod staging;
@@ -13,15 +14,17 @@ pub use describe::describe;
 
 use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
+use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork};
 use crate::types::{
-    Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig, ModuleId, ModuleInfo, StreamId,
+    Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, ModuleId, ModuleInfo,
+    StreamId,
 };
-use loader::{Copy2DDescription, Driver, Handle};
+use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
 use sluice_softgpu::Module;
 use staging::Staging;
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use waiters::Waiters;
@@ -45,6 +48,7 @@ struct State {
     streams: HashMap<StreamId, Shareable>,
     events: HashMap<EventId, Shareable>,
     modules: HashMap<ModuleId, Loaded>,
+    graphs: HashMap<GraphId, graph::Executable>,
 }
 
 struct Shared {
@@ -136,7 +140,28 @@ impl Shared {
     }
 }
 
+/// A launch in the driver's layout.
+fn with_description<T>(config: &LaunchConfig, stream: Handle, body: impl FnOnce(&LaunchDescription) -> T) -> T {
+    let attributes = graph::attributes(config);
+    let attributes = attributes.iter().map(|a| Attribute { id: a.id, padding: 0, value: AttributeValue(a.value) });
+    let attributes: Vec<Attribute> = attributes.collect();
+    body(&LaunchDescription {
+        grid: config.grid,
+        block: config.block,
+        shared_bytes: config.shared_bytes,
+        stream,
+        attributes: attributes.as_ptr(),
+        count: attributes.len() as u32,
+    })
+}
+
 impl CudaDevice {
+    fn function_handle(&self, function: FunctionRef) -> CudaResult<Handle> {
+        let state = lock(&self.state);
+        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
+        found.map(|(handle, _)| handle.0).ok_or_else(|| unknown("function"))
+    }
+
     /// Opens the device with this UUID and keeps its primary context.
     pub fn open(uuid: &str, observer: ErrorObserver) -> CudaResult<CudaDevice> {
         let driver = Driver::get()?;
@@ -428,33 +453,122 @@ impl Device for CudaDevice {
 
     fn launch(&self, stream: StreamId, function: FunctionRef, mut config: LaunchConfig) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
-        let state = lock(&self.state);
-        let found = state.modules.get(&function.module).and_then(|m| m.functions.get(function.index as usize));
-        let (handle, info) = found.ok_or_else(|| unknown("function"))?;
-        let mut pointers: Vec<*mut c_void> = Vec::with_capacity(info.params.len());
-        for (offset, size) in &info.params {
-            let (offset, size) = (*offset as usize, *size as usize);
-            let parameter = config.params.get_mut(offset..offset + size);
-            let parameter = parameter.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "too few parameter bytes"))?;
-            pointers.push(parameter.as_mut_ptr().cast());
-        }
+        let mut params = std::mem::take(&mut config.params);
+        let (function, mut pointers) = self.arguments(function, &mut params)?;
         let ([gx, gy, gz], [bx, by, bz], shared) = (config.grid, config.block, config.shared_bytes);
         let (list, none) = (pointers.as_mut_ptr(), std::ptr::null_mut());
+        if !config.attributes.is_empty() {
+            return with_description(&config, stream, |description| {
+                // SAFETY: as below; the description and its attributes live through the call.
+                self.shared.check(unsafe { (driver.launch_with)(description, function, list, none) })
+            });
+        }
         // SAFETY: a function of a loaded module; one pointer for each of its parameters, each to as many bytes as the
         // driver said; the driver copies them before it returns.
         let status = unsafe {
             if config.cooperative {
-                (driver.launch_cooperative)(handle.0, gx, gy, gz, bx, by, bz, shared, stream, list)
+                (driver.launch_cooperative)(function, gx, gy, gz, bx, by, bz, shared, stream, list)
             } else {
-                (driver.launch)(handle.0, gx, gy, gz, bx, by, bz, shared, stream, list, none)
+                (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, list, none)
             }
         };
         self.shared.check(status)
     }
 
+    /// The driver's thread for host functions waits until the work is done.
     fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
-        let _ = (stream, work);
-        Err(CudaError::new(code::NOT_SUPPORTED, "host functions are not supported on this device yet"))
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let data = Box::into_raw(Box::new(work));
+        // SAFETY: a stream of this context; the function takes the box over.
+        let outcome = self.shared.check(unsafe { (driver.launch_host)(stream, graph::run_work, data.cast()) });
+        if outcome.is_err() {
+            // SAFETY: the driver has not taken it.
+            drop(unsafe { Box::from_raw(data) });
+        }
+        outcome
+    }
+
+    fn set_stream_attribute(&self, stream: StreamId, attribute: &LaunchAttribute) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let value = AttributeValue(attribute.value);
+        // SAFETY: a stream of this context and a value of 64 bytes.
+        self.shared.check(unsafe { (driver.stream_set_attribute)(stream, attribute.id, &value) })
+    }
+
+    fn memory_operations(&self, stream: StreamId, operations: Vec<MemoryOperation>) -> CudaResult<()> {
+        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let mut words = graph::words(&operations);
+        // SAFETY: a stream of this context and a list as long as said; the driver checks the addresses.
+        self.shared.check(unsafe { (driver.stream_memory)(stream, words.len() as u32, words.as_mut_ptr(), 0) })
+    }
+
+    fn watch_event(&self, event: EventId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<bool> {
+        if self.query_event(event)? {
+            return Ok(true);
+        }
+        self.synchronize_event(event, Box::new(move |_| passed())).map(|()| false)
+    }
+
+    fn instantiate_graph(
+        &self,
+        graph: GraphId,
+        flags: u64,
+        nodes: Vec<Node>,
+        host: Arc<dyn HostSide>,
+    ) -> CudaResult<()> {
+        self.instantiate(graph, flags, &nodes, host)
+    }
+
+    fn update_graph(&self, graph: GraphId, changes: Vec<(u32, bool, NodeWork)>) -> CudaResult<()> {
+        self.update(graph, changes)
+    }
+
+    fn launch_graph(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
+        self.start(graph, stream)
+    }
+
+    fn upload_graph(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
+        self.upload(graph, stream)
+    }
+
+    fn destroy_graph(&self, graph: GraphId) -> CudaResult<()> {
+        self.end_graph(graph)
+    }
+
+    fn occupancy_blocks(&self, function: FunctionRef, threads: u32, shared: u64, flags: u32) -> CudaResult<u32> {
+        let (driver, function) = (self.shared.enter()?, self.function_handle(function)?);
+        let mut blocks = 0;
+        // SAFETY: a function of a loaded module; the driver writes one int.
+        let status =
+            unsafe { (driver.occupancy_blocks)(&mut blocks, function, threads as i32, shared as usize, flags) };
+        self.shared.check(status)?;
+        Ok(blocks as u32)
+    }
+
+    fn occupancy_shared(&self, function: FunctionRef, blocks: u32, threads: u32) -> CudaResult<u64> {
+        let (driver, function) = (self.shared.enter()?, self.function_handle(function)?);
+        let mut bytes = 0;
+        // SAFETY: a function of a loaded module; the driver writes one size.
+        let status = unsafe { (driver.occupancy_shared)(&mut bytes, function, blocks as i32, threads as i32) };
+        self.shared.check(status)?;
+        Ok(bytes as u64)
+    }
+
+    fn occupancy_clusters(&self, function: FunctionRef, config: LaunchConfig, potential: bool) -> CudaResult<u32> {
+        let (driver, function) = (self.shared.enter()?, self.function_handle(function)?);
+        let mut count = 0;
+        with_description(&config, std::ptr::null_mut(), |description| {
+            // SAFETY: a function of a loaded module, a description that lives through the call; the driver writes one
+            // int.
+            self.shared.check(unsafe {
+                if potential {
+                    (driver.occupancy_cluster_size)(&mut count, function, description)
+                } else {
+                    (driver.occupancy_clusters)(&mut count, function, description)
+                }
+            })
+        })?;
+        Ok(count as u32)
     }
 
     fn create_stream(&self, stream: StreamId, flags: u32, priority: i32) -> CudaResult<()> {

@@ -1,15 +1,18 @@
 //! The software GPU as a device: sluice-softgpu runs the kernels, the timeline orders them.
 
+mod graph;
 mod image;
 mod memory;
+mod words;
 
 use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
-use crate::timeline::Timeline;
+use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork};
+use crate::timeline::{Job, Timeline};
 use crate::types::{
-    Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchConfig, ModuleId,
-    ModuleInfo, StreamId,
+    Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
+    ModuleId, ModuleInfo, StreamId,
 };
 use memory::Memory;
 use sluice_softgpu::{Engine, KernelInfo, Launch, LoadedModule, Module};
@@ -32,6 +35,8 @@ pub struct SoftDevice {
     timeline: Timeline,
     shared: Arc<Shared>,
     modules: Mutex<HashMap<ModuleId, Loaded>>,
+    graphs: Mutex<HashMap<GraphId, Arc<Executable>>>,
+    words: words::Words,
 }
 
 /// What queued work needs.
@@ -125,11 +130,78 @@ impl SoftDevice {
             gpu_time_ns: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
         };
-        Ok(SoftDevice { timeline: Timeline::new(observer), shared: Arc::new(shared), modules: Mutex::default() })
+        let timeline = Timeline::new(observer);
+        let words = words::Words::new(Box::new(timeline.stopped()));
+        let (modules, graphs) = (Mutex::default(), Mutex::default());
+        Ok(SoftDevice { timeline, shared: Arc::new(shared), modules, graphs, words })
     }
 
     fn modules(&self) -> MutexGuard<'_, HashMap<ModuleId, Loaded>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A fill, and whether it takes microseconds.
+    fn fill_job(&self, fill: Fill) -> CudaResult<(bool, Job)> {
+        if !matches!(fill.element, 1 | 2 | 4) || !fill.dst.is_multiple_of(u64::from(fill.element)) {
+            return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes, aligned to its size"));
+        }
+        let shared = Arc::clone(&self.shared);
+        let light = fill.width.saturating_mul(fill.height) <= LIGHT_BYTES / 4;
+        let job = Box::new(move || {
+            let arena = shared.memory()?.arena();
+            let value = fill.value.to_le_bytes();
+            let pattern = value.get(..fill.element as usize).unwrap_or(&value);
+            for row in 0..fill.height {
+                arena
+                    .fill(fill.dst + row * fill.pitch, pattern, fill.width as usize)
+                    .map_err(|error| bad_address(&error))?;
+            }
+            Ok(())
+        });
+        Ok((light, job))
+    }
+
+    /// A launch, checked.
+    fn kernel_job(&self, function: FunctionRef, config: LaunchConfig) -> CudaResult<Job> {
+        if config.attributes.iter().any(LaunchAttribute::is_cluster) {
+            return Err(CudaError::new(code::NOT_SUPPORTED, "the software GPU has no thread block clusters"));
+        }
+        let modules = self.modules();
+        let loaded = modules.get(&function.module);
+        let found = loaded.and_then(|m| Some((Arc::clone(&m.module), m.kernels.get(function.index as usize)?)));
+        let (module, kernel) =
+            found.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such function"))?;
+        if let Some(reason) = &kernel.unsupported {
+            return Err(CudaError::new(code::NO_BINARY_FOR_GPU, format!("PTX {reason}")));
+        }
+        if config.shared_bytes > kernel.most_dynamic || config.params.len() < kernel.param_bytes as usize {
+            return Err(CudaError::new(code::INVALID_VALUE, "shared memory or parameters do not fit the kernel"));
+        }
+        let name = Arc::clone(&kernel.name);
+        let cooperative = config.cooperative || config.attributes.iter().any(LaunchAttribute::is_cooperative);
+        drop(modules);
+        let shared = Arc::clone(&self.shared);
+        let job = Box::new(move || {
+            let launch = Launch {
+                module: &module,
+                kernel: &name,
+                grid: config.grid,
+                block: config.block,
+                dynamic_shared: config.shared_bytes,
+                params: &config.params,
+                cooperative,
+            };
+            let began = Instant::now();
+            let outcome = shared.engine.launch(shared.memory()?.arena(), &launch, &shared.cancel);
+            shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            if let (Ok(report), Some(printer)) = (&outcome, shared.printer.get())
+                && !report.printed.is_empty()
+            {
+                printer(&report.printed);
+            }
+            outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), fault.to_string()))
+        });
+        Ok(job)
     }
 
     fn place(&self, module: Module) -> CudaResult<(LoadedModule, Option<(u64, u64)>)> {
@@ -236,22 +308,7 @@ impl Device for SoftDevice {
     }
 
     fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()> {
-        if !matches!(fill.element, 1 | 2 | 4) || !fill.dst.is_multiple_of(u64::from(fill.element)) {
-            return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes, aligned to its size"));
-        }
-        let shared = Arc::clone(&self.shared);
-        let light = fill.width.saturating_mul(fill.height) <= LIGHT_BYTES / 4;
-        let job = Box::new(move || {
-            let arena = shared.memory()?.arena();
-            let value = fill.value.to_le_bytes();
-            let pattern = value.get(..fill.element as usize).unwrap_or(&value);
-            for row in 0..fill.height {
-                arena
-                    .fill(fill.dst + row * fill.pitch, pattern, fill.width as usize)
-                    .map_err(|error| bad_address(&error))?;
-            }
-            Ok(())
-        });
+        let (light, job) = self.fill_job(fill)?;
         if light { self.timeline.submit_light(stream, job) } else { self.timeline.submit(stream, job) }
     }
 
@@ -319,48 +376,14 @@ impl Device for SoftDevice {
                 kernel.most_dynamic = wanted;
                 Ok(())
             }
-            // PREFERRED_SHARED_MEMORY_CARVEOUT is a hint.
-            9 => Ok(()),
+            // PREFERRED_SHARED_MEMORY_CARVEOUT is a hint; of clusters there are those of one block.
+            9 | 11..=15 => Ok(()),
             _ => Err(CudaError::new(code::INVALID_VALUE, "the attribute cannot be set")),
         }
     }
 
     fn launch(&self, stream: StreamId, function: FunctionRef, config: LaunchConfig) -> CudaResult<()> {
-        let modules = self.modules();
-        let loaded = modules.get(&function.module);
-        let found = loaded.and_then(|m| Some((Arc::clone(&m.module), m.kernels.get(function.index as usize)?)));
-        let (module, kernel) =
-            found.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such function"))?;
-        if let Some(reason) = &kernel.unsupported {
-            return Err(CudaError::new(code::NO_BINARY_FOR_GPU, format!("PTX {reason}")));
-        }
-        if config.shared_bytes > kernel.most_dynamic || config.params.len() < kernel.param_bytes as usize {
-            return Err(CudaError::new(code::INVALID_VALUE, "shared memory or parameters do not fit the kernel"));
-        }
-        let name = Arc::clone(&kernel.name);
-        drop(modules);
-        let shared = Arc::clone(&self.shared);
-        let job = Box::new(move || {
-            let launch = Launch {
-                module: &module,
-                kernel: &name,
-                grid: config.grid,
-                block: config.block,
-                dynamic_shared: config.shared_bytes,
-                params: &config.params,
-                cooperative: config.cooperative,
-            };
-            let began = Instant::now();
-            let outcome = shared.engine.launch(shared.memory()?.arena(), &launch, &shared.cancel);
-            shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            if let (Ok(report), Some(printer)) = (&outcome, shared.printer.get())
-                && !report.printed.is_empty()
-            {
-                printer(&report.printed);
-            }
-            outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), fault.to_string()))
-        });
-        self.timeline.submit(stream, job)
+        self.timeline.submit(stream, self.kernel_job(function, config)?)
     }
 
     fn print_to(&self, printer: Printer) {
@@ -414,6 +437,42 @@ impl Device for SoftDevice {
 
     fn elapsed(&self, start: EventId, end: EventId) -> CudaResult<f32> {
         self.timeline.elapsed(start, end)
+    }
+
+    fn watch_event(&self, event: EventId, passed: Box<dyn FnOnce() + Send>) -> CudaResult<bool> {
+        self.timeline.watch_event(event, passed)
+    }
+
+    fn memory_operations(&self, stream: StreamId, operations: Vec<MemoryOperation>) -> CudaResult<()> {
+        let work = self.words.work(&self.shared, operations)?;
+        self.timeline.submit_later(stream, work)
+    }
+
+    fn instantiate_graph(
+        &self,
+        graph: GraphId,
+        _flags: u64,
+        nodes: Vec<Node>,
+        host: Arc<dyn HostSide>,
+    ) -> CudaResult<()> {
+        self.instantiate(graph, Executable { nodes, host })
+    }
+
+    fn update_graph(&self, graph: GraphId, changes: Vec<(u32, bool, NodeWork)>) -> CudaResult<()> {
+        self.update(graph, changes)
+    }
+
+    fn launch_graph(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
+        self.timeline.submit_steps(stream, self.steps(graph)?)
+    }
+
+    /// There is nothing to prepare.
+    fn upload_graph(&self, graph: GraphId, _stream: StreamId) -> CudaResult<()> {
+        self.graph(graph).map(drop)
+    }
+
+    fn destroy_graph(&self, graph: GraphId) -> CudaResult<()> {
+        self.forget(graph)
     }
 
     fn synchronize(&self, done: Done<()>) -> CudaResult<()> {

@@ -248,7 +248,12 @@ pub(crate) fn synchronize(process: &Process) -> CudaResult {
     if process.any_session().is_none() && process.last_loss().is_none() {
         return Ok(());
     }
-    process.session()?.connection.call(&ContextSynchronize).map(|_| ())
+    super::capture::refuse_any(process)?;
+    let session = process.session()?;
+    let mark = session.progress.now();
+    session.connection.call(&ContextSynchronize)?;
+    session.progress.all_done(mark);
+    Ok(())
 }
 
 pub unsafe fn cuCtxSynchronize_v2(context: usize) -> CudaResult {

@@ -1,7 +1,8 @@
 //! Copies and fills.
 
+use super::graph::layout::Fill as FillNode;
 use super::memory::check_range;
-use super::{current, stream};
+use super::{capture, current, stream};
 use crate::arena::Lookup;
 use crate::connection::{Pending, broken};
 use crate::error::{CudaResult, INVALID_VALUE};
@@ -25,6 +26,9 @@ unsafe fn to_device(process: &Process, target: u64, source: *const c_void, bytes
     if source.is_null() {
         return Err(INVALID_VALUE);
     }
+    if capture::copy(process, on, (true, target), (false, source as u64), bytes)? {
+        return Ok(());
+    }
     let session = process.session()?;
     check_range(process, &session, target, bytes as u64)?;
     let stream = stream::at_server(process, &session, on)?;
@@ -43,6 +47,9 @@ unsafe fn from_device(process: &Process, target: *mut c_void, source: u64, bytes
     }
     if target.is_null() {
         return Err(INVALID_VALUE);
+    }
+    if capture::copy(process, on, (false, target as u64), (true, source), bytes)? {
+        return Ok(());
     }
     let session = process.session()?;
     check_range(process, &session, source, bytes as u64)?;
@@ -74,6 +81,9 @@ fn on_device(process: &Process, target: u64, source: u64, bytes: usize, on: usiz
     if bytes == 0 {
         return Ok(());
     }
+    if capture::copy(process, on, (true, target), (true, source), bytes)? {
+        return Ok(());
+    }
     let session = process.session()?;
     check_range(process, &session, target, bytes as u64)?;
     check_range(process, &session, source, bytes as u64)?;
@@ -88,6 +98,10 @@ fn fill(process: &Process, address: u64, pattern: u32, width: u8, count: usize, 
     let bytes = (count as u64).checked_mul(u64::from(width)).ok_or(INVALID_VALUE)?;
     if !address.is_multiple_of(u64::from(width)) {
         return Err(INVALID_VALUE);
+    }
+    let element = u32::from(width);
+    if capture::fill(process, on, FillNode { address, pitch: 0, value: pattern, element, width: count, height: 1 })? {
+        return Ok(());
     }
     let session = process.session()?;
     check_range(process, &session, address, bytes)?;

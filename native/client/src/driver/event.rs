@@ -1,12 +1,13 @@
 //! Events.
 
 use super::context::current_context;
-use super::{current, put, ready, stream};
+use super::{capture, current, put, ready, stream};
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
-use crate::objects::{Event, new_handle};
+use crate::objects::{Event, Recording, new_handle};
+use crate::process::Process;
 use sluice_protocol::cuda;
-use sluice_protocol::messages::{EventDestroy, EventElapsed, EventQuery, EventRecord, EventSynchronize};
-use std::sync::atomic::Ordering;
+use sluice_protocol::messages::{EventDestroy, EventElapsed, EventRecord, EventSynchronize, EventWatch};
+use std::sync::Arc;
 
 /// CU_EVENT_DISABLE_TIMING
 const NO_TIMING: u32 = 2;
@@ -34,6 +35,7 @@ pub unsafe fn cuEventCreate(event: *mut usize, flags: u32) -> CudaResult {
 pub unsafe fn cuEventDestroy_v2(event: usize) -> CudaResult {
     let process = ready()?;
     let removed = process.objects.events.remove(event)?;
+    process.objects.captures.forget_event(removed.handle);
     if let Some(session) = process.session_now()
         && removed.is_in(&session)
     {
@@ -42,57 +44,102 @@ pub unsafe fn cuEventDestroy_v2(event: usize) -> CudaResult {
     Ok(())
 }
 
-pub unsafe fn cuEventRecord(event: usize, on: usize) -> CudaResult {
-    let process = current()?;
-    let event = process.objects.events.get(event)?;
+/// CU_EVENT_RECORD_EXTERNAL: a node of the graph that is captured.
+const RECORD_EXTERNAL: u32 = 1;
+
+/// Records an event; `external` is a node where the stream captures.
+pub(crate) fn record(process: &Process, event: Arc<Event>, on: usize, external: bool) -> CudaResult {
+    if capture::record_event(process, on, &event, external)? {
+        return Ok(());
+    }
     let session = process.session()?;
     let stream = stream::at_server(process, &session, on)?;
     event.ensure(&session)?;
+    let mut recording = event.recording();
+    let number = recording.number + 1;
+    *recording = Recording { generation: session.generation, number, stream, mark: u64::MAX, ..Recording::default() };
     session.connection.post(&EventRecord { event: event.handle, stream })?;
-    event.recorded.store(session.generation, Ordering::Release);
+    recording.mark = session.progress.issue();
     Ok(())
 }
 
-pub unsafe fn cuEventRecordWithFlags(event: usize, stream: usize, flags: u32) -> CudaResult {
-    // CU_EVENT_RECORD_EXTERNAL has a meaning in captures alone.
-    if flags > 1 {
+pub unsafe fn cuEventRecord(event: usize, on: usize) -> CudaResult {
+    let process = current()?;
+    record(process, process.objects.events.get(event)?, on, false)
+}
+
+pub unsafe fn cuEventRecordWithFlags(event: usize, on: usize, flags: u32) -> CudaResult {
+    if flags > RECORD_EXTERNAL {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: as the caller's.
-    unsafe { cuEventRecord(event, stream) }
+    let process = current()?;
+    record(process, process.objects.events.get(event)?, on, flags == RECORD_EXTERNAL)
 }
 
 pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
     let process = current()?;
     let event = process.objects.events.get(event)?;
-    let recorded = event.recorded.load(Ordering::Acquire);
-    if recorded == 0 {
+    capture::refuse_captured(process, &event)?;
+    let (generation, number, stream, mark) = {
+        let recording = event.recording();
+        (recording.generation, recording.number, recording.stream, recording.mark)
+    };
+    if generation == 0 {
         return Ok(());
     }
     let session = process.session()?;
-    if recorded != session.generation {
+    if generation != session.generation || event.is_passed(&mut event.recording(), &session.progress) {
         return Ok(());
     }
-    session.connection.call(&EventSynchronize { event: event.handle }).map(|_| ())
+    session.connection.call(&EventSynchronize { event: event.handle })?;
+    event.passed(number);
+    session.progress.stream_done(stream, mark);
+    Ok(())
 }
 
+/// The first question about a record goes to gpud, which tells on its own account when the event is passed: further
+/// questions are answered here.
 pub unsafe fn cuEventQuery(event: usize) -> CudaResult {
     let process = current()?;
     let event = process.objects.events.get(event)?;
-    let recorded = event.recorded.load(Ordering::Acquire);
-    let Some(session) = process.session_now().filter(|session| session.generation == recorded) else {
-        return Ok(());
+    capture::refuse_captured(process, &event)?;
+    capture::unsafe_call(process)?;
+    let Some(session) = process.session_now() else { return Ok(()) };
+    session.check_sticky()?;
+    let number = {
+        let mut recording = event.recording();
+        if recording.generation != session.generation || event.is_passed(&mut recording, &session.progress) {
+            return Ok(());
+        }
+        if recording.watched {
+            return Err(NOT_READY);
+        }
+        recording.watched = true;
+        recording.number
     };
-    if session.connection.call(&EventQuery { event: event.handle })?.ready != 0 { Ok(()) } else { Err(NOT_READY) }
+    let answer = session.connection.call(&EventWatch { event: event.handle, recording: number });
+    match answer {
+        Ok(answer) if answer.ready != 0 => {
+            event.passed(number);
+            Ok(())
+        }
+        Ok(_) => Err(NOT_READY),
+        Err(error) => {
+            event.recording().watched = false;
+            Err(error)
+        }
+    }
 }
 
 pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> CudaResult {
     let process = current()?;
     let (start, end) = (process.objects.events.get(start)?, process.objects.events.get(end)?);
+    capture::refuse_captured(process, &start)?;
+    capture::refuse_captured(process, &end)?;
     if (start.flags | end.flags) & NO_TIMING != 0 {
         return Err(INVALID_HANDLE);
     }
-    let (first, last) = (start.recorded.load(Ordering::Acquire), end.recorded.load(Ordering::Acquire));
+    let (first, last) = (start.recording().generation, end.recording().generation);
     if first == 0 || last == 0 {
         return Err(INVALID_HANDLE);
     }

@@ -2,11 +2,11 @@
 
 use super::device::check;
 use super::{put, ready};
-use crate::error::{CudaResult, INVALID_VALUE};
+use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::message;
 use crate::objects::{Function, attribute_of};
 use crate::process::Process;
-use sluice_protocol::FunctionInfo;
+use sluice_protocol::{FunctionInfo, cuda};
 use std::ffi::c_char;
 
 /// From gpud when there is a lease, else what the image itself says.
@@ -49,6 +49,12 @@ pub unsafe fn cuFuncSetAttribute(function: usize, attribute: u32, value: i32) ->
             return Err(INVALID_VALUE);
         }
     }
+    // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, …_HEIGHT, …_DEPTH; CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
+    if matches!(attribute, 11..=13) && value > 1 && process.profile().attribute(120) != Some(1) {
+        let text = format!("{} has no thread block clusters", process.profile().device.name);
+        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, text));
+    }
+    process.objects.occupancy.forget();
     function.set_attribute(process.session_now().as_deref(), attribute, value)
 }
 

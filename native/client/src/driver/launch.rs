@@ -1,22 +1,25 @@
 //! Launches. Everything that CUDA tells synchronously is checked here, then the launch is posted.
 
-use super::context::current_context;
-use super::{current, ready, stream};
+use super::graph::Kernel;
+use super::{capture, current, occupancy, stream};
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE};
-use crate::objects::Resolved;
+use crate::objects::{Event, Function, Resolved};
 use crate::process::Process;
-use sluice_protocol::cuda;
-use sluice_protocol::messages::{Launch, StreamSynchronize};
+use crate::session::Session;
+use sluice_protocol::graph::LaunchAttribute;
+use sluice_protocol::messages::{Launch, LaunchWith, StreamSynchronize};
+use sluice_protocol::{ParameterInfo, cuda};
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// CUlaunchConfig
 #[repr(C)]
 pub struct LaunchConfig {
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared_bytes: u32,
-    stream: usize,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_bytes: u32,
+    pub stream: usize,
     attributes: *const Attribute,
     count: u32,
 }
@@ -26,47 +29,147 @@ pub struct LaunchConfig {
 pub struct Attribute {
     id: u32,
     padding: u32,
-    value: [u32; 16],
+    value: [u8; 64],
 }
 
-const COOPERATIVE: u32 = 1;
+/// CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+const COOPERATIVE: u32 = 2;
+/// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+const CLUSTER: u32 = 4;
 
 /// What a launch is made of.
-struct Work {
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared_bytes: u32,
-    flags: u32,
-    stream: usize,
+pub struct Work {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_bytes: u32,
+    pub stream: usize,
 }
 
-unsafe fn flags_of(config: &LaunchConfig) -> CudaResult<u32> {
-    let mut flags = 0;
+/// A launch's attributes.
+#[derive(Default)]
+pub struct Attributes {
+    /// What the device is told.
+    pub list: Vec<LaunchAttribute>,
+    /// Recorded behind the kernel: the events of programmatic and of completed launches, which may pass later than the
+    /// program asked for, never earlier.
+    events: Vec<usize>,
+}
+
+/// An attribute's word at a place.
+fn word(value: &[u8; 64], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&value[at * 4..at * 4 + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// Whether the device executes kernels in software, or not at all: hints have no meaning to it.
+pub fn is_software(process: &Process) -> bool {
+    matches!(process.profile().gpu_type.as_str(), "soft" | "null")
+}
+
+/// Checks an attribute and adds it; what is only a hint is left out where the device knows no hints.
+pub fn set_attribute(process: &Process, list: &mut Vec<LaunchAttribute>, id: u32, value: [u8; 64]) -> CudaResult {
+    match id {
+        COOPERATIVE => {}
+        CLUSTER if word(&value, 0) * word(&value, 1) * word(&value, 2) <= 1 => {}
+        // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
+        CLUSTER if process.profile().attribute(120) != Some(1) => {
+            let name = &process.profile().device.name;
+            let text = format!("{name} has no thread block clusters: launch without a cluster dimension");
+            return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, text));
+        }
+        // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+        13 if word(&value, 0) != 0 => {
+            return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "graph nodes that kernels update are not supported"));
+        }
+        0 | 13 => return Ok(()),
+        // Hints, and permissions to overlap that plain stream order fulfils.
+        1 | 3 | CLUSTER | 5 | 6 | 8..=11 | 14..=18 => {
+            if is_software(process) {
+                return Ok(());
+            }
+        }
+        _ => return Err(INVALID_VALUE),
+    }
+    list.retain(|attribute| attribute.id != id);
+    list.push(LaunchAttribute { id, value });
+    Ok(())
+}
+
+/// Reads the attributes of a launch.
+///
+/// # Safety
+/// The program's configuration, whose list is as long as it says.
+pub unsafe fn attributes(process: &Process, config: &LaunchConfig) -> CudaResult<Attributes> {
+    let mut found = Attributes::default();
+    if config.count == 0 {
+        return Ok(found);
+    }
     if config.attributes.is_null() {
-        return Ok(flags);
+        return Err(INVALID_VALUE);
     }
     // SAFETY: the caller's list, `count` long.
     let attributes = unsafe { std::slice::from_raw_parts(config.attributes, config.count as usize) };
     for attribute in attributes {
         match attribute.id {
-            2 if attribute.value[0] != 0 => flags |= COOPERATIVE,
-            4 if attribute.value[..3].iter().any(|size| *size > 1) => {
-                return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "thread block clusters are not served yet"));
+            // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, …_LAUNCH_COMPLETION_EVENT
+            7 | 12 => {
+                let mut event = [0; 8];
+                event.copy_from_slice(&attribute.value[..8]);
+                found.events.push(u64::from_le_bytes(event) as usize);
             }
-            // Hints, and requests that plain stream order fulfils.
-            0..=6 | 8..=10 | 14 => {}
-            other => {
-                return Err(CudaError::new(
-                    cuda::ERROR_NOT_SUPPORTED,
-                    format!("launch attribute {other} is not served yet"),
-                ));
+            id => set_attribute(process, &mut found.list, id, attribute.value)?,
+        }
+    }
+    Ok(found)
+}
+
+fn is_cooperative(attributes: &[LaunchAttribute]) -> bool {
+    attributes.iter().any(|attribute| attribute.id == COOPERATIVE && word(&attribute.value, 0) != 0)
+}
+
+/// All blocks of a cooperative launch are resident at once; a grid is made of whole clusters.
+fn check_attributes(
+    process: &Process,
+    session: &Session,
+    function: &Function,
+    work: &Work,
+    attributes: &[LaunchAttribute],
+) -> CudaResult {
+    if is_cooperative(attributes) {
+        let threads = work.block.iter().product();
+        let fit =
+            occupancy::resident_blocks(process, Some(session), function, threads, u64::from(work.shared_bytes), 0)?;
+        let blocks: u64 = work.grid.iter().map(|size| u64::from(*size)).product();
+        if blocks > fit * occupancy::multiprocessors(process) {
+            return Err(CudaError::code(cuda::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE));
+        }
+    }
+    if let Some(cluster) = attributes.iter().find(|attribute| attribute.id == CLUSTER) {
+        for (axis, size) in work.grid.iter().enumerate() {
+            let cluster = word(&cluster.value, axis);
+            if cluster == 0 || size % cluster != 0 {
+                return Err(CudaError::code(cuda::ERROR_INVALID_CLUSTER_SIZE));
             }
         }
     }
-    Ok(flags)
+    Ok(())
 }
 
-fn check(process: &Process, function: &Resolved, work: &Work) -> CudaResult {
+/// What CUDA tells synchronously of a launch.
+pub fn check(
+    process: &Process,
+    session: &Session,
+    function: &Function,
+    resolved: &Resolved,
+    work: &Work,
+    attributes: &[LaunchAttribute],
+) -> CudaResult {
+    check_sizes(process, resolved, work)?;
+    if attributes.is_empty() { Ok(()) } else { check_attributes(process, session, function, work, attributes) }
+}
+
+fn check_sizes(process: &Process, function: &Resolved, work: &Work) -> CudaResult {
     let [x, y, z] = work.block;
     let threads = u64::from(x) * u64::from(y) * u64::from(z);
     if threads == 0 || work.grid.contains(&0) {
@@ -89,16 +192,20 @@ fn check(process: &Process, function: &Resolved, work: &Work) -> CudaResult {
 }
 
 /// Fills the parameter buffer from the list of pointers, or from `extra`.
-unsafe fn gather(
-    function: &Resolved,
+///
+/// # Safety
+/// The program's lists, of the kernel's parameters.
+pub unsafe fn gather(
+    layout: &[ParameterInfo],
     parameters: *const *const c_void,
     extra: *const *const c_void,
     buffer: &mut Vec<u8>,
 ) -> CudaResult {
+    let all = layout.iter().map(|parameter| (parameter.offset + parameter.bytes) as usize).max().unwrap_or(0);
     buffer.clear();
-    buffer.resize(function.parameter_bytes, 0);
+    buffer.resize(all, 0);
     if !parameters.is_null() {
-        for (index, parameter) in function.info.parameters.iter().enumerate() {
+        for (index, parameter) in layout.iter().enumerate() {
             let (start, bytes) = (parameter.offset as usize, parameter.bytes as usize);
             // SAFETY: the caller's list has an entry for each parameter, which points to its value.
             unsafe {
@@ -112,7 +219,7 @@ unsafe fn gather(
         return Ok(());
     }
     if extra.is_null() {
-        return if function.parameter_bytes == 0 { Ok(()) } else { Err(INVALID_VALUE) };
+        return if all == 0 { Ok(()) } else { Err(INVALID_VALUE) };
     }
     let (mut data, mut bytes) = (std::ptr::null::<u8>(), 0usize);
     for index in (0..).step_by(2) {
@@ -131,16 +238,16 @@ unsafe fn gather(
             _ => return Err(INVALID_VALUE),
         }
     }
-    if data.is_null() || bytes < function.parameter_bytes {
+    if data.is_null() || bytes < all {
         return Err(INVALID_VALUE);
     }
     // SAFETY: the caller's buffer is at least as long as the parameters.
-    unsafe { std::ptr::copy_nonoverlapping(data, buffer.as_mut_ptr(), function.parameter_bytes) };
+    unsafe { std::ptr::copy_nonoverlapping(data, buffer.as_mut_ptr(), all) };
     Ok(())
 }
 
 /// A pointer into memory of an ended lease would fault on the device; this says why instead.
-fn check_pointers(process: &Process, function: &Resolved, buffer: &[u8]) -> CudaResult {
+pub fn check_pointers(process: &Process, function: &Resolved, buffer: &[u8]) -> CudaResult {
     for parameter in function.info.parameters.iter().filter(|parameter| parameter.bytes == 8) {
         let start = parameter.offset as usize;
         let mut value = [0; 8];
@@ -152,9 +259,35 @@ fn check_pointers(process: &Process, function: &Resolved, buffer: &[u8]) -> Cuda
     Ok(())
 }
 
+/// A launch into a capturing stream.
+unsafe fn node(
+    process: &Process,
+    function: &Arc<Function>,
+    work: &Work,
+    attributes: &[LaunchAttribute],
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> CudaResult<Kernel> {
+    let mut buffer = Vec::new();
+    let known = super::function::info(process, function)?;
+    // SAFETY: the caller's parameter list.
+    unsafe { gather(&known.parameters, parameters, extra, &mut buffer)? };
+    let session = process.session()?;
+    check(process, &session, function, &*function.resolve(&session)?, work, attributes)?;
+    Ok(Kernel {
+        function: Arc::clone(function),
+        grid: work.grid,
+        block: work.block,
+        shared_bytes: work.shared_bytes,
+        parameters: buffer,
+        attributes: attributes.to_vec(),
+    })
+}
+
 unsafe fn launch(
     function: usize,
     work: &Work,
+    attributes: &[LaunchAttribute],
     parameters: *const *const c_void,
     extra: *const *const c_void,
 ) -> CudaResult {
@@ -163,27 +296,34 @@ unsafe fn launch(
     }
     let process = current()?;
     let function = process.objects.functions.get(function).map_err(|_| INVALID_HANDLE)?;
+    // SAFETY: the caller's parameter list.
+    let make = || unsafe { node(process, &function, work, attributes, parameters, extra) };
+    if capture::kernel(process, work.stream, make)? {
+        return Ok(());
+    }
     let session = process.session()?;
     let resolved = function.resolve(&session)?;
-    check(process, &resolved, work)?;
+    check(process, &session, &function, &resolved, work, attributes)?;
     let stream = stream::at_server(process, &session, work.stream)?;
     BUFFER.with(|buffer| {
         let mut buffer = buffer.try_borrow_mut().map_err(|_| CudaError::code(cuda::ERROR_UNKNOWN))?;
         // SAFETY: the caller's parameter list.
-        unsafe { gather(&resolved, parameters, extra, &mut buffer)? };
+        unsafe { gather(&resolved.info.parameters, parameters, extra, &mut buffer)? };
         if session.generation > 1 {
             check_pointers(process, &resolved, &buffer)?;
         }
-        session.connection.post(&Launch {
-            module: function.module.handle,
-            function: resolved.index,
-            grid: work.grid,
-            block: work.block,
-            shared_bytes: work.shared_bytes,
-            flags: work.flags,
-            stream,
-            parameters: &buffer,
-        })
+        let (module, function) = (function.module.handle, resolved.index);
+        let Work { grid, block, shared_bytes, .. } = *work;
+        let cooperative = is_cooperative(attributes);
+        if attributes.iter().all(|attribute| attribute.id == COOPERATIVE) {
+            let flags = u32::from(cooperative);
+            let launch = Launch { module, function, grid, block, shared_bytes, flags, stream, parameters: &buffer };
+            return session.connection.post(&launch);
+        }
+        let attributes = attributes.to_vec();
+        let parameters = buffer.as_slice();
+        let launch = LaunchWith { module, function, grid, block, shared_bytes, stream, attributes, parameters };
+        session.connection.post(&launch)
     })?;
     if blocking() {
         session.connection.call(&StreamSynchronize { stream })?;
@@ -210,10 +350,9 @@ pub unsafe fn cuLaunchKernel(
     parameters: *const *const c_void,
     extra: *const *const c_void,
 ) -> CudaResult {
-    let work =
-        Work { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes, flags: 0, stream };
+    let work = Work { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes, stream };
     // SAFETY: as the caller's.
-    unsafe { launch(function, &work, parameters, extra) }
+    unsafe { launch(function, &work, &[], parameters, extra) }
 }
 
 pub unsafe fn cuLaunchKernelEx(
@@ -222,18 +361,23 @@ pub unsafe fn cuLaunchKernelEx(
     parameters: *const *const c_void,
     extra: *const *const c_void,
 ) -> CudaResult {
+    let process = current()?;
     // SAFETY: the caller's configuration.
     let config = unsafe { config.as_ref() }.ok_or(INVALID_VALUE)?;
-    let work = Work {
-        grid: config.grid,
-        block: config.block,
-        shared_bytes: config.shared_bytes,
-        // SAFETY: the caller's attribute list.
-        flags: unsafe { flags_of(config)? },
-        stream: config.stream,
-    };
+    // SAFETY: the caller's attribute list.
+    let attributes = unsafe { attributes(process, config)? };
+    let events: Vec<Arc<Event>> =
+        attributes.events.iter().map(|event| process.objects.events.get(*event)).collect::<CudaResult<_>>()?;
+    let Work { stream, .. } = Work::of(config);
     // SAFETY: as the caller's.
-    unsafe { launch(function, &work, parameters, extra) }
+    unsafe { launch(function, &Work::of(config), &attributes.list, parameters, extra)? };
+    events.into_iter().try_for_each(|event| super::event::record(process, event, stream, false))
+}
+
+impl Work {
+    fn of(config: &LaunchConfig) -> Self {
+        Self { grid: config.grid, block: config.block, shared_bytes: config.shared_bytes, stream: config.stream }
+    }
 }
 
 pub unsafe fn cuLaunchCooperativeKernel(
@@ -248,49 +392,10 @@ pub unsafe fn cuLaunchCooperativeKernel(
     stream: usize,
     parameters: *const *const c_void,
 ) -> CudaResult {
-    let work = Work {
-        grid: [grid_x, grid_y, grid_z],
-        block: [block_x, block_y, block_z],
-        shared_bytes,
-        flags: COOPERATIVE,
-        stream,
-    };
+    let work = Work { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared_bytes, stream };
+    let mut value = [0; 64];
+    value[0] = 1;
+    let cooperative = [LaunchAttribute { id: COOPERATIVE, value }];
     // SAFETY: as the caller's.
-    unsafe { launch(function, &work, parameters, std::ptr::null()) }
-}
-
-/// Host functions run here, after the stream's work so far and before any later work: this call waits for both.
-pub unsafe fn cuLaunchHostFunc(
-    on: usize,
-    function: Option<unsafe extern "C" fn(*mut c_void)>,
-    data: *mut c_void,
-) -> CudaResult {
-    let process = current()?;
-    let function = function.ok_or(INVALID_VALUE)?;
-    let session = process.session()?;
-    let stream = stream::at_server(process, &session, on)?;
-    session.connection.call(&StreamSynchronize { stream })?;
-    // SAFETY: the caller's function with its own argument.
-    unsafe { function(data) };
-    Ok(())
-}
-
-pub unsafe fn cuStreamAddCallback(
-    on: usize,
-    function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
-    data: *mut c_void,
-    flags: u32,
-) -> CudaResult {
-    let process = ready()?;
-    current_context()?;
-    let function = function.filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
-    let session = process.session()?;
-    let stream = stream::at_server(process, &session, on)?;
-    let status = match session.connection.call(&StreamSynchronize { stream }) {
-        Ok(_) => cuda::SUCCESS,
-        Err(error) => error.code,
-    };
-    // SAFETY: the caller's function with its own argument.
-    unsafe { function(on, status, data) };
-    Ok(())
+    unsafe { launch(function, &work, &cooperative, parameters, std::ptr::null()) }
 }

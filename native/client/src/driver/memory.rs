@@ -1,6 +1,6 @@
 //! Device memory and page-locked host memory.
 
-use super::{current, put};
+use super::{capture, current, put};
 use crate::arena::Lookup;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::process::Process;
@@ -34,6 +34,12 @@ pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult
 
 pub unsafe fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> CudaResult {
     let process = current()?;
+    capture::unsafe_call(process)?;
+    // SAFETY: as the caller's.
+    unsafe { allocate(process, address, bytes) }
+}
+
+unsafe fn allocate(process: &Process, address: *mut u64, bytes: usize) -> CudaResult {
     if bytes == 0 || address.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -66,6 +72,14 @@ pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
     if address == 0 {
         return Ok(());
     }
+    capture::unsafe_call(process)?;
+    free(process, address)
+}
+
+fn free(process: &Process, address: u64) -> CudaResult {
+    if let Some(outcome) = process.objects.graphs.memory.free(address) {
+        return outcome;
+    }
     // Memory of an ended lease is gone already: freeing it succeeds and does nothing.
     let Some(session) = process.any_session() else {
         return process.ended_range(address).map(|_| ()).ok_or(INVALID_VALUE);
@@ -80,9 +94,10 @@ pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
 }
 
 pub unsafe fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> CudaResult {
-    super::stream::check(current()?, stream)?;
+    let process = current()?;
+    super::stream::check(process, stream)?;
     // SAFETY: as the caller's.
-    unsafe { cuMemAlloc_v2(address, bytes) }
+    unsafe { alloc_in_stream(process, address, bytes, stream) }
 }
 
 pub unsafe fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> CudaResult {
@@ -90,13 +105,30 @@ pub unsafe fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usi
     process.objects.pools.get(pool)?;
     super::stream::check(process, stream)?;
     // SAFETY: as the caller's.
-    unsafe { cuMemAlloc_v2(address, bytes) }
+    unsafe { alloc_in_stream(process, address, bytes, stream) }
+}
+
+/// A capture makes it a node.
+unsafe fn alloc_in_stream(process: &Process, address: *mut u64, bytes: usize, stream: usize) -> CudaResult {
+    if address.is_null() || bytes == 0 {
+        return Err(INVALID_VALUE);
+    }
+    match capture::alloc(process, stream, bytes)? {
+        // SAFETY: not null, the caller's output.
+        Some(found) => unsafe { put(address, found) },
+        // SAFETY: as the caller's.
+        None => unsafe { allocate(process, address, bytes) },
+    }
 }
 
 pub unsafe fn cuMemFreeAsync(address: u64, stream: usize) -> CudaResult {
-    super::stream::check(super::ready()?, stream)?;
-    // SAFETY: as the caller's. Freeing waits for all work at gpud, not here.
-    unsafe { cuMemFree_v2(address) }
+    let process = super::ready()?;
+    super::stream::check(process, stream)?;
+    if capture::free(process, stream, address)? {
+        return Ok(());
+    }
+    // Freeing waits for all work at gpud, not here.
+    if address == 0 { Ok(()) } else { free(process, address) }
 }
 
 pub unsafe fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> CudaResult {

@@ -2,12 +2,15 @@
 //! function's parameters; [`crate::generated`] wraps it for C.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments, missing_docs)]
 
+pub mod capture;
 pub mod context;
 pub mod copy;
 pub mod device;
 pub mod event;
 pub mod function;
+pub mod graph;
 pub mod guard;
+pub mod host_function;
 pub mod init;
 pub mod jit;
 pub mod launch;
@@ -19,11 +22,21 @@ pub mod pointer;
 pub mod pool;
 pub mod stream;
 
+pub use capture::*;
 pub use context::*;
 pub use copy::*;
 pub use device::*;
 pub use event::*;
 pub use function::*;
+pub use graph::dot::*;
+pub use graph::exec::*;
+pub use graph::generic::*;
+pub use graph::memory::*;
+pub use graph::nodes::*;
+pub use graph::structure::*;
+pub use graph::update::*;
+pub use graph::user_object::*;
+pub use host_function::*;
 pub use init::*;
 pub use launch::*;
 pub use link::*;

@@ -1,11 +1,56 @@
-//! Occupancy, computed from the function's and the device's attributes as NVIDIA's occupancy calculator does.
+//! Occupancy. For the software GPU, and before a GPU is attached, it is computed from the function's and the device's
+//! attributes as NVIDIA's occupancy calculator does. A real driver is asked, once for each question.
 
 use super::function::info;
+use super::launch::{self, LaunchConfig, is_software};
 use super::{put, ready};
-use crate::error::{CudaResult, INVALID_VALUE};
-use crate::objects::attribute_of;
+use crate::error::{CudaError, CudaResult, INVALID_VALUE};
+use crate::objects::{Function, attribute_of};
 use crate::process::Process;
-use sluice_protocol::FunctionInfo;
+use crate::session::Session;
+use sluice_protocol::graph::LaunchAttribute;
+use sluice_protocol::messages::{OccupancyBlocks, OccupancyClusters, OccupancyShared};
+use sluice_protocol::{FunctionInfo, cuda};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What a driver has answered.
+#[derive(Default)]
+pub struct Cache {
+    answers: Mutex<HashMap<Question, u64>>,
+}
+
+/// A question to a driver, about a function in one generation.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Question {
+    Blocks { generation: u64, function: u64, threads: u32, shared: u64, flags: u32 },
+    Shared { generation: u64, function: u64, blocks: u32, threads: u32 },
+    Clusters { generation: u64, function: u64, sizes: [u32; 7], attributes: Vec<(u32, [u8; 64])>, potential: bool },
+}
+
+/// Answers of drivers that are kept; more are asked again.
+const KEPT: usize = 4096;
+
+impl Cache {
+    fn answer(&self, question: Question, ask: impl FnOnce() -> CudaResult<u64>) -> CudaResult<u64> {
+        let lock = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = lock().get(&question) {
+            return Ok(*answer);
+        }
+        let answer = ask()?;
+        let mut answers = lock();
+        if answers.len() >= KEPT {
+            answers.clear();
+        }
+        answers.insert(question, answer);
+        Ok(answer)
+    }
+
+    /// A function's attributes changed.
+    pub fn forget(&self) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
 
 /// Device limits that matter here.
 struct Limits {
@@ -59,18 +104,30 @@ fn blocks(limits: &Limits, info: &FunctionInfo, threads: u64, dynamic_shared: u6
     fit
 }
 
-pub unsafe fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
-    out: *mut i32,
-    function: usize,
-    block: i32,
-    shared_bytes: usize,
-) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
-    let threads = u64::try_from(block).ok().filter(|threads| *threads > 0).ok_or(INVALID_VALUE)?;
-    let fit = blocks(&limits(process), &info(process, &function)?, threads, shared_bytes as u64);
-    // SAFETY: the caller's output.
-    unsafe { put(out, fit as i32) }
+/// Multiprocessors of the device.
+pub fn multiprocessors(process: &Process) -> u64 {
+    limits(process).multiprocessors
+}
+
+/// Blocks that are resident on one multiprocessor.
+pub fn resident_blocks(
+    process: &Process,
+    session: Option<&Session>,
+    function: &Function,
+    threads: u32,
+    shared: u64,
+    flags: u32,
+) -> CudaResult<u64> {
+    let Some(session) = session.filter(|_| !is_software(process)) else {
+        return Ok(blocks(&limits(process), &info(process, function)?, u64::from(threads), shared));
+    };
+    let generation = session.generation;
+    let question = Question::Blocks { generation, function: function.handle, threads, shared, flags };
+    process.objects.occupancy.answer(question, || {
+        let (module, function) = (function.module.handle, function.resolve(session)?.index);
+        let ask = OccupancyBlocks { module, function, block: threads, shared_bytes: shared, flags };
+        session.connection.call(&ask).map(|answer| u64::from(answer.blocks))
+    })
 }
 
 pub unsafe fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -78,23 +135,39 @@ pub unsafe fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     function: usize,
     block: i32,
     shared_bytes: usize,
-    _flags: u32,
+    flags: u32,
 ) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuOccupancyMaxActiveBlocksPerMultiprocessor(out, function, block, shared_bytes) }
+    let process = ready()?;
+    let function = process.objects.functions.get(function)?;
+    let threads = u32::try_from(block).ok().filter(|threads| *threads > 0 && flags <= 1).ok_or(INVALID_VALUE)?;
+    let session = process.session_now();
+    let fit = resident_blocks(process, session.as_deref(), &function, threads, shared_bytes as u64, flags)?;
+    // SAFETY: the caller's output.
+    unsafe { put(out, fit as i32) }
 }
 
-pub unsafe fn cuOccupancyMaxPotentialBlockSize(
+pub unsafe fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    out: *mut i32,
+    function: usize,
+    block: i32,
+    shared_bytes: usize,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, function, block, shared_bytes, 0) }
+}
+
+pub unsafe fn cuOccupancyMaxPotentialBlockSizeWithFlags(
     grid: *mut i32,
     block: *mut i32,
     function: usize,
     shared_of_block: Option<unsafe extern "C" fn(i32) -> usize>,
     shared_bytes: usize,
     limit: i32,
+    flags: u32,
 ) -> CudaResult {
     let process = ready()?;
     let function = process.objects.functions.get(function)?;
-    let info = info(process, &function)?;
+    let session = process.session_now();
     let limits = limits(process);
     let most = match u64::try_from(limit) {
         Ok(limit) if limit > 0 => limits.threads_per_block.min(limit),
@@ -109,7 +182,7 @@ pub unsafe fn cuOccupancyMaxPotentialBlockSize(
             Some(shared_of_block) => unsafe { shared_of_block(size as i32) },
             None => shared_bytes,
         };
-        let fit = blocks(&limits, &info, size, shared as u64);
+        let fit = resident_blocks(process, session.as_deref(), &function, size as u32, shared as u64, flags)?;
         if fit * size > best.0 {
             best = (fit * size, size, fit);
         }
@@ -122,30 +195,97 @@ pub unsafe fn cuOccupancyMaxPotentialBlockSize(
     }
 }
 
-pub unsafe fn cuOccupancyMaxPotentialBlockSizeWithFlags(
+pub unsafe fn cuOccupancyMaxPotentialBlockSize(
     grid: *mut i32,
     block: *mut i32,
     function: usize,
     shared_of_block: Option<unsafe extern "C" fn(i32) -> usize>,
     shared_bytes: usize,
     limit: i32,
-    _flags: u32,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of_block, shared_bytes, limit) }
+    unsafe { cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of_block, shared_bytes, limit, 0) }
 }
 
 pub unsafe fn cuOccupancyAvailableDynamicSMemPerBlock(
     bytes: *mut usize,
     function: usize,
     count: i32,
-    _block: i32,
+    block: i32,
 ) -> CudaResult {
     let process = ready()?;
     let function = process.objects.functions.get(function)?;
-    let count = u64::try_from(count).ok().filter(|count| *count > 0).ok_or(INVALID_VALUE)?;
-    let own = attribute_of(&info(process, &function)?, 1).unwrap_or(0).max(0) as u64;
-    let of_block = limits(process).shared / count;
+    let count = u32::try_from(count).ok().filter(|count| *count > 0).ok_or(INVALID_VALUE)?;
+    let found = match process.session_now().filter(|_| !is_software(process)) {
+        None => {
+            let own = attribute_of(&info(process, &function)?, 1).unwrap_or(0).max(0) as u64;
+            (limits(process).shared / u64::from(count)).saturating_sub(own)
+        }
+        Some(session) => {
+            let (generation, threads) = (session.generation, u32::try_from(block).map_err(|_| INVALID_VALUE)?);
+            let question = Question::Shared { generation, function: function.handle, blocks: count, threads };
+            process.objects.occupancy.answer(question, || {
+                let (module, function) = (function.module.handle, function.resolve(&session)?.index);
+                let ask = OccupancyShared { module, function, blocks: count, block: threads };
+                session.connection.call(&ask).map(|answer| answer.bytes)
+            })?
+        }
+    };
     // SAFETY: the caller's output.
-    unsafe { put(bytes, of_block.saturating_sub(own) as usize) }
+    unsafe { put(bytes, found as usize) }
+}
+
+unsafe fn clusters(out: *mut i32, function: usize, config: *const LaunchConfig, potential: bool) -> CudaResult {
+    let process = ready()?;
+    let function = process.objects.functions.get(function)?;
+    // SAFETY: null, or the caller's configuration.
+    let config = unsafe { config.as_ref() }.ok_or(INVALID_VALUE)?;
+    // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
+    if process.profile().attribute(120) != Some(1) {
+        let text = format!("{} has no thread block clusters", process.profile().device.name);
+        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, text));
+    }
+    // SAFETY: the caller's attribute list.
+    let attributes = unsafe { launch::attributes(process, config)? }.list;
+    let session = process.session()?;
+    let ([gx, gy, gz], [bx, by, bz], shared_bytes) = (config.grid, config.block, config.shared_bytes);
+    let question = Question::Clusters {
+        generation: session.generation,
+        function: function.handle,
+        sizes: [gx, gy, gz, bx, by, bz, shared_bytes],
+        attributes: attributes.iter().map(|attribute: &LaunchAttribute| (attribute.id, attribute.value)).collect(),
+        potential,
+    };
+    let count = process.objects.occupancy.answer(question, || {
+        let ask = OccupancyClusters {
+            module: function.module.handle,
+            function: function.resolve(&session)?.index,
+            grid: config.grid,
+            block: config.block,
+            shared_bytes,
+            attributes,
+            potential: u8::from(potential),
+        };
+        session.connection.call(&ask).map(|answer| u64::from(answer.count))
+    })?;
+    // SAFETY: the caller's output.
+    unsafe { put(out, count as i32) }
+}
+
+pub unsafe fn cuOccupancyMaxActiveClusters(
+    count: *mut i32,
+    function: usize,
+    config: *const LaunchConfig,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { clusters(count, function, config, false) }
+}
+
+pub unsafe fn cuOccupancyMaxPotentialClusterSize(
+    size: *mut i32,
+    function: usize,
+    config: *const LaunchConfig,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { clusters(size, function, config, true) }
 }

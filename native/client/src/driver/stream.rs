@@ -1,16 +1,21 @@
 //! Streams.
 
 use super::context::current_context;
-use super::{current, put, ready};
+use super::graph::{Work, lower, nodes};
+use super::{capture, current, put, ready};
 use crate::error::{CudaResult, INVALID_VALUE, NOT_READY};
 use crate::fork;
 use crate::objects::{Stream, new_handle};
 use crate::process::{self, Process};
 use crate::session::Session;
-use sluice_protocol::messages::{StreamDestroy, StreamQuery, StreamSynchronize, StreamWaitEvent};
+use sluice_protocol::graph::MemoryOperation;
+use sluice_protocol::messages::{
+    StreamDestroy, StreamMemory, StreamQuery, StreamSetAttribute, StreamSynchronize, StreamWaitEvent,
+};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// CU_STREAM_LEGACY
 const LEGACY: usize = 1;
@@ -34,6 +39,7 @@ impl Drop for OwnStreams {
         }
         let process = process::get();
         for (_, handle) in self.0.drain(..) {
+            process.objects.captures.forget_stream(handle);
             if let Ok(removed) = process.objects.streams.remove(handle as usize)
                 && let Some(session) = process.session_now().filter(|session| removed.is_in(session))
             {
@@ -81,6 +87,16 @@ fn object(process: &Process, stream: usize) -> CudaResult<Option<Arc<Stream>>> {
     }
 }
 
+/// The stream's handle; the default stream has 0.
+pub(crate) fn handle(process: &Process, stream: usize) -> CudaResult<u64> {
+    object(process, stream).map(|stream| stream.map_or(0, |stream| stream.handle))
+}
+
+/// Whether the stream waits for the default stream.
+pub(crate) fn is_blocking(process: &Process, stream: usize) -> CudaResult<bool> {
+    object(process, stream).map(|stream| stream.is_none_or(|stream| stream.flags & 1 == 0))
+}
+
 /// Fails when the handle names no stream.
 pub(crate) fn check(process: &Process, stream: usize) -> CudaResult {
     object(process, stream).map(|_| ())
@@ -122,6 +138,7 @@ pub unsafe fn cuStreamCreate(stream: *mut usize, flags: u32) -> CudaResult {
 pub unsafe fn cuStreamDestroy_v2(stream: usize) -> CudaResult {
     let process = ready()?;
     let removed = process.objects.streams.remove(stream)?;
+    process.objects.captures.forget_stream(removed.handle);
     if let Some(session) = process.session_now()
         && removed.is_in(&session)
     {
@@ -133,26 +150,40 @@ pub unsafe fn cuStreamDestroy_v2(stream: usize) -> CudaResult {
 pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
     let process = current()?;
     check(process, stream)?;
+    capture::refuse(process, stream)?;
     if process.any_session().is_none() && process.last_loss().is_none() {
         return Ok(());
     }
     let session = process.session()?;
     let stream = at_server(process, &session, stream)?;
-    session.connection.call(&StreamSynchronize { stream }).map(|_| ())
+    let mark = session.progress.now();
+    session.connection.call(&StreamSynchronize { stream })?;
+    session.progress.stream_done(stream, mark);
+    Ok(())
 }
 
 pub unsafe fn cuStreamQuery(stream: usize) -> CudaResult {
     let process = current()?;
     check(process, stream)?;
+    capture::refuse(process, stream)?;
     let Some(session) = process.session_now() else { return Ok(()) };
     let stream = at_server(process, &session, stream)?;
     if session.connection.call(&StreamQuery { stream })?.ready != 0 { Ok(()) } else { Err(NOT_READY) }
 }
 
-pub unsafe fn cuStreamWaitEvent(stream: usize, event: usize, _flags: u32) -> CudaResult {
+/// CU_EVENT_WAIT_EXTERNAL: a node of the graph that is captured.
+const WAIT_EXTERNAL: u32 = 1;
+
+pub unsafe fn cuStreamWaitEvent(stream: usize, event: usize, flags: u32) -> CudaResult {
     let process = current()?;
     check(process, stream)?;
     let event = process.objects.events.get(event)?;
+    if flags > WAIT_EXTERNAL {
+        return Err(INVALID_VALUE);
+    }
+    if capture::wait_event(process, stream, &event, flags == WAIT_EXTERNAL)? {
+        return Ok(());
+    }
     // An event that was not recorded in this generation is complete.
     let Some(session) = process.session_now().filter(|session| event.is_in(session)) else { return Ok(()) };
     let stream = at_server(process, &session, stream)?;
@@ -166,9 +197,12 @@ pub unsafe fn cuStreamGetFlags(stream: usize, flags: *mut u32) -> CudaResult {
 }
 
 pub unsafe fn cuStreamGetPriority(stream: usize, priority: *mut i32) -> CudaResult {
-    let found = object(current()?, stream)?;
+    let process = current()?;
+    let found = object(process, stream)?;
+    let set = attributes(process, found.as_deref()).get(&PRIORITY).copied();
+    let value = set.unwrap_or_else(|| initial(PRIORITY, found.map_or(0, |stream| stream.priority)));
     // SAFETY: the caller's output.
-    unsafe { put(priority, found.map_or(0, |stream| stream.priority)) }
+    unsafe { put(priority, i32::from_le_bytes([value[0], value[1], value[2], value[3]])) }
 }
 
 pub unsafe fn cuStreamGetId(stream: usize, id: *mut u64) -> CudaResult {
@@ -201,57 +235,114 @@ pub unsafe fn cuStreamGetDevice(stream: usize, device: *mut i32) -> CudaResult {
     unsafe { put(device, 0) }
 }
 
-/// Capture is not served, so no stream ever captures.
-pub unsafe fn cuStreamIsCapturing(stream: usize, status: *mut u32) -> CudaResult {
-    check(current()?, stream)?;
-    // SAFETY: the caller's output.
-    unsafe { put(status, 0) }
+/// CUstreamAttrID: access policy window, synchronisation policy, priority, memory domain map and domain, NVLink hint.
+const ATTRIBUTES: [u32; 6] = [1, 3, 8, 9, 10, 16];
+const PRIORITY: u32 = 8;
+
+/// An attribute that was not set.
+fn initial(id: u32, priority: i32) -> [u8; 64] {
+    let mut value = [0; 64];
+    match id {
+        // CU_SYNC_POLICY_AUTO
+        3 => value[0] = 1,
+        PRIORITY => value[..4].copy_from_slice(&priority.to_le_bytes()),
+        // The remote domain is 1.
+        9 => value[1] = 1,
+        _ => {}
+    }
+    value
 }
 
-pub unsafe fn cuStreamGetCaptureInfo_v2(
-    stream: usize,
-    status: *mut u32,
-    _id: *mut u64,
-    _graph: *mut usize,
-    _dependencies: *mut *const usize,
-    count: *mut usize,
-) -> CudaResult {
-    check(current()?, stream)?;
-    // SAFETY: the caller's outputs.
-    unsafe {
-        if !count.is_null() {
-            put(count, 0)?;
+fn attributes(process: &Process, found: Option<&Stream>) -> BTreeMap<u32, [u8; 64]> {
+    let attributes = found.map_or(&process.objects.legacy_attributes, |stream| &stream.attributes);
+    attributes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn set_attributes(process: &Process, stream: usize, set: BTreeMap<u32, [u8; 64]>) -> CudaResult {
+    let found = object(process, stream)?;
+    let attributes = found.as_deref().map_or(&process.objects.legacy_attributes, |stream| &stream.attributes);
+    attributes.lock().unwrap_or_else(PoisonError::into_inner).extend(set.iter().map(|(id, value)| (*id, *value)));
+    if let Some(session) = process.session_now() {
+        let stream = at_server(process, &session, stream)?;
+        for (attribute, value) in &set {
+            session.connection.post(&StreamSetAttribute { stream, attribute: *attribute, value })?;
         }
-        put(status, 0)
     }
+    Ok(())
 }
 
-pub unsafe fn cuStreamGetCaptureInfo_v3(
-    stream: usize,
-    status: *mut u32,
-    id: *mut u64,
-    graph: *mut usize,
-    dependencies: *mut *const usize,
-    _edges: *mut *const c_void,
-    count: *mut usize,
-) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count) }
+pub unsafe fn cuStreamSetAttribute(stream: usize, attribute: u32, value: *const c_void) -> CudaResult {
+    let process = current()?;
+    // SAFETY: null, or the caller's CUstreamAttrValue of 64 bytes.
+    let value = unsafe { value.cast::<[u8; 64]>().as_ref() }.filter(|_| ATTRIBUTES.contains(&attribute));
+    set_attributes(process, stream, BTreeMap::from([(attribute, *value.ok_or(INVALID_VALUE)?)]))
 }
 
-pub unsafe fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> CudaResult {
-    thread_local! {
-        static MODE: Cell<u32> = const { Cell::new(0) };
-    }
-    ready()?;
-    if mode.is_null() {
+pub unsafe fn cuStreamGetAttribute(stream: usize, attribute: u32, value: *mut c_void) -> CudaResult {
+    let process = current()?;
+    let found = object(process, stream)?;
+    if !ATTRIBUTES.contains(&attribute) {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: not null, the caller's.
-    let wanted = unsafe { mode.read() };
-    if wanted > 2 {
+    let set = attributes(process, found.as_deref()).get(&attribute).copied();
+    let value_now = set.unwrap_or_else(|| initial(attribute, found.map_or(0, |stream| stream.priority)));
+    // SAFETY: the caller's output.
+    unsafe { put(value.cast(), value_now) }
+}
+
+pub unsafe fn cuStreamCopyAttributes(target: usize, source: usize) -> CudaResult {
+    let process = current()?;
+    let set = attributes(process, object(process, source)?.as_deref());
+    set_attributes(process, target, set)
+}
+
+// Waits for and writes of words in device memory
+
+fn memory(process: &Process, on: usize, operations: Vec<MemoryOperation>) -> CudaResult {
+    let session = process.session()?;
+    lower::check_operations(process, &session, &operations)?;
+    if capture::memory_operations(process, on, || Ok(Work::Memory(operations.clone())))? {
+        return Ok(());
+    }
+    let stream = at_server(process, &session, on)?;
+    session.connection.post(&StreamMemory { stream, operations })
+}
+
+/// `kind` as CUstreamBatchMemOpType.
+fn word(stream: usize, kind: u32, address: u64, value: u64, flags: u32, most: u32) -> CudaResult {
+    let process = current()?;
+    if flags > most {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: as above.
-    unsafe { put(mode, MODE.replace(wanted)) }
+    memory(process, stream, vec![MemoryOperation { kind, flags, address, value }])
+}
+
+/// CU_STREAM_WAIT_VALUE_*: GEQ, EQ, AND, NOR. Writes of other devices need no flush here.
+const WAIT_FLAGS: u32 = 3;
+/// CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
+const WRITE_FLAGS: u32 = 1;
+
+pub unsafe fn cuStreamWaitValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> CudaResult {
+    word(stream, 1, address, u64::from(value), flags, WAIT_FLAGS)
+}
+
+pub unsafe fn cuStreamWriteValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> CudaResult {
+    word(stream, 2, address, u64::from(value), flags, WRITE_FLAGS)
+}
+
+pub unsafe fn cuStreamWaitValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> CudaResult {
+    word(stream, 4, address, value, flags, WAIT_FLAGS)
+}
+
+pub unsafe fn cuStreamWriteValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> CudaResult {
+    word(stream, 5, address, value, flags, WRITE_FLAGS)
+}
+
+pub unsafe fn cuStreamBatchMemOp_v2(stream: usize, count: u32, operations: *const c_void, flags: u32) -> CudaResult {
+    let process = current()?;
+    if flags != 0 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's list, `count` long.
+    memory(process, stream, unsafe { nodes::operations(operations.cast(), count)? })
 }

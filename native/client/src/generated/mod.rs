@@ -3048,6 +3048,32 @@ pub unsafe extern "C" fn sluice_cuLaunchHostFunc_ptsz(
     guard("cuLaunchHostFunc_ptsz", || per_thread(|| unsafe { driver::cuLaunchHostFunc(stream, function, data) }))
 }
 
+/// Entry of `cuLaunchHostFunc_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLaunchHostFunc_v2", || unsafe { driver::cuLaunchHostFunc_v2(stream, function, data, mode) })
+}
+
+/// Entry of `cuLaunchHostFunc_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2_ptsz(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLaunchHostFunc_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuLaunchHostFunc_v2(stream, function, data, mode) })
+    })
+}
+
 /// Entry of `cuFuncSetBlockShape`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFuncSetBlockShape() -> u32 {
@@ -3109,18 +3135,6 @@ pub unsafe extern "C" fn sluice_cuLaunchCooperativeKernelMultiDevice() -> u32 {
         "cuLaunchCooperativeKernelMultiDevice",
         "launches over several devices ended with CUDA 11; a lease's process uses one device at a time",
     )
-}
-
-/// Entry of `cuLaunchHostFunc_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2() -> u32 {
-    refused("cuLaunchHostFunc_v2", "host functions with flags are not served yet")
-}
-
-/// Entry of `cuLaunchHostFunc_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuLaunchHostFunc_v2_ptsz() -> u32 {
-    refused("cuLaunchHostFunc_v2_ptsz", "host functions with flags are not served yet")
 }
 
 /// Entry of `cuOccupancyMaxActiveBlocksPerMultiprocessor`.
@@ -3209,14 +3223,26 @@ pub unsafe extern "C" fn sluice_cuOccupancyAvailableDynamicSMemPerBlock(
 
 /// Entry of `cuOccupancyMaxActiveClusters`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuOccupancyMaxActiveClusters() -> u32 {
-    refused("cuOccupancyMaxActiveClusters", "thread block clusters are not served yet")
+pub unsafe extern "C" fn sluice_cuOccupancyMaxActiveClusters(
+    count: *mut i32,
+    function: usize,
+    config: *const LaunchConfig,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuOccupancyMaxActiveClusters", || unsafe { driver::cuOccupancyMaxActiveClusters(count, function, config) })
 }
 
 /// Entry of `cuOccupancyMaxPotentialClusterSize`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuOccupancyMaxPotentialClusterSize() -> u32 {
-    refused("cuOccupancyMaxPotentialClusterSize", "thread block clusters are not served yet")
+pub unsafe extern "C" fn sluice_cuOccupancyMaxPotentialClusterSize(
+    size: *mut i32,
+    function: usize,
+    config: *const LaunchConfig,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuOccupancyMaxPotentialClusterSize", || unsafe {
+        driver::cuOccupancyMaxPotentialClusterSize(size, function, config)
+    })
 }
 
 /// Entry of `cuStreamAddCallback`.
@@ -3413,187 +3439,250 @@ pub unsafe extern "C" fn sluice_cuStreamDestroy(stream: usize) -> u32 {
     guard("cuStreamDestroy", || unsafe { driver::cuStreamDestroy_v2(stream) })
 }
 
-/// Entry of `cuStreamBatchMemOp`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBatchMemOp() -> u32 {
-    refused("cuStreamBatchMemOp", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamBatchMemOp_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_ptsz() -> u32 {
-    refused("cuStreamBatchMemOp_ptsz", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamBatchMemOp_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_v2() -> u32 {
-    refused("cuStreamBatchMemOp_v2", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamBatchMemOp_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_v2_ptsz() -> u32 {
-    refused(
-        "cuStreamBatchMemOp_v2_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWaitValue32`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue32() -> u32 {
-    refused("cuStreamWaitValue32", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWaitValue32_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue32_ptsz() -> u32 {
-    refused(
-        "cuStreamWaitValue32_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWaitValue32_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue32_v2() -> u32 {
-    refused("cuStreamWaitValue32_v2", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWaitValue32_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue32_v2_ptsz() -> u32 {
-    refused(
-        "cuStreamWaitValue32_v2_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWaitValue64`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue64() -> u32 {
-    refused("cuStreamWaitValue64", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWaitValue64_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue64_ptsz() -> u32 {
-    refused(
-        "cuStreamWaitValue64_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWaitValue64_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue64_v2() -> u32 {
-    refused("cuStreamWaitValue64_v2", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWaitValue64_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWaitValue64_v2_ptsz() -> u32 {
-    refused(
-        "cuStreamWaitValue64_v2_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWriteValue32`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue32() -> u32 {
-    refused("cuStreamWriteValue32", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWriteValue32_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue32_ptsz() -> u32 {
-    refused(
-        "cuStreamWriteValue32_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWriteValue32_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue32_v2() -> u32 {
-    refused("cuStreamWriteValue32_v2", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWriteValue32_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue32_v2_ptsz() -> u32 {
-    refused(
-        "cuStreamWriteValue32_v2_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWriteValue64`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue64() -> u32 {
-    refused("cuStreamWriteValue64", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWriteValue64_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue64_ptsz() -> u32 {
-    refused(
-        "cuStreamWriteValue64_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamWriteValue64_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue64_v2() -> u32 {
-    refused("cuStreamWriteValue64_v2", "waiting for and writing memory words in stream order is not served; use events")
-}
-
-/// Entry of `cuStreamWriteValue64_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamWriteValue64_v2_ptsz() -> u32 {
-    refused(
-        "cuStreamWriteValue64_v2_ptsz",
-        "waiting for and writing memory words in stream order is not served; use events",
-    )
-}
-
-/// Entry of `cuStreamCopyAttributes`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamCopyAttributes() -> u32 {
-    refused("cuStreamCopyAttributes", "stream attributes are not served yet")
-}
-
-/// Entry of `cuStreamCopyAttributes_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamCopyAttributes_ptsz() -> u32 {
-    refused("cuStreamCopyAttributes_ptsz", "stream attributes are not served yet")
-}
-
-/// Entry of `cuStreamGetAttribute`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamGetAttribute() -> u32 {
-    refused("cuStreamGetAttribute", "stream attributes are not served yet")
-}
-
-/// Entry of `cuStreamGetAttribute_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamGetAttribute_ptsz() -> u32 {
-    refused("cuStreamGetAttribute_ptsz", "stream attributes are not served yet")
-}
-
 /// Entry of `cuStreamSetAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamSetAttribute() -> u32 {
-    refused("cuStreamSetAttribute", "stream attributes are not served yet")
+pub unsafe extern "C" fn sluice_cuStreamSetAttribute(stream: usize, attribute: u32, value: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamSetAttribute", || unsafe { driver::cuStreamSetAttribute(stream, attribute, value) })
 }
 
 /// Entry of `cuStreamSetAttribute_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamSetAttribute_ptsz() -> u32 {
-    refused("cuStreamSetAttribute_ptsz", "stream attributes are not served yet")
+pub unsafe extern "C" fn sluice_cuStreamSetAttribute_ptsz(stream: usize, attribute: u32, value: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamSetAttribute_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamSetAttribute(stream, attribute, value) })
+    })
+}
+
+/// Entry of `cuStreamGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetAttribute(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetAttribute", || unsafe { driver::cuStreamGetAttribute(stream, attribute, value) })
+}
+
+/// Entry of `cuStreamGetAttribute_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetAttribute_ptsz(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetAttribute_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamGetAttribute(stream, attribute, value) })
+    })
+}
+
+/// Entry of `cuStreamCopyAttributes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamCopyAttributes(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamCopyAttributes", || unsafe { driver::cuStreamCopyAttributes(target, source) })
+}
+
+/// Entry of `cuStreamCopyAttributes_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamCopyAttributes_ptsz(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamCopyAttributes_ptsz", || per_thread(|| unsafe { driver::cuStreamCopyAttributes(target, source) }))
+}
+
+/// Entry of `cuStreamWaitValue32_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue32_v2", || unsafe { driver::cuStreamWaitValue32_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWaitValue32_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32_v2_ptsz(
+    stream: usize,
+    address: u64,
+    value: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue32_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWaitValue32_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamWriteValue32_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue32_v2", || unsafe { driver::cuStreamWriteValue32_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWriteValue32_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32_v2_ptsz(
+    stream: usize,
+    address: u64,
+    value: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue32_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWriteValue32_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamWaitValue64_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue64_v2", || unsafe { driver::cuStreamWaitValue64_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWaitValue64_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64_v2_ptsz(
+    stream: usize,
+    address: u64,
+    value: u64,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue64_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWaitValue64_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamWriteValue64_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue64_v2", || unsafe { driver::cuStreamWriteValue64_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWriteValue64_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64_v2_ptsz(
+    stream: usize,
+    address: u64,
+    value: u64,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue64_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWriteValue64_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamBatchMemOp_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_v2(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBatchMemOp_v2", || unsafe { driver::cuStreamBatchMemOp_v2(stream, count, operations, flags) })
+}
+
+/// Entry of `cuStreamBatchMemOp_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_v2_ptsz(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBatchMemOp_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamBatchMemOp_v2(stream, count, operations, flags) })
+    })
+}
+
+/// Entry of `cuStreamWaitValue32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue32", || unsafe { driver::cuStreamWaitValue32_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWaitValue32_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue32_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue32_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWaitValue32_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamWriteValue32`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue32", || unsafe { driver::cuStreamWriteValue32_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWriteValue32_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue32_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue32_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWriteValue32_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamWaitValue64`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue64", || unsafe { driver::cuStreamWaitValue64_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWaitValue64_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWaitValue64_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWaitValue64_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWaitValue64_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamWriteValue64`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue64", || unsafe { driver::cuStreamWriteValue64_v2(stream, address, value, flags) })
+}
+
+/// Entry of `cuStreamWriteValue64_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamWriteValue64_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamWriteValue64_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamWriteValue64_v2(stream, address, value, flags) })
+    })
+}
+
+/// Entry of `cuStreamBatchMemOp`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBatchMemOp", || unsafe { driver::cuStreamBatchMemOp_v2(stream, count, operations, flags) })
+}
+
+/// Entry of `cuStreamBatchMemOp_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBatchMemOp_ptsz(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBatchMemOp_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamBatchMemOp_v2(stream, count, operations, flags) })
+    })
 }
 
 /// Entry of `cuEventCreate`.
@@ -3750,568 +3839,1093 @@ pub unsafe extern "C" fn sluice_cuThreadExchangeStreamCaptureMode(mode: *mut u32
     guard("cuThreadExchangeStreamCaptureMode", || unsafe { driver::cuThreadExchangeStreamCaptureMode(mode) })
 }
 
-/// Entry of `cuDeviceGetGraphMemAttribute`.
+/// Entry of `cuGraphCreate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetGraphMemAttribute() -> u32 {
-    refused("cuDeviceGetGraphMemAttribute", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cuGraphCreate(graph: *mut usize, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphCreate", || unsafe { driver::cuGraphCreate(graph, flags) })
 }
 
-/// Entry of `cuDeviceGraphMemTrim`.
+/// Entry of `cuGraphDestroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGraphMemTrim() -> u32 {
-    refused("cuDeviceGraphMemTrim", "graphs are not served yet")
-}
-
-/// Entry of `cuDeviceSetGraphMemAttribute`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceSetGraphMemAttribute() -> u32 {
-    refused("cuDeviceSetGraphMemAttribute", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddBatchMemOpNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddBatchMemOpNode() -> u32 {
-    refused("cuGraphAddBatchMemOpNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddChildGraphNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddChildGraphNode() -> u32 {
-    refused("cuGraphAddChildGraphNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddDependencies`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddDependencies() -> u32 {
-    refused("cuGraphAddDependencies", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddDependencies_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddDependencies_v2() -> u32 {
-    refused("cuGraphAddDependencies_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddEmptyNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddEmptyNode() -> u32 {
-    refused("cuGraphAddEmptyNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddEventRecordNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddEventRecordNode() -> u32 {
-    refused("cuGraphAddEventRecordNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddEventWaitNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddEventWaitNode() -> u32 {
-    refused("cuGraphAddEventWaitNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddHostNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddHostNode() -> u32 {
-    refused("cuGraphAddHostNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddKernelNode_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddKernelNode_v2() -> u32 {
-    refused("cuGraphAddKernelNode_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddMemAllocNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddMemAllocNode() -> u32 {
-    refused("cuGraphAddMemAllocNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddMemFreeNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddMemFreeNode() -> u32 {
-    refused("cuGraphAddMemFreeNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddMemcpyNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddMemcpyNode() -> u32 {
-    refused("cuGraphAddMemcpyNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddMemsetNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddMemsetNode() -> u32 {
-    refused("cuGraphAddMemsetNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddNode() -> u32 {
-    refused("cuGraphAddNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddNode_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddNode_v2() -> u32 {
-    refused("cuGraphAddNode_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphAddNode_v3`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddNode_v3() -> u32 {
-    refused("cuGraphAddNode_v3", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphBatchMemOpNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphBatchMemOpNodeGetParams() -> u32 {
-    refused("cuGraphBatchMemOpNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphBatchMemOpNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphBatchMemOpNodeSetParams() -> u32 {
-    refused("cuGraphBatchMemOpNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphChildGraphNodeGetGraph`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphChildGraphNodeGetGraph() -> u32 {
-    refused("cuGraphChildGraphNodeGetGraph", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cuGraphDestroy(graph: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphDestroy", || unsafe { driver::cuGraphDestroy(graph) })
 }
 
 /// Entry of `cuGraphClone`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphClone() -> u32 {
-    refused("cuGraphClone", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cuGraphClone(clone: *mut usize, graph: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphClone", || unsafe { driver::cuGraphClone(clone, graph) })
+}
+
+/// Entry of `cuGraphNodeFindInClone`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeFindInClone(node: *mut usize, original: usize, clone: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeFindInClone", || unsafe { driver::cuGraphNodeFindInClone(node, original, clone) })
+}
+
+/// Entry of `cuGraphGetId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetId(graph: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphGetId", || unsafe { driver::cuGraphGetId(graph, id) })
+}
+
+/// Entry of `cuGraphNodeGetType`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetType(node: usize, kind: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetType", || unsafe { driver::cuGraphNodeGetType(node, kind) })
+}
+
+/// Entry of `cuGraphNodeGetContainingGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetContainingGraph(node: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetContainingGraph", || unsafe { driver::cuGraphNodeGetContainingGraph(node, graph) })
+}
+
+/// Entry of `cuGraphNodeGetLocalId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetLocalId(node: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetLocalId", || unsafe { driver::cuGraphNodeGetLocalId(node, id) })
+}
+
+/// Entry of `cuGraphNodeGetToolsId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetToolsId(node: usize, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetToolsId", || unsafe { driver::cuGraphNodeGetToolsId(node, id) })
+}
+
+/// Entry of `cuGraphGetNodes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphGetNodes", || unsafe { driver::cuGraphGetNodes(graph, nodes, count) })
+}
+
+/// Entry of `cuGraphGetRootNodes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetRootNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphGetRootNodes", || unsafe { driver::cuGraphGetRootNodes(graph, nodes, count) })
+}
+
+/// Entry of `cuGraphGetEdges`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetEdges(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphGetEdges", || unsafe { driver::cuGraphGetEdges(graph, from, to, count) })
+}
+
+/// Entry of `cuGraphGetEdges_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphGetEdges_v2(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphGetEdges_v2", || unsafe { driver::cuGraphGetEdges_v2(graph, from, to, data, count) })
+}
+
+/// Entry of `cuGraphNodeGetDependencies`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependencies(node: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetDependencies", || unsafe { driver::cuGraphNodeGetDependencies(node, nodes, count) })
+}
+
+/// Entry of `cuGraphNodeGetDependencies_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependencies_v2(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetDependencies_v2", || unsafe {
+        driver::cuGraphNodeGetDependencies_v2(node, nodes, data, count)
+    })
+}
+
+/// Entry of `cuGraphNodeGetDependentNodes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependentNodes(node: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetDependentNodes", || unsafe { driver::cuGraphNodeGetDependentNodes(node, nodes, count) })
+}
+
+/// Entry of `cuGraphNodeGetDependentNodes_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetDependentNodes_v2(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetDependentNodes_v2", || unsafe {
+        driver::cuGraphNodeGetDependentNodes_v2(node, nodes, data, count)
+    })
+}
+
+/// Entry of `cuGraphAddDependencies`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddDependencies(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddDependencies", || unsafe { driver::cuGraphAddDependencies(graph, from, to, count) })
+}
+
+/// Entry of `cuGraphAddDependencies_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddDependencies_v2", || unsafe { driver::cuGraphAddDependencies_v2(graph, from, to, data, count) })
+}
+
+/// Entry of `cuGraphRemoveDependencies`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphRemoveDependencies(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphRemoveDependencies", || unsafe { driver::cuGraphRemoveDependencies(graph, from, to, count) })
+}
+
+/// Entry of `cuGraphRemoveDependencies_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphRemoveDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphRemoveDependencies_v2", || unsafe {
+        driver::cuGraphRemoveDependencies_v2(graph, from, to, data, count)
+    })
+}
+
+/// Entry of `cuGraphDestroyNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphDestroyNode(node: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphDestroyNode", || unsafe { driver::cuGraphDestroyNode(node) })
+}
+
+/// Entry of `cuGraphDebugDotPrint`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphDebugDotPrint(graph: usize, path: *const c_char, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphDebugDotPrint", || unsafe { driver::cuGraphDebugDotPrint(graph, path, flags) })
+}
+
+/// Entry of `cuGraphAddKernelNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddKernelNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddKernelNode", || unsafe { driver::cuGraphAddKernelNode(node, graph, after, count, parameters) })
+}
+
+/// Entry of `cuGraphKernelNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeGetParams", || unsafe { driver::cuGraphKernelNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphKernelNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeSetParams", || unsafe { driver::cuGraphKernelNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphAddKernelNode_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddKernelNode_v2(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddKernelNode_v2", || unsafe {
+        driver::cuGraphAddKernelNode_v2(node, graph, after, count, parameters)
+    })
+}
+
+/// Entry of `cuGraphKernelNodeGetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetParams_v2(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeGetParams_v2", || unsafe { driver::cuGraphKernelNodeGetParams_v2(node, parameters) })
+}
+
+/// Entry of `cuGraphKernelNodeSetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetParams_v2(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeSetParams_v2", || unsafe { driver::cuGraphKernelNodeSetParams_v2(node, parameters) })
+}
+
+/// Entry of `cuGraphKernelNodeSetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetAttribute(
+    node: usize,
+    attribute: u32,
+    value: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeSetAttribute", || unsafe { driver::cuGraphKernelNodeSetAttribute(node, attribute, value) })
+}
+
+/// Entry of `cuGraphKernelNodeGetAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetAttribute(node: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeGetAttribute", || unsafe { driver::cuGraphKernelNodeGetAttribute(node, attribute, value) })
+}
+
+/// Entry of `cuGraphKernelNodeCopyAttributes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphKernelNodeCopyAttributes(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphKernelNodeCopyAttributes", || unsafe { driver::cuGraphKernelNodeCopyAttributes(target, source) })
+}
+
+/// Entry of `cuGraphAddMemcpyNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemcpyNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddMemcpyNode", || unsafe {
+        driver::cuGraphAddMemcpyNode(node, graph, after, count, parameters, context)
+    })
+}
+
+/// Entry of `cuGraphMemcpyNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemcpyNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphMemcpyNodeGetParams", || unsafe { driver::cuGraphMemcpyNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphMemcpyNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphMemcpyNodeSetParams", || unsafe { driver::cuGraphMemcpyNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphAddMemsetNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemsetNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddMemsetNode", || unsafe {
+        driver::cuGraphAddMemsetNode(node, graph, after, count, parameters, context)
+    })
+}
+
+/// Entry of `cuGraphMemsetNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemsetNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphMemsetNodeGetParams", || unsafe { driver::cuGraphMemsetNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphMemsetNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemsetNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphMemsetNodeSetParams", || unsafe { driver::cuGraphMemsetNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphAddHostNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddHostNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddHostNode", || unsafe { driver::cuGraphAddHostNode(node, graph, after, count, parameters) })
+}
+
+/// Entry of `cuGraphHostNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphHostNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphHostNodeGetParams", || unsafe { driver::cuGraphHostNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphHostNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphHostNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphHostNodeSetParams", || unsafe { driver::cuGraphHostNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphAddBatchMemOpNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddBatchMemOpNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddBatchMemOpNode", || unsafe {
+        driver::cuGraphAddBatchMemOpNode(node, graph, after, count, parameters)
+    })
+}
+
+/// Entry of `cuGraphBatchMemOpNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphBatchMemOpNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphBatchMemOpNodeGetParams", || unsafe { driver::cuGraphBatchMemOpNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphBatchMemOpNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphBatchMemOpNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphBatchMemOpNodeSetParams", || unsafe { driver::cuGraphBatchMemOpNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphAddChildGraphNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddChildGraphNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    inner: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddChildGraphNode", || unsafe { driver::cuGraphAddChildGraphNode(node, graph, after, count, inner) })
+}
+
+/// Entry of `cuGraphChildGraphNodeGetGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphChildGraphNodeGetGraph(node: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphChildGraphNodeGetGraph", || unsafe { driver::cuGraphChildGraphNodeGetGraph(node, graph) })
+}
+
+/// Entry of `cuGraphAddEmptyNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddEmptyNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddEmptyNode", || unsafe { driver::cuGraphAddEmptyNode(node, graph, after, count) })
+}
+
+/// Entry of `cuGraphAddEventRecordNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddEventRecordNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddEventRecordNode", || unsafe {
+        driver::cuGraphAddEventRecordNode(node, graph, after, count, event)
+    })
+}
+
+/// Entry of `cuGraphEventRecordNodeGetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventRecordNodeGetEvent(node: usize, event: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphEventRecordNodeGetEvent", || unsafe { driver::cuGraphEventRecordNodeGetEvent(node, event) })
+}
+
+/// Entry of `cuGraphEventRecordNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventRecordNodeSetEvent(node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphEventRecordNodeSetEvent", || unsafe { driver::cuGraphEventRecordNodeSetEvent(node, event) })
+}
+
+/// Entry of `cuGraphAddEventWaitNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddEventWaitNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddEventWaitNode", || unsafe { driver::cuGraphAddEventWaitNode(node, graph, after, count, event) })
+}
+
+/// Entry of `cuGraphEventWaitNodeGetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventWaitNodeGetEvent(node: usize, event: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphEventWaitNodeGetEvent", || unsafe { driver::cuGraphEventWaitNodeGetEvent(node, event) })
+}
+
+/// Entry of `cuGraphEventWaitNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphEventWaitNodeSetEvent(node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphEventWaitNodeSetEvent", || unsafe { driver::cuGraphEventWaitNodeSetEvent(node, event) })
+}
+
+/// Entry of `cuGraphAddMemAllocNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemAllocNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddMemAllocNode", || unsafe { driver::cuGraphAddMemAllocNode(node, graph, after, count, parameters) })
+}
+
+/// Entry of `cuGraphMemAllocNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemAllocNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphMemAllocNodeGetParams", || unsafe { driver::cuGraphMemAllocNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphAddMemFreeNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddMemFreeNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    address: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddMemFreeNode", || unsafe { driver::cuGraphAddMemFreeNode(node, graph, after, count, address) })
+}
+
+/// Entry of `cuGraphMemFreeNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphMemFreeNodeGetParams(node: usize, address: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphMemFreeNodeGetParams", || unsafe { driver::cuGraphMemFreeNodeGetParams(node, address) })
+}
+
+/// Entry of `cuGraphAddNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddNode", || unsafe { driver::cuGraphAddNode(node, graph, after, count, parameters) })
+}
+
+/// Entry of `cuGraphAddNode_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddNode_v2(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddNode_v2", || unsafe { driver::cuGraphAddNode_v2(node, graph, after, data, count, parameters) })
+}
+
+/// Entry of `cuGraphAddNode_v3`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphAddNode_v3(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphAddNode_v3", || unsafe { driver::cuGraphAddNode_v2(node, graph, after, data, count, parameters) })
+}
+
+/// Entry of `cuGraphNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeSetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeSetParams", || unsafe { driver::cuGraphNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphNodeSetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeSetParams_v2(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeSetParams_v2", || unsafe { driver::cuGraphNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cuGraphNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetParams", || unsafe { driver::cuGraphNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cuDeviceGetGraphMemAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceGetGraphMemAttribute", || unsafe { driver::cuDeviceGetGraphMemAttribute(device, attribute, value) })
+}
+
+/// Entry of `cuDeviceGraphMemTrim`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGraphMemTrim(device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceGraphMemTrim", || unsafe { driver::cuDeviceGraphMemTrim(device) })
+}
+
+/// Entry of `cuDeviceSetGraphMemAttribute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceSetGraphMemAttribute", || unsafe { driver::cuDeviceSetGraphMemAttribute(device, attribute, value) })
+}
+
+/// Entry of `cuUserObjectCreate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuUserObjectCreate(
+    object: *mut usize,
+    pointer: *mut c_void,
+    destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+    references: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuUserObjectCreate", || unsafe { driver::cuUserObjectCreate(object, pointer, destroy, references, flags) })
+}
+
+/// Entry of `cuUserObjectRetain`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuUserObjectRetain(object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuUserObjectRetain", || unsafe { driver::cuUserObjectRetain(object, references) })
+}
+
+/// Entry of `cuUserObjectRelease`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuUserObjectRelease(object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuUserObjectRelease", || unsafe { driver::cuUserObjectRelease(object, references) })
+}
+
+/// Entry of `cuGraphRetainUserObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphRetainUserObject(
+    graph: usize,
+    object: usize,
+    references: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphRetainUserObject", || unsafe { driver::cuGraphRetainUserObject(graph, object, references, flags) })
+}
+
+/// Entry of `cuGraphReleaseUserObject`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphReleaseUserObject(graph: usize, object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphReleaseUserObject", || unsafe { driver::cuGraphReleaseUserObject(graph, object, references) })
+}
+
+/// Entry of `cuGraphInstantiateWithFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphInstantiateWithFlags", || unsafe { driver::cuGraphInstantiateWithFlags(executable, graph, flags) })
+}
+
+/// Entry of `cuGraphInstantiateWithParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiateWithParams(
+    executable: *mut usize,
+    graph: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphInstantiateWithParams", || unsafe {
+        driver::cuGraphInstantiateWithParams(executable, graph, parameters)
+    })
+}
+
+/// Entry of `cuGraphInstantiateWithParams_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiateWithParams_ptsz(
+    executable: *mut usize,
+    graph: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphInstantiateWithParams_ptsz", || {
+        per_thread(|| unsafe { driver::cuGraphInstantiateWithParams(executable, graph, parameters) })
+    })
+}
+
+/// Entry of `cuGraphInstantiate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiate_v2(
+    executable: *mut usize,
+    graph: usize,
+    error_node: *mut usize,
+    log: *mut c_char,
+    log_bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphInstantiate_v2", || unsafe {
+        driver::cuGraphInstantiate_v2(executable, graph, error_node, log, log_bytes)
+    })
+}
+
+/// Entry of `cuGraphInstantiate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphInstantiate(
+    executable: *mut usize,
+    graph: usize,
+    error_node: *mut usize,
+    log: *mut c_char,
+    log_bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphInstantiate", || unsafe {
+        driver::cuGraphInstantiate_v2(executable, graph, error_node, log, log_bytes)
+    })
+}
+
+/// Entry of `cuGraphExecGetFlags`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecGetFlags(executable: usize, flags: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecGetFlags", || unsafe { driver::cuGraphExecGetFlags(executable, flags) })
+}
+
+/// Entry of `cuGraphExecGetId`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecGetId(executable: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecGetId", || unsafe { driver::cuGraphExecGetId(executable, id) })
+}
+
+/// Entry of `cuGraphUpload`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphUpload(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphUpload", || unsafe { driver::cuGraphUpload(executable, stream) })
+}
+
+/// Entry of `cuGraphUpload_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphUpload_ptsz(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphUpload_ptsz", || per_thread(|| unsafe { driver::cuGraphUpload(executable, stream) }))
+}
+
+/// Entry of `cuGraphLaunch`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphLaunch(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphLaunch", || unsafe { driver::cuGraphLaunch(executable, stream) })
+}
+
+/// Entry of `cuGraphLaunch_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphLaunch_ptsz(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphLaunch_ptsz", || per_thread(|| unsafe { driver::cuGraphLaunch(executable, stream) }))
+}
+
+/// Entry of `cuGraphExecDestroy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecDestroy(executable: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecDestroy", || unsafe { driver::cuGraphExecDestroy(executable) })
+}
+
+/// Entry of `cuGraphExecKernelNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecKernelNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecKernelNodeSetParams", || unsafe {
+        driver::cuGraphExecKernelNodeSetParams(executable, node, parameters)
+    })
+}
+
+/// Entry of `cuGraphExecKernelNodeSetParams_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecKernelNodeSetParams_v2(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecKernelNodeSetParams_v2", || unsafe {
+        driver::cuGraphExecKernelNodeSetParams_v2(executable, node, parameters)
+    })
+}
+
+/// Entry of `cuGraphExecMemcpyNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecMemcpyNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecMemcpyNodeSetParams", || unsafe {
+        driver::cuGraphExecMemcpyNodeSetParams(executable, node, parameters, context)
+    })
+}
+
+/// Entry of `cuGraphExecMemsetNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecMemsetNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecMemsetNodeSetParams", || unsafe {
+        driver::cuGraphExecMemsetNodeSetParams(executable, node, parameters, context)
+    })
+}
+
+/// Entry of `cuGraphExecHostNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecHostNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecHostNodeSetParams", || unsafe {
+        driver::cuGraphExecHostNodeSetParams(executable, node, parameters)
+    })
+}
+
+/// Entry of `cuGraphExecBatchMemOpNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecBatchMemOpNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecBatchMemOpNodeSetParams", || unsafe {
+        driver::cuGraphExecBatchMemOpNodeSetParams(executable, node, parameters)
+    })
+}
+
+/// Entry of `cuGraphExecChildGraphNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecChildGraphNodeSetParams(
+    executable: usize,
+    node: usize,
+    inner: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecChildGraphNodeSetParams", || unsafe {
+        driver::cuGraphExecChildGraphNodeSetParams(executable, node, inner)
+    })
+}
+
+/// Entry of `cuGraphExecEventRecordNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecEventRecordNodeSetEvent(
+    executable: usize,
+    node: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecEventRecordNodeSetEvent", || unsafe {
+        driver::cuGraphExecEventRecordNodeSetEvent(executable, node, event)
+    })
+}
+
+/// Entry of `cuGraphExecEventWaitNodeSetEvent`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecEventWaitNodeSetEvent(executable: usize, node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecEventWaitNodeSetEvent", || unsafe {
+        driver::cuGraphExecEventWaitNodeSetEvent(executable, node, event)
+    })
+}
+
+/// Entry of `cuGraphExecNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecNodeSetParams", || unsafe { driver::cuGraphExecNodeSetParams(executable, node, parameters) })
+}
+
+/// Entry of `cuGraphExecUpdate`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecUpdate(
+    executable: usize,
+    graph: usize,
+    error_node: *mut usize,
+    result: *mut u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecUpdate", || unsafe { driver::cuGraphExecUpdate(executable, graph, error_node, result) })
+}
+
+/// Entry of `cuGraphExecUpdate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphExecUpdate_v2(executable: usize, graph: usize, result: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphExecUpdate_v2", || unsafe { driver::cuGraphExecUpdate_v2(executable, graph, result) })
+}
+
+/// Entry of `cuGraphNodeSetEnabled`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeSetEnabled(executable: usize, node: usize, enabled: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeSetEnabled", || unsafe { driver::cuGraphNodeSetEnabled(executable, node, enabled) })
+}
+
+/// Entry of `cuGraphNodeGetEnabled`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuGraphNodeGetEnabled(executable: usize, node: usize, enabled: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuGraphNodeGetEnabled", || unsafe { driver::cuGraphNodeGetEnabled(executable, node, enabled) })
+}
+
+/// Entry of `cuStreamBeginCapture`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBeginCapture", || unsafe { driver::cuStreamBeginCapture(stream) })
+}
+
+/// Entry of `cuStreamBeginCapture_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture_ptsz(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBeginCapture_ptsz", || per_thread(|| unsafe { driver::cuStreamBeginCapture(stream) }))
+}
+
+/// Entry of `cuStreamBeginCapture_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture_v2(stream: usize, mode: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBeginCapture_v2", || unsafe { driver::cuStreamBeginCapture_v2(stream, mode) })
+}
+
+/// Entry of `cuStreamBeginCapture_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCapture_v2_ptsz(stream: usize, mode: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBeginCapture_v2_ptsz", || per_thread(|| unsafe { driver::cuStreamBeginCapture_v2(stream, mode) }))
+}
+
+/// Entry of `cuStreamBeginCaptureToGraph`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToGraph(
+    stream: usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBeginCaptureToGraph", || unsafe {
+        driver::cuStreamBeginCaptureToGraph(stream, graph, after, data, count, mode)
+    })
+}
+
+/// Entry of `cuStreamBeginCaptureToGraph_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToGraph_ptsz(
+    stream: usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamBeginCaptureToGraph_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamBeginCaptureToGraph(stream, graph, after, data, count, mode) })
+    })
+}
+
+/// Entry of `cuStreamEndCapture`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamEndCapture(stream: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamEndCapture", || unsafe { driver::cuStreamEndCapture(stream, graph) })
+}
+
+/// Entry of `cuStreamEndCapture_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamEndCapture_ptsz(stream: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamEndCapture_ptsz", || per_thread(|| unsafe { driver::cuStreamEndCapture(stream, graph) }))
+}
+
+/// Entry of `cuStreamGetCaptureInfo`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCaptureInfo", || unsafe { driver::cuStreamGetCaptureInfo(stream, status, id) })
+}
+
+/// Entry of `cuStreamGetCaptureInfo_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_ptsz(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamGetCaptureInfo_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamGetCaptureInfo(stream, status, id) })
+    })
+}
+
+/// Entry of `cuStreamUpdateCaptureDependencies`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies(
+    stream: usize,
+    after: *const usize,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamUpdateCaptureDependencies", || unsafe {
+        driver::cuStreamUpdateCaptureDependencies(stream, after, count, flags)
+    })
+}
+
+/// Entry of `cuStreamUpdateCaptureDependencies_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_ptsz(
+    stream: usize,
+    after: *const usize,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamUpdateCaptureDependencies_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamUpdateCaptureDependencies(stream, after, count, flags) })
+    })
+}
+
+/// Entry of `cuStreamUpdateCaptureDependencies_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamUpdateCaptureDependencies_v2", || unsafe {
+        driver::cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags)
+    })
+}
+
+/// Entry of `cuStreamUpdateCaptureDependencies_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuStreamUpdateCaptureDependencies_v2_ptsz", || {
+        per_thread(|| unsafe { driver::cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags) })
+    })
 }
 
 /// Entry of `cuGraphConditionalHandleCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuGraphConditionalHandleCreate() -> u32 {
-    refused("cuGraphConditionalHandleCreate", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphCreate`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphCreate() -> u32 {
-    refused("cuGraphCreate", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphDebugDotPrint`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphDebugDotPrint() -> u32 {
-    refused("cuGraphDebugDotPrint", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphDestroy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphDestroy() -> u32 {
-    refused("cuGraphDestroy", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphDestroyNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphDestroyNode() -> u32 {
-    refused("cuGraphDestroyNode", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphEventRecordNodeGetEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphEventRecordNodeGetEvent() -> u32 {
-    refused("cuGraphEventRecordNodeGetEvent", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphEventRecordNodeSetEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphEventRecordNodeSetEvent() -> u32 {
-    refused("cuGraphEventRecordNodeSetEvent", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphEventWaitNodeGetEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphEventWaitNodeGetEvent() -> u32 {
-    refused("cuGraphEventWaitNodeGetEvent", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphEventWaitNodeSetEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphEventWaitNodeSetEvent() -> u32 {
-    refused("cuGraphEventWaitNodeSetEvent", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecBatchMemOpNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecBatchMemOpNodeSetParams() -> u32 {
-    refused("cuGraphExecBatchMemOpNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecChildGraphNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecChildGraphNodeSetParams() -> u32 {
-    refused("cuGraphExecChildGraphNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecDestroy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecDestroy() -> u32 {
-    refused("cuGraphExecDestroy", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecEventRecordNodeSetEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecEventRecordNodeSetEvent() -> u32 {
-    refused("cuGraphExecEventRecordNodeSetEvent", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecEventWaitNodeSetEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecEventWaitNodeSetEvent() -> u32 {
-    refused("cuGraphExecEventWaitNodeSetEvent", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecGetFlags`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecGetFlags() -> u32 {
-    refused("cuGraphExecGetFlags", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecGetId`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecGetId() -> u32 {
-    refused("cuGraphExecGetId", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecHostNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecHostNodeSetParams() -> u32 {
-    refused("cuGraphExecHostNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecKernelNodeSetParams_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecKernelNodeSetParams_v2() -> u32 {
-    refused("cuGraphExecKernelNodeSetParams_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecMemcpyNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecMemcpyNodeSetParams() -> u32 {
-    refused("cuGraphExecMemcpyNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecMemsetNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecMemsetNodeSetParams() -> u32 {
-    refused("cuGraphExecMemsetNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecNodeSetParams() -> u32 {
-    refused("cuGraphExecNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecUpdate`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecUpdate() -> u32 {
-    refused("cuGraphExecUpdate", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphExecUpdate_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecUpdate_v2() -> u32 {
-    refused("cuGraphExecUpdate_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphGetEdges`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphGetEdges() -> u32 {
-    refused("cuGraphGetEdges", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphGetEdges_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphGetEdges_v2() -> u32 {
-    refused("cuGraphGetEdges_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphGetId`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphGetId() -> u32 {
-    refused("cuGraphGetId", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphGetNodes`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphGetNodes() -> u32 {
-    refused("cuGraphGetNodes", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphGetRootNodes`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphGetRootNodes() -> u32 {
-    refused("cuGraphGetRootNodes", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphHostNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphHostNodeGetParams() -> u32 {
-    refused("cuGraphHostNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphHostNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphHostNodeSetParams() -> u32 {
-    refused("cuGraphHostNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphInstantiate`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphInstantiate() -> u32 {
-    refused("cuGraphInstantiate", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphInstantiateWithFlags`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphInstantiateWithFlags() -> u32 {
-    refused("cuGraphInstantiateWithFlags", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphInstantiateWithParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphInstantiateWithParams() -> u32 {
-    refused("cuGraphInstantiateWithParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphInstantiateWithParams_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphInstantiateWithParams_ptsz() -> u32 {
-    refused("cuGraphInstantiateWithParams_ptsz", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphInstantiate_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphInstantiate_v2() -> u32 {
-    refused("cuGraphInstantiate_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphKernelNodeCopyAttributes`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeCopyAttributes() -> u32 {
-    refused("cuGraphKernelNodeCopyAttributes", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphKernelNodeGetAttribute`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetAttribute() -> u32 {
-    refused("cuGraphKernelNodeGetAttribute", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphKernelNodeGetParams_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetParams_v2() -> u32 {
-    refused("cuGraphKernelNodeGetParams_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphKernelNodeSetAttribute`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetAttribute() -> u32 {
-    refused("cuGraphKernelNodeSetAttribute", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphKernelNodeSetParams_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetParams_v2() -> u32 {
-    refused("cuGraphKernelNodeSetParams_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphLaunch`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphLaunch() -> u32 {
-    refused("cuGraphLaunch", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphLaunch_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphLaunch_ptsz() -> u32 {
-    refused("cuGraphLaunch_ptsz", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphMemAllocNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphMemAllocNodeGetParams() -> u32 {
-    refused("cuGraphMemAllocNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphMemFreeNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphMemFreeNodeGetParams() -> u32 {
-    refused("cuGraphMemFreeNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphMemcpyNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphMemcpyNodeGetParams() -> u32 {
-    refused("cuGraphMemcpyNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphMemcpyNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphMemcpyNodeSetParams() -> u32 {
-    refused("cuGraphMemcpyNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphMemsetNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphMemsetNodeGetParams() -> u32 {
-    refused("cuGraphMemsetNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphMemsetNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphMemsetNodeSetParams() -> u32 {
-    refused("cuGraphMemsetNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeFindInClone`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeFindInClone() -> u32 {
-    refused("cuGraphNodeFindInClone", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetContainingGraph`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetContainingGraph() -> u32 {
-    refused("cuGraphNodeGetContainingGraph", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetDependencies`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetDependencies() -> u32 {
-    refused("cuGraphNodeGetDependencies", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetDependencies_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetDependencies_v2() -> u32 {
-    refused("cuGraphNodeGetDependencies_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetDependentNodes`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetDependentNodes() -> u32 {
-    refused("cuGraphNodeGetDependentNodes", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetDependentNodes_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetDependentNodes_v2() -> u32 {
-    refused("cuGraphNodeGetDependentNodes_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetEnabled`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetEnabled() -> u32 {
-    refused("cuGraphNodeGetEnabled", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetLocalId`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetLocalId() -> u32 {
-    refused("cuGraphNodeGetLocalId", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetParams() -> u32 {
-    refused("cuGraphNodeGetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetToolsId`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetToolsId() -> u32 {
-    refused("cuGraphNodeGetToolsId", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeGetType`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeGetType() -> u32 {
-    refused("cuGraphNodeGetType", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeSetEnabled`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeSetEnabled() -> u32 {
-    refused("cuGraphNodeSetEnabled", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeSetParams() -> u32 {
-    refused("cuGraphNodeSetParams", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphNodeSetParams_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphNodeSetParams_v2() -> u32 {
-    refused("cuGraphNodeSetParams_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphReleaseUserObject`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphReleaseUserObject() -> u32 {
-    refused("cuGraphReleaseUserObject", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphRemoveDependencies`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphRemoveDependencies() -> u32 {
-    refused("cuGraphRemoveDependencies", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphRemoveDependencies_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphRemoveDependencies_v2() -> u32 {
-    refused("cuGraphRemoveDependencies_v2", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphRetainUserObject`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphRetainUserObject() -> u32 {
-    refused("cuGraphRetainUserObject", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphUpload`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphUpload() -> u32 {
-    refused("cuGraphUpload", "graphs are not served yet")
-}
-
-/// Entry of `cuGraphUpload_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphUpload_ptsz() -> u32 {
-    refused("cuGraphUpload_ptsz", "graphs are not served yet")
-}
-
-/// Entry of `cuUserObjectCreate`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuUserObjectCreate() -> u32 {
-    refused("cuUserObjectCreate", "graphs are not served yet")
-}
-
-/// Entry of `cuUserObjectRelease`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuUserObjectRelease() -> u32 {
-    refused("cuUserObjectRelease", "graphs are not served yet")
-}
-
-/// Entry of `cuUserObjectRetain`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuUserObjectRetain() -> u32 {
-    refused("cuUserObjectRetain", "graphs are not served yet")
+    refused("cuGraphConditionalHandleCreate", "conditional nodes of graphs are not served yet")
 }
 
 /// Entry of `cuGraphAddExternalSemaphoresSignalNode`.
@@ -4386,160 +5000,52 @@ pub unsafe extern "C" fn sluice_cuGraphExternalSemaphoresWaitNodeSetParams() -> 
     )
 }
 
-/// Entry of `cuGraphAddKernelNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphAddKernelNode() -> u32 {
-    refused(
-        "cuGraphAddKernelNode",
-        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
-    )
-}
-
-/// Entry of `cuGraphExecKernelNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphExecKernelNodeSetParams() -> u32 {
-    refused(
-        "cuGraphExecKernelNodeSetParams",
-        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
-    )
-}
-
-/// Entry of `cuGraphKernelNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeGetParams() -> u32 {
-    refused(
-        "cuGraphKernelNodeGetParams",
-        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
-    )
-}
-
-/// Entry of `cuGraphKernelNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuGraphKernelNodeSetParams() -> u32 {
-    refused(
-        "cuGraphKernelNodeSetParams",
-        "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function",
-    )
-}
-
-/// Entry of `cuStreamBeginCapture`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginCapture() -> u32 {
-    refused("cuStreamBeginCapture", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginCapture_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginCapture_ptsz() -> u32 {
-    refused("cuStreamBeginCapture_ptsz", "graph capture is not served yet")
-}
-
 /// Entry of `cuStreamBeginCaptureToCig`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToCig() -> u32 {
-    refused("cuStreamBeginCaptureToCig", "graph capture is not served yet")
+    refused("cuStreamBeginCaptureToCig", "capturing into a graphics context needs a display on the GPU's own machine")
 }
 
 /// Entry of `cuStreamBeginCaptureToCig_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToCig_ptsz() -> u32 {
-    refused("cuStreamBeginCaptureToCig_ptsz", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginCaptureToGraph`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToGraph() -> u32 {
-    refused("cuStreamBeginCaptureToGraph", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginCaptureToGraph_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginCaptureToGraph_ptsz() -> u32 {
-    refused("cuStreamBeginCaptureToGraph_ptsz", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginCapture_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginCapture_v2() -> u32 {
-    refused("cuStreamBeginCapture_v2", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginCapture_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginCapture_v2_ptsz() -> u32 {
-    refused("cuStreamBeginCapture_v2_ptsz", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginRecaptureToGraph`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph() -> u32 {
-    refused("cuStreamBeginRecaptureToGraph", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamBeginRecaptureToGraph_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
-    refused("cuStreamBeginRecaptureToGraph_ptsz", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamEndCapture`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamEndCapture() -> u32 {
-    refused("cuStreamEndCapture", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamEndCapture_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamEndCapture_ptsz() -> u32 {
-    refused("cuStreamEndCapture_ptsz", "graph capture is not served yet")
+    refused(
+        "cuStreamBeginCaptureToCig_ptsz",
+        "capturing into a graphics context needs a display on the GPU's own machine",
+    )
 }
 
 /// Entry of `cuStreamEndCaptureToCig`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamEndCaptureToCig() -> u32 {
-    refused("cuStreamEndCaptureToCig", "graph capture is not served yet")
+    refused("cuStreamEndCaptureToCig", "capturing into a graphics context needs a display on the GPU's own machine")
 }
 
 /// Entry of `cuStreamEndCaptureToCig_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuStreamEndCaptureToCig_ptsz() -> u32 {
-    refused("cuStreamEndCaptureToCig_ptsz", "graph capture is not served yet")
+    refused(
+        "cuStreamEndCaptureToCig_ptsz",
+        "capturing into a graphics context needs a display on the GPU's own machine",
+    )
 }
 
-/// Entry of `cuStreamGetCaptureInfo`.
+/// Entry of `cuStreamBeginRecaptureToGraph`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo() -> u32 {
-    refused("cuStreamGetCaptureInfo", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph() -> u32 {
+    refused(
+        "cuStreamBeginRecaptureToGraph",
+        "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate",
+    )
 }
 
-/// Entry of `cuStreamGetCaptureInfo_ptsz`.
+/// Entry of `cuStreamBeginRecaptureToGraph_ptsz`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamGetCaptureInfo_ptsz() -> u32 {
-    refused("cuStreamGetCaptureInfo_ptsz", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamUpdateCaptureDependencies`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies() -> u32 {
-    refused("cuStreamUpdateCaptureDependencies", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamUpdateCaptureDependencies_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_ptsz() -> u32 {
-    refused("cuStreamUpdateCaptureDependencies_ptsz", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamUpdateCaptureDependencies_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2() -> u32 {
-    refused("cuStreamUpdateCaptureDependencies_v2", "graph capture is not served yet")
-}
-
-/// Entry of `cuStreamUpdateCaptureDependencies_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz() -> u32 {
-    refused("cuStreamUpdateCaptureDependencies_v2_ptsz", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
+    refused(
+        "cuStreamBeginRecaptureToGraph_ptsz",
+        "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate",
+    )
 }
 
 /// Entry of `cuDestroyExternalMemory`.
@@ -7748,6 +8254,18 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuLaunchHostFunc_ptsz as *const () as usize,
         },
         Entry {
+            name: "cuLaunchHostFunc",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuLaunchHostFunc_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuLaunchHostFunc",
+            since: 13010,
+            per_thread: true,
+            address: sluice_cuLaunchHostFunc_v2_ptsz as *const () as usize,
+        },
+        Entry {
             name: "cuFuncSetBlockShape",
             since: 2000,
             per_thread: false,
@@ -7801,18 +8319,6 @@ pub fn entries() -> Vec<Entry> {
             since: 9000,
             per_thread: false,
             address: sluice_cuLaunchCooperativeKernelMultiDevice as *const () as usize,
-        },
-        Entry {
-            name: "cuLaunchHostFunc",
-            since: 13010,
-            per_thread: false,
-            address: sluice_cuLaunchHostFunc_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuLaunchHostFunc",
-            since: 13010,
-            per_thread: true,
-            address: sluice_cuLaunchHostFunc_v2_ptsz as *const () as usize,
         },
         Entry {
             name: "cuOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -8013,16 +8519,88 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuStreamDestroy as *const () as usize,
         },
         Entry {
-            name: "cuStreamBatchMemOp",
-            since: 8000,
+            name: "cuStreamSetAttribute",
+            since: 11000,
             per_thread: false,
-            address: sluice_cuStreamBatchMemOp as *const () as usize,
+            address: sluice_cuStreamSetAttribute as *const () as usize,
         },
         Entry {
-            name: "cuStreamBatchMemOp",
-            since: 8000,
+            name: "cuStreamSetAttribute",
+            since: 11000,
             per_thread: true,
-            address: sluice_cuStreamBatchMemOp_ptsz as *const () as usize,
+            address: sluice_cuStreamSetAttribute_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuStreamGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetAttribute",
+            since: 11000,
+            per_thread: true,
+            address: sluice_cuStreamGetAttribute_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamCopyAttributes",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuStreamCopyAttributes as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamCopyAttributes",
+            since: 11000,
+            per_thread: true,
+            address: sluice_cuStreamCopyAttributes_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue32",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWaitValue32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue32",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWaitValue32_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue32",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWriteValue32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue32",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWriteValue32_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue64",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWaitValue64_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWaitValue64",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWaitValue64_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue64",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuStreamWriteValue64_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamWriteValue64",
+            since: 11070,
+            per_thread: true,
+            address: sluice_cuStreamWriteValue64_v2_ptsz as *const () as usize,
         },
         Entry {
             name: "cuStreamBatchMemOp",
@@ -8049,16 +8627,16 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuStreamWaitValue32_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuStreamWaitValue32",
-            since: 11070,
+            name: "cuStreamWriteValue32",
+            since: 8000,
             per_thread: false,
-            address: sluice_cuStreamWaitValue32_v2 as *const () as usize,
+            address: sluice_cuStreamWriteValue32 as *const () as usize,
         },
         Entry {
-            name: "cuStreamWaitValue32",
-            since: 11070,
+            name: "cuStreamWriteValue32",
+            since: 8000,
             per_thread: true,
-            address: sluice_cuStreamWaitValue32_v2_ptsz as *const () as usize,
+            address: sluice_cuStreamWriteValue32_ptsz as *const () as usize,
         },
         Entry {
             name: "cuStreamWaitValue64",
@@ -8073,42 +8651,6 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuStreamWaitValue64_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuStreamWaitValue64",
-            since: 11070,
-            per_thread: false,
-            address: sluice_cuStreamWaitValue64_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamWaitValue64",
-            since: 11070,
-            per_thread: true,
-            address: sluice_cuStreamWaitValue64_v2_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamWriteValue32",
-            since: 8000,
-            per_thread: false,
-            address: sluice_cuStreamWriteValue32 as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamWriteValue32",
-            since: 8000,
-            per_thread: true,
-            address: sluice_cuStreamWriteValue32_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamWriteValue32",
-            since: 11070,
-            per_thread: false,
-            address: sluice_cuStreamWriteValue32_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamWriteValue32",
-            since: 11070,
-            per_thread: true,
-            address: sluice_cuStreamWriteValue32_v2_ptsz as *const () as usize,
-        },
-        Entry {
             name: "cuStreamWriteValue64",
             since: 9000,
             per_thread: false,
@@ -8121,52 +8663,16 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuStreamWriteValue64_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuStreamWriteValue64",
-            since: 11070,
+            name: "cuStreamBatchMemOp",
+            since: 8000,
             per_thread: false,
-            address: sluice_cuStreamWriteValue64_v2 as *const () as usize,
+            address: sluice_cuStreamBatchMemOp as *const () as usize,
         },
         Entry {
-            name: "cuStreamWriteValue64",
-            since: 11070,
+            name: "cuStreamBatchMemOp",
+            since: 8000,
             per_thread: true,
-            address: sluice_cuStreamWriteValue64_v2_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamCopyAttributes",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuStreamCopyAttributes as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamCopyAttributes",
-            since: 11000,
-            per_thread: true,
-            address: sluice_cuStreamCopyAttributes_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamGetAttribute",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuStreamGetAttribute as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamGetAttribute",
-            since: 11000,
-            per_thread: true,
-            address: sluice_cuStreamGetAttribute_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamSetAttribute",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuStreamSetAttribute as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamSetAttribute",
-            since: 11000,
-            per_thread: true,
-            address: sluice_cuStreamSetAttribute_ptsz as *const () as usize,
+            address: sluice_cuStreamBatchMemOp_ptsz as *const () as usize,
         },
         Entry {
             name: "cuEventCreate",
@@ -8265,160 +8771,10 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuThreadExchangeStreamCaptureMode as *const () as usize,
         },
         Entry {
-            name: "cuDeviceGetGraphMemAttribute",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuDeviceGetGraphMemAttribute as *const () as usize,
-        },
-        Entry {
-            name: "cuDeviceGraphMemTrim",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuDeviceGraphMemTrim as *const () as usize,
-        },
-        Entry {
-            name: "cuDeviceSetGraphMemAttribute",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuDeviceSetGraphMemAttribute as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddBatchMemOpNode",
-            since: 11070,
-            per_thread: false,
-            address: sluice_cuGraphAddBatchMemOpNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddChildGraphNode",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddChildGraphNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddDependencies",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddDependencies as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddDependencies",
-            since: 12030,
-            per_thread: false,
-            address: sluice_cuGraphAddDependencies_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddEmptyNode",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddEmptyNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddEventRecordNode",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphAddEventRecordNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddEventWaitNode",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphAddEventWaitNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddHostNode",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddHostNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddKernelNode",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphAddKernelNode_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddMemAllocNode",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuGraphAddMemAllocNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddMemFreeNode",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuGraphAddMemFreeNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddMemcpyNode",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddMemcpyNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddMemsetNode",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddMemsetNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddNode",
-            since: 12020,
-            per_thread: false,
-            address: sluice_cuGraphAddNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddNode",
-            since: 12030,
-            per_thread: false,
-            address: sluice_cuGraphAddNode_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphAddNode",
-            since: 13040,
-            per_thread: false,
-            address: sluice_cuGraphAddNode_v3 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphBatchMemOpNodeGetParams",
-            since: 11070,
-            per_thread: false,
-            address: sluice_cuGraphBatchMemOpNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphBatchMemOpNodeSetParams",
-            since: 11070,
-            per_thread: false,
-            address: sluice_cuGraphBatchMemOpNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphChildGraphNodeGetGraph",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphChildGraphNodeGetGraph as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphClone",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphClone as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphConditionalHandleCreate",
-            since: 12030,
-            per_thread: false,
-            address: sluice_cuGraphConditionalHandleCreate as *const () as usize,
-        },
-        Entry {
             name: "cuGraphCreate",
             since: 10000,
             per_thread: false,
             address: sluice_cuGraphCreate as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphDebugDotPrint",
-            since: 11030,
-            per_thread: false,
-            address: sluice_cuGraphDebugDotPrint as *const () as usize,
         },
         Entry {
             name: "cuGraphDestroy",
@@ -8427,136 +8783,46 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuGraphDestroy as *const () as usize,
         },
         Entry {
-            name: "cuGraphDestroyNode",
+            name: "cuGraphClone",
             since: 10000,
             per_thread: false,
-            address: sluice_cuGraphDestroyNode as *const () as usize,
+            address: sluice_cuGraphClone as *const () as usize,
         },
         Entry {
-            name: "cuGraphEventRecordNodeGetEvent",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphEventRecordNodeGetEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphEventRecordNodeSetEvent",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphEventRecordNodeSetEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphEventWaitNodeGetEvent",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphEventWaitNodeGetEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphEventWaitNodeSetEvent",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphEventWaitNodeSetEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecBatchMemOpNodeSetParams",
-            since: 11070,
-            per_thread: false,
-            address: sluice_cuGraphExecBatchMemOpNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecChildGraphNodeSetParams",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphExecChildGraphNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecDestroy",
+            name: "cuGraphNodeFindInClone",
             since: 10000,
             per_thread: false,
-            address: sluice_cuGraphExecDestroy as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecEventRecordNodeSetEvent",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphExecEventRecordNodeSetEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecEventWaitNodeSetEvent",
-            since: 11010,
-            per_thread: false,
-            address: sluice_cuGraphExecEventWaitNodeSetEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecGetFlags",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphExecGetFlags as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecGetId",
-            since: 13010,
-            per_thread: false,
-            address: sluice_cuGraphExecGetId as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecHostNodeSetParams",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuGraphExecHostNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecKernelNodeSetParams",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphExecKernelNodeSetParams_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecMemcpyNodeSetParams",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuGraphExecMemcpyNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecMemsetNodeSetParams",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuGraphExecMemsetNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecNodeSetParams",
-            since: 12020,
-            per_thread: false,
-            address: sluice_cuGraphExecNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecUpdate",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuGraphExecUpdate as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecUpdate",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphExecUpdate_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphGetEdges",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphGetEdges as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphGetEdges",
-            since: 12030,
-            per_thread: false,
-            address: sluice_cuGraphGetEdges_v2 as *const () as usize,
+            address: sluice_cuGraphNodeFindInClone as *const () as usize,
         },
         Entry {
             name: "cuGraphGetId",
             since: 13010,
             per_thread: false,
             address: sluice_cuGraphGetId as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetType",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetType as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetContainingGraph",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetContainingGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetLocalId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetLocalId as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetToolsId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetToolsId as *const () as usize,
         },
         Entry {
             name: "cuGraphGetNodes",
@@ -8571,136 +8837,16 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuGraphGetRootNodes as *const () as usize,
         },
         Entry {
-            name: "cuGraphHostNodeGetParams",
+            name: "cuGraphGetEdges",
             since: 10000,
             per_thread: false,
-            address: sluice_cuGraphHostNodeGetParams as *const () as usize,
+            address: sluice_cuGraphGetEdges as *const () as usize,
         },
         Entry {
-            name: "cuGraphHostNodeSetParams",
-            since: 10000,
+            name: "cuGraphGetEdges",
+            since: 12030,
             per_thread: false,
-            address: sluice_cuGraphHostNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphInstantiate",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphInstantiate as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphInstantiateWithFlags",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuGraphInstantiateWithFlags as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphInstantiateWithParams",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphInstantiateWithParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphInstantiateWithParams",
-            since: 12000,
-            per_thread: true,
-            address: sluice_cuGraphInstantiateWithParams_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphInstantiate",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuGraphInstantiate_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeCopyAttributes",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeCopyAttributes as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeGetAttribute",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeGetAttribute as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeGetParams",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeGetParams_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeSetAttribute",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeSetAttribute as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeSetParams",
-            since: 12000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeSetParams_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphLaunch",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphLaunch as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphLaunch",
-            since: 10000,
-            per_thread: true,
-            address: sluice_cuGraphLaunch_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphMemAllocNodeGetParams",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuGraphMemAllocNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphMemFreeNodeGetParams",
-            since: 11040,
-            per_thread: false,
-            address: sluice_cuGraphMemFreeNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphMemcpyNodeGetParams",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphMemcpyNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphMemcpyNodeSetParams",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphMemcpyNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphMemsetNodeGetParams",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphMemsetNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphMemsetNodeSetParams",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphMemsetNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeFindInClone",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphNodeFindInClone as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeGetContainingGraph",
-            since: 13010,
-            per_thread: false,
-            address: sluice_cuGraphNodeGetContainingGraph as *const () as usize,
+            address: sluice_cuGraphGetEdges_v2 as *const () as usize,
         },
         Entry {
             name: "cuGraphNodeGetDependencies",
@@ -8727,58 +8873,16 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuGraphNodeGetDependentNodes_v2 as *const () as usize,
         },
         Entry {
-            name: "cuGraphNodeGetEnabled",
-            since: 11060,
-            per_thread: false,
-            address: sluice_cuGraphNodeGetEnabled as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeGetLocalId",
-            since: 13010,
-            per_thread: false,
-            address: sluice_cuGraphNodeGetLocalId as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeGetParams",
-            since: 13020,
-            per_thread: false,
-            address: sluice_cuGraphNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeGetToolsId",
-            since: 13010,
-            per_thread: false,
-            address: sluice_cuGraphNodeGetToolsId as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeGetType",
+            name: "cuGraphAddDependencies",
             since: 10000,
             per_thread: false,
-            address: sluice_cuGraphNodeGetType as *const () as usize,
+            address: sluice_cuGraphAddDependencies as *const () as usize,
         },
         Entry {
-            name: "cuGraphNodeSetEnabled",
-            since: 11060,
+            name: "cuGraphAddDependencies",
+            since: 12030,
             per_thread: false,
-            address: sluice_cuGraphNodeSetEnabled as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeSetParams",
-            since: 12020,
-            per_thread: false,
-            address: sluice_cuGraphNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphNodeSetParams",
-            since: 13040,
-            per_thread: false,
-            address: sluice_cuGraphNodeSetParams_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphReleaseUserObject",
-            since: 11030,
-            per_thread: false,
-            address: sluice_cuGraphReleaseUserObject as *const () as usize,
+            address: sluice_cuGraphAddDependencies_v2 as *const () as usize,
         },
         Entry {
             name: "cuGraphRemoveDependencies",
@@ -8793,10 +8897,346 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuGraphRemoveDependencies_v2 as *const () as usize,
         },
         Entry {
+            name: "cuGraphDestroyNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphDestroyNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphDebugDotPrint",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuGraphDebugDotPrint as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddKernelNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddKernelNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddKernelNode",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphAddKernelNode_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeGetParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeGetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeSetParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeSetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeSetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeSetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeGetAttribute",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeGetAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphKernelNodeCopyAttributes",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphKernelNodeCopyAttributes as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemcpyNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddMemcpyNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemcpyNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemcpyNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemcpyNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemcpyNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemsetNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddMemsetNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemsetNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemsetNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemsetNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphMemsetNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddHostNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddHostNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphHostNodeGetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphHostNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphHostNodeSetParams",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphHostNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddBatchMemOpNode",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphAddBatchMemOpNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphBatchMemOpNodeGetParams",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphBatchMemOpNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphBatchMemOpNodeSetParams",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphBatchMemOpNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddChildGraphNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddChildGraphNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphChildGraphNodeGetGraph",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphChildGraphNodeGetGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddEmptyNode",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphAddEmptyNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddEventRecordNode",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphAddEventRecordNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventRecordNodeGetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventRecordNodeGetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventRecordNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventRecordNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddEventWaitNode",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphAddEventWaitNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventWaitNodeGetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventWaitNodeGetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphEventWaitNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphEventWaitNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemAllocNode",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphAddMemAllocNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemAllocNodeGetParams",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphMemAllocNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddMemFreeNode",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphAddMemFreeNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphMemFreeNodeGetParams",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphMemFreeNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddNode",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuGraphAddNode as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddNode",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphAddNode_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphAddNode",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuGraphAddNode_v3 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeSetParams",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuGraphNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeSetParams",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuGraphNodeSetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetParams",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetGraphMemAttribute",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceGetGraphMemAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGraphMemTrim",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceGraphMemTrim as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceSetGraphMemAttribute",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuDeviceSetGraphMemAttribute as *const () as usize,
+        },
+        Entry {
+            name: "cuUserObjectCreate",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuUserObjectCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuUserObjectRetain",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuUserObjectRetain as *const () as usize,
+        },
+        Entry {
+            name: "cuUserObjectRelease",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuUserObjectRelease as *const () as usize,
+        },
+        Entry {
             name: "cuGraphRetainUserObject",
             since: 11030,
             per_thread: false,
             address: sluice_cuGraphRetainUserObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphReleaseUserObject",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuGraphReleaseUserObject as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiateWithFlags",
+            since: 11040,
+            per_thread: false,
+            address: sluice_cuGraphInstantiateWithFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiateWithParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphInstantiateWithParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiateWithParams",
+            since: 12000,
+            per_thread: true,
+            address: sluice_cuGraphInstantiateWithParams_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiate",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuGraphInstantiate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphInstantiate",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphInstantiate as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecGetFlags",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphExecGetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecGetId",
+            since: 13010,
+            per_thread: false,
+            address: sluice_cuGraphExecGetId as *const () as usize,
         },
         Entry {
             name: "cuGraphUpload",
@@ -8811,22 +9251,196 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuGraphUpload_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuUserObjectCreate",
-            since: 11030,
+            name: "cuGraphLaunch",
+            since: 10000,
             per_thread: false,
-            address: sluice_cuUserObjectCreate as *const () as usize,
+            address: sluice_cuGraphLaunch as *const () as usize,
         },
         Entry {
-            name: "cuUserObjectRelease",
-            since: 11030,
-            per_thread: false,
-            address: sluice_cuUserObjectRelease as *const () as usize,
+            name: "cuGraphLaunch",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuGraphLaunch_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuUserObjectRetain",
+            name: "cuGraphExecDestroy",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuGraphExecDestroy as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecKernelNodeSetParams",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuGraphExecKernelNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecKernelNodeSetParams",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphExecKernelNodeSetParams_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecMemcpyNodeSetParams",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecMemcpyNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecMemsetNodeSetParams",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecMemsetNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecHostNodeSetParams",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecHostNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecBatchMemOpNodeSetParams",
+            since: 11070,
+            per_thread: false,
+            address: sluice_cuGraphExecBatchMemOpNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecChildGraphNodeSetParams",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphExecChildGraphNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecEventRecordNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphExecEventRecordNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecEventWaitNodeSetEvent",
+            since: 11010,
+            per_thread: false,
+            address: sluice_cuGraphExecEventWaitNodeSetEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecNodeSetParams",
+            since: 12020,
+            per_thread: false,
+            address: sluice_cuGraphExecNodeSetParams as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecUpdate",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuGraphExecUpdate as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphExecUpdate",
+            since: 12000,
+            per_thread: false,
+            address: sluice_cuGraphExecUpdate_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeSetEnabled",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuGraphNodeSetEnabled as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphNodeGetEnabled",
+            since: 11060,
+            per_thread: false,
+            address: sluice_cuGraphNodeGetEnabled as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuStreamBeginCapture as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuStreamBeginCapture_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuStreamBeginCapture_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCapture",
+            since: 10010,
+            per_thread: true,
+            address: sluice_cuStreamBeginCapture_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCaptureToGraph",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuStreamBeginCaptureToGraph as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamBeginCaptureToGraph",
+            since: 12030,
+            per_thread: true,
+            address: sluice_cuStreamBeginCaptureToGraph_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamEndCapture",
+            since: 10000,
+            per_thread: false,
+            address: sluice_cuStreamEndCapture as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamEndCapture",
+            since: 10000,
+            per_thread: true,
+            address: sluice_cuStreamEndCapture_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 10010,
+            per_thread: false,
+            address: sluice_cuStreamGetCaptureInfo as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamGetCaptureInfo",
+            since: 10010,
+            per_thread: true,
+            address: sluice_cuStreamGetCaptureInfo_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
             since: 11030,
             per_thread: false,
-            address: sluice_cuUserObjectRetain as *const () as usize,
+            address: sluice_cuStreamUpdateCaptureDependencies as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 11030,
+            per_thread: true,
+            address: sluice_cuStreamUpdateCaptureDependencies_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuStreamUpdateCaptureDependencies_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuStreamUpdateCaptureDependencies",
+            since: 12030,
+            per_thread: true,
+            address: sluice_cuStreamUpdateCaptureDependencies_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuGraphConditionalHandleCreate",
+            since: 12030,
+            per_thread: false,
+            address: sluice_cuGraphConditionalHandleCreate as *const () as usize,
         },
         Entry {
             name: "cuGraphAddExternalSemaphoresSignalNode",
@@ -8877,42 +9491,6 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuGraphExternalSemaphoresWaitNodeSetParams as *const () as usize,
         },
         Entry {
-            name: "cuGraphAddKernelNode",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphAddKernelNode as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphExecKernelNodeSetParams",
-            since: 10010,
-            per_thread: false,
-            address: sluice_cuGraphExecKernelNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeGetParams",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeGetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuGraphKernelNodeSetParams",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuGraphKernelNodeSetParams as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCapture",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuStreamBeginCapture as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCapture",
-            since: 10000,
-            per_thread: true,
-            address: sluice_cuStreamBeginCapture_ptsz as *const () as usize,
-        },
-        Entry {
             name: "cuStreamBeginCaptureToCig",
             since: 13010,
             per_thread: false,
@@ -8923,54 +9501,6 @@ pub fn entries() -> Vec<Entry> {
             since: 13010,
             per_thread: true,
             address: sluice_cuStreamBeginCaptureToCig_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCaptureToGraph",
-            since: 12030,
-            per_thread: false,
-            address: sluice_cuStreamBeginCaptureToGraph as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCaptureToGraph",
-            since: 12030,
-            per_thread: true,
-            address: sluice_cuStreamBeginCaptureToGraph_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCapture",
-            since: 10010,
-            per_thread: false,
-            address: sluice_cuStreamBeginCapture_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginCapture",
-            since: 10010,
-            per_thread: true,
-            address: sluice_cuStreamBeginCapture_v2_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginRecaptureToGraph",
-            since: 13030,
-            per_thread: false,
-            address: sluice_cuStreamBeginRecaptureToGraph as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamBeginRecaptureToGraph",
-            since: 13030,
-            per_thread: true,
-            address: sluice_cuStreamBeginRecaptureToGraph_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamEndCapture",
-            since: 10000,
-            per_thread: false,
-            address: sluice_cuStreamEndCapture as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamEndCapture",
-            since: 10000,
-            per_thread: true,
-            address: sluice_cuStreamEndCapture_ptsz as *const () as usize,
         },
         Entry {
             name: "cuStreamEndCaptureToCig",
@@ -8985,40 +9515,16 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuStreamEndCaptureToCig_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuStreamGetCaptureInfo",
-            since: 10010,
+            name: "cuStreamBeginRecaptureToGraph",
+            since: 13030,
             per_thread: false,
-            address: sluice_cuStreamGetCaptureInfo as *const () as usize,
+            address: sluice_cuStreamBeginRecaptureToGraph as *const () as usize,
         },
         Entry {
-            name: "cuStreamGetCaptureInfo",
-            since: 10010,
+            name: "cuStreamBeginRecaptureToGraph",
+            since: 13030,
             per_thread: true,
-            address: sluice_cuStreamGetCaptureInfo_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamUpdateCaptureDependencies",
-            since: 11030,
-            per_thread: false,
-            address: sluice_cuStreamUpdateCaptureDependencies as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamUpdateCaptureDependencies",
-            since: 11030,
-            per_thread: true,
-            address: sluice_cuStreamUpdateCaptureDependencies_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamUpdateCaptureDependencies",
-            since: 12030,
-            per_thread: false,
-            address: sluice_cuStreamUpdateCaptureDependencies_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuStreamUpdateCaptureDependencies",
-            since: 12030,
-            per_thread: true,
-            address: sluice_cuStreamUpdateCaptureDependencies_v2_ptsz as *const () as usize,
+            address: sluice_cuStreamBeginRecaptureToGraph_ptsz as *const () as usize,
         },
         Entry {
             name: "cuDestroyExternalMemory",

@@ -1,5 +1,7 @@
 //! The programs. Each uses the driver API as a program would and panics where an answer is not CUDA's.
 
+mod asynchronous;
+mod graphs;
 mod per_thread;
 
 use crate::driver::Driver;
@@ -74,7 +76,7 @@ pub type Program = (&'static str, fn(&Driver));
 
 /// Every program.
 pub fn programs() -> impl Iterator<Item = &'static Program> {
-    [PROGRAMS, per_thread::PROGRAMS].into_iter().flatten()
+    [PROGRAMS, per_thread::PROGRAMS, graphs::PROGRAMS, asynchronous::PROGRAMS].into_iter().flatten()
 }
 
 const PROGRAMS: &[Program] = &[

@@ -1,12 +1,16 @@
 //! The operations of the declaration list, executed on the session's device.
 
+use crate::worker::graph;
 use crate::worker::session::{Phase, Session, failure};
 use sluice_backend as backend;
-use sluice_backend::{EventId, FunctionRef, LaunchConfig, ModuleId, StreamId};
+use sluice_backend::graph::{GraphId, HostSide};
+use sluice_backend::{EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId};
+use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
 use sluice_protocol::messages::*;
-use sluice_protocol::wire::Blob;
-use sluice_protocol::{Failure, FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo, ReplyTo, cuda};
+use sluice_protocol::wire::{Blob, Wire};
+use sluice_protocol::{Failure, FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo, ReplyTo, cuda, opcode};
+use std::sync::Arc;
 
 /// Longest reply to one copy from the device; clients cut larger copies into pieces.
 const COPY_BYTES: u64 = sluice_protocol::MAX_FRAME_BYTES as u64 - 4096;
@@ -170,8 +174,116 @@ impl Handler for Session {
             shared_bytes: request.shared_bytes,
             cooperative: request.flags & 1 != 0,
             params: request.parameters.to_vec(),
+            attributes: Vec::new(),
         };
         self.active()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
+    }
+
+    fn launch_with(&mut self, _thread: u32, request: LaunchWith<'_>) -> Result<(), Failure> {
+        let function = FunctionRef { module: ModuleId(request.module), index: request.function };
+        let config = LaunchConfig {
+            grid: request.grid,
+            block: request.block,
+            shared_bytes: request.shared_bytes,
+            cooperative: false,
+            params: request.parameters.to_vec(),
+            attributes: graph::attributes(request.attributes),
+        };
+        self.active()?.launch(StreamId::from_wire(request.stream), function, config).map_err(failure)
+    }
+
+    fn occupancy_blocks(&mut self, _thread: u32, request: OccupancyBlocks, reply: ReplyTo<OccupancyBlocksReply>) {
+        let function = FunctionRef { module: ModuleId(request.module), index: request.function };
+        let (block, shared, flags) = (request.block, request.shared_bytes, request.flags);
+        let blocks = self.active().and_then(|d| d.occupancy_blocks(function, block, shared, flags).map_err(failure));
+        reply.send(blocks.map(|blocks| OccupancyBlocksReply { blocks }));
+    }
+
+    fn occupancy_shared(&mut self, _thread: u32, request: OccupancyShared, reply: ReplyTo<OccupancySharedReply>) {
+        let function = FunctionRef { module: ModuleId(request.module), index: request.function };
+        let (blocks, block) = (request.blocks, request.block);
+        let bytes = self.active().and_then(|d| d.occupancy_shared(function, blocks, block).map_err(failure));
+        reply.send(bytes.map(|bytes| OccupancySharedReply { bytes }));
+    }
+
+    fn occupancy_clusters(&mut self, _thread: u32, request: OccupancyClusters, reply: ReplyTo<OccupancyClustersReply>) {
+        let function = FunctionRef { module: ModuleId(request.module), index: request.function };
+        let config = LaunchConfig {
+            grid: request.grid,
+            block: request.block,
+            shared_bytes: request.shared_bytes,
+            cooperative: false,
+            params: Vec::new(),
+            attributes: graph::attributes(request.attributes),
+        };
+        let potential = request.potential != 0;
+        let count = self.active().and_then(|d| d.occupancy_clusters(function, config, potential).map_err(failure));
+        reply.send(count.map(|count| OccupancyClustersReply { count }));
+    }
+
+    fn graph_instantiate(&mut self, _thread: u32, request: GraphInstantiate, reply: ReplyTo<GraphInstantiateReply>) {
+        let (id, nodes) = (GraphId(request.graph), graph::nodes(request.nodes));
+        let host: Arc<dyn HostSide> = Arc::clone(&self.host) as Arc<dyn HostSide>;
+        let made = self.active().and_then(|d| d.instantiate_graph(id, request.flags, nodes, host).map_err(failure));
+        reply.send(made.map(|()| GraphInstantiateReply));
+    }
+
+    fn graph_update(&mut self, _thread: u32, request: GraphUpdate) -> Result<(), Failure> {
+        self.active()?.update_graph(GraphId(request.graph), graph::changes(request.changes)).map_err(failure)
+    }
+
+    fn graph_launch(&mut self, _thread: u32, request: GraphLaunch) -> Result<(), Failure> {
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.launch_graph(GraphId(request.graph), stream).map_err(failure)
+    }
+
+    fn graph_upload(&mut self, _thread: u32, request: GraphUpload) -> Result<(), Failure> {
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.upload_graph(GraphId(request.graph), stream).map_err(failure)
+    }
+
+    fn graph_destroy(&mut self, _thread: u32, request: GraphDestroy) -> Result<(), Failure> {
+        self.device.destroy_graph(GraphId(request.graph)).map_err(failure)
+    }
+
+    fn host_function(&mut self, _thread: u32, request: HostFunction) -> Result<(), Failure> {
+        let (host, function) = (Arc::clone(&self.host), request.function);
+        let work = Box::new(move |go_on| host.call(function, go_on));
+        self.active()?.host_work(StreamId::from_wire(request.stream), work).map_err(failure)
+    }
+
+    fn host_returned(&mut self, _thread: u32, request: HostReturned) -> Result<(), Failure> {
+        self.host.returned(request.ticket)
+    }
+
+    fn host_supplied(&mut self, _thread: u32, request: HostSupplied<'_>) -> Result<(), Failure> {
+        self.host.supplied(request.ticket, request.offset, request.data)
+    }
+
+    fn stream_set_attribute(&mut self, _thread: u32, request: StreamSetAttribute<'_>) -> Result<(), Failure> {
+        let mut value = [0; 64];
+        let given = request.value.get(..64).ok_or_else(|| Failure::code(cuda::ERROR_INVALID_VALUE))?;
+        value.copy_from_slice(given);
+        let attribute = LaunchAttribute { id: request.attribute, value };
+        let stream = StreamId::from_wire(request.stream);
+        self.active()?.set_stream_attribute(stream, &attribute).map_err(failure)
+    }
+
+    fn stream_memory(&mut self, _thread: u32, request: StreamMemory) -> Result<(), Failure> {
+        let (stream, operations) = (StreamId::from_wire(request.stream), graph::operations(request.operations));
+        self.active()?.memory_operations(stream, operations).map_err(failure)
+    }
+
+    fn event_watch(&mut self, _thread: u32, request: EventWatch, reply: ReplyTo<EventWatchReply>) {
+        let (outbox, notice) =
+            (Arc::clone(&self.outbox), EventPassed { event: request.event, recording: request.recording });
+        let tell = Box::new(move || {
+            let mut payload = Vec::new();
+            notice.put(&mut payload);
+            outbox.send(opcode::EVENT_PASSED, 0, &payload);
+        });
+        let ready = self.active().and_then(|d| d.watch_event(EventId(request.event), tell).map_err(failure));
+        reply.send(ready.map(|ready| EventWatchReply { ready: u8::from(ready) }));
     }
 
     fn stream_create(&mut self, _thread: u32, request: StreamCreate) -> Result<(), Failure> {

@@ -121,8 +121,9 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
         if session.phase == Phase::Over {
             return Ok(End::Goodbye);
         }
-        while session.device.backlog() > BACKLOG {
-            // The client runs ahead of the device: its window fills, and its calls wait.
+        while session.device.backlog() > BACKLOG && session.host.is_idle() {
+            // The client runs ahead of the device: its window fills, and its calls wait.  Not while the device waits
+            // for the client: its answer comes behind what it has sent.
             drop(session);
             std::thread::sleep(BACKLOG_PAUSE);
             session = lock();

@@ -5,6 +5,8 @@
 
 mod devices;
 mod dispatch;
+mod graph;
+mod host;
 mod link;
 mod outbox;
 mod session;

@@ -3,6 +3,7 @@
 use crate::ledger::Ledger;
 use crate::orders::{LeasePart, Report};
 use crate::passing::Channel;
+use crate::worker::host::Host;
 use crate::worker::outbox::Outbox;
 use ring::digest::{SHA256, digest};
 use sluice_backend::{CudaError, Device, ModuleInfo};
@@ -68,6 +69,8 @@ impl Images {
 pub struct Session {
     pub device: Arc<dyn Device>,
     pub outbox: Arc<Outbox>,
+    /// The client's functions and memory.
+    pub host: Arc<Host>,
     pub supervisor: Arc<Channel>,
     pub phase: Phase,
     pub images: Images,
@@ -103,6 +106,7 @@ impl Session {
     ) -> Session {
         Session {
             device,
+            host: Arc::new(Host::new(Arc::clone(&outbox))),
             outbox,
             supervisor,
             phase: Phase::Active,

@@ -32,15 +32,30 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         322 => Some("StreamSynchronize"),
         323 => Some("StreamQuery"),
         324 => Some("StreamWaitEvent"),
+        325 => Some("HostFunction"),
+        327 => Some("HostReturned"),
+        328 => Some("StreamSetAttribute"),
+        329 => Some("StreamMemory"),
+        332 => Some("HostSupplied"),
         336 => Some("EventCreate"),
         337 => Some("EventDestroy"),
         338 => Some("EventRecord"),
         339 => Some("EventSynchronize"),
         340 => Some("EventQuery"),
         341 => Some("EventElapsed"),
+        342 => Some("EventWatch"),
         352 => Some("ContextSynchronize"),
         353 => Some("Empty"),
         354 => Some("EmptyPosted"),
+        432 => Some("LaunchWith"),
+        433 => Some("OccupancyBlocks"),
+        434 => Some("OccupancyShared"),
+        435 => Some("OccupancyClusters"),
+        448 => Some("GraphInstantiate"),
+        449 => Some("GraphUpdate"),
+        450 => Some("GraphLaunch"),
+        451 => Some("GraphUpload"),
+        452 => Some("GraphDestroy"),
         _ => None,
     }
 }
@@ -90,6 +105,16 @@ pub trait Handler {
     fn stream_query(&mut self, thread: u32, request: StreamQuery, reply: ReplyTo<StreamQueryReply>);
     /// Later work of the stream waits for the event's last record.
     fn stream_wait_event(&mut self, thread: u32, request: StreamWaitEvent) -> Result<(), Failure>;
+    /// When the stream has come to this place the client is told with `HostReached`; later work of the stream waits for its `HostReturned`.
+    fn host_function(&mut self, thread: u32, request: HostFunction) -> Result<(), Failure>;
+    /// The function of a `HostReached` has returned.
+    fn host_returned(&mut self, thread: u32, request: HostReturned) -> Result<(), Failure>;
+    /// cuStreamSetAttribute: the 64 bytes of the value.
+    fn stream_set_attribute(&mut self, thread: u32, request: StreamSetAttribute<'_>) -> Result<(), Failure>;
+    /// cuStreamBatchMemOp: waits for and writes of words in device memory, in stream order.
+    fn stream_memory(&mut self, thread: u32, request: StreamMemory) -> Result<(), Failure>;
+    /// Part of the data that a `HostWanted` asked for, from the front to the end.
+    fn host_supplied(&mut self, thread: u32, request: HostSupplied<'_>) -> Result<(), Failure>;
     /// flags as in cuEventCreate (2 = no timing).
     fn event_create(&mut self, thread: u32, request: EventCreate) -> Result<(), Failure>;
     /// Ends an event.
@@ -102,6 +127,8 @@ pub trait Handler {
     fn event_query(&mut self, thread: u32, request: EventQuery, reply: ReplyTo<EventQueryReply>);
     /// Time between two records; CUDA_ERROR_NOT_READY (600) while one is not reached.
     fn event_elapsed(&mut self, thread: u32, request: EventElapsed, reply: ReplyTo<EventElapsedReply>);
+    /// Answered at once; when the event is not ready the client is told with `EventPassed` as soon as it is.
+    fn event_watch(&mut self, thread: u32, request: EventWatch, reply: ReplyTo<EventWatchReply>);
     /// Answered when all the session's work so far is done.
     fn context_synchronize(
         &mut self,
@@ -113,6 +140,24 @@ pub trait Handler {
     fn empty(&mut self, thread: u32, request: Empty, reply: ReplyTo<EmptyReply>);
     /// Does nothing: measures the cost of a posted call.
     fn empty_posted(&mut self, thread: u32, request: EmptyPosted) -> Result<(), Failure>;
+    /// As `Launch`, with cuLaunchKernelEx's attributes.
+    fn launch_with(&mut self, thread: u32, request: LaunchWith<'_>) -> Result<(), Failure>;
+    /// cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
+    fn occupancy_blocks(&mut self, thread: u32, request: OccupancyBlocks, reply: ReplyTo<OccupancyBlocksReply>);
+    /// cuOccupancyAvailableDynamicSMemPerBlock.
+    fn occupancy_shared(&mut self, thread: u32, request: OccupancyShared, reply: ReplyTo<OccupancySharedReply>);
+    /// cuOccupancyMaxActiveClusters, or with `potential` cuOccupancyMaxPotentialClusterSize.
+    fn occupancy_clusters(&mut self, thread: u32, request: OccupancyClusters, reply: ReplyTo<OccupancyClustersReply>);
+    /// Makes an executable graph of nodes; flags as in cuGraphInstantiateWithFlags.
+    fn graph_instantiate(&mut self, thread: u32, request: GraphInstantiate, reply: ReplyTo<GraphInstantiateReply>);
+    /// Nodes of an executable graph get other parameters for later launches; the client has checked them.
+    fn graph_update(&mut self, thread: u32, request: GraphUpdate) -> Result<(), Failure>;
+    /// Runs an executable graph in stream order.
+    fn graph_launch(&mut self, thread: u32, request: GraphLaunch) -> Result<(), Failure>;
+    /// cuGraphUpload.
+    fn graph_upload(&mut self, thread: u32, request: GraphUpload) -> Result<(), Failure>;
+    /// Ends an executable graph; what runs of it runs to its end.
+    fn graph_destroy(&mut self, thread: u32, request: GraphDestroy) -> Result<(), Failure>;
 }
 
 /// Decodes one operation frame and hands it to the handler. The outer error is a broken protocol (end the
@@ -238,6 +283,31 @@ pub fn dispatch<H: Handler>(
             reader.finish()?;
             Ok(handler.stream_wait_event(thread, request))
         }
+        325 => {
+            let request = HostFunction::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.host_function(thread, request))
+        }
+        327 => {
+            let request = HostReturned::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.host_returned(thread, request))
+        }
+        328 => {
+            let request = StreamSetAttribute::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.stream_set_attribute(thread, request))
+        }
+        329 => {
+            let request = StreamMemory::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.stream_memory(thread, request))
+        }
+        332 => {
+            let request = HostSupplied::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.host_supplied(thread, request))
+        }
         336 => {
             let request = EventCreate::take(&mut reader)?;
             reader.finish()?;
@@ -271,6 +341,12 @@ pub fn dispatch<H: Handler>(
             handler.event_elapsed(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
             Ok(Ok(()))
         }
+        342 => {
+            let request = EventWatch::take(&mut reader)?;
+            reader.finish()?;
+            handler.event_watch(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
         352 => {
             let request = ContextSynchronize::take(&mut reader)?;
             reader.finish()?;
@@ -287,6 +363,55 @@ pub fn dispatch<H: Handler>(
             let request = EmptyPosted::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.empty_posted(thread, request))
+        }
+        432 => {
+            let request = LaunchWith::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.launch_with(thread, request))
+        }
+        433 => {
+            let request = OccupancyBlocks::take(&mut reader)?;
+            reader.finish()?;
+            handler.occupancy_blocks(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        434 => {
+            let request = OccupancyShared::take(&mut reader)?;
+            reader.finish()?;
+            handler.occupancy_shared(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        435 => {
+            let request = OccupancyClusters::take(&mut reader)?;
+            reader.finish()?;
+            handler.occupancy_clusters(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        448 => {
+            let request = GraphInstantiate::take(&mut reader)?;
+            reader.finish()?;
+            handler.graph_instantiate(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        449 => {
+            let request = GraphUpdate::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.graph_update(thread, request))
+        }
+        450 => {
+            let request = GraphLaunch::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.graph_launch(thread, request))
+        }
+        451 => {
+            let request = GraphUpload::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.graph_upload(thread, request))
+        }
+        452 => {
+            let request = GraphDestroy::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.graph_destroy(thread, request))
         }
         other => Err(DecodeError::Opcode(other)),
     }

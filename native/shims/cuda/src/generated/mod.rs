@@ -542,6 +542,18 @@ unsafe extern "C" {
         function: Option<unsafe extern "C" fn(*mut c_void)>,
         data: *mut c_void,
     ) -> u32;
+    fn sluice_cuLaunchHostFunc_v2(
+        stream: usize,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        data: *mut c_void,
+        mode: u32,
+    ) -> u32;
+    fn sluice_cuLaunchHostFunc_v2_ptsz(
+        stream: usize,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        data: *mut c_void,
+        mode: u32,
+    ) -> u32;
     fn sluice_cuFuncSetBlockShape() -> u32;
     fn sluice_cuFuncSetSharedSize() -> u32;
     fn sluice_cuLaunch() -> u32;
@@ -552,8 +564,6 @@ unsafe extern "C" {
     fn sluice_cuParamSeti() -> u32;
     fn sluice_cuParamSetv() -> u32;
     fn sluice_cuLaunchCooperativeKernelMultiDevice() -> u32;
-    fn sluice_cuLaunchHostFunc_v2() -> u32;
-    fn sluice_cuLaunchHostFunc_v2_ptsz() -> u32;
     fn sluice_cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: *mut i32,
         function: usize,
@@ -590,8 +600,8 @@ unsafe extern "C" {
         blocks: i32,
         block: i32,
     ) -> u32;
-    fn sluice_cuOccupancyMaxActiveClusters() -> u32;
-    fn sluice_cuOccupancyMaxPotentialClusterSize() -> u32;
+    fn sluice_cuOccupancyMaxActiveClusters(count: *mut i32, function: usize, config: *const LaunchConfig) -> u32;
+    fn sluice_cuOccupancyMaxPotentialClusterSize(size: *mut i32, function: usize, config: *const LaunchConfig) -> u32;
     fn sluice_cuStreamAddCallback(
         stream: usize,
         function: Option<unsafe extern "C" fn(usize, u32, *mut c_void)>,
@@ -628,32 +638,32 @@ unsafe extern "C" {
     fn sluice_cuStreamIsCapturing(stream: usize, status: *mut u32) -> u32;
     fn sluice_cuStreamIsCapturing_ptsz(stream: usize, status: *mut u32) -> u32;
     fn sluice_cuStreamDestroy(stream: usize) -> u32;
-    fn sluice_cuStreamBatchMemOp() -> u32;
-    fn sluice_cuStreamBatchMemOp_ptsz() -> u32;
-    fn sluice_cuStreamBatchMemOp_v2() -> u32;
-    fn sluice_cuStreamBatchMemOp_v2_ptsz() -> u32;
-    fn sluice_cuStreamWaitValue32() -> u32;
-    fn sluice_cuStreamWaitValue32_ptsz() -> u32;
-    fn sluice_cuStreamWaitValue32_v2() -> u32;
-    fn sluice_cuStreamWaitValue32_v2_ptsz() -> u32;
-    fn sluice_cuStreamWaitValue64() -> u32;
-    fn sluice_cuStreamWaitValue64_ptsz() -> u32;
-    fn sluice_cuStreamWaitValue64_v2() -> u32;
-    fn sluice_cuStreamWaitValue64_v2_ptsz() -> u32;
-    fn sluice_cuStreamWriteValue32() -> u32;
-    fn sluice_cuStreamWriteValue32_ptsz() -> u32;
-    fn sluice_cuStreamWriteValue32_v2() -> u32;
-    fn sluice_cuStreamWriteValue32_v2_ptsz() -> u32;
-    fn sluice_cuStreamWriteValue64() -> u32;
-    fn sluice_cuStreamWriteValue64_ptsz() -> u32;
-    fn sluice_cuStreamWriteValue64_v2() -> u32;
-    fn sluice_cuStreamWriteValue64_v2_ptsz() -> u32;
-    fn sluice_cuStreamCopyAttributes() -> u32;
-    fn sluice_cuStreamCopyAttributes_ptsz() -> u32;
-    fn sluice_cuStreamGetAttribute() -> u32;
-    fn sluice_cuStreamGetAttribute_ptsz() -> u32;
-    fn sluice_cuStreamSetAttribute() -> u32;
-    fn sluice_cuStreamSetAttribute_ptsz() -> u32;
+    fn sluice_cuStreamSetAttribute(stream: usize, attribute: u32, value: *const c_void) -> u32;
+    fn sluice_cuStreamSetAttribute_ptsz(stream: usize, attribute: u32, value: *const c_void) -> u32;
+    fn sluice_cuStreamGetAttribute(stream: usize, attribute: u32, value: *mut c_void) -> u32;
+    fn sluice_cuStreamGetAttribute_ptsz(stream: usize, attribute: u32, value: *mut c_void) -> u32;
+    fn sluice_cuStreamCopyAttributes(target: usize, source: usize) -> u32;
+    fn sluice_cuStreamCopyAttributes_ptsz(target: usize, source: usize) -> u32;
+    fn sluice_cuStreamWaitValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue32_v2_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue32_v2_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue64_v2_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue64_v2_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamBatchMemOp_v2(stream: usize, count: u32, operations: *const c_void, flags: u32) -> u32;
+    fn sluice_cuStreamBatchMemOp_v2_ptsz(stream: usize, count: u32, operations: *const c_void, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue32(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue32_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue32(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue32_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue64(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamWaitValue64_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue64(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamWriteValue64_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32;
+    fn sluice_cuStreamBatchMemOp(stream: usize, count: u32, operations: *const c_void, flags: u32) -> u32;
+    fn sluice_cuStreamBatchMemOp_ptsz(stream: usize, count: u32, operations: *const c_void, flags: u32) -> u32;
     fn sluice_cuEventCreate(event: *mut usize, flags: u32) -> u32;
     fn sluice_cuEventDestroy_v2(event: usize) -> u32;
     fn sluice_cuEventRecord(event: usize, stream: usize) -> u32;
@@ -700,100 +710,293 @@ unsafe extern "C" {
         count: *mut usize,
     ) -> u32;
     fn sluice_cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32;
-    fn sluice_cuDeviceGetGraphMemAttribute() -> u32;
-    fn sluice_cuDeviceGraphMemTrim() -> u32;
-    fn sluice_cuDeviceSetGraphMemAttribute() -> u32;
-    fn sluice_cuGraphAddBatchMemOpNode() -> u32;
-    fn sluice_cuGraphAddChildGraphNode() -> u32;
-    fn sluice_cuGraphAddDependencies() -> u32;
-    fn sluice_cuGraphAddDependencies_v2() -> u32;
-    fn sluice_cuGraphAddEmptyNode() -> u32;
-    fn sluice_cuGraphAddEventRecordNode() -> u32;
-    fn sluice_cuGraphAddEventWaitNode() -> u32;
-    fn sluice_cuGraphAddHostNode() -> u32;
-    fn sluice_cuGraphAddKernelNode_v2() -> u32;
-    fn sluice_cuGraphAddMemAllocNode() -> u32;
-    fn sluice_cuGraphAddMemFreeNode() -> u32;
-    fn sluice_cuGraphAddMemcpyNode() -> u32;
-    fn sluice_cuGraphAddMemsetNode() -> u32;
-    fn sluice_cuGraphAddNode() -> u32;
-    fn sluice_cuGraphAddNode_v2() -> u32;
-    fn sluice_cuGraphAddNode_v3() -> u32;
-    fn sluice_cuGraphBatchMemOpNodeGetParams() -> u32;
-    fn sluice_cuGraphBatchMemOpNodeSetParams() -> u32;
-    fn sluice_cuGraphChildGraphNodeGetGraph() -> u32;
-    fn sluice_cuGraphClone() -> u32;
+    fn sluice_cuGraphCreate(graph: *mut usize, flags: u32) -> u32;
+    fn sluice_cuGraphDestroy(graph: usize) -> u32;
+    fn sluice_cuGraphClone(clone: *mut usize, graph: usize) -> u32;
+    fn sluice_cuGraphNodeFindInClone(node: *mut usize, original: usize, clone: usize) -> u32;
+    fn sluice_cuGraphGetId(graph: usize, id: *mut u32) -> u32;
+    fn sluice_cuGraphNodeGetType(node: usize, kind: *mut u32) -> u32;
+    fn sluice_cuGraphNodeGetContainingGraph(node: usize, graph: *mut usize) -> u32;
+    fn sluice_cuGraphNodeGetLocalId(node: usize, id: *mut u32) -> u32;
+    fn sluice_cuGraphNodeGetToolsId(node: usize, id: *mut u64) -> u32;
+    fn sluice_cuGraphGetNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32;
+    fn sluice_cuGraphGetRootNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32;
+    fn sluice_cuGraphGetEdges(graph: usize, from: *mut usize, to: *mut usize, count: *mut usize) -> u32;
+    fn sluice_cuGraphGetEdges_v2(
+        graph: usize,
+        from: *mut usize,
+        to: *mut usize,
+        data: *mut c_void,
+        count: *mut usize,
+    ) -> u32;
+    fn sluice_cuGraphNodeGetDependencies(node: usize, nodes: *mut usize, count: *mut usize) -> u32;
+    fn sluice_cuGraphNodeGetDependencies_v2(
+        node: usize,
+        nodes: *mut usize,
+        data: *mut c_void,
+        count: *mut usize,
+    ) -> u32;
+    fn sluice_cuGraphNodeGetDependentNodes(node: usize, nodes: *mut usize, count: *mut usize) -> u32;
+    fn sluice_cuGraphNodeGetDependentNodes_v2(
+        node: usize,
+        nodes: *mut usize,
+        data: *mut c_void,
+        count: *mut usize,
+    ) -> u32;
+    fn sluice_cuGraphAddDependencies(graph: usize, from: *const usize, to: *const usize, count: usize) -> u32;
+    fn sluice_cuGraphAddDependencies_v2(
+        graph: usize,
+        from: *const usize,
+        to: *const usize,
+        data: *const c_void,
+        count: usize,
+    ) -> u32;
+    fn sluice_cuGraphRemoveDependencies(graph: usize, from: *const usize, to: *const usize, count: usize) -> u32;
+    fn sluice_cuGraphRemoveDependencies_v2(
+        graph: usize,
+        from: *const usize,
+        to: *const usize,
+        data: *const c_void,
+        count: usize,
+    ) -> u32;
+    fn sluice_cuGraphDestroyNode(node: usize) -> u32;
+    fn sluice_cuGraphDebugDotPrint(graph: usize, path: *const c_char, flags: u32) -> u32;
+    fn sluice_cuGraphAddKernelNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *const c_void,
+    ) -> u32;
+    fn sluice_cuGraphKernelNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphKernelNodeSetParams(node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphAddKernelNode_v2(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *const c_void,
+    ) -> u32;
+    fn sluice_cuGraphKernelNodeGetParams_v2(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphKernelNodeSetParams_v2(node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphKernelNodeSetAttribute(node: usize, attribute: u32, value: *const c_void) -> u32;
+    fn sluice_cuGraphKernelNodeGetAttribute(node: usize, attribute: u32, value: *mut c_void) -> u32;
+    fn sluice_cuGraphKernelNodeCopyAttributes(target: usize, source: usize) -> u32;
+    fn sluice_cuGraphAddMemcpyNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *const c_void,
+        context: usize,
+    ) -> u32;
+    fn sluice_cuGraphMemcpyNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphAddMemsetNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *const c_void,
+        context: usize,
+    ) -> u32;
+    fn sluice_cuGraphMemsetNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphMemsetNodeSetParams(node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphAddHostNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *const c_void,
+    ) -> u32;
+    fn sluice_cuGraphHostNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphHostNodeSetParams(node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphAddBatchMemOpNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *const c_void,
+    ) -> u32;
+    fn sluice_cuGraphBatchMemOpNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphBatchMemOpNodeSetParams(node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphAddChildGraphNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        inner: usize,
+    ) -> u32;
+    fn sluice_cuGraphChildGraphNodeGetGraph(node: usize, graph: *mut usize) -> u32;
+    fn sluice_cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) -> u32;
+    fn sluice_cuGraphAddEventRecordNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        event: usize,
+    ) -> u32;
+    fn sluice_cuGraphEventRecordNodeGetEvent(node: usize, event: *mut usize) -> u32;
+    fn sluice_cuGraphEventRecordNodeSetEvent(node: usize, event: usize) -> u32;
+    fn sluice_cuGraphAddEventWaitNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        event: usize,
+    ) -> u32;
+    fn sluice_cuGraphEventWaitNodeGetEvent(node: usize, event: *mut usize) -> u32;
+    fn sluice_cuGraphEventWaitNodeSetEvent(node: usize, event: usize) -> u32;
+    fn sluice_cuGraphAddMemAllocNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *mut c_void,
+    ) -> u32;
+    fn sluice_cuGraphMemAllocNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphAddMemFreeNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        address: u64,
+    ) -> u32;
+    fn sluice_cuGraphMemFreeNodeGetParams(node: usize, address: *mut u64) -> u32;
+    fn sluice_cuGraphAddNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        parameters: *mut c_void,
+    ) -> u32;
+    fn sluice_cuGraphAddNode_v2(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        data: *const c_void,
+        count: usize,
+        parameters: *mut c_void,
+    ) -> u32;
+    fn sluice_cuGraphAddNode_v3(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        data: *const c_void,
+        count: usize,
+        parameters: *mut c_void,
+    ) -> u32;
+    fn sluice_cuGraphNodeSetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphNodeSetParams_v2(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphNodeGetParams(node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32;
+    fn sluice_cuDeviceGraphMemTrim(device: i32) -> u32;
+    fn sluice_cuDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32;
+    fn sluice_cuUserObjectCreate(
+        object: *mut usize,
+        pointer: *mut c_void,
+        destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+        references: u32,
+        flags: u32,
+    ) -> u32;
+    fn sluice_cuUserObjectRetain(object: usize, references: u32) -> u32;
+    fn sluice_cuUserObjectRelease(object: usize, references: u32) -> u32;
+    fn sluice_cuGraphRetainUserObject(graph: usize, object: usize, references: u32, flags: u32) -> u32;
+    fn sluice_cuGraphReleaseUserObject(graph: usize, object: usize, references: u32) -> u32;
+    fn sluice_cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) -> u32;
+    fn sluice_cuGraphInstantiateWithParams(executable: *mut usize, graph: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphInstantiateWithParams_ptsz(executable: *mut usize, graph: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphInstantiate_v2(
+        executable: *mut usize,
+        graph: usize,
+        error_node: *mut usize,
+        log: *mut c_char,
+        log_bytes: usize,
+    ) -> u32;
+    fn sluice_cuGraphInstantiate(
+        executable: *mut usize,
+        graph: usize,
+        error_node: *mut usize,
+        log: *mut c_char,
+        log_bytes: usize,
+    ) -> u32;
+    fn sluice_cuGraphExecGetFlags(executable: usize, flags: *mut u64) -> u32;
+    fn sluice_cuGraphExecGetId(executable: usize, id: *mut u32) -> u32;
+    fn sluice_cuGraphUpload(executable: usize, stream: usize) -> u32;
+    fn sluice_cuGraphUpload_ptsz(executable: usize, stream: usize) -> u32;
+    fn sluice_cuGraphLaunch(executable: usize, stream: usize) -> u32;
+    fn sluice_cuGraphLaunch_ptsz(executable: usize, stream: usize) -> u32;
+    fn sluice_cuGraphExecDestroy(executable: usize) -> u32;
+    fn sluice_cuGraphExecKernelNodeSetParams(executable: usize, node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphExecKernelNodeSetParams_v2(executable: usize, node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphExecMemcpyNodeSetParams(
+        executable: usize,
+        node: usize,
+        parameters: *const c_void,
+        context: usize,
+    ) -> u32;
+    fn sluice_cuGraphExecMemsetNodeSetParams(
+        executable: usize,
+        node: usize,
+        parameters: *const c_void,
+        context: usize,
+    ) -> u32;
+    fn sluice_cuGraphExecHostNodeSetParams(executable: usize, node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphExecBatchMemOpNodeSetParams(executable: usize, node: usize, parameters: *const c_void) -> u32;
+    fn sluice_cuGraphExecChildGraphNodeSetParams(executable: usize, node: usize, inner: usize) -> u32;
+    fn sluice_cuGraphExecEventRecordNodeSetEvent(executable: usize, node: usize, event: usize) -> u32;
+    fn sluice_cuGraphExecEventWaitNodeSetEvent(executable: usize, node: usize, event: usize) -> u32;
+    fn sluice_cuGraphExecNodeSetParams(executable: usize, node: usize, parameters: *mut c_void) -> u32;
+    fn sluice_cuGraphExecUpdate(executable: usize, graph: usize, error_node: *mut usize, result: *mut u32) -> u32;
+    fn sluice_cuGraphExecUpdate_v2(executable: usize, graph: usize, result: *mut c_void) -> u32;
+    fn sluice_cuGraphNodeSetEnabled(executable: usize, node: usize, enabled: u32) -> u32;
+    fn sluice_cuGraphNodeGetEnabled(executable: usize, node: usize, enabled: *mut u32) -> u32;
+    fn sluice_cuStreamBeginCapture(stream: usize) -> u32;
+    fn sluice_cuStreamBeginCapture_ptsz(stream: usize) -> u32;
+    fn sluice_cuStreamBeginCapture_v2(stream: usize, mode: u32) -> u32;
+    fn sluice_cuStreamBeginCapture_v2_ptsz(stream: usize, mode: u32) -> u32;
+    fn sluice_cuStreamBeginCaptureToGraph(
+        stream: usize,
+        graph: usize,
+        after: *const usize,
+        data: *const c_void,
+        count: usize,
+        mode: u32,
+    ) -> u32;
+    fn sluice_cuStreamBeginCaptureToGraph_ptsz(
+        stream: usize,
+        graph: usize,
+        after: *const usize,
+        data: *const c_void,
+        count: usize,
+        mode: u32,
+    ) -> u32;
+    fn sluice_cuStreamEndCapture(stream: usize, graph: *mut usize) -> u32;
+    fn sluice_cuStreamEndCapture_ptsz(stream: usize, graph: *mut usize) -> u32;
+    fn sluice_cuStreamGetCaptureInfo(stream: usize, status: *mut u32, id: *mut u64) -> u32;
+    fn sluice_cuStreamGetCaptureInfo_ptsz(stream: usize, status: *mut u32, id: *mut u64) -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies(stream: usize, after: *const usize, count: usize, flags: u32) -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies_ptsz(
+        stream: usize,
+        after: *const usize,
+        count: usize,
+        flags: u32,
+    ) -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies_v2(
+        stream: usize,
+        after: *const usize,
+        data: *const c_void,
+        count: usize,
+        flags: u32,
+    ) -> u32;
+    fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz(
+        stream: usize,
+        after: *const usize,
+        data: *const c_void,
+        count: usize,
+        flags: u32,
+    ) -> u32;
     fn sluice_cuGraphConditionalHandleCreate() -> u32;
-    fn sluice_cuGraphCreate() -> u32;
-    fn sluice_cuGraphDebugDotPrint() -> u32;
-    fn sluice_cuGraphDestroy() -> u32;
-    fn sluice_cuGraphDestroyNode() -> u32;
-    fn sluice_cuGraphEventRecordNodeGetEvent() -> u32;
-    fn sluice_cuGraphEventRecordNodeSetEvent() -> u32;
-    fn sluice_cuGraphEventWaitNodeGetEvent() -> u32;
-    fn sluice_cuGraphEventWaitNodeSetEvent() -> u32;
-    fn sluice_cuGraphExecBatchMemOpNodeSetParams() -> u32;
-    fn sluice_cuGraphExecChildGraphNodeSetParams() -> u32;
-    fn sluice_cuGraphExecDestroy() -> u32;
-    fn sluice_cuGraphExecEventRecordNodeSetEvent() -> u32;
-    fn sluice_cuGraphExecEventWaitNodeSetEvent() -> u32;
-    fn sluice_cuGraphExecGetFlags() -> u32;
-    fn sluice_cuGraphExecGetId() -> u32;
-    fn sluice_cuGraphExecHostNodeSetParams() -> u32;
-    fn sluice_cuGraphExecKernelNodeSetParams_v2() -> u32;
-    fn sluice_cuGraphExecMemcpyNodeSetParams() -> u32;
-    fn sluice_cuGraphExecMemsetNodeSetParams() -> u32;
-    fn sluice_cuGraphExecNodeSetParams() -> u32;
-    fn sluice_cuGraphExecUpdate() -> u32;
-    fn sluice_cuGraphExecUpdate_v2() -> u32;
-    fn sluice_cuGraphGetEdges() -> u32;
-    fn sluice_cuGraphGetEdges_v2() -> u32;
-    fn sluice_cuGraphGetId() -> u32;
-    fn sluice_cuGraphGetNodes() -> u32;
-    fn sluice_cuGraphGetRootNodes() -> u32;
-    fn sluice_cuGraphHostNodeGetParams() -> u32;
-    fn sluice_cuGraphHostNodeSetParams() -> u32;
-    fn sluice_cuGraphInstantiate() -> u32;
-    fn sluice_cuGraphInstantiateWithFlags() -> u32;
-    fn sluice_cuGraphInstantiateWithParams() -> u32;
-    fn sluice_cuGraphInstantiateWithParams_ptsz() -> u32;
-    fn sluice_cuGraphInstantiate_v2() -> u32;
-    fn sluice_cuGraphKernelNodeCopyAttributes() -> u32;
-    fn sluice_cuGraphKernelNodeGetAttribute() -> u32;
-    fn sluice_cuGraphKernelNodeGetParams_v2() -> u32;
-    fn sluice_cuGraphKernelNodeSetAttribute() -> u32;
-    fn sluice_cuGraphKernelNodeSetParams_v2() -> u32;
-    fn sluice_cuGraphLaunch() -> u32;
-    fn sluice_cuGraphLaunch_ptsz() -> u32;
-    fn sluice_cuGraphMemAllocNodeGetParams() -> u32;
-    fn sluice_cuGraphMemFreeNodeGetParams() -> u32;
-    fn sluice_cuGraphMemcpyNodeGetParams() -> u32;
-    fn sluice_cuGraphMemcpyNodeSetParams() -> u32;
-    fn sluice_cuGraphMemsetNodeGetParams() -> u32;
-    fn sluice_cuGraphMemsetNodeSetParams() -> u32;
-    fn sluice_cuGraphNodeFindInClone() -> u32;
-    fn sluice_cuGraphNodeGetContainingGraph() -> u32;
-    fn sluice_cuGraphNodeGetDependencies() -> u32;
-    fn sluice_cuGraphNodeGetDependencies_v2() -> u32;
-    fn sluice_cuGraphNodeGetDependentNodes() -> u32;
-    fn sluice_cuGraphNodeGetDependentNodes_v2() -> u32;
-    fn sluice_cuGraphNodeGetEnabled() -> u32;
-    fn sluice_cuGraphNodeGetLocalId() -> u32;
-    fn sluice_cuGraphNodeGetParams() -> u32;
-    fn sluice_cuGraphNodeGetToolsId() -> u32;
-    fn sluice_cuGraphNodeGetType() -> u32;
-    fn sluice_cuGraphNodeSetEnabled() -> u32;
-    fn sluice_cuGraphNodeSetParams() -> u32;
-    fn sluice_cuGraphNodeSetParams_v2() -> u32;
-    fn sluice_cuGraphReleaseUserObject() -> u32;
-    fn sluice_cuGraphRemoveDependencies() -> u32;
-    fn sluice_cuGraphRemoveDependencies_v2() -> u32;
-    fn sluice_cuGraphRetainUserObject() -> u32;
-    fn sluice_cuGraphUpload() -> u32;
-    fn sluice_cuGraphUpload_ptsz() -> u32;
-    fn sluice_cuUserObjectCreate() -> u32;
-    fn sluice_cuUserObjectRelease() -> u32;
-    fn sluice_cuUserObjectRetain() -> u32;
     fn sluice_cuGraphAddExternalSemaphoresSignalNode() -> u32;
     fn sluice_cuGraphAddExternalSemaphoresWaitNode() -> u32;
     fn sluice_cuGraphExecExternalSemaphoresSignalNodeSetParams() -> u32;
@@ -802,30 +1005,12 @@ unsafe extern "C" {
     fn sluice_cuGraphExternalSemaphoresSignalNodeSetParams() -> u32;
     fn sluice_cuGraphExternalSemaphoresWaitNodeGetParams() -> u32;
     fn sluice_cuGraphExternalSemaphoresWaitNodeSetParams() -> u32;
-    fn sluice_cuGraphAddKernelNode() -> u32;
-    fn sluice_cuGraphExecKernelNodeSetParams() -> u32;
-    fn sluice_cuGraphKernelNodeGetParams() -> u32;
-    fn sluice_cuGraphKernelNodeSetParams() -> u32;
-    fn sluice_cuStreamBeginCapture() -> u32;
-    fn sluice_cuStreamBeginCapture_ptsz() -> u32;
     fn sluice_cuStreamBeginCaptureToCig() -> u32;
     fn sluice_cuStreamBeginCaptureToCig_ptsz() -> u32;
-    fn sluice_cuStreamBeginCaptureToGraph() -> u32;
-    fn sluice_cuStreamBeginCaptureToGraph_ptsz() -> u32;
-    fn sluice_cuStreamBeginCapture_v2() -> u32;
-    fn sluice_cuStreamBeginCapture_v2_ptsz() -> u32;
-    fn sluice_cuStreamBeginRecaptureToGraph() -> u32;
-    fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32;
-    fn sluice_cuStreamEndCapture() -> u32;
-    fn sluice_cuStreamEndCapture_ptsz() -> u32;
     fn sluice_cuStreamEndCaptureToCig() -> u32;
     fn sluice_cuStreamEndCaptureToCig_ptsz() -> u32;
-    fn sluice_cuStreamGetCaptureInfo() -> u32;
-    fn sluice_cuStreamGetCaptureInfo_ptsz() -> u32;
-    fn sluice_cuStreamUpdateCaptureDependencies() -> u32;
-    fn sluice_cuStreamUpdateCaptureDependencies_ptsz() -> u32;
-    fn sluice_cuStreamUpdateCaptureDependencies_v2() -> u32;
-    fn sluice_cuStreamUpdateCaptureDependencies_v2_ptsz() -> u32;
+    fn sluice_cuStreamBeginRecaptureToGraph() -> u32;
+    fn sluice_cuStreamBeginRecaptureToGraph_ptsz() -> u32;
     fn sluice_cuDestroyExternalMemory() -> u32;
     fn sluice_cuDestroyExternalSemaphore() -> u32;
     fn sluice_cuDeviceGetNvSciSyncAttributes() -> u32;
@@ -3978,6 +4163,30 @@ pub unsafe extern "C" fn cuLaunchHostFunc_ptsz(
     unsafe { sluice_cuLaunchHostFunc_ptsz(stream, function, data) }
 }
 
+/// `cuLaunchHostFunc_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchHostFunc_v2(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchHostFunc_v2(stream, function, data, mode) }
+}
+
+/// `cuLaunchHostFunc_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchHostFunc_v2_ptsz(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuLaunchHostFunc_v2_ptsz(stream, function, data, mode) }
+}
+
 /// `cuFuncSetBlockShape`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuFuncSetBlockShape() -> u32 {
@@ -4046,20 +4255,6 @@ pub unsafe extern "C" fn cuParamSetv() -> u32 {
 pub unsafe extern "C" fn cuLaunchCooperativeKernelMultiDevice() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuLaunchCooperativeKernelMultiDevice() }
-}
-
-/// `cuLaunchHostFunc_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuLaunchHostFunc_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuLaunchHostFunc_v2() }
-}
-
-/// `cuLaunchHostFunc_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuLaunchHostFunc_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuLaunchHostFunc_v2_ptsz() }
 }
 
 /// `cuOccupancyMaxActiveBlocksPerMultiprocessor`: see the CUDA Driver API.
@@ -4140,16 +4335,24 @@ pub unsafe extern "C" fn cuOccupancyAvailableDynamicSMemPerBlock(
 
 /// `cuOccupancyMaxActiveClusters`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuOccupancyMaxActiveClusters() -> u32 {
+pub unsafe extern "C" fn cuOccupancyMaxActiveClusters(
+    count: *mut i32,
+    function: usize,
+    config: *const LaunchConfig,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuOccupancyMaxActiveClusters() }
+    unsafe { sluice_cuOccupancyMaxActiveClusters(count, function, config) }
 }
 
 /// `cuOccupancyMaxPotentialClusterSize`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuOccupancyMaxPotentialClusterSize() -> u32 {
+pub unsafe extern "C" fn cuOccupancyMaxPotentialClusterSize(
+    size: *mut i32,
+    function: usize,
+    config: *const LaunchConfig,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuOccupancyMaxPotentialClusterSize() }
+    unsafe { sluice_cuOccupancyMaxPotentialClusterSize(size, function, config) }
 }
 
 /// `cuStreamAddCallback`: see the CUDA Driver API.
@@ -4344,186 +4547,201 @@ pub unsafe extern "C" fn cuStreamDestroy(stream: usize) -> u32 {
     unsafe { sluice_cuStreamDestroy(stream) }
 }
 
-/// `cuStreamBatchMemOp`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBatchMemOp() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBatchMemOp() }
-}
-
-/// `cuStreamBatchMemOp_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBatchMemOp_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBatchMemOp_ptsz() }
-}
-
-/// `cuStreamBatchMemOp_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBatchMemOp_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBatchMemOp_v2() }
-}
-
-/// `cuStreamBatchMemOp_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBatchMemOp_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBatchMemOp_v2_ptsz() }
-}
-
-/// `cuStreamWaitValue32`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue32() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue32() }
-}
-
-/// `cuStreamWaitValue32_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue32_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue32_ptsz() }
-}
-
-/// `cuStreamWaitValue32_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue32_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue32_v2() }
-}
-
-/// `cuStreamWaitValue32_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue32_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue32_v2_ptsz() }
-}
-
-/// `cuStreamWaitValue64`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue64() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue64() }
-}
-
-/// `cuStreamWaitValue64_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue64_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue64_ptsz() }
-}
-
-/// `cuStreamWaitValue64_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue64_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue64_v2() }
-}
-
-/// `cuStreamWaitValue64_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWaitValue64_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWaitValue64_v2_ptsz() }
-}
-
-/// `cuStreamWriteValue32`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue32() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue32() }
-}
-
-/// `cuStreamWriteValue32_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue32_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue32_ptsz() }
-}
-
-/// `cuStreamWriteValue32_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue32_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue32_v2() }
-}
-
-/// `cuStreamWriteValue32_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue32_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue32_v2_ptsz() }
-}
-
-/// `cuStreamWriteValue64`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue64() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue64() }
-}
-
-/// `cuStreamWriteValue64_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue64_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue64_ptsz() }
-}
-
-/// `cuStreamWriteValue64_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue64_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue64_v2() }
-}
-
-/// `cuStreamWriteValue64_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamWriteValue64_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamWriteValue64_v2_ptsz() }
-}
-
-/// `cuStreamCopyAttributes`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamCopyAttributes() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamCopyAttributes() }
-}
-
-/// `cuStreamCopyAttributes_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamCopyAttributes_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamCopyAttributes_ptsz() }
-}
-
-/// `cuStreamGetAttribute`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetAttribute() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamGetAttribute() }
-}
-
-/// `cuStreamGetAttribute_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetAttribute_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamGetAttribute_ptsz() }
-}
-
 /// `cuStreamSetAttribute`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamSetAttribute() -> u32 {
+pub unsafe extern "C" fn cuStreamSetAttribute(stream: usize, attribute: u32, value: *const c_void) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamSetAttribute() }
+    unsafe { sluice_cuStreamSetAttribute(stream, attribute, value) }
 }
 
 /// `cuStreamSetAttribute_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamSetAttribute_ptsz() -> u32 {
+pub unsafe extern "C" fn cuStreamSetAttribute_ptsz(stream: usize, attribute: u32, value: *const c_void) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamSetAttribute_ptsz() }
+    unsafe { sluice_cuStreamSetAttribute_ptsz(stream, attribute, value) }
+}
+
+/// `cuStreamGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetAttribute(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetAttribute(stream, attribute, value) }
+}
+
+/// `cuStreamGetAttribute_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetAttribute_ptsz(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetAttribute_ptsz(stream, attribute, value) }
+}
+
+/// `cuStreamCopyAttributes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCopyAttributes(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamCopyAttributes(target, source) }
+}
+
+/// `cuStreamCopyAttributes_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamCopyAttributes_ptsz(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamCopyAttributes_ptsz(target, source) }
+}
+
+/// `cuStreamWaitValue32_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32_v2(stream, address, value, flags) }
+}
+
+/// `cuStreamWaitValue32_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32_v2_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32_v2_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue32_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32_v2(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32_v2(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue32_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32_v2_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32_v2_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamWaitValue64_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64_v2(stream, address, value, flags) }
+}
+
+/// `cuStreamWaitValue64_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64_v2_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64_v2_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue64_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64_v2(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64_v2(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue64_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64_v2_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64_v2_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamBatchMemOp_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp_v2(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp_v2(stream, count, operations, flags) }
+}
+
+/// `cuStreamBatchMemOp_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp_v2_ptsz(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp_v2_ptsz(stream, count, operations, flags) }
+}
+
+/// `cuStreamWaitValue32`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32(stream, address, value, flags) }
+}
+
+/// `cuStreamWaitValue32_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue32_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue32_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue32`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue32_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue32_ptsz(stream: usize, address: u64, value: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue32_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamWaitValue64`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64(stream, address, value, flags) }
+}
+
+/// `cuStreamWaitValue64_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitValue64_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWaitValue64_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue64`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64(stream, address, value, flags) }
+}
+
+/// `cuStreamWriteValue64_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWriteValue64_ptsz(stream: usize, address: u64, value: u64, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamWriteValue64_ptsz(stream, address, value, flags) }
+}
+
+/// `cuStreamBatchMemOp`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp(stream: usize, count: u32, operations: *const c_void, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp(stream, count, operations, flags) }
+}
+
+/// `cuStreamBatchMemOp_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBatchMemOp_ptsz(
+    stream: usize,
+    count: u32,
+    operations: *const c_void,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBatchMemOp_ptsz(stream, count, operations, flags) }
 }
 
 /// `cuEventCreate`: see the CUDA Driver API.
@@ -4668,165 +4886,1000 @@ pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u3
     unsafe { sluice_cuThreadExchangeStreamCaptureMode(mode) }
 }
 
-/// `cuDeviceGetGraphMemAttribute`: see the CUDA Driver API.
+/// `cuGraphCreate`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetGraphMemAttribute() -> u32 {
+pub unsafe extern "C" fn cuGraphCreate(graph: *mut usize, flags: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceGetGraphMemAttribute() }
+    unsafe { sluice_cuGraphCreate(graph, flags) }
 }
 
-/// `cuDeviceGraphMemTrim`: see the CUDA Driver API.
+/// `cuGraphDestroy`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGraphMemTrim() -> u32 {
+pub unsafe extern "C" fn cuGraphDestroy(graph: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceGraphMemTrim() }
-}
-
-/// `cuDeviceSetGraphMemAttribute`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceSetGraphMemAttribute() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceSetGraphMemAttribute() }
-}
-
-/// `cuGraphAddBatchMemOpNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddBatchMemOpNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddBatchMemOpNode() }
-}
-
-/// `cuGraphAddChildGraphNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddChildGraphNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddChildGraphNode() }
-}
-
-/// `cuGraphAddDependencies`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddDependencies() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddDependencies() }
-}
-
-/// `cuGraphAddDependencies_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddDependencies_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddDependencies_v2() }
-}
-
-/// `cuGraphAddEmptyNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddEmptyNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddEmptyNode() }
-}
-
-/// `cuGraphAddEventRecordNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddEventRecordNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddEventRecordNode() }
-}
-
-/// `cuGraphAddEventWaitNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddEventWaitNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddEventWaitNode() }
-}
-
-/// `cuGraphAddHostNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddHostNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddHostNode() }
-}
-
-/// `cuGraphAddKernelNode_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddKernelNode_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddKernelNode_v2() }
-}
-
-/// `cuGraphAddMemAllocNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddMemAllocNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddMemAllocNode() }
-}
-
-/// `cuGraphAddMemFreeNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddMemFreeNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddMemFreeNode() }
-}
-
-/// `cuGraphAddMemcpyNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddMemcpyNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddMemcpyNode() }
-}
-
-/// `cuGraphAddMemsetNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddMemsetNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddMemsetNode() }
-}
-
-/// `cuGraphAddNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddNode() }
-}
-
-/// `cuGraphAddNode_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddNode_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddNode_v2() }
-}
-
-/// `cuGraphAddNode_v3`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddNode_v3() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddNode_v3() }
-}
-
-/// `cuGraphBatchMemOpNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphBatchMemOpNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphBatchMemOpNodeGetParams() }
-}
-
-/// `cuGraphBatchMemOpNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphBatchMemOpNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphBatchMemOpNodeSetParams() }
-}
-
-/// `cuGraphChildGraphNodeGetGraph`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphChildGraphNodeGetGraph() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphChildGraphNodeGetGraph() }
+    unsafe { sluice_cuGraphDestroy(graph) }
 }
 
 /// `cuGraphClone`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphClone() -> u32 {
+pub unsafe extern "C" fn cuGraphClone(clone: *mut usize, graph: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphClone() }
+    unsafe { sluice_cuGraphClone(clone, graph) }
+}
+
+/// `cuGraphNodeFindInClone`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeFindInClone(node: *mut usize, original: usize, clone: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeFindInClone(node, original, clone) }
+}
+
+/// `cuGraphGetId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetId(graph: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetId(graph, id) }
+}
+
+/// `cuGraphNodeGetType`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetType(node: usize, kind: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetType(node, kind) }
+}
+
+/// `cuGraphNodeGetContainingGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetContainingGraph(node: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetContainingGraph(node, graph) }
+}
+
+/// `cuGraphNodeGetLocalId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetLocalId(node: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetLocalId(node, id) }
+}
+
+/// `cuGraphNodeGetToolsId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetToolsId(node: usize, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetToolsId(node, id) }
+}
+
+/// `cuGraphGetNodes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetNodes(graph, nodes, count) }
+}
+
+/// `cuGraphGetRootNodes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetRootNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetRootNodes(graph, nodes, count) }
+}
+
+/// `cuGraphGetEdges`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetEdges(graph: usize, from: *mut usize, to: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetEdges(graph, from, to, count) }
+}
+
+/// `cuGraphGetEdges_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphGetEdges_v2(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphGetEdges_v2(graph, from, to, data, count) }
+}
+
+/// `cuGraphNodeGetDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependencies(node: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependencies(node, nodes, count) }
+}
+
+/// `cuGraphNodeGetDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependencies_v2(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependencies_v2(node, nodes, data, count) }
+}
+
+/// `cuGraphNodeGetDependentNodes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependentNodes(node: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependentNodes(node, nodes, count) }
+}
+
+/// `cuGraphNodeGetDependentNodes_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetDependentNodes_v2(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetDependentNodes_v2(node, nodes, data, count) }
+}
+
+/// `cuGraphAddDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddDependencies(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddDependencies(graph, from, to, count) }
+}
+
+/// `cuGraphAddDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddDependencies_v2(graph, from, to, data, count) }
+}
+
+/// `cuGraphRemoveDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphRemoveDependencies(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphRemoveDependencies(graph, from, to, count) }
+}
+
+/// `cuGraphRemoveDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphRemoveDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphRemoveDependencies_v2(graph, from, to, data, count) }
+}
+
+/// `cuGraphDestroyNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphDestroyNode(node: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphDestroyNode(node) }
+}
+
+/// `cuGraphDebugDotPrint`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphDebugDotPrint(graph: usize, path: *const c_char, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphDebugDotPrint(graph, path, flags) }
+}
+
+/// `cuGraphAddKernelNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddKernelNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddKernelNode(node, graph, after, count, parameters) }
+}
+
+/// `cuGraphKernelNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeGetParams(node, parameters) }
+}
+
+/// `cuGraphKernelNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeSetParams(node, parameters) }
+}
+
+/// `cuGraphAddKernelNode_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddKernelNode_v2(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddKernelNode_v2(node, graph, after, count, parameters) }
+}
+
+/// `cuGraphKernelNodeGetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeGetParams_v2(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeGetParams_v2(node, parameters) }
+}
+
+/// `cuGraphKernelNodeSetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeSetParams_v2(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeSetParams_v2(node, parameters) }
+}
+
+/// `cuGraphKernelNodeSetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeSetAttribute(node: usize, attribute: u32, value: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeSetAttribute(node, attribute, value) }
+}
+
+/// `cuGraphKernelNodeGetAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeGetAttribute(node: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeGetAttribute(node, attribute, value) }
+}
+
+/// `cuGraphKernelNodeCopyAttributes`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphKernelNodeCopyAttributes(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphKernelNodeCopyAttributes(target, source) }
+}
+
+/// `cuGraphAddMemcpyNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemcpyNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemcpyNode(node, graph, after, count, parameters, context) }
+}
+
+/// `cuGraphMemcpyNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemcpyNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemcpyNodeGetParams(node, parameters) }
+}
+
+/// `cuGraphMemcpyNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemcpyNodeSetParams(node, parameters) }
+}
+
+/// `cuGraphAddMemsetNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemsetNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemsetNode(node, graph, after, count, parameters, context) }
+}
+
+/// `cuGraphMemsetNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemsetNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemsetNodeGetParams(node, parameters) }
+}
+
+/// `cuGraphMemsetNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemsetNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemsetNodeSetParams(node, parameters) }
+}
+
+/// `cuGraphAddHostNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddHostNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddHostNode(node, graph, after, count, parameters) }
+}
+
+/// `cuGraphHostNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphHostNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphHostNodeGetParams(node, parameters) }
+}
+
+/// `cuGraphHostNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphHostNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphHostNodeSetParams(node, parameters) }
+}
+
+/// `cuGraphAddBatchMemOpNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddBatchMemOpNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddBatchMemOpNode(node, graph, after, count, parameters) }
+}
+
+/// `cuGraphBatchMemOpNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphBatchMemOpNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphBatchMemOpNodeGetParams(node, parameters) }
+}
+
+/// `cuGraphBatchMemOpNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphBatchMemOpNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphBatchMemOpNodeSetParams(node, parameters) }
+}
+
+/// `cuGraphAddChildGraphNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddChildGraphNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    inner: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddChildGraphNode(node, graph, after, count, inner) }
+}
+
+/// `cuGraphChildGraphNodeGetGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphChildGraphNodeGetGraph(node: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphChildGraphNodeGetGraph(node, graph) }
+}
+
+/// `cuGraphAddEmptyNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddEmptyNode(node, graph, after, count) }
+}
+
+/// `cuGraphAddEventRecordNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddEventRecordNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddEventRecordNode(node, graph, after, count, event) }
+}
+
+/// `cuGraphEventRecordNodeGetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventRecordNodeGetEvent(node: usize, event: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventRecordNodeGetEvent(node, event) }
+}
+
+/// `cuGraphEventRecordNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventRecordNodeSetEvent(node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventRecordNodeSetEvent(node, event) }
+}
+
+/// `cuGraphAddEventWaitNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddEventWaitNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddEventWaitNode(node, graph, after, count, event) }
+}
+
+/// `cuGraphEventWaitNodeGetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventWaitNodeGetEvent(node: usize, event: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventWaitNodeGetEvent(node, event) }
+}
+
+/// `cuGraphEventWaitNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphEventWaitNodeSetEvent(node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphEventWaitNodeSetEvent(node, event) }
+}
+
+/// `cuGraphAddMemAllocNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemAllocNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemAllocNode(node, graph, after, count, parameters) }
+}
+
+/// `cuGraphMemAllocNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemAllocNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemAllocNodeGetParams(node, parameters) }
+}
+
+/// `cuGraphAddMemFreeNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddMemFreeNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    address: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddMemFreeNode(node, graph, after, count, address) }
+}
+
+/// `cuGraphMemFreeNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphMemFreeNodeGetParams(node: usize, address: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphMemFreeNodeGetParams(node, address) }
+}
+
+/// `cuGraphAddNode`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddNode(node, graph, after, count, parameters) }
+}
+
+/// `cuGraphAddNode_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode_v2(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddNode_v2(node, graph, after, data, count, parameters) }
+}
+
+/// `cuGraphAddNode_v3`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphAddNode_v3(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphAddNode_v3(node, graph, after, data, count, parameters) }
+}
+
+/// `cuGraphNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeSetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeSetParams(node, parameters) }
+}
+
+/// `cuGraphNodeSetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeSetParams_v2(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeSetParams_v2(node, parameters) }
+}
+
+/// `cuGraphNodeGetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetParams(node, parameters) }
+}
+
+/// `cuDeviceGetGraphMemAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetGraphMemAttribute(device, attribute, value) }
+}
+
+/// `cuDeviceGraphMemTrim`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGraphMemTrim(device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGraphMemTrim(device) }
+}
+
+/// `cuDeviceSetGraphMemAttribute`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceSetGraphMemAttribute(device, attribute, value) }
+}
+
+/// `cuUserObjectCreate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectCreate(
+    object: *mut usize,
+    pointer: *mut c_void,
+    destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+    references: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuUserObjectCreate(object, pointer, destroy, references, flags) }
+}
+
+/// `cuUserObjectRetain`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectRetain(object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuUserObjectRetain(object, references) }
+}
+
+/// `cuUserObjectRelease`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuUserObjectRelease(object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuUserObjectRelease(object, references) }
+}
+
+/// `cuGraphRetainUserObject`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphRetainUserObject(graph: usize, object: usize, references: u32, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphRetainUserObject(graph, object, references, flags) }
+}
+
+/// `cuGraphReleaseUserObject`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphReleaseUserObject(graph: usize, object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphReleaseUserObject(graph, object, references) }
+}
+
+/// `cuGraphInstantiateWithFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiateWithFlags(executable, graph, flags) }
+}
+
+/// `cuGraphInstantiateWithParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithParams(
+    executable: *mut usize,
+    graph: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiateWithParams(executable, graph, parameters) }
+}
+
+/// `cuGraphInstantiateWithParams_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiateWithParams_ptsz(
+    executable: *mut usize,
+    graph: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiateWithParams_ptsz(executable, graph, parameters) }
+}
+
+/// `cuGraphInstantiate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiate_v2(
+    executable: *mut usize,
+    graph: usize,
+    error_node: *mut usize,
+    log: *mut c_char,
+    log_bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiate_v2(executable, graph, error_node, log, log_bytes) }
+}
+
+/// `cuGraphInstantiate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiate(
+    executable: *mut usize,
+    graph: usize,
+    error_node: *mut usize,
+    log: *mut c_char,
+    log_bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphInstantiate(executable, graph, error_node, log, log_bytes) }
+}
+
+/// `cuGraphExecGetFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecGetFlags(executable: usize, flags: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecGetFlags(executable, flags) }
+}
+
+/// `cuGraphExecGetId`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecGetId(executable: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecGetId(executable, id) }
+}
+
+/// `cuGraphUpload`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphUpload(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphUpload(executable, stream) }
+}
+
+/// `cuGraphUpload_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphUpload_ptsz(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphUpload_ptsz(executable, stream) }
+}
+
+/// `cuGraphLaunch`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphLaunch(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphLaunch(executable, stream) }
+}
+
+/// `cuGraphLaunch_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphLaunch_ptsz(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphLaunch_ptsz(executable, stream) }
+}
+
+/// `cuGraphExecDestroy`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecDestroy(executable: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecDestroy(executable) }
+}
+
+/// `cuGraphExecKernelNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecKernelNodeSetParams(executable, node, parameters) }
+}
+
+/// `cuGraphExecKernelNodeSetParams_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams_v2(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecKernelNodeSetParams_v2(executable, node, parameters) }
+}
+
+/// `cuGraphExecMemcpyNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecMemcpyNodeSetParams(executable, node, parameters, context) }
+}
+
+/// `cuGraphExecMemsetNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecMemsetNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+    context: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecMemsetNodeSetParams(executable, node, parameters, context) }
+}
+
+/// `cuGraphExecHostNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecHostNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecHostNodeSetParams(executable, node, parameters) }
+}
+
+/// `cuGraphExecBatchMemOpNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecBatchMemOpNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecBatchMemOpNodeSetParams(executable, node, parameters) }
+}
+
+/// `cuGraphExecChildGraphNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecChildGraphNodeSetParams(executable: usize, node: usize, inner: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecChildGraphNodeSetParams(executable, node, inner) }
+}
+
+/// `cuGraphExecEventRecordNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecEventRecordNodeSetEvent(executable: usize, node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecEventRecordNodeSetEvent(executable, node, event) }
+}
+
+/// `cuGraphExecEventWaitNodeSetEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecEventWaitNodeSetEvent(executable: usize, node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecEventWaitNodeSetEvent(executable, node, event) }
+}
+
+/// `cuGraphExecNodeSetParams`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecNodeSetParams(executable: usize, node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecNodeSetParams(executable, node, parameters) }
+}
+
+/// `cuGraphExecUpdate`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecUpdate(
+    executable: usize,
+    graph: usize,
+    error_node: *mut usize,
+    result: *mut u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecUpdate(executable, graph, error_node, result) }
+}
+
+/// `cuGraphExecUpdate_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphExecUpdate_v2(executable: usize, graph: usize, result: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphExecUpdate_v2(executable, graph, result) }
+}
+
+/// `cuGraphNodeSetEnabled`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeSetEnabled(executable: usize, node: usize, enabled: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeSetEnabled(executable, node, enabled) }
+}
+
+/// `cuGraphNodeGetEnabled`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphNodeGetEnabled(executable: usize, node: usize, enabled: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuGraphNodeGetEnabled(executable, node, enabled) }
+}
+
+/// `cuStreamBeginCapture`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture(stream) }
+}
+
+/// `cuStreamBeginCapture_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_ptsz(stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture_ptsz(stream) }
+}
+
+/// `cuStreamBeginCapture_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_v2(stream: usize, mode: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture_v2(stream, mode) }
+}
+
+/// `cuStreamBeginCapture_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCapture_v2_ptsz(stream: usize, mode: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCapture_v2_ptsz(stream, mode) }
+}
+
+/// `cuStreamBeginCaptureToGraph`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCaptureToGraph(
+    stream: usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCaptureToGraph(stream, graph, after, data, count, mode) }
+}
+
+/// `cuStreamBeginCaptureToGraph_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamBeginCaptureToGraph_ptsz(
+    stream: usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamBeginCaptureToGraph_ptsz(stream, graph, after, data, count, mode) }
+}
+
+/// `cuStreamEndCapture`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCapture(stream: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamEndCapture(stream, graph) }
+}
+
+/// `cuStreamEndCapture_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCapture_ptsz(stream: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamEndCapture_ptsz(stream, graph) }
+}
+
+/// `cuStreamGetCaptureInfo`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetCaptureInfo(stream, status, id) }
+}
+
+/// `cuStreamGetCaptureInfo_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamGetCaptureInfo_ptsz(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamGetCaptureInfo_ptsz(stream, status, id) }
+}
+
+/// `cuStreamUpdateCaptureDependencies`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies(
+    stream: usize,
+    after: *const usize,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies(stream, after, count, flags) }
+}
+
+/// `cuStreamUpdateCaptureDependencies_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_ptsz(
+    stream: usize,
+    after: *const usize,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies_ptsz(stream, after, count, flags) }
+}
+
+/// `cuStreamUpdateCaptureDependencies_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_v2(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags) }
+}
+
+/// `cuStreamUpdateCaptureDependencies_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_v2_ptsz(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuStreamUpdateCaptureDependencies_v2_ptsz(stream, after, data, count, flags) }
 }
 
 /// `cuGraphConditionalHandleCreate`: see the CUDA Driver API.
@@ -4834,496 +5887,6 @@ pub unsafe extern "C" fn cuGraphClone() -> u32 {
 pub unsafe extern "C" fn cuGraphConditionalHandleCreate() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuGraphConditionalHandleCreate() }
-}
-
-/// `cuGraphCreate`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphCreate() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphCreate() }
-}
-
-/// `cuGraphDebugDotPrint`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphDebugDotPrint() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphDebugDotPrint() }
-}
-
-/// `cuGraphDestroy`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphDestroy() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphDestroy() }
-}
-
-/// `cuGraphDestroyNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphDestroyNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphDestroyNode() }
-}
-
-/// `cuGraphEventRecordNodeGetEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphEventRecordNodeGetEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphEventRecordNodeGetEvent() }
-}
-
-/// `cuGraphEventRecordNodeSetEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphEventRecordNodeSetEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphEventRecordNodeSetEvent() }
-}
-
-/// `cuGraphEventWaitNodeGetEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphEventWaitNodeGetEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphEventWaitNodeGetEvent() }
-}
-
-/// `cuGraphEventWaitNodeSetEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphEventWaitNodeSetEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphEventWaitNodeSetEvent() }
-}
-
-/// `cuGraphExecBatchMemOpNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecBatchMemOpNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecBatchMemOpNodeSetParams() }
-}
-
-/// `cuGraphExecChildGraphNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecChildGraphNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecChildGraphNodeSetParams() }
-}
-
-/// `cuGraphExecDestroy`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecDestroy() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecDestroy() }
-}
-
-/// `cuGraphExecEventRecordNodeSetEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecEventRecordNodeSetEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecEventRecordNodeSetEvent() }
-}
-
-/// `cuGraphExecEventWaitNodeSetEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecEventWaitNodeSetEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecEventWaitNodeSetEvent() }
-}
-
-/// `cuGraphExecGetFlags`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecGetFlags() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecGetFlags() }
-}
-
-/// `cuGraphExecGetId`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecGetId() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecGetId() }
-}
-
-/// `cuGraphExecHostNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecHostNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecHostNodeSetParams() }
-}
-
-/// `cuGraphExecKernelNodeSetParams_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecKernelNodeSetParams_v2() }
-}
-
-/// `cuGraphExecMemcpyNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecMemcpyNodeSetParams() }
-}
-
-/// `cuGraphExecMemsetNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecMemsetNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecMemsetNodeSetParams() }
-}
-
-/// `cuGraphExecNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecNodeSetParams() }
-}
-
-/// `cuGraphExecUpdate`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecUpdate() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecUpdate() }
-}
-
-/// `cuGraphExecUpdate_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecUpdate_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecUpdate_v2() }
-}
-
-/// `cuGraphGetEdges`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphGetEdges() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphGetEdges() }
-}
-
-/// `cuGraphGetEdges_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphGetEdges_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphGetEdges_v2() }
-}
-
-/// `cuGraphGetId`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphGetId() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphGetId() }
-}
-
-/// `cuGraphGetNodes`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphGetNodes() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphGetNodes() }
-}
-
-/// `cuGraphGetRootNodes`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphGetRootNodes() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphGetRootNodes() }
-}
-
-/// `cuGraphHostNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphHostNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphHostNodeGetParams() }
-}
-
-/// `cuGraphHostNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphHostNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphHostNodeSetParams() }
-}
-
-/// `cuGraphInstantiate`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphInstantiate() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphInstantiate() }
-}
-
-/// `cuGraphInstantiateWithFlags`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphInstantiateWithFlags() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphInstantiateWithFlags() }
-}
-
-/// `cuGraphInstantiateWithParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphInstantiateWithParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphInstantiateWithParams() }
-}
-
-/// `cuGraphInstantiateWithParams_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphInstantiateWithParams_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphInstantiateWithParams_ptsz() }
-}
-
-/// `cuGraphInstantiate_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphInstantiate_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphInstantiate_v2() }
-}
-
-/// `cuGraphKernelNodeCopyAttributes`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeCopyAttributes() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeCopyAttributes() }
-}
-
-/// `cuGraphKernelNodeGetAttribute`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeGetAttribute() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeGetAttribute() }
-}
-
-/// `cuGraphKernelNodeGetParams_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeGetParams_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeGetParams_v2() }
-}
-
-/// `cuGraphKernelNodeSetAttribute`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeSetAttribute() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeSetAttribute() }
-}
-
-/// `cuGraphKernelNodeSetParams_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeSetParams_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeSetParams_v2() }
-}
-
-/// `cuGraphLaunch`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphLaunch() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphLaunch() }
-}
-
-/// `cuGraphLaunch_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphLaunch_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphLaunch_ptsz() }
-}
-
-/// `cuGraphMemAllocNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphMemAllocNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphMemAllocNodeGetParams() }
-}
-
-/// `cuGraphMemFreeNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphMemFreeNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphMemFreeNodeGetParams() }
-}
-
-/// `cuGraphMemcpyNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphMemcpyNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphMemcpyNodeGetParams() }
-}
-
-/// `cuGraphMemcpyNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphMemcpyNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphMemcpyNodeSetParams() }
-}
-
-/// `cuGraphMemsetNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphMemsetNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphMemsetNodeGetParams() }
-}
-
-/// `cuGraphMemsetNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphMemsetNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphMemsetNodeSetParams() }
-}
-
-/// `cuGraphNodeFindInClone`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeFindInClone() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeFindInClone() }
-}
-
-/// `cuGraphNodeGetContainingGraph`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetContainingGraph() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetContainingGraph() }
-}
-
-/// `cuGraphNodeGetDependencies`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetDependencies() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetDependencies() }
-}
-
-/// `cuGraphNodeGetDependencies_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetDependencies_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetDependencies_v2() }
-}
-
-/// `cuGraphNodeGetDependentNodes`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetDependentNodes() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetDependentNodes() }
-}
-
-/// `cuGraphNodeGetDependentNodes_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetDependentNodes_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetDependentNodes_v2() }
-}
-
-/// `cuGraphNodeGetEnabled`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetEnabled() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetEnabled() }
-}
-
-/// `cuGraphNodeGetLocalId`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetLocalId() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetLocalId() }
-}
-
-/// `cuGraphNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetParams() }
-}
-
-/// `cuGraphNodeGetToolsId`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetToolsId() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetToolsId() }
-}
-
-/// `cuGraphNodeGetType`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeGetType() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeGetType() }
-}
-
-/// `cuGraphNodeSetEnabled`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeSetEnabled() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeSetEnabled() }
-}
-
-/// `cuGraphNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeSetParams() }
-}
-
-/// `cuGraphNodeSetParams_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphNodeSetParams_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphNodeSetParams_v2() }
-}
-
-/// `cuGraphReleaseUserObject`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphReleaseUserObject() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphReleaseUserObject() }
-}
-
-/// `cuGraphRemoveDependencies`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphRemoveDependencies() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphRemoveDependencies() }
-}
-
-/// `cuGraphRemoveDependencies_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphRemoveDependencies_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphRemoveDependencies_v2() }
-}
-
-/// `cuGraphRetainUserObject`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphRetainUserObject() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphRetainUserObject() }
-}
-
-/// `cuGraphUpload`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphUpload() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphUpload() }
-}
-
-/// `cuGraphUpload_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphUpload_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphUpload_ptsz() }
-}
-
-/// `cuUserObjectCreate`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuUserObjectCreate() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuUserObjectCreate() }
-}
-
-/// `cuUserObjectRelease`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuUserObjectRelease() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuUserObjectRelease() }
-}
-
-/// `cuUserObjectRetain`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuUserObjectRetain() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuUserObjectRetain() }
 }
 
 /// `cuGraphAddExternalSemaphoresSignalNode`: see the CUDA Driver API.
@@ -5382,48 +5945,6 @@ pub unsafe extern "C" fn cuGraphExternalSemaphoresWaitNodeSetParams() -> u32 {
     unsafe { sluice_cuGraphExternalSemaphoresWaitNodeSetParams() }
 }
 
-/// `cuGraphAddKernelNode`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphAddKernelNode() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphAddKernelNode() }
-}
-
-/// `cuGraphExecKernelNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphExecKernelNodeSetParams() }
-}
-
-/// `cuGraphKernelNodeGetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeGetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeGetParams() }
-}
-
-/// `cuGraphKernelNodeSetParams`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeSetParams() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuGraphKernelNodeSetParams() }
-}
-
-/// `cuStreamBeginCapture`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCapture() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCapture() }
-}
-
-/// `cuStreamBeginCapture_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCapture_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCapture_ptsz() }
-}
-
 /// `cuStreamBeginCaptureToCig`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamBeginCaptureToCig() -> u32 {
@@ -5436,62 +5957,6 @@ pub unsafe extern "C" fn cuStreamBeginCaptureToCig() -> u32 {
 pub unsafe extern "C" fn cuStreamBeginCaptureToCig_ptsz() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuStreamBeginCaptureToCig_ptsz() }
-}
-
-/// `cuStreamBeginCaptureToGraph`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCaptureToGraph() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCaptureToGraph() }
-}
-
-/// `cuStreamBeginCaptureToGraph_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCaptureToGraph_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCaptureToGraph_ptsz() }
-}
-
-/// `cuStreamBeginCapture_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCapture_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCapture_v2() }
-}
-
-/// `cuStreamBeginCapture_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginCapture_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginCapture_v2_ptsz() }
-}
-
-/// `cuStreamBeginRecaptureToGraph`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginRecaptureToGraph() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginRecaptureToGraph() }
-}
-
-/// `cuStreamBeginRecaptureToGraph_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamBeginRecaptureToGraph_ptsz() }
-}
-
-/// `cuStreamEndCapture`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamEndCapture() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamEndCapture() }
-}
-
-/// `cuStreamEndCapture_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamEndCapture_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamEndCapture_ptsz() }
 }
 
 /// `cuStreamEndCaptureToCig`: see the CUDA Driver API.
@@ -5508,46 +5973,18 @@ pub unsafe extern "C" fn cuStreamEndCaptureToCig_ptsz() -> u32 {
     unsafe { sluice_cuStreamEndCaptureToCig_ptsz() }
 }
 
-/// `cuStreamGetCaptureInfo`: see the CUDA Driver API.
+/// `cuStreamBeginRecaptureToGraph`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetCaptureInfo() -> u32 {
+pub unsafe extern "C" fn cuStreamBeginRecaptureToGraph() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamGetCaptureInfo() }
+    unsafe { sluice_cuStreamBeginRecaptureToGraph() }
 }
 
-/// `cuStreamGetCaptureInfo_ptsz`: see the CUDA Driver API.
+/// `cuStreamBeginRecaptureToGraph_ptsz`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetCaptureInfo_ptsz() -> u32 {
+pub unsafe extern "C" fn cuStreamBeginRecaptureToGraph_ptsz() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamGetCaptureInfo_ptsz() }
-}
-
-/// `cuStreamUpdateCaptureDependencies`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamUpdateCaptureDependencies() }
-}
-
-/// `cuStreamUpdateCaptureDependencies_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamUpdateCaptureDependencies_ptsz() }
-}
-
-/// `cuStreamUpdateCaptureDependencies_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamUpdateCaptureDependencies_v2() }
-}
-
-/// `cuStreamUpdateCaptureDependencies_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamUpdateCaptureDependencies_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuStreamUpdateCaptureDependencies_v2_ptsz() }
+    unsafe { sluice_cuStreamBeginRecaptureToGraph_ptsz() }
 }
 
 /// `cuDestroyExternalMemory`: see the CUDA Driver API.

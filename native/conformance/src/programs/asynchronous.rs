@@ -1,0 +1,342 @@
+//! Host functions, events that are asked often, words in stream order, and launches with attributes.
+
+use super::{Program, add, alloc, download, load, start};
+use crate::driver::{Driver, table};
+use std::ffi::c_void;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+pub const PROGRAMS: &[Program] = &[
+    ("host_functions", host_functions),
+    ("host_function_blocks_nobody_else", host_function_blocks_nobody_else),
+    ("event_queries", event_queries),
+    ("words_in_stream_order", words_in_stream_order),
+    ("launch_attributes", launch_attributes),
+    ("stream_attributes", stream_attributes),
+    ("occupancy", occupancy),
+];
+
+table! {
+    Functions;
+    cuLaunchHostFunc(usize, unsafe extern "C" fn(*mut c_void), *mut c_void);
+    cuStreamAddCallback(usize, unsafe extern "C" fn(usize, u32, *mut c_void), *mut c_void, u32);
+    cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, usize);
+    cuStreamWaitValue32_v2(usize, u64, u32, u32);
+    cuStreamWriteValue32_v2(usize, u64, u32, u32);
+    cuStreamWaitValue64_v2(usize, u64, u64, u32);
+    cuStreamWriteValue64_v2(usize, u64, u64, u32);
+    cuStreamBatchMemOp_v2(usize, u32, *const Operation, u32);
+    cuStreamQuery(usize);
+    cuLaunchKernelEx(*const Config, usize, *const *const c_void, *const *const c_void);
+    cuLaunchCooperativeKernel(usize, u32, u32, u32, u32, u32, u32, u32, usize, *const *const c_void);
+    cuStreamSetAttribute(usize, u32, *const [u32; 16]);
+    cuStreamGetAttribute(usize, u32, *mut [u32; 16]);
+    cuStreamCopyAttributes(usize, usize);
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut i32, usize, i32, usize);
+    cuOccupancyMaxPotentialBlockSize(*mut i32, *mut i32, usize, *const c_void, usize, i32);
+    cuOccupancyMaxActiveClusters(*mut i32, usize, *const Config);
+    cuDeviceGetAttribute(*mut i32, i32, i32);
+    cuFuncSetAttribute(usize, u32, i32);
+    cuFuncSetCacheConfig(usize, u32);
+}
+
+/// CUstreamBatchMemOpParams
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Operation {
+    kind: u32,
+    padding: u32,
+    address: u64,
+    value: u64,
+    flags: u32,
+    padding_2: u32,
+    alias: u64,
+    rest: u64,
+}
+
+/// CUlaunchAttribute
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Attribute {
+    id: u32,
+    padding: u32,
+    value: [u32; 16],
+}
+
+/// CUlaunchConfig
+#[repr(C)]
+pub struct Config {
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    stream: usize,
+    attributes: *const Attribute,
+    count: u32,
+}
+
+fn prepare(driver: &Driver) -> (Functions, usize, [usize; 2]) {
+    start(driver);
+    let functions = Functions::of(driver.library).expect("exported");
+    let (_, function) = load(driver, "add");
+    let mut streams = [0; 2];
+    for stream in &mut streams {
+        // SAFETY: a live local.
+        assert_eq!(unsafe { (driver.cuStreamCreate)(&raw mut *stream, 1) }, 0);
+    }
+    (functions, function, streams)
+}
+
+static SEEN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// What a host function finds in memory that the stream has copied before it.
+struct Step {
+    word: *const u32,
+}
+
+unsafe extern "C" fn look(data: *mut c_void) {
+    // SAFETY: the program hands over a step and a word that live until it has waited.
+    let word = unsafe { (*data.cast::<Step>()).word.read_volatile() };
+    SEEN.lock().expect("list").push(word);
+}
+
+unsafe extern "C" fn look_with_status(_stream: usize, status: u32, data: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { look(data) };
+    SEEN.lock().expect("list").push(1000 + status);
+}
+
+/// They run in stream order, after the data before them have landed.
+fn host_functions(driver: &Driver) {
+    let (functions, function, [stream, _]) = prepare(driver);
+    let address = alloc(driver, 4096);
+    let mut words = [0u32; 50];
+    let steps: Vec<Step> = words.iter().map(|word| Step { word }).collect();
+    // SAFETY: live locals until the stream has been waited for.
+    unsafe {
+        assert_eq!((driver.cuMemsetD8Async)(address, 0, 4096, stream), 0);
+        for (word, step) in words.iter_mut().zip(&steps) {
+            assert_eq!(add(driver, function, address, 1024, 1, stream), 0);
+            assert_eq!((functions.cuMemcpyDtoHAsync_v2)((&raw mut *word).cast(), address, 4, stream), 0);
+            assert_eq!((functions.cuLaunchHostFunc)(stream, look, (&raw const *step).cast_mut().cast()), 0);
+        }
+        let last: *const Step = &raw const steps[49];
+        assert_eq!((functions.cuStreamAddCallback)(stream, look_with_status, last.cast_mut().cast(), 0), 0);
+        assert_eq!((functions.cuStreamAddCallback)(stream, look_with_status, last.cast_mut().cast(), 1), 1);
+        assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+    }
+    let mut expected: Vec<u32> = (1..=50).collect();
+    expected.extend([50, 1000]);
+    assert_eq!(*SEEN.lock().expect("list"), expected);
+}
+
+static GATE: AtomicBool = AtomicBool::new(false);
+static WAITED: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn wait_for_gate(_data: *mut c_void) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !GATE.load(Ordering::SeqCst) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    WAITED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A function that takes long holds its stream and no other, and no thread that launches.
+fn host_function_blocks_nobody_else(driver: &Driver) {
+    let (functions, function, [held, free]) = prepare(driver);
+    let (a, b) = (alloc(driver, 4096), alloc(driver, 4096));
+    // SAFETY: handles made here.
+    unsafe {
+        assert_eq!((driver.cuMemsetD8Async)(a, 0, 4096, held), 0);
+        assert_eq!((driver.cuMemsetD8Async)(b, 0, 4096, free), 0);
+        assert_eq!((functions.cuLaunchHostFunc)(held, wait_for_gate, std::ptr::null_mut()), 0);
+        assert_eq!(add(driver, function, a, 1024, 1, held), 0);
+        for _ in 0..10 {
+            assert_eq!(add(driver, function, b, 1024, 1, free), 0);
+        }
+        assert_eq!((driver.cuStreamSynchronize)(free), 0);
+        assert_eq!(download(driver, b, 1), [10]);
+        assert_eq!((functions.cuStreamQuery)(held), 600);
+        assert_eq!(WAITED.load(Ordering::SeqCst), 0);
+        GATE.store(true, Ordering::SeqCst);
+        assert_eq!((driver.cuStreamSynchronize)(held), 0);
+    }
+    assert_eq!((WAITED.load(Ordering::SeqCst), download(driver, a, 1)), (1, vec![1]));
+}
+
+/// Asked as often as one likes, an event is not ready until it is, and then stays so until it is recorded again.
+fn event_queries(driver: &Driver) {
+    let (functions, function, [held, _]) = prepare(driver);
+    let address = alloc(driver, 4096);
+    let mut event = 0;
+    GATE.store(false, Ordering::SeqCst);
+    // SAFETY: live locals, handles made here.
+    unsafe {
+        assert_eq!((driver.cuEventCreate)(&raw mut event, 0), 0);
+        assert_eq!((driver.cuEventQuery)(event), 0, "never recorded");
+        for round in 1..=3u32 {
+            GATE.store(false, Ordering::SeqCst);
+            assert_eq!((functions.cuLaunchHostFunc)(held, wait_for_gate, std::ptr::null_mut()), 0);
+            assert_eq!((driver.cuMemsetD8Async)(address, round as u8, 4096, held), 0);
+            assert_eq!((driver.cuEventRecord)(event, held), 0);
+            for _ in 0..1000 {
+                assert_eq!((driver.cuEventQuery)(event), 600);
+            }
+            GATE.store(true, Ordering::SeqCst);
+            let until = Instant::now() + Duration::from_secs(20);
+            while (driver.cuEventQuery)(event) == 600 {
+                assert!(Instant::now() < until, "the event is never passed");
+            }
+            assert_eq!((driver.cuEventQuery)(event), 0);
+            assert_eq!((driver.cuEventSynchronize)(event), 0);
+            assert_eq!(download(driver, address, 1), [round * 0x0101_0101]);
+        }
+        // Recorded, waited for by its stream: known without a question.
+        assert_eq!(add(driver, function, address, 1024, 1, held), 0);
+        assert_eq!((driver.cuEventRecord)(event, held), 0);
+        assert_eq!((driver.cuStreamSynchronize)(held), 0);
+        assert_eq!((driver.cuEventQuery)(event), 0);
+    }
+}
+
+fn words_in_stream_order(driver: &Driver) {
+    let (functions, function, [first, second]) = prepare(driver);
+    let (flags, data) = (alloc(driver, 4096), alloc(driver, 4096));
+    // SAFETY: handles made here, allocations of this size.
+    unsafe {
+        assert_eq!((driver.cuMemsetD32_v2)(flags, 0, 1024), 0);
+        assert_eq!((driver.cuMemsetD32_v2)(data, 0, 1024), 0);
+        // The second stream waits for a word that the first writes behind its kernels.
+        assert_eq!((functions.cuStreamWaitValue32_v2)(second, flags, 7, 0), 0);
+        assert_eq!(add(driver, function, data, 1024, 100, second), 0);
+        assert_eq!((functions.cuStreamWriteValue64_v2)(second, flags + 8, 1 << 40, 0), 0);
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!((functions.cuStreamQuery)(second), 600);
+        assert_eq!(add(driver, function, data, 1024, 1, first), 0);
+        assert_eq!((functions.cuStreamWriteValue32_v2)(first, flags, 7, 0), 0);
+        assert_eq!((functions.cuStreamWaitValue64_v2)(first, flags + 8, 1 << 40, 1), 0);
+        assert_eq!(add(driver, function, data, 1024, 1000, first), 0);
+        assert_eq!((driver.cuStreamSynchronize)(first), 0);
+        assert_eq!(download(driver, data, 1024), [1101; 1024]);
+        // Several at once.
+        let of = |kind, address, value, flags| Operation { kind, address, value, flags, ..Operation::default() };
+        let list = [of(2, flags + 16, 5, 0), of(1, flags + 16, 5, 1), of(5, flags + 24, 9, 0)];
+        assert_eq!((functions.cuStreamBatchMemOp_v2)(first, 3, list.as_ptr(), 0), 0);
+        assert_eq!((driver.cuStreamSynchronize)(first), 0);
+        assert_eq!(download(driver, flags + 16, 4), [5, 0, 9, 0]);
+        // Words are aligned device memory.
+        assert_eq!((functions.cuStreamWriteValue32_v2)(first, flags + 2, 1, 0), 1);
+        assert_eq!((functions.cuStreamWriteValue32_v2)(first, 64, 1, 0), 1);
+    }
+}
+
+fn launch_attributes(driver: &Driver) {
+    let (functions, function, [stream, _]) = prepare(driver);
+    let (address, count, value) = (alloc(driver, 4096), 1024u32, 3u32);
+    let (mut event, mut multiprocessors, mut fit, mut clusters) = (0, 0, 0, 0);
+    let parameters: [*const c_void; 3] =
+        [(&raw const address).cast(), (&raw const count).cast(), (&raw const value).cast()];
+    let attribute = |id, words: &[u32]| {
+        let mut value = [0; 16];
+        value[..words.len()].copy_from_slice(words);
+        Attribute { id, padding: 0, value }
+    };
+    // SAFETY: live locals, three parameters as the kernel declares.
+    unsafe {
+        // CU_EVENT_DISABLE_TIMING
+        assert_eq!((driver.cuEventCreate)(&raw mut event, 2), 0);
+        assert_eq!((driver.cuMemsetD32_v2)(address, 0, 1024), 0);
+        let launch = |attributes: &[Attribute]| {
+            let (list, length) = (attributes.as_ptr(), attributes.len() as u32);
+            let config = Config {
+                grid: [8, 1, 1],
+                block: [128, 1, 1],
+                shared_bytes: 0,
+                stream,
+                attributes: list,
+                count: length,
+            };
+            (functions.cuLaunchKernelEx)(&raw const config, function, parameters.as_ptr(), std::ptr::null())
+        };
+        assert_eq!(launch(&[]), 0);
+        // Ignored, cooperative, a cluster of one block, permission to overlap, a priority, a memory domain.
+        let hints = [(0, 1), (2, 1), (6, 1), (8, 0), (10, 0)].map(|(id, value)| attribute(id, &[value]));
+        assert_eq!(launch(&hints), 0);
+        assert_eq!(launch(&[attribute(4, &[1, 1, 1])]), 0);
+        // An event that the launch records.
+        assert_eq!(launch(&[attribute(12, &[event as u32, (event as u64 >> 32) as u32, 0])]), 0);
+        assert_eq!((driver.cuEventSynchronize)(event), 0);
+        assert_eq!(download(driver, address, 1024), [12; 1024]);
+        assert_eq!(launch(&[attribute(99, &[1])]), 1, "an attribute that nobody knows");
+        // Clusters, where the device has them; else a refusal.
+        assert_eq!((functions.cuDeviceGetAttribute)(&raw mut clusters, 120, 0), 0);
+        let answer = launch(&[attribute(4, &[2, 1, 1])]);
+        assert_eq!(answer == 0, clusters != 0, "{answer}");
+        // As many cooperative blocks as are resident at once, and no more.
+        assert_eq!((functions.cuDeviceGetAttribute)(&raw mut multiprocessors, 16, 0), 0);
+        let ask = functions.cuOccupancyMaxActiveBlocksPerMultiprocessor;
+        assert_eq!(ask(&raw mut fit, function, 128, 0), 0);
+        let most = (fit * multiprocessors) as u32;
+        let cooperative = |blocks| {
+            let list = parameters.as_ptr();
+            (functions.cuLaunchCooperativeKernel)(function, blocks, 1, 1, 128, 1, 1, 0, stream, list)
+        };
+        assert_eq!(cooperative(most), 0);
+        assert_eq!(cooperative(most + 1), 720);
+        assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+    }
+}
+
+fn stream_attributes(driver: &Driver) {
+    let (functions, _, [first, second]) = prepare(driver);
+    let get = |stream, id| {
+        let mut value = [9; 16];
+        // SAFETY: a live local of the value's size.
+        assert_eq!(unsafe { (functions.cuStreamGetAttribute)(stream, id, &raw mut value) }, 0);
+        value[0]
+    };
+    // SAFETY: a live local of the value's size; handles made here.
+    unsafe {
+        // CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: automatic, then spinning.
+        assert_eq!(get(first, 3), 1);
+        let mut value = [0; 16];
+        value[0] = 2;
+        assert_eq!((functions.cuStreamSetAttribute)(first, 3, &raw const value), 0);
+        assert_eq!((get(first, 3), get(second, 3)), (2, 1));
+        assert_eq!((functions.cuStreamCopyAttributes)(second, first), 0);
+        assert_eq!(get(second, 3), 2);
+        // An attribute of launches alone.
+        assert_eq!((functions.cuStreamSetAttribute)(first, 2, &raw const value), 1);
+    }
+}
+
+fn occupancy(driver: &Driver) {
+    let (functions, function, _) = prepare(driver);
+    let (mut blocks, mut grid, mut block, mut fewer, mut per_multiprocessor) = (0, 0, 0, 0, 0);
+    // SAFETY: live locals.
+    unsafe {
+        let ask = functions.cuOccupancyMaxActiveBlocksPerMultiprocessor;
+        assert_eq!(ask(&raw mut blocks, function, 128, 0), 0);
+        assert_eq!(ask(&raw mut fewer, function, 128, 32 << 10), 0);
+        assert!(blocks >= 1 && fewer < blocks, "{blocks} {fewer}");
+        assert_eq!((functions.cuDeviceGetAttribute)(&raw mut per_multiprocessor, 39, 0), 0);
+        assert!(blocks * 128 <= per_multiprocessor);
+        assert_eq!(ask(&raw mut blocks, function, 0, 0), 1);
+        let best = functions.cuOccupancyMaxPotentialBlockSize;
+        assert_eq!(best(&raw mut grid, &raw mut block, function, std::ptr::null(), 0, 0), 0);
+        assert!(grid >= 1 && (32..=1024).contains(&block));
+        // MAX_DYNAMIC_SHARED_SIZE_BYTES within the device's limit, a preference, and what is not allowed.
+        assert_eq!((functions.cuFuncSetAttribute)(function, 8, 40 << 10), 0);
+        assert_eq!((functions.cuFuncSetAttribute)(function, 9, 50), 0);
+        assert_eq!((functions.cuFuncSetAttribute)(function, 8, 100 << 20), 1);
+        assert_eq!((functions.cuFuncSetAttribute)(function, 4, 1), 1, "registers are not for the program to set");
+        assert_eq!((functions.cuFuncSetCacheConfig)(function, 2), 0);
+        let (mut clusters, mut count) = (0, 0);
+        assert_eq!((functions.cuDeviceGetAttribute)(&raw mut clusters, 120, 0), 0);
+        let attribute = Attribute { id: 4, padding: 0, value: std::array::from_fn(|at| u32::from(at < 3)) };
+        let (grid, block) = ([8, 1, 1], [128, 1, 1]);
+        let config = Config { grid, block, shared_bytes: 0, stream: 0, attributes: &raw const attribute, count: 1 };
+        let answer = (functions.cuOccupancyMaxActiveClusters)(&raw mut count, function, &raw const config);
+        assert_eq!(answer == 0, clusters != 0, "{answer}");
+    }
+}
