@@ -44,6 +44,21 @@ pub trait Device: Send + Sync {
     /// Returns the allocation at `address` once all work issued before has run; `done` gets its size.
     fn free(&self, address: u64, done: Done<u64>) -> CudaResult<()>;
 
+    /// Physical memory without an address; never holds another client's data.
+    fn create_physical(&self, handle: u64, bytes: u64) -> CudaResult<()>;
+
+    /// Ends it; it is mapped nowhere.
+    fn release_physical(&self, handle: u64) -> CudaResult<()>;
+
+    /// Maps the first `bytes` of it inside the reserved range, where nothing is allocated; not accessible yet.
+    fn map_physical(&self, address: u64, bytes: u64, handle: u64) -> CudaResult<()>;
+
+    /// Unmaps whole mappings that no work uses any more.
+    fn unmap_physical(&self, address: u64, bytes: u64) -> CudaResult<()>;
+
+    /// Lets kernels read and write whole mappings, or not touch them at all.
+    fn set_access(&self, address: u64, bytes: u64, accessible: bool) -> CudaResult<()>;
+
     /// Host to device; `data` is read before this returns.
     fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()>;
 

@@ -22,6 +22,8 @@ pub struct NullDevice {
     timeline: Timeline,
     recording: Mutex<Option<File>>,
     memory: Mutex<BTreeMap<u64, u64>>,
+    /// The program's own physical memory: handle to bytes.
+    physical: Mutex<HashMap<u64, u64>>,
     modules: Mutex<HashMap<ModuleId, ModuleInfo>>,
     graphs: Mutex<HashMap<GraphId, Executable>>,
 }
@@ -57,6 +59,7 @@ impl NullDevice {
             timeline: Timeline::new(observer),
             recording: Mutex::new(recording.map(open).transpose()?),
             memory: Mutex::default(),
+            physical: Mutex::default(),
             modules: Mutex::default(),
             graphs: Mutex::default(),
         })
@@ -105,6 +108,42 @@ impl Device for NullDevice {
         let bytes = bytes.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "nothing is allocated there"))?;
         self.record("free", StreamId::LEGACY, bytes, false);
         self.timeline.after_all(Box::new(move || done(Ok(bytes))));
+        Ok(())
+    }
+
+    fn create_physical(&self, handle: u64, bytes: u64) -> CudaResult<()> {
+        self.record("create-physical", StreamId::LEGACY, bytes, true);
+        self.physical.lock().unwrap_or_else(PoisonError::into_inner).insert(handle, bytes);
+        Ok(())
+    }
+
+    fn release_physical(&self, handle: u64) -> CudaResult<()> {
+        let bytes = self.physical.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        let bytes = bytes.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
+        self.record("release-physical", StreamId::LEGACY, bytes, false);
+        Ok(())
+    }
+
+    fn map_physical(&self, _address: u64, bytes: u64, handle: u64) -> CudaResult<()> {
+        self.record("map-physical", StreamId::LEGACY, bytes, true);
+        let known = self.physical.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&handle);
+        if known { Ok(()) } else { Err(CudaError::new(code::INVALID_VALUE, "there is no such memory")) }
+    }
+
+    fn unmap_physical(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        self.record("unmap-physical", StreamId::LEGACY, bytes, true);
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+        Ok(())
+    }
+
+    fn set_access(&self, address: u64, bytes: u64, accessible: bool) -> CudaResult<()> {
+        self.record("set-access", StreamId::LEGACY, bytes, true);
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if accessible {
+            memory.insert(address, bytes);
+        } else {
+            memory.remove(&address);
+        }
         Ok(())
     }
 

@@ -20,6 +20,8 @@ pub struct Arena {
     /// address → bytes.
     free: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
+    /// Addresses without memory that the program reserved: address → bytes.
+    reserved: BTreeMap<u64, u64>,
 }
 
 /// Why an address does not name memory.
@@ -38,8 +40,8 @@ impl Arena {
     pub fn new(base: u64, bytes: u64, credit: u64) -> Self {
         let start = base.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
         let end = base + bytes;
-        let mut arena =
-            Self { base, end, credit, live: BTreeMap::new(), free: BTreeMap::new(), by_size: BTreeSet::new() };
+        let (live, free, by_size, reserved) = Default::default();
+        let mut arena = Self { base, end, credit, live, free, by_size, reserved };
         arena.put_free(start, end.saturating_sub(start));
         arena
     }
@@ -76,8 +78,13 @@ impl Arena {
     pub fn release(&mut self, address: u64) -> Option<u64> {
         let bytes = self.live.remove(&address)?;
         self.credit += bytes;
-        let mut start = address;
-        let mut size = bytes.next_multiple_of(ALIGNMENT);
+        self.give(address, bytes.next_multiple_of(ALIGNMENT));
+        Some(bytes)
+    }
+
+    /// A piece is free again, and one with its free neighbours.
+    fn give(&mut self, address: u64, bytes: u64) {
+        let (mut start, mut size) = (address, bytes);
         if let Some((&before, &length)) = self.free.range(..address).next_back()
             && before + length == address
         {
@@ -89,7 +96,44 @@ impl Arena {
             size += length;
         }
         self.put_free(start, size);
-        Some(bytes)
+    }
+
+    /// Takes addresses without memory behind them: at `wish` if that is free, else where they fit. `alignment` is a
+    /// power of two, `bytes` a multiple of [`ALIGNMENT`].
+    pub fn reserve(&mut self, bytes: u64, alignment: u64, wish: u64) -> Option<u64> {
+        let holds = |(&start, &length): (&u64, &u64)| {
+            let end = wish.checked_add(bytes)?;
+            (wish.is_multiple_of(alignment) && end <= start + length).then_some((start, wish))
+        };
+        let wished = self.free.range(..=wish).next_back().and_then(holds);
+        let fitting = || {
+            self.by_size.range((bytes, 0)..).find_map(|&(length, start)| {
+                let at = start.checked_next_multiple_of(alignment)?;
+                (at.checked_add(bytes)? <= start + length).then_some((start, at))
+            })
+        };
+        let (block, at) = wished.or_else(fitting)?;
+        let length = self.take_free(block)?;
+        self.put_free(block, at - block);
+        self.put_free(at + bytes, block + length - (at + bytes));
+        self.reserved.insert(at, bytes);
+        Some(at)
+    }
+
+    /// Ends a reservation; false when there is none of these bytes.
+    pub fn unreserve(&mut self, address: u64, bytes: u64) -> bool {
+        if self.reserved.get(&address) != Some(&bytes) {
+            return false;
+        }
+        self.reserved.remove(&address);
+        self.give(address, bytes);
+        true
+    }
+
+    /// Whether these addresses lie inside one reservation.
+    pub fn is_reserved(&self, address: u64, bytes: u64) -> bool {
+        let before = self.reserved.range(..=address).next_back();
+        before.is_some_and(|(start, length)| address.checked_add(bytes).is_some_and(|end| end <= start + length))
     }
 
     /// What lies at `address` for `bytes` bytes.
@@ -162,6 +206,24 @@ mod tests {
         assert_eq!(arena.lookup(block + 100, 1), Lookup::Unmapped);
         assert_eq!(arena.lookup(5, 1), Lookup::Foreign);
         assert_eq!(arena.release(block + 1), None);
+    }
+
+    #[test]
+    fn reserved_addresses_are_aligned_and_nobody_elses() {
+        let mut arena = Arena::new(1 << 40, 1 << 30, 1 << 30);
+        let block = arena.alloc(100).expect("credit").expect("place");
+        let first = arena.reserve(4 << 20, 2 << 20, 0).expect("place");
+        assert!(first.is_multiple_of(2 << 20) && first > block);
+        let wish = first + (64 << 20);
+        assert_eq!(arena.reserve(2 << 20, 2 << 20, wish), Some(wish));
+        let other = arena.reserve(2 << 20, 2 << 20, wish).expect("elsewhere");
+        assert!(other != wish && !(first..first + (4 << 20)).contains(&other));
+        assert!(arena.is_reserved(first + 4096, (4 << 20) - 4096) && !arena.is_reserved(first, (4 << 20) + 1));
+        assert_eq!(arena.lookup(first, 1), Lookup::Unmapped);
+        assert!(!arena.unreserve(first, 2 << 20) && arena.unreserve(first, 4 << 20));
+        assert!(arena.unreserve(wish, 2 << 20) && arena.unreserve(other, 2 << 20));
+        arena.release(block);
+        assert_eq!(arena.alloc(1 << 30), Ok(Some(1 << 40)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use sluice_protocol::messages::{
 };
 use sluice_protocol::{FunctionInfo, ModuleInfo, cuda};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// First handle; small numbers mean something else in CUDA (0 none, 1 legacy, 2 per-thread stream). Handles are not
@@ -33,10 +33,16 @@ impl<T> Default for Table<T> {
     }
 }
 
+static NEXT: AtomicU64 = AtomicU64::new(FIRST);
+
 /// A handle that no object of this process ever had.
 pub fn new_handle() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(FIRST);
     NEXT.fetch_add(16, Ordering::Relaxed)
+}
+
+/// Whether a handle was ever given out.
+pub fn is_handle(handle: u64) -> bool {
+    (FIRST..NEXT.load(Ordering::Relaxed)).contains(&handle) && handle.is_multiple_of(16)
 }
 
 impl<T> Table<T> {
@@ -80,12 +86,24 @@ pub struct Objects {
     pub occupancy: occupancy::Cache,
     /// Attributes of the default stream.
     pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
+    /// Allocations that came from a pool: address → pool and bytes.
+    pub from_pools: Mutex<HashMap<u64, (u64, u64)>>,
 }
 
 /// A context. All contexts of a process share one at gpud.
 pub struct Context {
-    pub flags: u32,
+    pub flags: AtomicU32,
     pub primary: bool,
+    /// By number of CUlimit.
+    pub limits: Mutex<[usize; 7]>,
+}
+
+impl Context {
+    /// With the limits of a fresh context.
+    pub fn new(flags: u32, primary: bool) -> Self {
+        let limits = Mutex::new([1024, 1 << 20, 8 << 20, 2, 2048, 128, 0]);
+        Self { flags: AtomicU32::new(flags), primary, limits }
+    }
 }
 
 /// A stream.
@@ -371,9 +389,50 @@ pub struct Link {
     pub error_log: Option<crate::driver::jit::Log>,
 }
 
-/// A memory pool: its attributes. Its memory comes from the session's arena.
+/// A memory pool: its attributes and its account. Its memory comes from the session's arena.
 #[derive(Default)]
 pub struct Pool {
-    pub release_threshold: AtomicU64,
     pub own: bool,
+    /// 0 = no limit.
+    pub most_bytes: u64,
+    pub state: Mutex<PoolState>,
+}
+
+/// What changes in a pool.
+#[derive(Clone, Debug)]
+pub struct PoolState {
+    pub release_threshold: u64,
+    /// CU_MEMPOOL_ATTR_REUSE_*; reuse here always follows stream order.
+    pub reuse: [i32; 3],
+    pub used: u64,
+    pub used_high: u64,
+    pub reserved: u64,
+    pub reserved_high: u64,
+}
+
+impl Default for PoolState {
+    fn default() -> Self {
+        Self { release_threshold: 0, reuse: [1; 3], used: 0, used_high: 0, reserved: 0, reserved_high: 0 }
+    }
+}
+
+impl PoolState {
+    /// Counts an allocation.
+    pub fn take(&mut self, bytes: u64) {
+        self.used += bytes;
+        self.used_high = self.used_high.max(self.used);
+        self.reserved = self.reserved.max(self.used);
+        self.reserved_high = self.reserved_high.max(self.reserved);
+    }
+
+    /// Counts a free; what is more than the threshold is not kept.
+    pub fn give(&mut self, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
+        self.trim(self.release_threshold);
+    }
+
+    /// Keeps at most so much that is not used.
+    pub fn trim(&mut self, keep: u64) {
+        self.reserved = self.reserved.min(keep.max(self.used));
+    }
 }

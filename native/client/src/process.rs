@@ -31,6 +31,8 @@ pub struct Process {
     pub primary_retained: AtomicU32,
     pub primary_flags: AtomicU32,
     pub default_pool: OnceLock<u64>,
+    /// The pool of cuMemAllocAsync; 0 = the default one.
+    pub pool: AtomicU64,
 }
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
@@ -65,6 +67,7 @@ fn make(found: *mut Process) -> &'static Process {
         primary_retained: AtomicU32::new(0),
         primary_flags: AtomicU32::new(0),
         default_pool: OnceLock::new(),
+        pool: AtomicU64::new(0),
     }));
     match PROCESS.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: fresh was just leaked and is never freed.

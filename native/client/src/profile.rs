@@ -35,13 +35,13 @@ impl Profile {
     /// One device attribute; None when the number is not a CUdevice_attribute.
     pub fn attribute(&self, number: i32) -> Option<i32> {
         // Kernels on a remote GPU cannot reach host memory, whatever the device could do locally.
-        const NOT_HERE: [i32; 13] = [19, 83, 88, 89, 91, 92, 100, 101, 102, 103, 110, 116, 119];
+        const NOT_HERE: [i32; 12] = [19, 83, 88, 89, 91, 92, 100, 101, 103, 110, 116, 119];
         if NOT_HERE.contains(&number) {
             return Some(0);
         }
         match number {
-            // Memory pools are emulated inside the client's arena.
-            115 => Some(1),
+            // Virtual memory management and memory pools work inside the client's arena.
+            102 | 115 => Some(1),
             _ => match self.device.attributes.get(&number.to_string()) {
                 Some(value) => Some(*value),
                 None if (1..200).contains(&number) => Some(0),

@@ -5,11 +5,12 @@ use crate::connection::{Connection, Notices};
 use crate::dial::{self, DialError, Ticket};
 use crate::error::{CudaError, CudaResult};
 use crate::host::HostSide;
+use crate::mappings::Mappings;
 use crate::progress::Progress;
 use crate::{journal, message, output};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, RefusedCode, Welcome};
-use sluice_protocol::messages::{MemAlloc, MemFree, MemGrow, Rebind};
+use sluice_protocol::messages::{MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, Rebind};
 use sluice_protocol::{DecodeError, ModuleInfo, cuda};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +50,8 @@ pub struct Shared {
     globals: Mutex<Vec<(u64, u64)>>,
     /// Host functions and memory that gpud asks for.
     pub host: HostSide,
+    /// The program's own physical memory.
+    mappings: Mutex<Mappings>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -137,6 +140,7 @@ impl Session {
                 deferred: Mutex::new(Vec::new()),
                 globals: Mutex::new(Vec::new()),
                 host: HostSide::default(),
+                mappings: Mutex::default(),
             });
             let notices: Arc<dyn Notices> = Arc::clone(&shared) as Arc<dyn Notices>;
             let connection = Connection::start(stream, &welcome, ticket, notices)
@@ -182,6 +186,7 @@ impl Session {
                 // A connection that is lost by now fails the next call of the program, with the reason.
                 let _ = self.free(address);
             }
+            let _ = self.release_unused();
         }
     }
 
@@ -195,7 +200,8 @@ impl Session {
         *lock(&self.shared.loss) = None;
         self.shared.phase.store(BOUND, Ordering::Release);
         let deferred = std::mem::take(&mut *lock(&self.shared.deferred));
-        deferred.into_iter().try_for_each(|address| self.free(address))
+        deferred.into_iter().try_for_each(|address| self.free(address))?;
+        self.release_unused()
     }
 
     /// The lease that the session is bound to.
@@ -250,6 +256,70 @@ impl Session {
         }
     }
 
+    /// Bytes of the credit, for memory that gpud is asked for by a call.
+    fn take_credit(&self, bytes: u64) -> CudaResult {
+        loop {
+            let missing = {
+                let mut arena = lock(&self.shared.arena);
+                if arena.credit >= bytes {
+                    arena.credit -= bytes;
+                    return Ok(());
+                }
+                bytes - arena.credit
+            };
+            if bytes > self.memory_bytes() {
+                return Err(CudaError::code(cuda::ERROR_OUT_OF_MEMORY));
+            }
+            let granted = self.connection.call(&MemGrow { bytes: missing })?.granted;
+            lock(&self.shared.arena).credit += granted;
+        }
+    }
+
+    /// The program's own physical memory; one lock at a time, never with the arena's.
+    pub fn mappings(&self) -> MutexGuard<'_, Mappings> {
+        lock(&self.shared.mappings)
+    }
+
+    /// Physical memory without an address.
+    pub fn create_physical(&self, handle: u64, bytes: u64) -> CudaResult {
+        self.take_credit(bytes)?;
+        let made = self.connection.call(&PhysicalCreate { handle, bytes });
+        if made.is_err() {
+            lock(&self.shared.arena).credit += bytes;
+        }
+        made?;
+        self.mappings().create(handle, bytes);
+        Ok(())
+    }
+
+    /// Gives physical memory back that nobody holds or maps; of a parked session after the next attach.
+    pub fn release_unused(&self) -> CudaResult {
+        if self.usable().is_err() {
+            return Ok(());
+        }
+        let unused = self.mappings().take_unused();
+        for (handle, bytes) in unused {
+            self.connection.post(&PhysicalRelease { handle })?;
+            lock(&self.shared.arena).credit += bytes;
+        }
+        Ok(())
+    }
+
+    /// Addresses without memory.
+    pub fn reserve(&self, bytes: u64, alignment: u64, wish: u64) -> Option<u64> {
+        lock(&self.shared.arena).reserve(bytes, alignment, wish)
+    }
+
+    /// As [`Arena::unreserve`].
+    pub fn unreserve(&self, address: u64, bytes: u64) -> bool {
+        lock(&self.shared.arena).unreserve(address, bytes)
+    }
+
+    /// As [`Arena::is_reserved`].
+    pub fn is_reserved(&self, address: u64, bytes: u64) -> bool {
+        lock(&self.shared.arena).is_reserved(address, bytes)
+    }
+
     /// Ends an allocation.
     pub fn free(&self, address: u64) -> CudaResult {
         let mut arena = lock(&self.shared.arena);
@@ -290,7 +360,8 @@ impl Session {
             .iter()
             .copied()
             .find(|&(start, size)| address >= start && address < start + size && bytes <= start + size - address);
-        global.map_or(found, |(start, bytes)| Lookup::Live { start, bytes })
+        let own = global.or_else(|| self.mappings().lookup(address, bytes).map(|own| (own.address, own.bytes)));
+        own.map_or(found, |(start, bytes)| Lookup::Live { start, bytes })
     }
 
     /// Learns where a module's globals lie.

@@ -1,6 +1,7 @@
 //! A device's address space: a reserved range of this process, of which only mapped pages can be touched.
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
@@ -85,6 +86,21 @@ impl Arena {
             // Kernels walk down columns: a page of the host for each row costs more than the data.
             // SAFETY: advice about pages that are the arena's.
             unsafe { libc::madvise(addr as *mut _, len as usize, libc::MADV_HUGEPAGE) };
+        }
+        self.mark(first, count, true);
+        Ok(())
+    }
+
+    /// Makes whole pages usable that are the file's from `offset` on: the same pages may appear at other addresses.
+    pub fn attach(&self, addr: u64, len: u64, file: BorrowedFd<'_>, offset: u64) -> io::Result<()> {
+        let (first, count) = self.span(addr, len)?;
+        let _alone = self.in_use.write().unwrap_or_else(|e| e.into_inner());
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the pages are the arena's; the lock shows that no launch or copy is using them.
+        let got = unsafe { libc::mmap(addr as *mut _, len as usize, access, flags, file.as_raw_fd(), offset as i64) };
+        if got == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
         }
         self.mark(first, count, true);
         Ok(())

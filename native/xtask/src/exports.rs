@@ -3,6 +3,7 @@
 use crate::MARK;
 use sluice_api::driver::functions;
 use sluice_api::{Function, Way};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 fn parameters(function: &Function) -> String {
@@ -13,12 +14,23 @@ fn arguments(function: &Function) -> String {
     function.parameters.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
 }
 
+/// The C structures that parameters name.
+pub fn structures() -> BTreeSet<&'static str> {
+    let kinds = functions().flat_map(|function| function.parameters).map(|parameter| parameter.kind);
+    let words = kinds.flat_map(|kind| kind.split(|letter: char| !letter.is_alphanumeric()));
+    words.filter(|word| word.len() > 1 && word.starts_with(char::is_uppercase) && *word != "Option").collect()
+}
+
 /// `shims/cuda/src/generated/mod.rs`: `libcuda.so.1` hands every call on to `libsluice_client.so`.
 pub fn shim() -> String {
     let mut out = format!(
         "//! {MARK}\n#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]\n\n\
-         use std::ffi::{{c_char, c_void}};\n\n/// Read by the client alone.\npub type LaunchConfig = c_void;\n\nunsafe extern \"C\" {{\n"
+         use std::ffi::{{c_char, c_void}};\n\n"
     );
+    for name in structures() {
+        let _ = writeln!(out, "/// Read by the client alone.\npub type {name} = c_void;\n");
+    }
+    out.push_str("unsafe extern \"C\" {\n");
     for function in functions() {
         for export in function.exports() {
             let _ = writeln!(out, "fn sluice_{}({}) -> u32;", export.symbol, parameters(function));
@@ -60,9 +72,9 @@ pub fn table() -> String {
     let mut out = format!(
         "//! {MARK}\n#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]\n\n\
          use crate::driver;\nuse crate::driver::guard::{{Entry, guard, refused}};\n\
-         use crate::driver::launch::LaunchConfig;\nuse crate::driver::stream::per_thread;\n\
-         use std::ffi::{{c_char, c_void}};\n\n"
+         use crate::driver::stream::per_thread;\nuse std::ffi::{{c_char, c_void}};\n"
     );
+    let _ = writeln!(out, "use crate::driver::abi::{{{}}};\n", structures().into_iter().collect::<Vec<_>>().join(", "));
     for function in functions() {
         for export in function.exports() {
             let _ = writeln!(

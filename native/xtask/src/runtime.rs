@@ -1,8 +1,10 @@
 //! The runtime libraries: what `libcudart.so.12` and `.13` export, the client's entries behind it, and their coverage.
 
 use crate::MARK;
+use crate::exports::structures;
 use sluice_api::runtime::{Answer, Libraries, Needs, Twin};
 use sluice_api::{Parameter, RuntimeFunction, Way, runtime_functions};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// `shims/cudart<major>/src/generated.rs`: each exported symbol and the client's entry that it stands for.
@@ -71,18 +73,26 @@ const SAFETY: &str = "// SAFETY: the caller keeps the contract of the CUDA Runti
 
 /// `client/src/runtime/generated.rs`.
 pub fn entries() -> String {
-    let mut out = format!(
-        "//! {MARK}\n#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]\n\n\
-         use super::context::{{context, initialised}};\nuse super::guard::{{guard, plain, refused}};\n\
-         use super::types::*;\nuse super::{{PER_THREAD, per_thread}};\nuse crate::driver;\nuse crate::runtime;\nuse std::ffi::{{c_char, c_void}};\n\n"
-    );
+    let (mut body, mut as_driver) = (String::new(), String::new());
     for function in runtime_functions() {
-        entry(&mut out, function, Twin::None);
+        entry(&mut body, function, Twin::None);
+        if matches!(function.answer, Answer::Driver { .. }) {
+            entry(&mut as_driver, function, Twin::None);
+        }
         if function.twin != Twin::None && !matches!(function.way(), Way::Refused(_)) {
-            entry(&mut out, function, function.twin);
+            entry(&mut body, function, function.twin);
         }
     }
-    out
+    // The runtime has structures of its own by these names; a driver's function takes the driver's.
+    let words: BTreeSet<&str> = as_driver.split(|letter: char| !letter.is_alphanumeric()).collect();
+    let shared: Vec<&str> = structures().into_iter().filter(|name| words.contains(name)).collect();
+    format!(
+        "//! {MARK}\n#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]\n\n\
+         use super::context::{{context, initialised}};\nuse super::guard::{{guard, plain, refused}};\n\
+         use super::types::*;\nuse super::{{PER_THREAD, per_thread}};\nuse crate::driver;\n\
+         use crate::driver::abi::{{{}}};\nuse crate::runtime;\nuse std::ffi::{{c_char, c_void}};\n\n{body}",
+        shared.join(", ")
+    )
 }
 
 /// The section of `docs/api-coverage.md`.

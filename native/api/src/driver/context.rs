@@ -43,16 +43,16 @@ pub(super) const SERVED: &[Function] = served! {
     Call cuCtxDestroy = cuCtxDestroy_v2 2000 (context: input usize);
     Local cuCtxPushCurrent = cuCtxPushCurrent_v2 2000 (context: input usize);
     Local cuCtxPopCurrent = cuCtxPopCurrent_v2 2000 (context: output *mut usize);
+    Local cuCtxSetFlags 12010 (flags: input u32);
+    Local cuCtxResetPersistingL2Cache 11000 ();
+    Call cuCtxRecordEvent 12050 (context: input usize, event: input usize);
+    Call cuCtxWaitEvent 12050 (context: input usize, event: input usize);
 };
 
 #[rustfmt::skip]
 pub(super) const REFUSED: &[Function] = refused! {
-    "not served yet" {
+    "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent" {
         cuCtxAttach 2000,
         cuCtxDetach 2000,
-        cuCtxRecordEvent 12050,
-        cuCtxResetPersistingL2Cache 11000,
-        cuCtxSetFlags 12010,
-        cuCtxWaitEvent 12050,
     }
 };

@@ -21,6 +21,44 @@ pub(super) const SERVED: &[Function] = served! {
     Posted cuMemsetD8Async 3020 ptsz (address: input u64, value: input u8, count: input usize, stream: input usize);
     Posted cuMemsetD16Async 3020 ptsz (address: input u64, value: input u16, count: input usize, stream: input usize);
     Posted cuMemsetD32Async 3020 ptsz (address: input u64, value: input u32, count: input usize, stream: input usize);
+    Call cuMemcpy2D_v2 3020 ptds (copy: input *const Copy2D);
+    Call cuMemcpy2DUnaligned_v2 = cuMemcpy2D_v2 3020 ptds (copy: input *const Copy2D);
+    Call cuMemcpy2DAsync_v2 3020 ptsz (copy: input *const Copy2D, stream: input usize);
+    Call cuMemcpy3D_v2 3020 ptds (copy: input *const Copy3D);
+    Call cuMemcpy3DAsync_v2 3020 ptsz (copy: input *const Copy3D, stream: input usize);
+    Posted cuMemcpyPeer 4000 ptds
+        (target: input u64, target_context: input usize, source: input u64, source_context: input usize,
+         bytes: input usize);
+    Posted cuMemcpyPeerAsync 4000 ptsz
+        (target: input u64, target_context: input usize, source: input u64, source_context: input usize,
+         bytes: input usize, stream: input usize);
+    Call cuMemcpy3DPeer 4000 ptds (copy: input *const Copy3D);
+    Call cuMemcpy3DPeerAsync 4000 ptsz (copy: input *const Copy3D, stream: input usize);
+    Call cuMemcpyBatchAsync 12080 ptsz
+        (targets: input *const u64, sources: input *const u64, sizes: input *const usize, count: input usize,
+         attributes: input *const c_void, first: input *const usize, kinds: input usize, failed: output *mut usize,
+         stream: input usize);
+    Call cuMemcpyBatchAsync_v2 13000 ptsz
+        (targets: input *const u64, sources: input *const u64, sizes: input *const usize, count: input usize,
+         attributes: input *const c_void, first: input *const usize, kinds: input usize, stream: input usize);
+    Call cuMemcpyWithAttributesAsync 13020 ptsz
+        (target: input u64, source: input u64, bytes: input usize, attributes: input *const c_void,
+         stream: input usize);
+    Posted cuMemsetD2D8_v2 3020 ptds
+        (address: input u64, pitch: input usize, value: input u8, width: input usize, height: input usize);
+    Posted cuMemsetD2D16_v2 3020 ptds
+        (address: input u64, pitch: input usize, value: input u16, width: input usize, height: input usize);
+    Posted cuMemsetD2D32_v2 3020 ptds
+        (address: input u64, pitch: input usize, value: input u32, width: input usize, height: input usize);
+    Posted cuMemsetD2D8Async 3020 ptsz
+        (address: input u64, pitch: input usize, value: input u8, width: input usize, height: input usize,
+         stream: input usize);
+    Posted cuMemsetD2D16Async 3020 ptsz
+        (address: input u64, pitch: input usize, value: input u16, width: input usize, height: input usize,
+         stream: input usize);
+    Posted cuMemsetD2D32Async 3020 ptsz
+        (address: input u64, pitch: input usize, value: input u32, width: input usize, height: input usize,
+         stream: input usize);
 };
 
 #[rustfmt::skip]
@@ -44,27 +82,9 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuMemsetD32 2000,
         cuMemsetD8 2000,
     }
-    "not served yet" {
-        cuMemcpy2DAsync_v2 3020 ptsz,
-        cuMemcpy2DUnaligned_v2 3020 ptds,
-        cuMemcpy2D_v2 3020 ptds,
-        cuMemcpy3DAsync_v2 3020 ptsz,
+    "3D copies in batches are not served; use cuMemcpy3DAsync" {
         cuMemcpy3DBatchAsync 12080 ptsz,
         cuMemcpy3DBatchAsync_v2 13000 ptsz,
-        cuMemcpy3DPeer 4000 ptds,
-        cuMemcpy3DPeerAsync 4000 ptsz,
         cuMemcpy3DWithAttributesAsync 13020 ptsz,
-        cuMemcpy3D_v2 3020 ptds,
-        cuMemcpyBatchAsync 12080 ptsz,
-        cuMemcpyBatchAsync_v2 13000 ptsz,
-        cuMemcpyPeer 4000 ptds,
-        cuMemcpyPeerAsync 4000 ptsz,
-        cuMemcpyWithAttributesAsync 13020 ptsz,
-        cuMemsetD2D16Async 3020 ptsz,
-        cuMemsetD2D16_v2 3020 ptds,
-        cuMemsetD2D32Async 3020 ptsz,
-        cuMemsetD2D32_v2 3020 ptds,
-        cuMemsetD2D8Async 3020 ptsz,
-        cuMemsetD2D8_v2 3020 ptds,
     }
 };

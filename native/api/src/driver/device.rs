@@ -17,21 +17,29 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuDeviceCanAccessPeer 4000 (possible: output *mut i32, device: input i32, peer: input i32);
     Local cuDeviceGetP2PAttribute 8000
         (value: output *mut i32, attribute: input i32, source: input i32, target: input i32);
+    Local cuDeviceGetProperties 2000 (properties: output *mut Properties, device: input i32);
+    Local cuDeviceGetP2PAtomicCapabilities 13000
+        (capabilities: output *mut u32, operations: input *const u32, count: input u32, source: input i32,
+         target: input i32);
 };
 
 #[rustfmt::skip]
 pub(super) const REFUSED: &[Function] = refused! {
-    "not served yet" {
+    "a lease has no access to the fabric between GPUs" {
         cuDeviceGetCliqueCount 13040,
         cuDeviceGetCliqueInfo 13040,
         cuDeviceGetFabricClusterUuid 13040,
+        cuFlushGPUDirectRDMAWrites 11030,
+    }
+    "kernels on a remote GPU cannot reach host memory" {
         cuDeviceGetHostAtomicCapabilities 13000,
+    }
+    "locally unique ids of devices are known on Windows alone" {
         cuDeviceGetLuid 10000,
-        cuDeviceGetP2PAtomicCapabilities 13000,
-        cuDeviceGetProperties 2000,
+    }
+    "a lease's memory is not taken back while it is used: there is nothing to be notified of" {
         cuDeviceRegisterAsyncNotification 12040,
         cuDeviceUnregisterAsyncNotification 12040,
-        cuFlushGPUDirectRDMAWrites 11030,
     }
     "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function" {
         cuDeviceTotalMem 2000,

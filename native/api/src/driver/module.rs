@@ -72,16 +72,16 @@ pub(super) const SERVED: &[Function] = served! {
     Local cuLinkAddFile = cuLinkAddFile_v2 5050
         (state: input usize, kind: input u32, path: input *const c_char, count: input u32, options: input *const u32,
          values: input *const *mut c_void);
+    Local cuFuncGetParamCount 13020 (function: input usize, count: output *mut usize);
+    Local cuKernelGetParamCount = cuFuncGetParamCount 13020 (kernel: input usize, count: output *mut usize);
+    Local cuLibraryGetManaged 12000
+        (address: output *mut u64, bytes: output *mut usize, library: input usize, name: input *const c_char);
+    Local cuLibraryGetUnifiedFunction 12000
+        (function: output *mut *mut c_void, library: input usize, name: input *const c_char);
 };
 
 #[rustfmt::skip]
 pub(super) const REFUSED: &[Function] = refused! {
-    "not served yet" {
-        cuFuncGetParamCount 13020,
-        cuKernelGetParamCount 13020,
-        cuLibraryGetManaged 12000,
-        cuLibraryGetUnifiedFunction 12000,
-    }
     "the 32-bit ABI of CUDA 3.1 and older cannot hold this device's addresses and sizes; use the _v2 function" {
         cuModuleGetGlobal 2000,
     }

@@ -2,7 +2,7 @@
 
 use super::loader::{Access, AllocationProperties, Driver, Location};
 use crate::error::{CudaError, CudaResult, code};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// One mapped chunk.
 struct Chunk {
@@ -26,6 +26,8 @@ pub struct Memory {
     /// Freed while work may still use it: using the address again needs a fence.
     freed: Vec<(u64, u64)>,
     parked: Parked,
+    /// The program's own physical memory: the client's handle to the driver's.
+    physical: HashMap<u64, u64>,
 }
 
 // SAFETY: the raw pointer in `properties` is null; all else is plain data, and the driver's functions may be called from
@@ -57,8 +59,9 @@ impl Memory {
             unsafe { (driver.address_free)(got, bytes as usize) };
             return Err(CudaError::new(code::INVALID_VALUE, "the driver gave another address range"));
         }
-        let (chunks, allocations) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Memory { driver, base, bytes, chunk, properties, chunks, allocations, freed: vec![], parked: vec![] })
+        let (chunks, allocations, physical) = Default::default();
+        let (freed, parked) = Default::default();
+        Ok(Memory { driver, base, bytes, chunk, properties, chunks, allocations, freed, parked, physical })
     }
 
     fn span(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
@@ -153,8 +156,60 @@ impl Memory {
         }
     }
 
+    /// Physical memory without an address, all zeros (as the driver makes it).
+    pub fn create_physical(&mut self, handle: u64, bytes: u64) -> CudaResult<()> {
+        let mut made = 0;
+        // SAFETY: a live local, and properties that `reserve` filled in.
+        self.driver.check(unsafe { (self.driver.memory_create)(&mut made, bytes as usize, &self.properties, 0) })?;
+        self.physical.insert(handle, made);
+        Ok(())
+    }
+
+    /// Gives it back; the driver keeps what is still mapped.
+    pub fn release_physical(&mut self, handle: u64) -> CudaResult<()> {
+        let gone = self.physical.remove(&handle);
+        let gone = gone.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
+        // SAFETY: made above, and released once.
+        self.driver.check(unsafe { (self.driver.memory_release)(gone) })
+    }
+
+    /// Maps it inside the session's range.
+    pub fn map_physical(&mut self, address: u64, bytes: u64, handle: u64) -> CudaResult<()> {
+        let known = self.physical.get(&handle).copied();
+        let known = known.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
+        self.inside(address, bytes)?;
+        // SAFETY: the range is reserved; the driver refuses what is mapped already.
+        self.driver.check(unsafe { (self.driver.memory_map)(address, bytes as usize, 0, known, 0) })
+    }
+
+    /// Unmaps whole mappings.
+    pub fn unmap_physical(&mut self, address: u64, bytes: u64) -> CudaResult<()> {
+        self.inside(address, bytes)?;
+        // SAFETY: the client has waited for all work; the driver refuses what is not a whole mapping.
+        self.driver.check(unsafe { (self.driver.memory_unmap)(address, bytes as usize) })
+    }
+
+    /// Reading and writing, or nothing.
+    pub fn set_access(&mut self, address: u64, bytes: u64, accessible: bool) -> CudaResult<()> {
+        self.inside(address, bytes)?;
+        let access = Access { location: self.properties.location, flags: if accessible { 3 } else { 0 } };
+        // SAFETY: one description; the driver refuses what is not mapped.
+        self.driver.check(unsafe { (self.driver.memory_access)(address, bytes as usize, &access, 1) })
+    }
+
+    /// A mapping lies in the session's range, where the client has allocated nothing.
+    fn inside(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        let end = address.checked_add(bytes).filter(|end| address >= self.base && *end <= self.base + self.bytes);
+        let free = end.is_some_and(|end| self.chunks.range(address..end).next().is_none());
+        if free { Ok(()) } else { Err(CudaError::new(code::INVALID_VALUE, "not a free part of the session's range")) }
+    }
+
     /// Copies all chunks to the host and gives them back; no work is running.
     pub fn park(&mut self) -> CudaResult<u64> {
+        if !self.physical.is_empty() {
+            let text = "memory that the program mapped itself cannot be kept without a lease on this device yet";
+            return Err(CudaError::new(code::NOT_SUPPORTED, text));
+        }
         let addresses: Vec<u64> = self.chunks.keys().copied().collect();
         for at in addresses {
             let mut contents = vec![0u8; self.chunk as usize];

@@ -331,6 +331,32 @@ impl Device for CudaDevice {
         })
     }
 
+    fn create_physical(&self, handle: u64, bytes: u64) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.shared.memory(|memory| memory.create_physical(handle, bytes))
+    }
+
+    fn release_physical(&self, handle: u64) -> CudaResult<()> {
+        // Of a lost context the driver's answer says nothing new: the memory ends with the process.
+        let released = self.shared.memory(|memory| memory.release_physical(handle));
+        if self.shared.enter().is_err() { Ok(()) } else { released }
+    }
+
+    fn map_physical(&self, address: u64, bytes: u64, handle: u64) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.shared.memory(|memory| memory.map_physical(address, bytes, handle))
+    }
+
+    fn unmap_physical(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.shared.memory(|memory| memory.unmap_physical(address, bytes))
+    }
+
+    fn set_access(&self, address: u64, bytes: u64, accessible: bool) -> CudaResult<()> {
+        self.shared.enter()?;
+        self.shared.memory(|memory| memory.set_access(address, bytes, accessible))
+    }
+
     fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
         let mut staging = lock(&self.shared.staging);

@@ -108,6 +108,13 @@ impl Memory {
         Ok(block.bytes)
     }
 
+    /// Whether these bytes are the session's and nothing is allocated there.
+    pub fn is_free(&self, address: u64, bytes: u64) -> bool {
+        let limit = self.arena.base() + self.usable();
+        let end = address.checked_add(bytes).filter(|end| address >= self.arena.base() && *end <= limit);
+        end.is_some_and(|end| self.state().overlapping(address, end).next().is_none())
+    }
+
     /// Bytes allocated.
     pub fn allocated(&self) -> u64 {
         self.state().allocations.values().sum()

@@ -3,6 +3,7 @@
 mod graph;
 mod image;
 mod memory;
+mod physical;
 mod words;
 
 use crate::attributes;
@@ -15,6 +16,7 @@ use crate::types::{
     ModuleId, ModuleInfo, StreamId,
 };
 use memory::Memory;
+use physical::Physical;
 use sluice_softgpu::{Engine, KernelInfo, Launch, LoadedModule, Module};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +36,7 @@ const MOST_SHARED: u32 = 64 << 10;
 pub struct SoftDevice {
     timeline: Timeline,
     shared: Arc<Shared>,
+    physical: Mutex<Physical>,
     modules: Mutex<HashMap<ModuleId, Loaded>>,
     graphs: Mutex<HashMap<GraphId, Arc<Executable>>>,
     words: words::Words,
@@ -130,10 +133,14 @@ impl SoftDevice {
             gpu_time_ns: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
         };
-        let timeline = Timeline::new(observer);
+        let (timeline, shared) = (Timeline::new(observer), Arc::new(shared));
         let words = words::Words::new(Box::new(timeline.stopped()));
-        let (modules, graphs) = (Mutex::default(), Mutex::default());
-        Ok(SoftDevice { timeline, shared: Arc::new(shared), modules, graphs, words })
+        let (physical, modules, graphs) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(SoftDevice { timeline, shared, physical, modules, graphs, words })
+    }
+
+    fn physical(&self) -> MutexGuard<'_, Physical> {
+        self.physical.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn modules(&self) -> MutexGuard<'_, HashMap<ModuleId, Loaded>> {
@@ -254,6 +261,29 @@ impl Device for SoftDevice {
             done(shared.memory().and_then(|memory| memory.release(block)));
         }));
         Ok(())
+    }
+
+    fn create_physical(&self, handle: u64, bytes: u64) -> CudaResult<()> {
+        self.timeline.failure().map_or_else(|| self.physical().create(handle, bytes), Err)
+    }
+
+    fn release_physical(&self, handle: u64) -> CudaResult<()> {
+        self.physical().release(handle)
+    }
+
+    fn map_physical(&self, address: u64, bytes: u64, handle: u64) -> CudaResult<()> {
+        let memory = self.shared.memory()?;
+        self.physical().map(memory, address, bytes, handle)
+    }
+
+    fn unmap_physical(&self, address: u64, bytes: u64) -> CudaResult<()> {
+        let memory = self.shared.memory()?;
+        self.physical().unmap(memory, address, bytes)
+    }
+
+    fn set_access(&self, address: u64, bytes: u64, accessible: bool) -> CudaResult<()> {
+        let memory = self.shared.memory()?;
+        self.physical().set_access(memory, address, bytes, accessible)
     }
 
     fn copy_in(&self, stream: StreamId, dst: u64, data: &[u8]) -> CudaResult<()> {
@@ -486,7 +516,7 @@ impl Device for SoftDevice {
 
     /// The software GPU's memory is host memory: what is parked stays where it is, only on another account.
     fn park(&self) -> CudaResult<u64> {
-        Ok(self.shared.memory()?.allocated())
+        Ok(self.shared.memory()?.allocated() + self.physical().bytes())
     }
 
     fn unpark(&self) -> CudaResult<()> {

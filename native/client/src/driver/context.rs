@@ -2,7 +2,7 @@
 
 use super::device::check;
 use super::{put, ready};
-use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE, NOT_SUPPORTED};
+use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
 use crate::objects::{Context, new_handle};
 use crate::process::Process;
 use sluice_protocol::cuda;
@@ -29,7 +29,7 @@ fn primary(process: &Process) -> u64 {
     let mut handle = process.primary.lock().unwrap_or_else(PoisonError::into_inner);
     if *handle == 0 {
         *handle = new_handle();
-        process.objects.contexts.put(*handle, Context { flags: 0, primary: true });
+        process.objects.contexts.put(*handle, Context::new(0, true));
     }
     *handle
 }
@@ -110,7 +110,7 @@ pub unsafe fn cuCtxCreate_v2(context: *mut usize, flags: u32, device: i32) -> Cu
     let handle = new_handle();
     // SAFETY: the caller's output.
     unsafe { put(context, handle as usize)? };
-    process.objects.contexts.put(handle, Context { flags, primary: false });
+    process.objects.contexts.put(handle, Context::new(flags, false));
     STACK.with(|stack| stack.borrow_mut().push(handle as usize));
     Ok(())
 }
@@ -154,7 +154,7 @@ pub unsafe fn cuCtxDestroy_v2(context: usize) -> CudaResult {
     Ok(())
 }
 
-fn exists(process: &Process, context: usize) -> CudaResult {
+pub(crate) fn exists(process: &Process, context: usize) -> CudaResult {
     process.objects.contexts.get(context).map(|_| ()).map_err(|_| INVALID_CONTEXT)
 }
 
@@ -216,7 +216,11 @@ pub unsafe fn cuCtxGetDevice_v2(device: *mut i32, context: usize) -> CudaResult 
 pub unsafe fn cuCtxGetFlags(flags: *mut u32) -> CudaResult {
     let process = ready()?;
     let context = process.objects.contexts.get(current_context()? as usize)?;
-    let value = if context.primary { process.primary_flags.load(Ordering::Acquire) } else { context.flags };
+    let value = if context.primary {
+        process.primary_flags.load(Ordering::Acquire)
+    } else {
+        context.flags.load(Ordering::Acquire)
+    };
     // SAFETY: the caller's output.
     unsafe { put(flags, value) }
 }
@@ -266,27 +270,54 @@ pub unsafe fn cuCtxSynchronize_v2(context: usize) -> CudaResult {
     synchronize(process)
 }
 
-/// What CUDA gives a fresh context; kernels at gpud run with their own.
+pub unsafe fn cuCtxSetFlags(flags: u32) -> CudaResult {
+    let process = ready()?;
+    let context = process.objects.contexts.get(current_context()? as usize)?;
+    let set = if context.primary { &process.primary_flags } else { &context.flags };
+    set.store(flags, Ordering::Release);
+    Ok(())
+}
+
+/// All contexts share one at gpud: the event waits for all work of the process so far.
+pub unsafe fn cuCtxRecordEvent(context: usize, event: usize) -> CudaResult {
+    let process = ready()?;
+    exists(process, context)?;
+    synchronize(process)?;
+    // SAFETY: no pointers.
+    unsafe { super::cuEventRecord(event, 0) }
+}
+
+/// Work of the context that is issued from now on comes after the event, as this call returns after it.
+pub unsafe fn cuCtxWaitEvent(context: usize, event: usize) -> CudaResult {
+    exists(ready()?, context)?;
+    // SAFETY: no pointers.
+    unsafe { super::cuEventSynchronize(event) }
+}
+
+/// A hint for the L2 cache, which no result depends on.
+pub unsafe fn cuCtxResetPersistingL2Cache() -> CudaResult {
+    super::current().map(|_| ())
+}
+
+fn limits(process: &Process) -> CudaResult<std::sync::Arc<Context>> {
+    process.objects.contexts.get(current_context()? as usize)
+}
+
+/// What CUDA gives a fresh context, or what the program has set.
 pub unsafe fn cuCtxGetLimit(value: *mut usize, limit: u32) -> CudaResult {
-    super::current()?;
-    let found = match limit {
-        0 => 1024,
-        1 => 1 << 20,
-        2 => 8 << 20,
-        3 => 2,
-        4 => 2048,
-        5 => 128,
-        6 => 0,
-        _ => return Err(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT)),
-    };
+    let context = limits(ready()?)?;
+    let limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = limits.get(limit as usize).copied().ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))?;
     // SAFETY: the caller's output.
     unsafe { put(value, found) }
 }
 
-pub unsafe fn cuCtxSetLimit(limit: u32, _value: usize) -> CudaResult {
-    super::current()?;
-    // Limits are hints for the sizes of device-side stack, heap and queues.
-    if limit <= 6 { Ok(()) } else { Err(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT)) }
+/// Limits are wishes for the sizes of device-side stack, heap and queues.
+pub unsafe fn cuCtxSetLimit(limit: u32, value: usize) -> CudaResult {
+    let context = limits(ready()?)?;
+    let mut limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
+    *limits.get_mut(limit as usize).ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))? = value;
+    Ok(())
 }
 
 pub unsafe fn cuCtxGetCacheConfig(config: *mut u32) -> CudaResult {
@@ -324,12 +355,20 @@ pub unsafe fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -
     Ok(())
 }
 
-pub unsafe fn cuCtxEnablePeerAccess(_peer: usize, _flags: u32) -> CudaResult {
-    super::current()?;
-    Err(CudaError::code(cuda::ERROR_PEER_ACCESS_UNSUPPORTED))
+/// A lease's process has one device, and a device is no peer of its own.
+fn peer(peer: usize) -> CudaResult {
+    let process = ready()?;
+    let own = current_context()?;
+    exists(process, peer)?;
+    if peer as u64 == own { Err(INVALID_CONTEXT) } else { Ok(()) }
 }
 
-pub unsafe fn cuCtxDisablePeerAccess(_peer: usize) -> CudaResult {
-    super::current()?;
-    Err(NOT_SUPPORTED)
+pub unsafe fn cuCtxEnablePeerAccess(other: usize, flags: u32) -> CudaResult {
+    peer(other)?;
+    Err(if flags == 0 { CudaError::code(cuda::ERROR_PEER_ACCESS_UNSUPPORTED) } else { INVALID_VALUE })
+}
+
+pub unsafe fn cuCtxDisablePeerAccess(other: usize) -> CudaResult {
+    peer(other)?;
+    Err(CudaError::code(cuda::ERROR_PEER_ACCESS_NOT_ENABLED))
 }

@@ -2,7 +2,7 @@
 
 use super::graph::layout::Fill as FillNode;
 use super::memory::check_range;
-use super::{capture, current, stream};
+use super::{capture, context, current, put, stream};
 use crate::arena::Lookup;
 use crate::connection::{Pending, broken};
 use crate::error::{CudaResult, INVALID_VALUE};
@@ -10,7 +10,7 @@ use crate::process::Process;
 use sluice_protocol::Reader;
 use sluice_protocol::Wire;
 use sluice_protocol::frame::CHUNK_BYTES;
-use sluice_protocol::messages::{CopyFromDevice, CopyOnDevice, CopyToDevice, Fill};
+use sluice_protocol::messages::{CopyFromDevice, CopyOnDevice, CopyToDevice, Fill, StreamSynchronize};
 use sluice_protocol::reply::decode_reply;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -19,7 +19,13 @@ use std::ffi::c_void;
 const LANES: usize = 4;
 
 /// Host to device: the data are taken before this returns, so the program may overwrite them.
-unsafe fn to_device(process: &Process, target: u64, source: *const c_void, bytes: usize, on: usize) -> CudaResult {
+pub(super) unsafe fn to_device(
+    process: &Process,
+    target: u64,
+    source: *const c_void,
+    bytes: usize,
+    on: usize,
+) -> CudaResult {
     if bytes == 0 {
         return Ok(());
     }
@@ -41,7 +47,13 @@ unsafe fn to_device(process: &Process, target: u64, source: *const c_void, bytes
     Ok(())
 }
 
-unsafe fn from_device(process: &Process, target: *mut c_void, source: u64, bytes: usize, on: usize) -> CudaResult {
+pub(super) unsafe fn from_device(
+    process: &Process,
+    target: *mut c_void,
+    source: u64,
+    bytes: usize,
+    on: usize,
+) -> CudaResult {
     if bytes == 0 {
         return Ok(());
     }
@@ -77,7 +89,7 @@ unsafe fn from_device(process: &Process, target: *mut c_void, source: u64, bytes
     Ok(())
 }
 
-fn on_device(process: &Process, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {
+pub(super) fn on_device(process: &Process, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {
     if bytes == 0 {
         return Ok(());
     }
@@ -138,26 +150,121 @@ pub unsafe fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, strea
 }
 
 /// Unified addressing: which side an address is on follows from its range.
+pub(super) fn is_device(process: &Process, address: u64) -> CudaResult<bool> {
+    let session = process.any_session();
+    let here = session.is_some_and(|session| !matches!(session.lookup(address, 0), Lookup::Foreign));
+    Ok(here || process.ended_range(address).is_some())
+}
+
 pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
     let process = current()?;
     if bytes == 0 {
         return Ok(());
     }
-    let session = process.session()?;
-    let device =
-        |address: u64| !matches!(session.lookup(address, 0), Lookup::Foreign) || process.ended_range(address).is_some();
-    match (device(target), device(source)) {
+    match (is_device(process, target)?, is_device(process, source)?) {
         (true, true) => on_device(process, target, source, bytes, stream),
         // SAFETY: an address outside all device ranges is the caller's host memory.
         (true, false) => unsafe { to_device(process, target, source as *const c_void, bytes, stream) },
         // SAFETY: as above.
         (false, true) => unsafe { from_device(process, target as *mut c_void, source, bytes, stream) },
         (false, false) => {
+            if let Some(session) = process.session_now() {
+                let stream = stream::at_server(process, &session, stream)?;
+                session.connection.call(&StreamSynchronize { stream })?;
+            }
             // SAFETY: both are the caller's host memory; the regions may overlap.
             unsafe { std::ptr::copy(source as *const u8, target as *mut u8, bytes) };
             Ok(())
         }
     }
+}
+
+/// Both contexts are this process's, on the lease's device.
+pub unsafe fn cuMemcpyPeerAsync(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> CudaResult {
+    let process = current()?;
+    context::exists(process, target_context)?;
+    context::exists(process, source_context)?;
+    on_device(process, target, source, bytes, stream)
+}
+
+pub unsafe fn cuMemcpyPeer(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuMemcpyPeerAsync(target, target_context, source, source_context, bytes, 0) }
+}
+
+/// The attributes are hints on when a source may be read; here it is read before the call returns.
+pub unsafe fn cuMemcpyWithAttributesAsync(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    _attributes: *const c_void,
+    stream: usize,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { cuMemcpyAsync(target, source, bytes, stream) }
+}
+
+/// Attributes as in [`cuMemcpyWithAttributesAsync`].
+pub unsafe fn cuMemcpyBatchAsync(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    _attributes: *const c_void,
+    _first: *const usize,
+    _kinds: usize,
+    failed: *mut usize,
+    stream: usize,
+) -> CudaResult {
+    if !failed.is_null() {
+        // SAFETY: the caller's output.
+        unsafe { put(failed, usize::MAX)? };
+    }
+    // CUDA takes a stream of the program's own, or a thread's default stream by its name.
+    if targets.is_null() || sources.is_null() || sizes.is_null() || count == 0 || stream < 2 {
+        return Err(INVALID_VALUE);
+    }
+    for index in 0..count {
+        // SAFETY: the caller's lists are `count` long.
+        let copied = unsafe {
+            let (target, source) = (targets.add(index).read(), sources.add(index).read());
+            cuMemcpyAsync(target, source, sizes.add(index).read(), stream)
+        };
+        if copied.is_err() && !failed.is_null() {
+            // SAFETY: the caller's output.
+            unsafe { put(failed, index)? };
+        }
+        copied?;
+    }
+    Ok(())
+}
+
+pub unsafe fn cuMemcpyBatchAsync_v2(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    stream: usize,
+) -> CudaResult {
+    let failed = std::ptr::null_mut();
+    // SAFETY: as the caller's.
+    unsafe { cuMemcpyBatchAsync(targets, sources, sizes, count, attributes, first, kinds, failed, stream) }
 }
 
 pub unsafe fn cuMemcpy(target: u64, source: u64, bytes: usize) -> CudaResult {

@@ -1,8 +1,8 @@
 //! Devices: one, as its type's recorded profile describes it.
 
+use super::abi::Properties;
 use super::{put, ready, text};
-use crate::error::{CudaResult, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED};
-use crate::objects::{Pool, new_handle};
+use crate::error::{CudaResult, INVALID_DEVICE, INVALID_VALUE};
 use crate::process::Process;
 use std::ffi::{CString, c_char};
 
@@ -112,26 +112,35 @@ pub unsafe fn cuDeviceGetP2PAttribute(_value: *mut i32, _attribute: i32, source:
     Err(INVALID_DEVICE)
 }
 
-pub(crate) fn default_pool(process: &Process) -> u64 {
-    *process.default_pool.get_or_init(|| {
-        let handle = new_handle();
-        process.objects.pools.put(handle, Pool::default());
-        handle
-    })
-}
-
-pub unsafe fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> CudaResult {
-    let process = check(device)?;
+/// The properties of CUDA 2; newer ones are attributes.
+pub unsafe fn cuDeviceGetProperties(properties: *mut Properties, device: i32) -> CudaResult {
+    let profile = check(device)?.profile();
+    let of = |number| profile.attribute(number).unwrap_or(0);
+    let found = Properties {
+        threads_per_block: of(1),
+        block: [of(2), of(3), of(4)],
+        grid: [of(5), of(6), of(7)],
+        shared_bytes: of(8),
+        constant_bytes: of(9),
+        warp: of(10),
+        pitch: of(11),
+        registers: of(12),
+        clock_khz: of(13),
+        texture_alignment: of(14),
+    };
     // SAFETY: the caller's output.
-    unsafe { put(pool, default_pool(process) as usize) }
+    unsafe { put(properties, found) }
 }
 
-pub unsafe fn cuDeviceGetMemPool(pool: *mut usize, device: i32) -> CudaResult {
-    // SAFETY: as the caller's.
-    unsafe { cuDeviceGetDefaultMemPool(pool, device) }
-}
-
-pub unsafe fn cuDeviceSetMemPool(device: i32, pool: usize) -> CudaResult {
-    let process = check(device)?;
-    if pool as u64 == default_pool(process) { Ok(()) } else { Err(NOT_SUPPORTED) }
+pub unsafe fn cuDeviceGetP2PAtomicCapabilities(
+    _capabilities: *mut u32,
+    _operations: *const u32,
+    _count: u32,
+    source: i32,
+    target: i32,
+) -> CudaResult {
+    check(source)?;
+    check(target)?;
+    // One device has no peer.
+    Err(INVALID_DEVICE)
 }

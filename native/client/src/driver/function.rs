@@ -124,3 +124,10 @@ pub unsafe fn cuFuncIsLoaded(state: *mut u32, function: usize) -> CudaResult {
 pub unsafe fn cuFuncLoad(function: usize) -> CudaResult {
     exists(function)
 }
+
+pub unsafe fn cuFuncGetParamCount(function: usize, count: *mut usize) -> CudaResult {
+    let process = ready()?;
+    let function = process.objects.functions.get(function)?;
+    // SAFETY: the caller's output.
+    unsafe { put(count, info(process, &function)?.parameters.len()) }
+}

@@ -39,7 +39,9 @@ pub unsafe fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> CudaResult {
     unsafe { allocate(process, address, bytes) }
 }
 
-unsafe fn allocate(process: &Process, address: *mut u64, bytes: usize) -> CudaResult {
+/// # Safety
+/// `address` is null or the caller's output.
+pub(super) unsafe fn allocate(process: &Process, address: *mut u64, bytes: usize) -> CudaResult {
     if bytes == 0 || address.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -76,7 +78,8 @@ pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
     free(process, address)
 }
 
-fn free(process: &Process, address: u64) -> CudaResult {
+/// Ends an allocation, of a graph or not; memory of an ended lease is gone already.
+pub(super) fn free(process: &Process, address: u64) -> CudaResult {
     if let Some(outcome) = process.objects.graphs.memory.free(address) {
         return outcome;
     }
@@ -85,50 +88,15 @@ fn free(process: &Process, address: u64) -> CudaResult {
         return process.ended_range(address).map(|_| ()).ok_or(INVALID_VALUE);
     };
     match session.free(address) {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            super::pool::freed(process, address);
+            Ok(())
+        }
         Err(error) => {
             let _ = process.last_loss();
             process.ended_range(address).map(|_| ()).ok_or(error)
         }
     }
-}
-
-pub unsafe fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: usize) -> CudaResult {
-    let process = current()?;
-    super::stream::check(process, stream)?;
-    // SAFETY: as the caller's.
-    unsafe { alloc_in_stream(process, address, bytes, stream) }
-}
-
-pub unsafe fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> CudaResult {
-    let process = current()?;
-    process.objects.pools.get(pool)?;
-    super::stream::check(process, stream)?;
-    // SAFETY: as the caller's.
-    unsafe { alloc_in_stream(process, address, bytes, stream) }
-}
-
-/// A capture makes it a node.
-unsafe fn alloc_in_stream(process: &Process, address: *mut u64, bytes: usize, stream: usize) -> CudaResult {
-    if address.is_null() || bytes == 0 {
-        return Err(INVALID_VALUE);
-    }
-    match capture::alloc(process, stream, bytes)? {
-        // SAFETY: not null, the caller's output.
-        Some(found) => unsafe { put(address, found) },
-        // SAFETY: as the caller's.
-        None => unsafe { allocate(process, address, bytes) },
-    }
-}
-
-pub unsafe fn cuMemFreeAsync(address: u64, stream: usize) -> CudaResult {
-    let process = super::ready()?;
-    super::stream::check(process, stream)?;
-    if capture::free(process, stream, address)? {
-        return Ok(());
-    }
-    // Freeing waits for all work at gpud, not here.
-    if address == 0 { Ok(()) } else { free(process, address) }
 }
 
 pub unsafe fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> CudaResult {
@@ -223,14 +191,18 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
     if memory.is_null() || bytes == 0 {
         return Err(INVALID_VALUE);
     }
-    // CU_MEMHOSTREGISTER_DEVICEMAP: kernels would have to reach it.
-    if flags & 2 != 0 {
-        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "kernels on a remote GPU cannot reach host memory"));
+    // CU_MEMHOSTREGISTER_DEVICEMAP is accepted, as CUDA does for a device that cannot map: asking for the device's
+    // pointer fails. CU_MEMHOSTREGISTER_IOMEMORY:
+    if flags & 4 != 0 {
+        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "a remote GPU cannot reach this machine's devices"));
+    }
+    if flags > 15 {
+        return Err(INVALID_VALUE);
     }
     if pinned_at(memory as usize).is_some() {
         return Err(CudaError::code(cuda::ERROR_HOST_MEMORY_ALREADY_REGISTERED));
     }
-    pinned().insert(memory as usize, Pinned { bytes, flags: 0, own: false });
+    pinned().insert(memory as usize, Pinned { bytes, flags, own: false });
     Ok(())
 }
 

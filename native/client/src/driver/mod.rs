@@ -2,6 +2,7 @@
 //! function's parameters; [`crate::generated`] wraps it for C.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments, missing_docs)]
 
+pub mod abi;
 pub mod capture;
 pub mod context;
 pub mod copy;
@@ -20,7 +21,9 @@ pub mod module;
 pub mod occupancy;
 pub mod pointer;
 pub mod pool;
+pub mod rectangle;
 pub mod stream;
+pub mod vmm;
 
 pub use capture::*;
 pub use context::*;
@@ -45,7 +48,9 @@ pub use module::*;
 pub use occupancy::*;
 pub use pointer::*;
 pub use pool::*;
+pub use rectangle::*;
 pub use stream::*;
+pub use vmm::*;
 
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::fork;

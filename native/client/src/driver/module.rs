@@ -240,3 +240,28 @@ pub unsafe fn cuModuleGetGlobal_v2(
     }
     Ok(())
 }
+
+/// Managed variables do not exist here: a module that has some is refused when it is loaded.
+pub unsafe fn cuLibraryGetManaged(
+    _address: *mut u64,
+    _bytes: *mut usize,
+    library: usize,
+    name: *const c_char,
+) -> CudaResult {
+    ready()?.objects.modules.get(library)?;
+    // SAFETY: the caller's string.
+    unsafe { text(name)? };
+    Err(NOT_FOUND)
+}
+
+/// Functions that host and device share need a device with unified function pointers (attribute 129), which none is.
+pub unsafe fn cuLibraryGetUnifiedFunction(
+    _function: *mut *mut c_void,
+    library: usize,
+    name: *const c_char,
+) -> CudaResult {
+    ready()?.objects.modules.get(library)?;
+    // SAFETY: the caller's string.
+    unsafe { text(name)? };
+    Err(NOT_FOUND)
+}

@@ -1,6 +1,7 @@
 //! What an address is.
 
 use super::memory::pinned_at;
+use super::pool::pool_at;
 use super::{put, ready};
 use crate::arena::Lookup;
 use crate::error::{CudaResult, INVALID_VALUE, NOT_SUPPORTED};
@@ -23,22 +24,30 @@ unsafe fn attribute(process: &Process, value: *mut c_void, attribute: u32, addre
     // SAFETY: the caller's output has the type that CUDA names for the attribute.
     unsafe {
         match attribute {
+            // The context, and the kind of memory: 2 device, 1 host.
             1 => put(value.cast(), *process.primary.lock().unwrap_or_else(PoisonError::into_inner)),
             2 => put(value.cast(), if is_device { 2u32 } else { 1 }),
             3 if is_device => put(value.cast(), address),
             4 if !is_device => put(value.cast(), address),
             3 | 4 => Err(INVALID_VALUE),
+            // Tokens for drivers of other devices of the GPU's machine.
+            5 => Err(NOT_SUPPORTED),
             6 => put(value.cast(), 1i32),
-            7 => put(value.cast(), start),
-            8 => put(value.cast(), 0u8),
+            // Ids of the buffer and of the physical memory: addresses are never used twice.
+            7 | 20 => put(value.cast(), start),
+            // Managed, passed between processes, reached by other devices, decompressed: none of it is.
+            8 | 10 | 15 | 21 => put(value.cast(), 0u8),
             9 => put(value.cast(), 0i32),
-            10 => put(value.cast(), 0u8),
-            11 => put(value.cast(), start),
-            12 => put(value.cast(), bytes as usize),
+            11 | 19 => put(value.cast(), start),
+            12 | 18 => put(value.cast(), bytes as usize),
             13 => put(value.cast(), 1u8),
             14 => put(value.cast(), 0u64),
-            17 => put(value.cast(), 0usize),
-            _ => Err(NOT_SUPPORTED),
+            // Read and write.
+            16 => put(value.cast(), if is_device { 3u32 } else { 0 }),
+            17 => put(value.cast(), pool_at(process, start)),
+            // In no part of the device alone.
+            22 => put(value.cast(), -1i32),
+            _ => Err(INVALID_VALUE),
         }
     }
 }
@@ -67,7 +76,9 @@ pub unsafe fn cuPointerGetAttributes(
                 match number {
                     2 | 6 => put(value.cast(), 0u32)?,
                     9 => put(value.cast(), -2i32)?,
-                    8 | 10 | 13 => put(value.cast(), 0u8)?,
+                    22 => put(value.cast(), -1i32)?,
+                    8 | 10 | 13 | 15 | 21 => put(value.cast(), 0u8)?,
+                    16 => put(value.cast(), 0u32)?,
                     _ => put(value.cast(), 0u64)?,
                 }
             }

@@ -2,8 +2,10 @@
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 use crate::driver;
+use crate::driver::abi::{
+    Access, AllocationProperties, Copy2D, Copy3D, LaunchConfig, Location, PoolProperties, Properties,
+};
 use crate::driver::guard::{Entry, guard, refused};
-use crate::driver::launch::LaunchConfig;
 use crate::driver::stream::per_thread;
 use std::ffi::{c_char, c_void};
 
@@ -179,64 +181,80 @@ pub unsafe extern "C" fn sluice_cuDeviceGetP2PAttribute(
     guard("cuDeviceGetP2PAttribute", || unsafe { driver::cuDeviceGetP2PAttribute(value, attribute, source, target) })
 }
 
+/// Entry of `cuDeviceGetProperties`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetProperties(properties: *mut Properties, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceGetProperties", || unsafe { driver::cuDeviceGetProperties(properties, device) })
+}
+
+/// Entry of `cuDeviceGetP2PAtomicCapabilities`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetP2PAtomicCapabilities(
+    capabilities: *mut u32,
+    operations: *const u32,
+    count: u32,
+    source: i32,
+    target: i32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuDeviceGetP2PAtomicCapabilities", || unsafe {
+        driver::cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, source, target)
+    })
+}
+
 /// Entry of `cuDeviceGetCliqueCount`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetCliqueCount() -> u32 {
-    refused("cuDeviceGetCliqueCount", "not served yet")
+    refused("cuDeviceGetCliqueCount", "a lease has no access to the fabric between GPUs")
 }
 
 /// Entry of `cuDeviceGetCliqueInfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetCliqueInfo() -> u32 {
-    refused("cuDeviceGetCliqueInfo", "not served yet")
+    refused("cuDeviceGetCliqueInfo", "a lease has no access to the fabric between GPUs")
 }
 
 /// Entry of `cuDeviceGetFabricClusterUuid`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetFabricClusterUuid() -> u32 {
-    refused("cuDeviceGetFabricClusterUuid", "not served yet")
-}
-
-/// Entry of `cuDeviceGetHostAtomicCapabilities`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetHostAtomicCapabilities() -> u32 {
-    refused("cuDeviceGetHostAtomicCapabilities", "not served yet")
-}
-
-/// Entry of `cuDeviceGetLuid`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetLuid() -> u32 {
-    refused("cuDeviceGetLuid", "not served yet")
-}
-
-/// Entry of `cuDeviceGetP2PAtomicCapabilities`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetP2PAtomicCapabilities() -> u32 {
-    refused("cuDeviceGetP2PAtomicCapabilities", "not served yet")
-}
-
-/// Entry of `cuDeviceGetProperties`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceGetProperties() -> u32 {
-    refused("cuDeviceGetProperties", "not served yet")
-}
-
-/// Entry of `cuDeviceRegisterAsyncNotification`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceRegisterAsyncNotification() -> u32 {
-    refused("cuDeviceRegisterAsyncNotification", "not served yet")
-}
-
-/// Entry of `cuDeviceUnregisterAsyncNotification`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuDeviceUnregisterAsyncNotification() -> u32 {
-    refused("cuDeviceUnregisterAsyncNotification", "not served yet")
+    refused("cuDeviceGetFabricClusterUuid", "a lease has no access to the fabric between GPUs")
 }
 
 /// Entry of `cuFlushGPUDirectRDMAWrites`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuFlushGPUDirectRDMAWrites() -> u32 {
-    refused("cuFlushGPUDirectRDMAWrites", "not served yet")
+    refused("cuFlushGPUDirectRDMAWrites", "a lease has no access to the fabric between GPUs")
+}
+
+/// Entry of `cuDeviceGetHostAtomicCapabilities`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetHostAtomicCapabilities() -> u32 {
+    refused("cuDeviceGetHostAtomicCapabilities", "kernels on a remote GPU cannot reach host memory")
+}
+
+/// Entry of `cuDeviceGetLuid`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceGetLuid() -> u32 {
+    refused("cuDeviceGetLuid", "locally unique ids of devices are known on Windows alone")
+}
+
+/// Entry of `cuDeviceRegisterAsyncNotification`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceRegisterAsyncNotification() -> u32 {
+    refused(
+        "cuDeviceRegisterAsyncNotification",
+        "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+    )
+}
+
+/// Entry of `cuDeviceUnregisterAsyncNotification`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuDeviceUnregisterAsyncNotification() -> u32 {
+    refused(
+        "cuDeviceUnregisterAsyncNotification",
+        "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+    )
 }
 
 /// Entry of `cuDeviceTotalMem`.
@@ -511,40 +529,44 @@ pub unsafe extern "C" fn sluice_cuCtxPopCurrent(context: *mut usize) -> u32 {
     guard("cuCtxPopCurrent", || unsafe { driver::cuCtxPopCurrent_v2(context) })
 }
 
-/// Entry of `cuCtxAttach`.
+/// Entry of `cuCtxSetFlags`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuCtxAttach() -> u32 {
-    refused("cuCtxAttach", "not served yet")
-}
-
-/// Entry of `cuCtxDetach`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuCtxDetach() -> u32 {
-    refused("cuCtxDetach", "not served yet")
-}
-
-/// Entry of `cuCtxRecordEvent`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuCtxRecordEvent() -> u32 {
-    refused("cuCtxRecordEvent", "not served yet")
+pub unsafe extern "C" fn sluice_cuCtxSetFlags(flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxSetFlags", || unsafe { driver::cuCtxSetFlags(flags) })
 }
 
 /// Entry of `cuCtxResetPersistingL2Cache`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuCtxResetPersistingL2Cache() -> u32 {
-    refused("cuCtxResetPersistingL2Cache", "not served yet")
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxResetPersistingL2Cache", || unsafe { driver::cuCtxResetPersistingL2Cache() })
 }
 
-/// Entry of `cuCtxSetFlags`.
+/// Entry of `cuCtxRecordEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuCtxSetFlags() -> u32 {
-    refused("cuCtxSetFlags", "not served yet")
+pub unsafe extern "C" fn sluice_cuCtxRecordEvent(context: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxRecordEvent", || unsafe { driver::cuCtxRecordEvent(context, event) })
 }
 
 /// Entry of `cuCtxWaitEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuCtxWaitEvent() -> u32 {
-    refused("cuCtxWaitEvent", "not served yet")
+pub unsafe extern "C" fn sluice_cuCtxWaitEvent(context: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuCtxWaitEvent", || unsafe { driver::cuCtxWaitEvent(context, event) })
+}
+
+/// Entry of `cuCtxAttach`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxAttach() -> u32 {
+    refused("cuCtxAttach", "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent")
+}
+
+/// Entry of `cuCtxDetach`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuCtxDetach() -> u32 {
+    refused("cuCtxDetach", "usage counts of contexts ended with CUDA 4; use cuCtxPushCurrent and cuCtxPopCurrent")
 }
 
 /// Entry of `cuCtxFromGreenCtx`.
@@ -941,7 +963,7 @@ pub unsafe extern "C" fn sluice_cuMemFreeAsync_ptsz(address: u64, stream: usize)
 
 /// Entry of `cuMemPoolCreate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
+pub unsafe extern "C" fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const PoolProperties) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API.
     guard("cuMemPoolCreate", || unsafe { driver::cuMemPoolCreate(pool, properties) })
 }
@@ -976,98 +998,136 @@ pub unsafe extern "C" fn sluice_cuMemPoolSetAttribute(pool: usize, attribute: u3
 
 /// Entry of `cuMemGetDefaultMemPool`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetDefaultMemPool() -> u32 {
-    refused("cuMemGetDefaultMemPool", "not served yet")
+pub unsafe extern "C" fn sluice_cuMemGetDefaultMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemGetDefaultMemPool", || unsafe { driver::cuMemGetDefaultMemPool(pool, location, kind) })
 }
 
 /// Entry of `cuMemGetMemPool`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetMemPool() -> u32 {
-    refused("cuMemGetMemPool", "not served yet")
-}
-
-/// Entry of `cuMemPoolGetAccess`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolGetAccess() -> u32 {
-    refused("cuMemPoolGetAccess", "not served yet")
-}
-
-/// Entry of `cuMemPoolSetAccess`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemPoolSetAccess() -> u32 {
-    refused("cuMemPoolSetAccess", "not served yet")
+pub unsafe extern "C" fn sluice_cuMemGetMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemGetMemPool", || unsafe { driver::cuMemGetMemPool(pool, location, kind) })
 }
 
 /// Entry of `cuMemSetMemPool`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemSetMemPool() -> u32 {
-    refused("cuMemSetMemPool", "not served yet")
+pub unsafe extern "C" fn sluice_cuMemSetMemPool(location: *const Location, kind: u32, pool: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemSetMemPool", || unsafe { driver::cuMemSetMemPool(location, kind, pool) })
 }
 
-/// Entry of `cuMemAddressFree`.
+/// Entry of `cuMemPoolGetAccess`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAddressFree() -> u32 {
-    refused("cuMemAddressFree", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuMemPoolGetAccess(flags: *mut u32, pool: usize, location: *const Location) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolGetAccess", || unsafe { driver::cuMemPoolGetAccess(flags, pool, location) })
+}
+
+/// Entry of `cuMemPoolSetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemPoolSetAccess(pool: usize, access: *const Access, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemPoolSetAccess", || unsafe { driver::cuMemPoolSetAccess(pool, access, count) })
 }
 
 /// Entry of `cuMemAddressReserve`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemAddressReserve() -> u32 {
-    refused("cuMemAddressReserve", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuMemAddressReserve(
+    address: *mut u64,
+    bytes: usize,
+    alignment: usize,
+    wish: u64,
+    flags: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemAddressReserve", || unsafe { driver::cuMemAddressReserve(address, bytes, alignment, wish, flags) })
+}
+
+/// Entry of `cuMemAddressFree`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemAddressFree(address: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemAddressFree", || unsafe { driver::cuMemAddressFree(address, bytes) })
 }
 
 /// Entry of `cuMemCreate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemCreate() -> u32 {
-    refused("cuMemCreate", "the program's own virtual memory management is not served yet")
-}
-
-/// Entry of `cuMemGetAccess`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetAccess() -> u32 {
-    refused("cuMemGetAccess", "the program's own virtual memory management is not served yet")
-}
-
-/// Entry of `cuMemGetAllocationGranularity`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetAllocationGranularity() -> u32 {
-    refused("cuMemGetAllocationGranularity", "the program's own virtual memory management is not served yet")
-}
-
-/// Entry of `cuMemGetAllocationPropertiesFromHandle`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetAllocationPropertiesFromHandle() -> u32 {
-    refused("cuMemGetAllocationPropertiesFromHandle", "the program's own virtual memory management is not served yet")
-}
-
-/// Entry of `cuMemMap`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemMap() -> u32 {
-    refused("cuMemMap", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuMemCreate(
+    handle: *mut u64,
+    bytes: usize,
+    properties: *const AllocationProperties,
+    flags: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemCreate", || unsafe { driver::cuMemCreate(handle, bytes, properties, flags) })
 }
 
 /// Entry of `cuMemRelease`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemRelease() -> u32 {
-    refused("cuMemRelease", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuMemRelease(handle: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemRelease", || unsafe { driver::cuMemRelease(handle) })
 }
 
-/// Entry of `cuMemRetainAllocationHandle`.
+/// Entry of `cuMemMap`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemRetainAllocationHandle() -> u32 {
-    refused("cuMemRetainAllocationHandle", "the program's own virtual memory management is not served yet")
-}
-
-/// Entry of `cuMemSetAccess`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemSetAccess() -> u32 {
-    refused("cuMemSetAccess", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemMap", || unsafe { driver::cuMemMap(address, bytes, offset, handle, flags) })
 }
 
 /// Entry of `cuMemUnmap`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemUnmap() -> u32 {
-    refused("cuMemUnmap", "the program's own virtual memory management is not served yet")
+pub unsafe extern "C" fn sluice_cuMemUnmap(address: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemUnmap", || unsafe { driver::cuMemUnmap(address, bytes) })
+}
+
+/// Entry of `cuMemSetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemSetAccess(address: u64, bytes: usize, access: *const Access, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemSetAccess", || unsafe { driver::cuMemSetAccess(address, bytes, access, count) })
+}
+
+/// Entry of `cuMemGetAccess`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAccess(flags: *mut u64, location: *const Location, address: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemGetAccess", || unsafe { driver::cuMemGetAccess(flags, location, address) })
+}
+
+/// Entry of `cuMemGetAllocationGranularity`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAllocationGranularity(
+    bytes: *mut usize,
+    properties: *const AllocationProperties,
+    option: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemGetAllocationGranularity", || unsafe {
+        driver::cuMemGetAllocationGranularity(bytes, properties, option)
+    })
+}
+
+/// Entry of `cuMemGetAllocationPropertiesFromHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetAllocationPropertiesFromHandle(
+    properties: *mut AllocationProperties,
+    handle: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemGetAllocationPropertiesFromHandle", || unsafe {
+        driver::cuMemGetAllocationPropertiesFromHandle(properties, handle)
+    })
+}
+
+/// Entry of `cuMemRetainAllocationHandle`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemRetainAllocationHandle(handle: *mut u64, address: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemRetainAllocationHandle", || unsafe { driver::cuMemRetainAllocationHandle(handle, address) })
 }
 
 /// Entry of `cuMemcpyHtoD_v2`.
@@ -1297,6 +1357,448 @@ pub unsafe extern "C" fn sluice_cuMemsetD32Async_ptsz(address: u64, value: u32, 
     guard("cuMemsetD32Async_ptsz", || per_thread(|| unsafe { driver::cuMemsetD32Async(address, value, count, stream) }))
 }
 
+/// Entry of `cuMemcpy2D_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2D_v2(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy2D_v2", || unsafe { driver::cuMemcpy2D_v2(copy) })
+}
+
+/// Entry of `cuMemcpy2D_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2D_v2_ptds(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy2D_v2_ptds", || per_thread(|| unsafe { driver::cuMemcpy2D_v2(copy) }))
+}
+
+/// Entry of `cuMemcpy2DUnaligned_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy2DUnaligned_v2", || unsafe { driver::cuMemcpy2D_v2(copy) })
+}
+
+/// Entry of `cuMemcpy2DUnaligned_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2_ptds(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy2DUnaligned_v2_ptds", || per_thread(|| unsafe { driver::cuMemcpy2D_v2(copy) }))
+}
+
+/// Entry of `cuMemcpy2DAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2(copy: *const Copy2D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy2DAsync_v2", || unsafe { driver::cuMemcpy2DAsync_v2(copy, stream) })
+}
+
+/// Entry of `cuMemcpy2DAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2_ptsz(copy: *const Copy2D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy2DAsync_v2_ptsz", || per_thread(|| unsafe { driver::cuMemcpy2DAsync_v2(copy, stream) }))
+}
+
+/// Entry of `cuMemcpy3D_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3D_v2(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3D_v2", || unsafe { driver::cuMemcpy3D_v2(copy) })
+}
+
+/// Entry of `cuMemcpy3D_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3D_v2_ptds(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3D_v2_ptds", || per_thread(|| unsafe { driver::cuMemcpy3D_v2(copy) }))
+}
+
+/// Entry of `cuMemcpy3DAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3DAsync_v2", || unsafe { driver::cuMemcpy3DAsync_v2(copy, stream) })
+}
+
+/// Entry of `cuMemcpy3DAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2_ptsz(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3DAsync_v2_ptsz", || per_thread(|| unsafe { driver::cuMemcpy3DAsync_v2(copy, stream) }))
+}
+
+/// Entry of `cuMemcpyPeer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeer(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyPeer", || unsafe { driver::cuMemcpyPeer(target, target_context, source, source_context, bytes) })
+}
+
+/// Entry of `cuMemcpyPeer_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeer_ptds(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyPeer_ptds", || {
+        per_thread(|| unsafe { driver::cuMemcpyPeer(target, target_context, source, source_context, bytes) })
+    })
+}
+
+/// Entry of `cuMemcpyPeerAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyPeerAsync", || unsafe {
+        driver::cuMemcpyPeerAsync(target, target_context, source, source_context, bytes, stream)
+    })
+}
+
+/// Entry of `cuMemcpyPeerAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync_ptsz(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyPeerAsync_ptsz", || {
+        per_thread(|| unsafe {
+            driver::cuMemcpyPeerAsync(target, target_context, source, source_context, bytes, stream)
+        })
+    })
+}
+
+/// Entry of `cuMemcpy3DPeer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeer(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3DPeer", || unsafe { driver::cuMemcpy3DPeer(copy) })
+}
+
+/// Entry of `cuMemcpy3DPeer_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeer_ptds(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3DPeer_ptds", || per_thread(|| unsafe { driver::cuMemcpy3DPeer(copy) }))
+}
+
+/// Entry of `cuMemcpy3DPeerAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeerAsync(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3DPeerAsync", || unsafe { driver::cuMemcpy3DPeerAsync(copy, stream) })
+}
+
+/// Entry of `cuMemcpy3DPeerAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpy3DPeerAsync_ptsz(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpy3DPeerAsync_ptsz", || per_thread(|| unsafe { driver::cuMemcpy3DPeerAsync(copy, stream) }))
+}
+
+/// Entry of `cuMemcpyBatchAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    failed: *mut usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyBatchAsync", || unsafe {
+        driver::cuMemcpyBatchAsync(targets, sources, sizes, count, attributes, first, kinds, failed, stream)
+    })
+}
+
+/// Entry of `cuMemcpyBatchAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_ptsz(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    failed: *mut usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyBatchAsync_ptsz", || {
+        per_thread(|| unsafe {
+            driver::cuMemcpyBatchAsync(targets, sources, sizes, count, attributes, first, kinds, failed, stream)
+        })
+    })
+}
+
+/// Entry of `cuMemcpyBatchAsync_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_v2(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyBatchAsync_v2", || unsafe {
+        driver::cuMemcpyBatchAsync_v2(targets, sources, sizes, count, attributes, first, kinds, stream)
+    })
+}
+
+/// Entry of `cuMemcpyBatchAsync_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_v2_ptsz(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyBatchAsync_v2_ptsz", || {
+        per_thread(|| unsafe {
+            driver::cuMemcpyBatchAsync_v2(targets, sources, sizes, count, attributes, first, kinds, stream)
+        })
+    })
+}
+
+/// Entry of `cuMemcpyWithAttributesAsync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyWithAttributesAsync(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    attributes: *const c_void,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyWithAttributesAsync", || unsafe {
+        driver::cuMemcpyWithAttributesAsync(target, source, bytes, attributes, stream)
+    })
+}
+
+/// Entry of `cuMemcpyWithAttributesAsync_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemcpyWithAttributesAsync_ptsz(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    attributes: *const c_void,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemcpyWithAttributesAsync_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemcpyWithAttributesAsync(target, source, bytes, attributes, stream) })
+    })
+}
+
+/// Entry of `cuMemsetD2D8_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D8_v2", || unsafe { driver::cuMemsetD2D8_v2(address, pitch, value, width, height) })
+}
+
+/// Entry of `cuMemsetD2D8_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2_ptds(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D8_v2_ptds", || {
+        per_thread(|| unsafe { driver::cuMemsetD2D8_v2(address, pitch, value, width, height) })
+    })
+}
+
+/// Entry of `cuMemsetD2D16_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D16_v2", || unsafe { driver::cuMemsetD2D16_v2(address, pitch, value, width, height) })
+}
+
+/// Entry of `cuMemsetD2D16_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2_ptds(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D16_v2_ptds", || {
+        per_thread(|| unsafe { driver::cuMemsetD2D16_v2(address, pitch, value, width, height) })
+    })
+}
+
+/// Entry of `cuMemsetD2D32_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D32_v2", || unsafe { driver::cuMemsetD2D32_v2(address, pitch, value, width, height) })
+}
+
+/// Entry of `cuMemsetD2D32_v2_ptds`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2_ptds(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D32_v2_ptds", || {
+        per_thread(|| unsafe { driver::cuMemsetD2D32_v2(address, pitch, value, width, height) })
+    })
+}
+
+/// Entry of `cuMemsetD2D8Async`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8Async(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D8Async", || unsafe { driver::cuMemsetD2D8Async(address, pitch, value, width, height, stream) })
+}
+
+/// Entry of `cuMemsetD2D8Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D8Async_ptsz(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D8Async_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemsetD2D8Async(address, pitch, value, width, height, stream) })
+    })
+}
+
+/// Entry of `cuMemsetD2D16Async`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16Async(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D16Async", || unsafe { driver::cuMemsetD2D16Async(address, pitch, value, width, height, stream) })
+}
+
+/// Entry of `cuMemsetD2D16Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D16Async_ptsz(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D16Async_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemsetD2D16Async(address, pitch, value, width, height, stream) })
+    })
+}
+
+/// Entry of `cuMemsetD2D32Async`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32Async(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D32Async", || unsafe { driver::cuMemsetD2D32Async(address, pitch, value, width, height, stream) })
+}
+
+/// Entry of `cuMemsetD2D32Async_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemsetD2D32Async_ptsz(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuMemsetD2D32Async_ptsz", || {
+        per_thread(|| unsafe { driver::cuMemsetD2D32Async(address, pitch, value, width, height, stream) })
+    })
+}
+
 /// Entry of `cuMemcpy2D`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy2D() -> u32 {
@@ -1450,256 +1952,40 @@ pub unsafe extern "C" fn sluice_cuMemsetD8() -> u32 {
     )
 }
 
-/// Entry of `cuMemcpy2DAsync_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2() -> u32 {
-    refused("cuMemcpy2DAsync_v2", "not served yet")
-}
-
-/// Entry of `cuMemcpy2DAsync_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2DAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpy2DAsync_v2_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemcpy2DUnaligned_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2() -> u32 {
-    refused("cuMemcpy2DUnaligned_v2", "not served yet")
-}
-
-/// Entry of `cuMemcpy2DUnaligned_v2_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2DUnaligned_v2_ptds() -> u32 {
-    refused("cuMemcpy2DUnaligned_v2_ptds", "not served yet")
-}
-
-/// Entry of `cuMemcpy2D_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2D_v2() -> u32 {
-    refused("cuMemcpy2D_v2", "not served yet")
-}
-
-/// Entry of `cuMemcpy2D_v2_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy2D_v2_ptds() -> u32 {
-    refused("cuMemcpy2D_v2_ptds", "not served yet")
-}
-
-/// Entry of `cuMemcpy3DAsync_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2() -> u32 {
-    refused("cuMemcpy3DAsync_v2", "not served yet")
-}
-
-/// Entry of `cuMemcpy3DAsync_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpy3DAsync_v2_ptsz", "not served yet")
-}
-
 /// Entry of `cuMemcpy3DBatchAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync() -> u32 {
-    refused("cuMemcpy3DBatchAsync", "not served yet")
+    refused("cuMemcpy3DBatchAsync", "3D copies in batches are not served; use cuMemcpy3DAsync")
 }
 
 /// Entry of `cuMemcpy3DBatchAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_ptsz() -> u32 {
-    refused("cuMemcpy3DBatchAsync_ptsz", "not served yet")
+    refused("cuMemcpy3DBatchAsync_ptsz", "3D copies in batches are not served; use cuMemcpy3DAsync")
 }
 
 /// Entry of `cuMemcpy3DBatchAsync_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_v2() -> u32 {
-    refused("cuMemcpy3DBatchAsync_v2", "not served yet")
+    refused("cuMemcpy3DBatchAsync_v2", "3D copies in batches are not served; use cuMemcpy3DAsync")
 }
 
 /// Entry of `cuMemcpy3DBatchAsync_v2_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DBatchAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpy3DBatchAsync_v2_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemcpy3DPeer`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DPeer() -> u32 {
-    refused("cuMemcpy3DPeer", "not served yet")
-}
-
-/// Entry of `cuMemcpy3DPeer_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DPeer_ptds() -> u32 {
-    refused("cuMemcpy3DPeer_ptds", "not served yet")
-}
-
-/// Entry of `cuMemcpy3DPeerAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DPeerAsync() -> u32 {
-    refused("cuMemcpy3DPeerAsync", "not served yet")
-}
-
-/// Entry of `cuMemcpy3DPeerAsync_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3DPeerAsync_ptsz() -> u32 {
-    refused("cuMemcpy3DPeerAsync_ptsz", "not served yet")
+    refused("cuMemcpy3DBatchAsync_v2_ptsz", "3D copies in batches are not served; use cuMemcpy3DAsync")
 }
 
 /// Entry of `cuMemcpy3DWithAttributesAsync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DWithAttributesAsync() -> u32 {
-    refused("cuMemcpy3DWithAttributesAsync", "not served yet")
+    refused("cuMemcpy3DWithAttributesAsync", "3D copies in batches are not served; use cuMemcpy3DAsync")
 }
 
 /// Entry of `cuMemcpy3DWithAttributesAsync_ptsz`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemcpy3DWithAttributesAsync_ptsz() -> u32 {
-    refused("cuMemcpy3DWithAttributesAsync_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemcpy3D_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3D_v2() -> u32 {
-    refused("cuMemcpy3D_v2", "not served yet")
-}
-
-/// Entry of `cuMemcpy3D_v2_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpy3D_v2_ptds() -> u32 {
-    refused("cuMemcpy3D_v2_ptds", "not served yet")
-}
-
-/// Entry of `cuMemcpyBatchAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync() -> u32 {
-    refused("cuMemcpyBatchAsync", "not served yet")
-}
-
-/// Entry of `cuMemcpyBatchAsync_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_ptsz() -> u32 {
-    refused("cuMemcpyBatchAsync_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemcpyBatchAsync_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_v2() -> u32 {
-    refused("cuMemcpyBatchAsync_v2", "not served yet")
-}
-
-/// Entry of `cuMemcpyBatchAsync_v2_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyBatchAsync_v2_ptsz() -> u32 {
-    refused("cuMemcpyBatchAsync_v2_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemcpyPeer`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyPeer() -> u32 {
-    refused("cuMemcpyPeer", "not served yet")
-}
-
-/// Entry of `cuMemcpyPeer_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyPeer_ptds() -> u32 {
-    refused("cuMemcpyPeer_ptds", "not served yet")
-}
-
-/// Entry of `cuMemcpyPeerAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync() -> u32 {
-    refused("cuMemcpyPeerAsync", "not served yet")
-}
-
-/// Entry of `cuMemcpyPeerAsync_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyPeerAsync_ptsz() -> u32 {
-    refused("cuMemcpyPeerAsync_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemcpyWithAttributesAsync`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyWithAttributesAsync() -> u32 {
-    refused("cuMemcpyWithAttributesAsync", "not served yet")
-}
-
-/// Entry of `cuMemcpyWithAttributesAsync_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemcpyWithAttributesAsync_ptsz() -> u32 {
-    refused("cuMemcpyWithAttributesAsync_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D16Async`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D16Async() -> u32 {
-    refused("cuMemsetD2D16Async", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D16Async_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D16Async_ptsz() -> u32 {
-    refused("cuMemsetD2D16Async_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D16_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2() -> u32 {
-    refused("cuMemsetD2D16_v2", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D16_v2_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D16_v2_ptds() -> u32 {
-    refused("cuMemsetD2D16_v2_ptds", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D32Async`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D32Async() -> u32 {
-    refused("cuMemsetD2D32Async", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D32Async_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D32Async_ptsz() -> u32 {
-    refused("cuMemsetD2D32Async_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D32_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2() -> u32 {
-    refused("cuMemsetD2D32_v2", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D32_v2_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D32_v2_ptds() -> u32 {
-    refused("cuMemsetD2D32_v2_ptds", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D8Async`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D8Async() -> u32 {
-    refused("cuMemsetD2D8Async", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D8Async_ptsz`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D8Async_ptsz() -> u32 {
-    refused("cuMemsetD2D8Async_ptsz", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D8_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2() -> u32 {
-    refused("cuMemsetD2D8_v2", "not served yet")
-}
-
-/// Entry of `cuMemsetD2D8_v2_ptds`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemsetD2D8_v2_ptds() -> u32 {
-    refused("cuMemsetD2D8_v2_ptds", "not served yet")
+    refused("cuMemcpy3DWithAttributesAsync_ptsz", "3D copies in batches are not served; use cuMemcpy3DAsync")
 }
 
 /// Entry of `cuPointerGetAttribute`.
@@ -2837,26 +3123,39 @@ pub unsafe extern "C" fn sluice_cuLinkAddFile(
 
 /// Entry of `cuFuncGetParamCount`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuFuncGetParamCount() -> u32 {
-    refused("cuFuncGetParamCount", "not served yet")
+pub unsafe extern "C" fn sluice_cuFuncGetParamCount(function: usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuFuncGetParamCount", || unsafe { driver::cuFuncGetParamCount(function, count) })
 }
 
 /// Entry of `cuKernelGetParamCount`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuKernelGetParamCount() -> u32 {
-    refused("cuKernelGetParamCount", "not served yet")
+pub unsafe extern "C" fn sluice_cuKernelGetParamCount(kernel: usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuKernelGetParamCount", || unsafe { driver::cuFuncGetParamCount(kernel, count) })
 }
 
 /// Entry of `cuLibraryGetManaged`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuLibraryGetManaged() -> u32 {
-    refused("cuLibraryGetManaged", "not served yet")
+pub unsafe extern "C" fn sluice_cuLibraryGetManaged(
+    address: *mut u64,
+    bytes: *mut usize,
+    library: usize,
+    name: *const c_char,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLibraryGetManaged", || unsafe { driver::cuLibraryGetManaged(address, bytes, library, name) })
 }
 
 /// Entry of `cuLibraryGetUnifiedFunction`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuLibraryGetUnifiedFunction() -> u32 {
-    refused("cuLibraryGetUnifiedFunction", "not served yet")
+pub unsafe extern "C" fn sluice_cuLibraryGetUnifiedFunction(
+    function: *mut *mut c_void,
+    library: usize,
+    name: *const c_char,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API.
+    guard("cuLibraryGetUnifiedFunction", || unsafe { driver::cuLibraryGetUnifiedFunction(function, library, name) })
 }
 
 /// Entry of `cuModuleGetGlobal`.
@@ -6058,6 +6357,18 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuDeviceGetP2PAttribute as *const () as usize,
         },
         Entry {
+            name: "cuDeviceGetProperties",
+            since: 2000,
+            per_thread: false,
+            address: sluice_cuDeviceGetProperties as *const () as usize,
+        },
+        Entry {
+            name: "cuDeviceGetP2PAtomicCapabilities",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuDeviceGetP2PAtomicCapabilities as *const () as usize,
+        },
+        Entry {
             name: "cuDeviceGetCliqueCount",
             since: 13040,
             per_thread: false,
@@ -6076,6 +6387,12 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuDeviceGetFabricClusterUuid as *const () as usize,
         },
         Entry {
+            name: "cuFlushGPUDirectRDMAWrites",
+            since: 11030,
+            per_thread: false,
+            address: sluice_cuFlushGPUDirectRDMAWrites as *const () as usize,
+        },
+        Entry {
             name: "cuDeviceGetHostAtomicCapabilities",
             since: 13000,
             per_thread: false,
@@ -6088,18 +6405,6 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuDeviceGetLuid as *const () as usize,
         },
         Entry {
-            name: "cuDeviceGetP2PAtomicCapabilities",
-            since: 13000,
-            per_thread: false,
-            address: sluice_cuDeviceGetP2PAtomicCapabilities as *const () as usize,
-        },
-        Entry {
-            name: "cuDeviceGetProperties",
-            since: 2000,
-            per_thread: false,
-            address: sluice_cuDeviceGetProperties as *const () as usize,
-        },
-        Entry {
             name: "cuDeviceRegisterAsyncNotification",
             since: 12040,
             per_thread: false,
@@ -6110,12 +6415,6 @@ pub fn entries() -> Vec<Entry> {
             since: 12040,
             per_thread: false,
             address: sluice_cuDeviceUnregisterAsyncNotification as *const () as usize,
-        },
-        Entry {
-            name: "cuFlushGPUDirectRDMAWrites",
-            since: 11030,
-            per_thread: false,
-            address: sluice_cuFlushGPUDirectRDMAWrites as *const () as usize,
         },
         Entry {
             name: "cuDeviceTotalMem",
@@ -6335,6 +6634,30 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuCtxPopCurrent as *const () as usize,
         },
         Entry {
+            name: "cuCtxSetFlags",
+            since: 12010,
+            per_thread: false,
+            address: sluice_cuCtxSetFlags as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxResetPersistingL2Cache",
+            since: 11000,
+            per_thread: false,
+            address: sluice_cuCtxResetPersistingL2Cache as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxRecordEvent",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuCtxRecordEvent as *const () as usize,
+        },
+        Entry {
+            name: "cuCtxWaitEvent",
+            since: 12050,
+            per_thread: false,
+            address: sluice_cuCtxWaitEvent as *const () as usize,
+        },
+        Entry {
             name: "cuCtxAttach",
             since: 2000,
             per_thread: false,
@@ -6345,30 +6668,6 @@ pub fn entries() -> Vec<Entry> {
             since: 2000,
             per_thread: false,
             address: sluice_cuCtxDetach as *const () as usize,
-        },
-        Entry {
-            name: "cuCtxRecordEvent",
-            since: 12050,
-            per_thread: false,
-            address: sluice_cuCtxRecordEvent as *const () as usize,
-        },
-        Entry {
-            name: "cuCtxResetPersistingL2Cache",
-            since: 11000,
-            per_thread: false,
-            address: sluice_cuCtxResetPersistingL2Cache as *const () as usize,
-        },
-        Entry {
-            name: "cuCtxSetFlags",
-            since: 12010,
-            per_thread: false,
-            address: sluice_cuCtxSetFlags as *const () as usize,
-        },
-        Entry {
-            name: "cuCtxWaitEvent",
-            since: 12050,
-            per_thread: false,
-            address: sluice_cuCtxWaitEvent as *const () as usize,
         },
         Entry {
             name: "cuCtxFromGreenCtx",
@@ -6686,6 +6985,12 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuMemGetMemPool as *const () as usize,
         },
         Entry {
+            name: "cuMemSetMemPool",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemSetMemPool as *const () as usize,
+        },
+        Entry {
             name: "cuMemPoolGetAccess",
             since: 11020,
             per_thread: false,
@@ -6698,10 +7003,10 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuMemPoolSetAccess as *const () as usize,
         },
         Entry {
-            name: "cuMemSetMemPool",
-            since: 13000,
+            name: "cuMemAddressReserve",
+            since: 10020,
             per_thread: false,
-            address: sluice_cuMemSetMemPool as *const () as usize,
+            address: sluice_cuMemAddressReserve as *const () as usize,
         },
         Entry {
             name: "cuMemAddressFree",
@@ -6710,16 +7015,24 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuMemAddressFree as *const () as usize,
         },
         Entry {
-            name: "cuMemAddressReserve",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuMemAddressReserve as *const () as usize,
-        },
-        Entry {
             name: "cuMemCreate",
             since: 10020,
             per_thread: false,
             address: sluice_cuMemCreate as *const () as usize,
+        },
+        Entry {
+            name: "cuMemRelease",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemRelease as *const () as usize,
+        },
+        Entry { name: "cuMemMap", since: 10020, per_thread: false, address: sluice_cuMemMap as *const () as usize },
+        Entry { name: "cuMemUnmap", since: 10020, per_thread: false, address: sluice_cuMemUnmap as *const () as usize },
+        Entry {
+            name: "cuMemSetAccess",
+            since: 10020,
+            per_thread: false,
+            address: sluice_cuMemSetAccess as *const () as usize,
         },
         Entry {
             name: "cuMemGetAccess",
@@ -6739,26 +7052,12 @@ pub fn entries() -> Vec<Entry> {
             per_thread: false,
             address: sluice_cuMemGetAllocationPropertiesFromHandle as *const () as usize,
         },
-        Entry { name: "cuMemMap", since: 10020, per_thread: false, address: sluice_cuMemMap as *const () as usize },
-        Entry {
-            name: "cuMemRelease",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuMemRelease as *const () as usize,
-        },
         Entry {
             name: "cuMemRetainAllocationHandle",
             since: 11000,
             per_thread: false,
             address: sluice_cuMemRetainAllocationHandle as *const () as usize,
         },
-        Entry {
-            name: "cuMemSetAccess",
-            since: 10020,
-            per_thread: false,
-            address: sluice_cuMemSetAccess as *const () as usize,
-        },
-        Entry { name: "cuMemUnmap", since: 10020, per_thread: false, address: sluice_cuMemUnmap as *const () as usize },
         Entry {
             name: "cuMemcpyHtoD",
             since: 3020,
@@ -6917,6 +7216,222 @@ pub fn entries() -> Vec<Entry> {
             per_thread: true,
             address: sluice_cuMemsetD32Async_ptsz as *const () as usize,
         },
+        Entry {
+            name: "cuMemcpy2D",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy2D_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2D",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy2D_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DUnaligned",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy2DUnaligned_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DUnaligned",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy2DUnaligned_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy2DAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy2DAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy2DAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3D",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy3D_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3D",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3D_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DAsync",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemcpy3DAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeer",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpyPeer as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeer",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyPeer_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeerAsync",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpyPeerAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyPeerAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpyPeerAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeer",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpy3DPeer as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeer",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DPeer_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeerAsync",
+            since: 4000,
+            per_thread: false,
+            address: sluice_cuMemcpy3DPeerAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpy3DPeerAsync",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemcpy3DPeerAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 12080,
+            per_thread: false,
+            address: sluice_cuMemcpyBatchAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 12080,
+            per_thread: true,
+            address: sluice_cuMemcpyBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 13000,
+            per_thread: false,
+            address: sluice_cuMemcpyBatchAsync_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyBatchAsync",
+            since: 13000,
+            per_thread: true,
+            address: sluice_cuMemcpyBatchAsync_v2_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyWithAttributesAsync",
+            since: 13020,
+            per_thread: false,
+            address: sluice_cuMemcpyWithAttributesAsync as *const () as usize,
+        },
+        Entry {
+            name: "cuMemcpyWithAttributesAsync",
+            since: 13020,
+            per_thread: true,
+            address: sluice_cuMemcpyWithAttributesAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D8_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D8_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D16_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D16_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D32_v2 as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D32_v2_ptds as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D8Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D8Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D8Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D16Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D16Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D16Async_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32Async",
+            since: 3020,
+            per_thread: false,
+            address: sluice_cuMemsetD2D32Async as *const () as usize,
+        },
+        Entry {
+            name: "cuMemsetD2D32Async",
+            since: 7000,
+            per_thread: true,
+            address: sluice_cuMemsetD2D32Async_ptsz as *const () as usize,
+        },
         Entry { name: "cuMemcpy2D", since: 2000, per_thread: false, address: sluice_cuMemcpy2D as *const () as usize },
         Entry {
             name: "cuMemcpy2DAsync",
@@ -7005,54 +7520,6 @@ pub fn entries() -> Vec<Entry> {
         },
         Entry { name: "cuMemsetD8", since: 2000, per_thread: false, address: sluice_cuMemsetD8 as *const () as usize },
         Entry {
-            name: "cuMemcpy2DAsync",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemcpy2DAsync_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy2DAsync",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy2DAsync_v2_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy2DUnaligned",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemcpy2DUnaligned_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy2DUnaligned",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy2DUnaligned_v2_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy2D",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemcpy2D_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy2D",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy2D_v2_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3DAsync",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemcpy3DAsync_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3DAsync",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy3DAsync_v2_ptsz as *const () as usize,
-        },
-        Entry {
             name: "cuMemcpy3DBatchAsync",
             since: 12080,
             per_thread: false,
@@ -7077,30 +7544,6 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuMemcpy3DBatchAsync_v2_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuMemcpy3DPeer",
-            since: 4000,
-            per_thread: false,
-            address: sluice_cuMemcpy3DPeer as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3DPeer",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy3DPeer_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3DPeerAsync",
-            since: 4000,
-            per_thread: false,
-            address: sluice_cuMemcpy3DPeerAsync as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3DPeerAsync",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy3DPeerAsync_ptsz as *const () as usize,
-        },
-        Entry {
             name: "cuMemcpy3DWithAttributesAsync",
             since: 13020,
             per_thread: false,
@@ -7111,150 +7554,6 @@ pub fn entries() -> Vec<Entry> {
             since: 13020,
             per_thread: true,
             address: sluice_cuMemcpy3DWithAttributesAsync_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3D",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemcpy3D_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpy3D",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpy3D_v2_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyBatchAsync",
-            since: 12080,
-            per_thread: false,
-            address: sluice_cuMemcpyBatchAsync as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyBatchAsync",
-            since: 12080,
-            per_thread: true,
-            address: sluice_cuMemcpyBatchAsync_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyBatchAsync",
-            since: 13000,
-            per_thread: false,
-            address: sluice_cuMemcpyBatchAsync_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyBatchAsync",
-            since: 13000,
-            per_thread: true,
-            address: sluice_cuMemcpyBatchAsync_v2_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyPeer",
-            since: 4000,
-            per_thread: false,
-            address: sluice_cuMemcpyPeer as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyPeer",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpyPeer_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyPeerAsync",
-            since: 4000,
-            per_thread: false,
-            address: sluice_cuMemcpyPeerAsync as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyPeerAsync",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemcpyPeerAsync_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyWithAttributesAsync",
-            since: 13020,
-            per_thread: false,
-            address: sluice_cuMemcpyWithAttributesAsync as *const () as usize,
-        },
-        Entry {
-            name: "cuMemcpyWithAttributesAsync",
-            since: 13020,
-            per_thread: true,
-            address: sluice_cuMemcpyWithAttributesAsync_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D16Async",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemsetD2D16Async as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D16Async",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemsetD2D16Async_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D16",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemsetD2D16_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D16",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemsetD2D16_v2_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D32Async",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemsetD2D32Async as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D32Async",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemsetD2D32Async_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D32",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemsetD2D32_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D32",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemsetD2D32_v2_ptds as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D8Async",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemsetD2D8Async as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D8Async",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemsetD2D8Async_ptsz as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D8",
-            since: 3020,
-            per_thread: false,
-            address: sluice_cuMemsetD2D8_v2 as *const () as usize,
-        },
-        Entry {
-            name: "cuMemsetD2D8",
-            since: 7000,
-            per_thread: true,
-            address: sluice_cuMemsetD2D8_v2_ptds as *const () as usize,
         },
         Entry {
             name: "cuPointerGetAttribute",

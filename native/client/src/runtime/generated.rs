@@ -6,6 +6,7 @@ use super::guard::{guard, plain, refused};
 use super::types::*;
 use super::{PER_THREAD, per_thread};
 use crate::driver;
+use crate::driver::abi::{Access, Location, PoolProperties};
 use crate::runtime;
 use std::ffi::{c_char, c_void};
 
@@ -1459,14 +1460,24 @@ pub unsafe extern "C" fn sluice_cudaDeviceGetP2PAttribute(
 
 /// Entry of `cudaDeviceGetP2PAtomicCapabilities`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaDeviceGetP2PAtomicCapabilities() -> u32 {
-    refused("cudaDeviceGetP2PAtomicCapabilities", "not served yet")
+pub unsafe extern "C" fn sluice_cudaDeviceGetP2PAtomicCapabilities(
+    capabilities: *mut u32,
+    operations: *const u32,
+    count: u32,
+    source: i32,
+    target: i32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaDeviceGetP2PAtomicCapabilities", || unsafe {
+        initialised()?;
+        driver::cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, source, target)
+    })
 }
 
 /// Entry of `cudaDeviceGetHostAtomicCapabilities`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceGetHostAtomicCapabilities() -> u32 {
-    refused("cudaDeviceGetHostAtomicCapabilities", "not served yet")
+    refused("cudaDeviceGetHostAtomicCapabilities", "kernels on a remote GPU cannot reach host memory")
 }
 
 /// Entry of `cudaDeviceGetNvSciSyncAttributes`.
@@ -1481,13 +1492,19 @@ pub unsafe extern "C" fn sluice_cudaDeviceGetNvSciSyncAttributes() -> u32 {
 /// Entry of `cudaDeviceRegisterAsyncNotification`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceRegisterAsyncNotification() -> u32 {
-    refused("cudaDeviceRegisterAsyncNotification", "not served yet")
+    refused(
+        "cudaDeviceRegisterAsyncNotification",
+        "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+    )
 }
 
 /// Entry of `cudaDeviceUnregisterAsyncNotification`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceUnregisterAsyncNotification() -> u32 {
-    refused("cudaDeviceUnregisterAsyncNotification", "not served yet")
+    refused(
+        "cudaDeviceUnregisterAsyncNotification",
+        "a lease's memory is not taken back while it is used: there is nothing to be notified of",
+    )
 }
 
 /// Entry of `cudaLogsRegisterCallback`.
@@ -1747,13 +1764,17 @@ pub unsafe extern "C" fn sluice_cudaDeviceGetStreamPriorityRange(least: *mut i32
 /// Entry of `cudaCtxResetPersistingL2Cache`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaCtxResetPersistingL2Cache() -> u32 {
-    refused("cudaCtxResetPersistingL2Cache", "not served yet")
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaCtxResetPersistingL2Cache", || unsafe {
+        context()?;
+        driver::cuCtxResetPersistingL2Cache()
+    })
 }
 
 /// Entry of `cudaDeviceFlushGPUDirectRDMAWrites`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaDeviceFlushGPUDirectRDMAWrites() -> u32 {
-    refused("cudaDeviceFlushGPUDirectRDMAWrites", "not served yet")
+    refused("cudaDeviceFlushGPUDirectRDMAWrites", "a lease has no access to the fabric between GPUs")
 }
 
 /// Entry of `cudaLibraryGetGlobal`.
@@ -1773,14 +1794,31 @@ pub unsafe extern "C" fn sluice_cudaLibraryGetGlobal(
 
 /// Entry of `cudaLibraryGetManaged`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaLibraryGetManaged() -> u32 {
-    refused("cudaLibraryGetManaged", "not served yet")
+pub unsafe extern "C" fn sluice_cudaLibraryGetManaged(
+    address: *mut u64,
+    bytes: *mut usize,
+    library: usize,
+    name: *const c_char,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaLibraryGetManaged", || unsafe {
+        context()?;
+        driver::cuLibraryGetManaged(address, bytes, library, name)
+    })
 }
 
 /// Entry of `cudaLibraryGetUnifiedFunction`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaLibraryGetUnifiedFunction() -> u32 {
-    refused("cudaLibraryGetUnifiedFunction", "not served yet")
+pub unsafe extern "C" fn sluice_cudaLibraryGetUnifiedFunction(
+    function: *mut *mut c_void,
+    library: usize,
+    name: *const c_char,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaLibraryGetUnifiedFunction", || unsafe {
+        context()?;
+        driver::cuLibraryGetUnifiedFunction(function, library, name)
+    })
 }
 
 /// Entry of `cudaFree`.
@@ -1889,25 +1927,41 @@ pub unsafe extern "C" fn sluice_cudaDeviceSetMemPool(device: i32, pool: usize) -
 
 /// Entry of `cudaMemGetDefaultMemPool`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaMemGetDefaultMemPool() -> u32 {
-    refused("cudaMemGetDefaultMemPool", "not served yet")
+pub unsafe extern "C" fn sluice_cudaMemGetDefaultMemPool(
+    pool: *mut usize,
+    location: *const Location,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaMemGetDefaultMemPool", || unsafe {
+        context()?;
+        driver::cuMemGetDefaultMemPool(pool, location, kind)
+    })
 }
 
 /// Entry of `cudaMemGetMemPool`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaMemGetMemPool() -> u32 {
-    refused("cudaMemGetMemPool", "not served yet")
+pub unsafe extern "C" fn sluice_cudaMemGetMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaMemGetMemPool", || unsafe {
+        context()?;
+        driver::cuMemGetMemPool(pool, location, kind)
+    })
 }
 
 /// Entry of `cudaMemSetMemPool`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaMemSetMemPool() -> u32 {
-    refused("cudaMemSetMemPool", "not served yet")
+pub unsafe extern "C" fn sluice_cudaMemSetMemPool(location: *const Location, kind: u32, pool: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaMemSetMemPool", || unsafe {
+        context()?;
+        driver::cuMemSetMemPool(location, kind, pool)
+    })
 }
 
 /// Entry of `cudaMemPoolCreate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
+pub unsafe extern "C" fn sluice_cudaMemPoolCreate(pool: *mut usize, properties: *const PoolProperties) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
     guard("cudaMemPoolCreate", || unsafe {
         context()?;
@@ -1957,14 +2011,22 @@ pub unsafe extern "C" fn sluice_cudaMemPoolSetAttribute(pool: usize, attribute: 
 
 /// Entry of `cudaMemPoolGetAccess`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaMemPoolGetAccess() -> u32 {
-    refused("cudaMemPoolGetAccess", "not served yet")
+pub unsafe extern "C" fn sluice_cudaMemPoolGetAccess(flags: *mut u32, pool: usize, location: *const Location) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaMemPoolGetAccess", || unsafe {
+        context()?;
+        driver::cuMemPoolGetAccess(flags, pool, location)
+    })
 }
 
 /// Entry of `cudaMemPoolSetAccess`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaMemPoolSetAccess() -> u32 {
-    refused("cudaMemPoolSetAccess", "not served yet")
+pub unsafe extern "C" fn sluice_cudaMemPoolSetAccess(pool: usize, access: *const Access, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaMemPoolSetAccess", || unsafe {
+        context()?;
+        driver::cuMemPoolSetAccess(pool, access, count)
+    })
 }
 
 /// Entry of `cudaMemPoolExportToShareableHandle`.
@@ -1999,20 +2061,32 @@ pub unsafe extern "C" fn sluice_cudaMemPoolImportPointer() -> u32 {
 
 /// Entry of `cudaDeviceGetGraphMemAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaDeviceGetGraphMemAttribute() -> u32 {
-    refused("cudaDeviceGetGraphMemAttribute", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaDeviceGetGraphMemAttribute", || unsafe {
+        context()?;
+        driver::cuDeviceGetGraphMemAttribute(device, attribute, value)
+    })
 }
 
 /// Entry of `cudaDeviceSetGraphMemAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaDeviceSetGraphMemAttribute() -> u32 {
-    refused("cudaDeviceSetGraphMemAttribute", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaDeviceSetGraphMemAttribute", || unsafe {
+        context()?;
+        driver::cuDeviceSetGraphMemAttribute(device, attribute, value)
+    })
 }
 
 /// Entry of `cudaDeviceGraphMemTrim`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaDeviceGraphMemTrim() -> u32 {
-    refused("cudaDeviceGraphMemTrim", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaDeviceGraphMemTrim(device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaDeviceGraphMemTrim", || unsafe {
+        context()?;
+        driver::cuDeviceGraphMemTrim(device)
+    })
 }
 
 /// Entry of `cudaStreamCreateWithFlags`.
@@ -2245,8 +2319,32 @@ pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_ptsz(
 
 /// Entry of `cudaLaunchHostFunc_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_v2() -> u32 {
-    refused("cudaLaunchHostFunc_v2", "host functions with flags are not served yet")
+pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_v2(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaLaunchHostFunc_v2", || unsafe {
+        context()?;
+        driver::cuLaunchHostFunc_v2(stream, function, data, mode)
+    })
+}
+
+/// Entry of `cudaLaunchHostFunc_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_v2_ptsz(
+    stream: usize,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaLaunchHostFunc_v2_ptsz", || unsafe {
+        context()?;
+        driver::cuLaunchHostFunc_v2(per_thread(stream), function, data, mode)
+    })
 }
 
 /// Entry of `cudaStreamAttachMemAsync`.
@@ -2257,20 +2355,66 @@ pub unsafe extern "C" fn sluice_cudaStreamAttachMemAsync() -> u32 {
 
 /// Entry of `cudaStreamGetAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamGetAttribute() -> u32 {
-    refused("cudaStreamGetAttribute", "stream attributes are not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamGetAttribute(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamGetAttribute", || unsafe {
+        context()?;
+        driver::cuStreamGetAttribute(stream, attribute, value)
+    })
+}
+
+/// Entry of `cudaStreamGetAttribute_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamGetAttribute_ptsz(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamGetAttribute_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamGetAttribute(per_thread(stream), attribute, value)
+    })
 }
 
 /// Entry of `cudaStreamSetAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamSetAttribute() -> u32 {
-    refused("cudaStreamSetAttribute", "stream attributes are not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamSetAttribute(stream: usize, attribute: u32, value: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamSetAttribute", || unsafe {
+        context()?;
+        driver::cuStreamSetAttribute(stream, attribute, value)
+    })
+}
+
+/// Entry of `cudaStreamSetAttribute_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamSetAttribute_ptsz(
+    stream: usize,
+    attribute: u32,
+    value: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamSetAttribute_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamSetAttribute(per_thread(stream), attribute, value)
+    })
 }
 
 /// Entry of `cudaStreamCopyAttributes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamCopyAttributes() -> u32 {
-    refused("cudaStreamCopyAttributes", "stream attributes are not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamCopyAttributes(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamCopyAttributes", || unsafe {
+        context()?;
+        driver::cuStreamCopyAttributes(target, source)
+    })
+}
+
+/// Entry of `cudaStreamCopyAttributes_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamCopyAttributes_ptsz(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamCopyAttributes_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamCopyAttributes(target, source)
+    })
 }
 
 /// Entry of `cudaStreamIsCapturing`.
@@ -2295,32 +2439,105 @@ pub unsafe extern "C" fn sluice_cudaStreamIsCapturing_ptsz(stream: usize, status
 
 /// Entry of `cudaStreamBeginCapture`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamBeginCapture() -> u32 {
-    refused("cudaStreamBeginCapture", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamBeginCapture(stream: usize, mode: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamBeginCapture", || unsafe {
+        context()?;
+        driver::cuStreamBeginCapture_v2(stream, mode)
+    })
+}
+
+/// Entry of `cudaStreamBeginCapture_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamBeginCapture_ptsz(stream: usize, mode: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamBeginCapture_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamBeginCapture_v2(per_thread(stream), mode)
+    })
 }
 
 /// Entry of `cudaStreamBeginCaptureToGraph`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamBeginCaptureToGraph() -> u32 {
-    refused("cudaStreamBeginCaptureToGraph", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamBeginCaptureToGraph(
+    stream: usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamBeginCaptureToGraph", || unsafe {
+        context()?;
+        driver::cuStreamBeginCaptureToGraph(stream, graph, after, data, count, mode)
+    })
+}
+
+/// Entry of `cudaStreamBeginCaptureToGraph_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamBeginCaptureToGraph_ptsz(
+    stream: usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    mode: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamBeginCaptureToGraph_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamBeginCaptureToGraph(per_thread(stream), graph, after, data, count, mode)
+    })
 }
 
 /// Entry of `cudaStreamBeginRecaptureToGraph`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamBeginRecaptureToGraph() -> u32 {
-    refused("cudaStreamBeginRecaptureToGraph", "graph capture is not served yet")
+    refused(
+        "cudaStreamBeginRecaptureToGraph",
+        "capturing over an existing graph is not served yet; capture a new graph and use cuGraphExecUpdate",
+    )
 }
 
 /// Entry of `cudaStreamEndCapture`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamEndCapture() -> u32 {
-    refused("cudaStreamEndCapture", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamEndCapture(stream: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamEndCapture", || unsafe {
+        context()?;
+        driver::cuStreamEndCapture(stream, graph)
+    })
+}
+
+/// Entry of `cudaStreamEndCapture_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamEndCapture_ptsz(stream: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamEndCapture_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamEndCapture(per_thread(stream), graph)
+    })
 }
 
 /// Entry of `cudaStreamGetCaptureInfo`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_12() -> u32 {
-    refused("cudaStreamGetCaptureInfo", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_12(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamGetCaptureInfo", || unsafe {
+        context()?;
+        driver::cuStreamGetCaptureInfo(stream, status, id)
+    })
+}
+
+/// Entry of `cudaStreamGetCaptureInfo_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_12_ptsz(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamGetCaptureInfo_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamGetCaptureInfo(per_thread(stream), status, id)
+    })
 }
 
 /// Entry of `cudaStreamGetCaptureInfo_v2`.
@@ -2431,20 +2648,96 @@ pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_13_ptsz(
 
 /// Entry of `cudaStreamUpdateCaptureDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_12() -> u32 {
-    refused("cudaStreamUpdateCaptureDependencies", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_12(
+    stream: usize,
+    after: *const usize,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamUpdateCaptureDependencies", || unsafe {
+        context()?;
+        driver::cuStreamUpdateCaptureDependencies(stream, after, count, flags)
+    })
+}
+
+/// Entry of `cudaStreamUpdateCaptureDependencies_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_12_ptsz(
+    stream: usize,
+    after: *const usize,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamUpdateCaptureDependencies_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamUpdateCaptureDependencies(per_thread(stream), after, count, flags)
+    })
 }
 
 /// Entry of `cudaStreamUpdateCaptureDependencies_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_v2() -> u32 {
-    refused("cudaStreamUpdateCaptureDependencies_v2", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_v2(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamUpdateCaptureDependencies_v2", || unsafe {
+        context()?;
+        driver::cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags)
+    })
+}
+
+/// Entry of `cudaStreamUpdateCaptureDependencies_v2_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_v2_ptsz(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamUpdateCaptureDependencies_v2_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamUpdateCaptureDependencies_v2(per_thread(stream), after, data, count, flags)
+    })
 }
 
 /// Entry of `cudaStreamUpdateCaptureDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_13() -> u32 {
-    refused("cudaStreamUpdateCaptureDependencies", "graph capture is not served yet")
+pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_13(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamUpdateCaptureDependencies", || unsafe {
+        context()?;
+        driver::cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags)
+    })
+}
+
+/// Entry of `cudaStreamUpdateCaptureDependencies_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_13_ptsz(
+    stream: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaStreamUpdateCaptureDependencies_ptsz", || unsafe {
+        context()?;
+        driver::cuStreamUpdateCaptureDependencies_v2(per_thread(stream), after, data, count, flags)
+    })
 }
 
 /// Entry of `cudaEventCreateWithFlags`.
@@ -2549,422 +2842,891 @@ pub unsafe extern "C" fn sluice_cudaEventElapsedTime_v2(milliseconds: *mut f32, 
 
 /// Entry of `cudaGraphCreate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphCreate() -> u32 {
-    refused("cudaGraphCreate", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphCreate(graph: *mut usize, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphCreate", || unsafe {
+        context()?;
+        driver::cuGraphCreate(graph, flags)
+    })
 }
 
 /// Entry of `cudaGraphDestroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphDestroy() -> u32 {
-    refused("cudaGraphDestroy", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphDestroy(graph: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphDestroy", || unsafe {
+        context()?;
+        driver::cuGraphDestroy(graph)
+    })
 }
 
 /// Entry of `cudaGraphClone`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphClone() -> u32 {
-    refused("cudaGraphClone", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphClone(clone: *mut usize, graph: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphClone", || unsafe {
+        context()?;
+        driver::cuGraphClone(clone, graph)
+    })
 }
 
 /// Entry of `cudaGraphDebugDotPrint`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphDebugDotPrint() -> u32 {
-    refused("cudaGraphDebugDotPrint", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphDebugDotPrint(graph: usize, path: *const c_char, flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphDebugDotPrint", || unsafe {
+        context()?;
+        driver::cuGraphDebugDotPrint(graph, path, flags)
+    })
 }
 
 /// Entry of `cudaGraphDestroyNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphDestroyNode() -> u32 {
-    refused("cudaGraphDestroyNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphDestroyNode(node: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphDestroyNode", || unsafe {
+        context()?;
+        driver::cuGraphDestroyNode(node)
+    })
 }
 
 /// Entry of `cudaGraphGetNodes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphGetNodes() -> u32 {
-    refused("cudaGraphGetNodes", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphGetNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphGetNodes", || unsafe {
+        context()?;
+        driver::cuGraphGetNodes(graph, nodes, count)
+    })
 }
 
 /// Entry of `cudaGraphGetRootNodes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphGetRootNodes() -> u32 {
-    refused("cudaGraphGetRootNodes", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphGetRootNodes(graph: usize, nodes: *mut usize, count: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphGetRootNodes", || unsafe {
+        context()?;
+        driver::cuGraphGetRootNodes(graph, nodes, count)
+    })
 }
 
 /// Entry of `cudaGraphGetEdges`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphGetEdges_12() -> u32 {
-    refused("cudaGraphGetEdges", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphGetEdges_12(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphGetEdges", || unsafe {
+        context()?;
+        driver::cuGraphGetEdges(graph, from, to, count)
+    })
 }
 
 /// Entry of `cudaGraphGetEdges_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphGetEdges_v2() -> u32 {
-    refused("cudaGraphGetEdges_v2", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphGetEdges_v2(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphGetEdges_v2", || unsafe {
+        context()?;
+        driver::cuGraphGetEdges_v2(graph, from, to, data, count)
+    })
 }
 
 /// Entry of `cudaGraphGetEdges`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphGetEdges_13() -> u32 {
-    refused("cudaGraphGetEdges", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphGetEdges_13(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphGetEdges", || unsafe {
+        context()?;
+        driver::cuGraphGetEdges_v2(graph, from, to, data, count)
+    })
 }
 
 /// Entry of `cudaGraphAddDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddDependencies_12() -> u32 {
-    refused("cudaGraphAddDependencies", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddDependencies_12(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddDependencies", || unsafe {
+        context()?;
+        driver::cuGraphAddDependencies(graph, from, to, count)
+    })
 }
 
 /// Entry of `cudaGraphAddDependencies_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddDependencies_v2() -> u32 {
-    refused("cudaGraphAddDependencies_v2", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddDependencies_v2", || unsafe {
+        context()?;
+        driver::cuGraphAddDependencies_v2(graph, from, to, data, count)
+    })
 }
 
 /// Entry of `cudaGraphAddDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddDependencies_13() -> u32 {
-    refused("cudaGraphAddDependencies", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddDependencies_13(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddDependencies", || unsafe {
+        context()?;
+        driver::cuGraphAddDependencies_v2(graph, from, to, data, count)
+    })
 }
 
 /// Entry of `cudaGraphRemoveDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphRemoveDependencies_12() -> u32 {
-    refused("cudaGraphRemoveDependencies", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphRemoveDependencies_12(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphRemoveDependencies", || unsafe {
+        context()?;
+        driver::cuGraphRemoveDependencies(graph, from, to, count)
+    })
 }
 
 /// Entry of `cudaGraphRemoveDependencies_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphRemoveDependencies_v2() -> u32 {
-    refused("cudaGraphRemoveDependencies_v2", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphRemoveDependencies_v2(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphRemoveDependencies_v2", || unsafe {
+        context()?;
+        driver::cuGraphRemoveDependencies_v2(graph, from, to, data, count)
+    })
 }
 
 /// Entry of `cudaGraphRemoveDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphRemoveDependencies_13() -> u32 {
-    refused("cudaGraphRemoveDependencies", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphRemoveDependencies_13(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    data: *const c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphRemoveDependencies", || unsafe {
+        context()?;
+        driver::cuGraphRemoveDependencies_v2(graph, from, to, data, count)
+    })
 }
 
 /// Entry of `cudaGraphGetId`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphGetId() -> u32 {
-    refused("cudaGraphGetId", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphGetId(graph: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphGetId", || unsafe {
+        context()?;
+        driver::cuGraphGetId(graph, id)
+    })
 }
 
 /// Entry of `cudaGraphExecGetId`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecGetId() -> u32 {
-    refused("cudaGraphExecGetId", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecGetId(executable: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecGetId", || unsafe {
+        context()?;
+        driver::cuGraphExecGetId(executable, id)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetType`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetType() -> u32 {
-    refused("cudaGraphNodeGetType", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetType(node: usize, kind: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetType", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetType(node, kind)
+    })
 }
 
 /// Entry of `cudaGraphNodeFindInClone`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeFindInClone() -> u32 {
-    refused("cudaGraphNodeFindInClone", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeFindInClone(node: *mut usize, original: usize, clone: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeFindInClone", || unsafe {
+        context()?;
+        driver::cuGraphNodeFindInClone(node, original, clone)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependencies_12() -> u32 {
-    refused("cudaGraphNodeGetDependencies", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependencies_12(
+    node: usize,
+    nodes: *mut usize,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetDependencies", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetDependencies(node, nodes, count)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetDependencies_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependencies_v2() -> u32 {
-    refused("cudaGraphNodeGetDependencies_v2", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependencies_v2(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetDependencies_v2", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetDependencies_v2(node, nodes, data, count)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetDependencies`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependencies_13() -> u32 {
-    refused("cudaGraphNodeGetDependencies", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependencies_13(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetDependencies", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetDependencies_v2(node, nodes, data, count)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetDependentNodes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependentNodes_12() -> u32 {
-    refused("cudaGraphNodeGetDependentNodes", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependentNodes_12(
+    node: usize,
+    nodes: *mut usize,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetDependentNodes", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetDependentNodes(node, nodes, count)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetDependentNodes_v2`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependentNodes_v2() -> u32 {
-    refused("cudaGraphNodeGetDependentNodes_v2", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependentNodes_v2(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetDependentNodes_v2", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetDependentNodes_v2(node, nodes, data, count)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetDependentNodes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependentNodes_13() -> u32 {
-    refused("cudaGraphNodeGetDependentNodes", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetDependentNodes_13(
+    node: usize,
+    nodes: *mut usize,
+    data: *mut c_void,
+    count: *mut usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetDependentNodes", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetDependentNodes_v2(node, nodes, data, count)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetEnabled`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetEnabled() -> u32 {
-    refused("cudaGraphNodeGetEnabled", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetEnabled(executable: usize, node: usize, enabled: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetEnabled", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetEnabled(executable, node, enabled)
+    })
 }
 
 /// Entry of `cudaGraphNodeSetEnabled`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeSetEnabled() -> u32 {
-    refused("cudaGraphNodeSetEnabled", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeSetEnabled(executable: usize, node: usize, enabled: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeSetEnabled", || unsafe {
+        context()?;
+        driver::cuGraphNodeSetEnabled(executable, node, enabled)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetContainingGraph`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetContainingGraph() -> u32 {
-    refused("cudaGraphNodeGetContainingGraph", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetContainingGraph(node: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetContainingGraph", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetContainingGraph(node, graph)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetLocalId`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetLocalId() -> u32 {
-    refused("cudaGraphNodeGetLocalId", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetLocalId(node: usize, id: *mut u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetLocalId", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetLocalId(node, id)
+    })
 }
 
 /// Entry of `cudaGraphNodeGetToolsId`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetToolsId() -> u32 {
-    refused("cudaGraphNodeGetToolsId", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetToolsId(node: usize, id: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetToolsId", || unsafe {
+        context()?;
+        driver::cuGraphNodeGetToolsId(node, id)
+    })
 }
 
 /// Entry of `cudaGraphAddEmptyNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddEmptyNode() -> u32 {
-    refused("cudaGraphAddEmptyNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddEmptyNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddEmptyNode", || unsafe {
+        context()?;
+        driver::cuGraphAddEmptyNode(node, graph, after, count)
+    })
 }
 
 /// Entry of `cudaGraphAddChildGraphNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddChildGraphNode() -> u32 {
-    refused("cudaGraphAddChildGraphNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddChildGraphNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    inner: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddChildGraphNode", || unsafe {
+        context()?;
+        driver::cuGraphAddChildGraphNode(node, graph, after, count, inner)
+    })
 }
 
 /// Entry of `cudaGraphChildGraphNodeGetGraph`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphChildGraphNodeGetGraph() -> u32 {
-    refused("cudaGraphChildGraphNodeGetGraph", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphChildGraphNodeGetGraph(node: usize, graph: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphChildGraphNodeGetGraph", || unsafe {
+        context()?;
+        driver::cuGraphChildGraphNodeGetGraph(node, graph)
+    })
 }
 
 /// Entry of `cudaGraphAddHostNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddHostNode() -> u32 {
-    refused("cudaGraphAddHostNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddHostNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddHostNode", || unsafe {
+        context()?;
+        driver::cuGraphAddHostNode(node, graph, after, count, parameters)
+    })
 }
 
 /// Entry of `cudaGraphHostNodeGetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphHostNodeGetParams() -> u32 {
-    refused("cudaGraphHostNodeGetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphHostNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphHostNodeGetParams", || unsafe {
+        context()?;
+        driver::cuGraphHostNodeGetParams(node, parameters)
+    })
 }
 
 /// Entry of `cudaGraphHostNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphHostNodeSetParams() -> u32 {
-    refused("cudaGraphHostNodeSetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphHostNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphHostNodeSetParams", || unsafe {
+        context()?;
+        driver::cuGraphHostNodeSetParams(node, parameters)
+    })
 }
 
 /// Entry of `cudaGraphAddEventRecordNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddEventRecordNode() -> u32 {
-    refused("cudaGraphAddEventRecordNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddEventRecordNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddEventRecordNode", || unsafe {
+        context()?;
+        driver::cuGraphAddEventRecordNode(node, graph, after, count, event)
+    })
 }
 
 /// Entry of `cudaGraphEventRecordNodeGetEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphEventRecordNodeGetEvent() -> u32 {
-    refused("cudaGraphEventRecordNodeGetEvent", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphEventRecordNodeGetEvent(node: usize, event: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphEventRecordNodeGetEvent", || unsafe {
+        context()?;
+        driver::cuGraphEventRecordNodeGetEvent(node, event)
+    })
 }
 
 /// Entry of `cudaGraphEventRecordNodeSetEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphEventRecordNodeSetEvent() -> u32 {
-    refused("cudaGraphEventRecordNodeSetEvent", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphEventRecordNodeSetEvent(node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphEventRecordNodeSetEvent", || unsafe {
+        context()?;
+        driver::cuGraphEventRecordNodeSetEvent(node, event)
+    })
 }
 
 /// Entry of `cudaGraphAddEventWaitNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddEventWaitNode() -> u32 {
-    refused("cudaGraphAddEventWaitNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddEventWaitNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddEventWaitNode", || unsafe {
+        context()?;
+        driver::cuGraphAddEventWaitNode(node, graph, after, count, event)
+    })
 }
 
 /// Entry of `cudaGraphEventWaitNodeGetEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphEventWaitNodeGetEvent() -> u32 {
-    refused("cudaGraphEventWaitNodeGetEvent", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphEventWaitNodeGetEvent(node: usize, event: *mut usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphEventWaitNodeGetEvent", || unsafe {
+        context()?;
+        driver::cuGraphEventWaitNodeGetEvent(node, event)
+    })
 }
 
 /// Entry of `cudaGraphEventWaitNodeSetEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphEventWaitNodeSetEvent() -> u32 {
-    refused("cudaGraphEventWaitNodeSetEvent", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphEventWaitNodeSetEvent(node: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphEventWaitNodeSetEvent", || unsafe {
+        context()?;
+        driver::cuGraphEventWaitNodeSetEvent(node, event)
+    })
 }
 
 /// Entry of `cudaGraphAddMemAllocNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemAllocNode() -> u32 {
-    refused("cudaGraphAddMemAllocNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddMemAllocNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemAllocNode", || unsafe {
+        context()?;
+        driver::cuGraphAddMemAllocNode(node, graph, after, count, parameters)
+    })
 }
 
 /// Entry of `cudaGraphMemAllocNodeGetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemAllocNodeGetParams() -> u32 {
-    refused("cudaGraphMemAllocNodeGetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphMemAllocNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemAllocNodeGetParams", || unsafe {
+        context()?;
+        driver::cuGraphMemAllocNodeGetParams(node, parameters)
+    })
 }
 
 /// Entry of `cudaGraphAddMemFreeNode`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemFreeNode() -> u32 {
-    refused("cudaGraphAddMemFreeNode", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphAddMemFreeNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    address: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemFreeNode", || unsafe {
+        context()?;
+        driver::cuGraphAddMemFreeNode(node, graph, after, count, address)
+    })
 }
 
 /// Entry of `cudaGraphMemFreeNodeGetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemFreeNodeGetParams() -> u32 {
-    refused("cudaGraphMemFreeNodeGetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphMemFreeNodeGetParams(node: usize, address: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemFreeNodeGetParams", || unsafe {
+        context()?;
+        driver::cuGraphMemFreeNodeGetParams(node, address)
+    })
 }
 
 /// Entry of `cudaGraphMemsetNodeGetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemsetNodeGetParams() -> u32 {
-    refused("cudaGraphMemsetNodeGetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphMemsetNodeGetParams(node: usize, parameters: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemsetNodeGetParams", || unsafe {
+        context()?;
+        driver::cuGraphMemsetNodeGetParams(node, parameters)
+    })
 }
 
 /// Entry of `cudaGraphMemsetNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemsetNodeSetParams() -> u32 {
-    refused("cudaGraphMemsetNodeSetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphMemsetNodeSetParams(node: usize, parameters: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemsetNodeSetParams", || unsafe {
+        context()?;
+        driver::cuGraphMemsetNodeSetParams(node, parameters)
+    })
 }
 
 /// Entry of `cudaGraphKernelNodeCopyAttributes`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphKernelNodeCopyAttributes() -> u32 {
-    refused("cudaGraphKernelNodeCopyAttributes", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphKernelNodeCopyAttributes(target: usize, source: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphKernelNodeCopyAttributes", || unsafe {
+        context()?;
+        driver::cuGraphKernelNodeCopyAttributes(target, source)
+    })
 }
 
 /// Entry of `cudaGraphKernelNodeGetAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphKernelNodeGetAttribute() -> u32 {
-    refused("cudaGraphKernelNodeGetAttribute", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphKernelNodeGetAttribute(
+    node: usize,
+    attribute: u32,
+    value: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphKernelNodeGetAttribute", || unsafe {
+        context()?;
+        driver::cuGraphKernelNodeGetAttribute(node, attribute, value)
+    })
 }
 
 /// Entry of `cudaGraphKernelNodeSetAttribute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphKernelNodeSetAttribute() -> u32 {
-    refused("cudaGraphKernelNodeSetAttribute", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphKernelNodeSetAttribute(
+    node: usize,
+    attribute: u32,
+    value: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphKernelNodeSetAttribute", || unsafe {
+        context()?;
+        driver::cuGraphKernelNodeSetAttribute(node, attribute, value)
+    })
 }
 
 /// Entry of `cudaGraphInstantiate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphInstantiate() -> u32 {
-    refused("cudaGraphInstantiate", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphInstantiate(executable: *mut usize, graph: usize, flags: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphInstantiate", || unsafe {
+        context()?;
+        driver::cuGraphInstantiateWithFlags(executable, graph, flags)
+    })
 }
 
 /// Entry of `cudaGraphInstantiateWithFlags`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphInstantiateWithFlags() -> u32 {
-    refused("cudaGraphInstantiateWithFlags", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphInstantiateWithFlags", || unsafe {
+        context()?;
+        driver::cuGraphInstantiateWithFlags(executable, graph, flags)
+    })
 }
 
 /// Entry of `cudaGraphInstantiateWithParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphInstantiateWithParams() -> u32 {
-    refused("cudaGraphInstantiateWithParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphInstantiateWithParams(
+    executable: *mut usize,
+    graph: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphInstantiateWithParams", || unsafe {
+        context()?;
+        driver::cuGraphInstantiateWithParams(executable, graph, parameters)
+    })
+}
+
+/// Entry of `cudaGraphInstantiateWithParams_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphInstantiateWithParams_ptsz(
+    executable: *mut usize,
+    graph: usize,
+    parameters: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphInstantiateWithParams_ptsz", || unsafe {
+        context()?;
+        driver::cuGraphInstantiateWithParams(executable, graph, parameters)
+    })
 }
 
 /// Entry of `cudaGraphUpload`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphUpload() -> u32 {
-    refused("cudaGraphUpload", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphUpload(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphUpload", || unsafe {
+        context()?;
+        driver::cuGraphUpload(executable, stream)
+    })
+}
+
+/// Entry of `cudaGraphUpload_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphUpload_ptsz(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphUpload_ptsz", || unsafe {
+        context()?;
+        driver::cuGraphUpload(executable, per_thread(stream))
+    })
 }
 
 /// Entry of `cudaGraphLaunch`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphLaunch() -> u32 {
-    refused("cudaGraphLaunch", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphLaunch(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphLaunch", || unsafe {
+        context()?;
+        driver::cuGraphLaunch(executable, stream)
+    })
+}
+
+/// Entry of `cudaGraphLaunch_ptsz`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphLaunch_ptsz(executable: usize, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphLaunch_ptsz", || unsafe {
+        context()?;
+        driver::cuGraphLaunch(executable, per_thread(stream))
+    })
 }
 
 /// Entry of `cudaGraphExecDestroy`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecDestroy() -> u32 {
-    refused("cudaGraphExecDestroy", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecDestroy(executable: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecDestroy", || unsafe {
+        context()?;
+        driver::cuGraphExecDestroy(executable)
+    })
 }
 
 /// Entry of `cudaGraphExecGetFlags`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecGetFlags() -> u32 {
-    refused("cudaGraphExecGetFlags", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecGetFlags(executable: usize, flags: *mut u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecGetFlags", || unsafe {
+        context()?;
+        driver::cuGraphExecGetFlags(executable, flags)
+    })
 }
 
 /// Entry of `cudaGraphExecUpdate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecUpdate() -> u32 {
-    refused("cudaGraphExecUpdate", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecUpdate(executable: usize, graph: usize, result: *mut c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecUpdate", || unsafe {
+        context()?;
+        driver::cuGraphExecUpdate_v2(executable, graph, result)
+    })
 }
 
 /// Entry of `cudaGraphExecHostNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecHostNodeSetParams() -> u32 {
-    refused("cudaGraphExecHostNodeSetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecHostNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecHostNodeSetParams", || unsafe {
+        context()?;
+        driver::cuGraphExecHostNodeSetParams(executable, node, parameters)
+    })
 }
 
 /// Entry of `cudaGraphExecChildGraphNodeSetParams`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecChildGraphNodeSetParams() -> u32 {
-    refused("cudaGraphExecChildGraphNodeSetParams", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecChildGraphNodeSetParams(
+    executable: usize,
+    node: usize,
+    inner: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecChildGraphNodeSetParams", || unsafe {
+        context()?;
+        driver::cuGraphExecChildGraphNodeSetParams(executable, node, inner)
+    })
 }
 
 /// Entry of `cudaGraphExecEventRecordNodeSetEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecEventRecordNodeSetEvent() -> u32 {
-    refused("cudaGraphExecEventRecordNodeSetEvent", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecEventRecordNodeSetEvent(
+    executable: usize,
+    node: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecEventRecordNodeSetEvent", || unsafe {
+        context()?;
+        driver::cuGraphExecEventRecordNodeSetEvent(executable, node, event)
+    })
 }
 
 /// Entry of `cudaGraphExecEventWaitNodeSetEvent`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecEventWaitNodeSetEvent() -> u32 {
-    refused("cudaGraphExecEventWaitNodeSetEvent", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphExecEventWaitNodeSetEvent(
+    executable: usize,
+    node: usize,
+    event: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecEventWaitNodeSetEvent", || unsafe {
+        context()?;
+        driver::cuGraphExecEventWaitNodeSetEvent(executable, node, event)
+    })
 }
 
 /// Entry of `cudaUserObjectCreate`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaUserObjectCreate() -> u32 {
-    refused("cudaUserObjectCreate", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaUserObjectCreate(
+    object: *mut usize,
+    pointer: *mut c_void,
+    destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+    references: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaUserObjectCreate", || unsafe {
+        context()?;
+        driver::cuUserObjectCreate(object, pointer, destroy, references, flags)
+    })
 }
 
 /// Entry of `cudaUserObjectRetain`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaUserObjectRetain() -> u32 {
-    refused("cudaUserObjectRetain", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaUserObjectRetain(object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaUserObjectRetain", || unsafe {
+        context()?;
+        driver::cuUserObjectRetain(object, references)
+    })
 }
 
 /// Entry of `cudaUserObjectRelease`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaUserObjectRelease() -> u32 {
-    refused("cudaUserObjectRelease", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaUserObjectRelease(object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaUserObjectRelease", || unsafe {
+        context()?;
+        driver::cuUserObjectRelease(object, references)
+    })
 }
 
 /// Entry of `cudaGraphRetainUserObject`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphRetainUserObject() -> u32 {
-    refused("cudaGraphRetainUserObject", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphRetainUserObject(
+    graph: usize,
+    object: usize,
+    references: u32,
+    flags: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphRetainUserObject", || unsafe {
+        context()?;
+        driver::cuGraphRetainUserObject(graph, object, references, flags)
+    })
 }
 
 /// Entry of `cudaGraphReleaseUserObject`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphReleaseUserObject() -> u32 {
-    refused("cudaGraphReleaseUserObject", "graphs are not served yet")
+pub unsafe extern "C" fn sluice_cudaGraphReleaseUserObject(graph: usize, object: usize, references: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphReleaseUserObject", || unsafe {
+        context()?;
+        driver::cuGraphReleaseUserObject(graph, object, references)
+    })
 }
 
 /// Entry of `cudaGraphConditionalHandleCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate() -> u32 {
-    refused("cudaGraphConditionalHandleCreate", "graphs are not served yet")
+    refused("cudaGraphConditionalHandleCreate", "conditional nodes of graphs are not served yet")
 }
 
 /// Entry of `cudaMemAdvise`.

@@ -1,7 +1,10 @@
 //! The programs. Each uses the driver API as a program would and panics where an answer is not CUDA's.
 
 mod asynchronous;
+mod copies;
 mod graphs;
+mod mappings;
+mod objects;
 mod per_thread;
 
 use crate::driver::Driver;
@@ -76,7 +79,17 @@ pub type Program = (&'static str, fn(&Driver));
 
 /// Every program.
 pub fn programs() -> impl Iterator<Item = &'static Program> {
-    [PROGRAMS, per_thread::PROGRAMS, graphs::PROGRAMS, asynchronous::PROGRAMS].into_iter().flatten()
+    [
+        PROGRAMS,
+        asynchronous::PROGRAMS,
+        copies::PROGRAMS,
+        graphs::PROGRAMS,
+        mappings::PROGRAMS,
+        objects::PROGRAMS,
+        per_thread::PROGRAMS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 const PROGRAMS: &[Program] = &[

@@ -4,7 +4,7 @@ use crate::worker::graph;
 use crate::worker::session::{Phase, Session, failure};
 use sluice_backend as backend;
 use sluice_backend::graph::{GraphId, HostSide};
-use sluice_backend::{EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId};
+use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId};
 use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
 use sluice_protocol::messages::*;
@@ -135,6 +135,69 @@ impl Handler for Session {
             height: 1,
         };
         self.active()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
+    }
+
+    fn copy_rows_on_device(&mut self, _thread: u32, request: CopyRowsOnDevice) -> Result<(), Failure> {
+        let copy = Copy2D {
+            dst: request.target,
+            dst_pitch: request.target_pitch,
+            src: request.source,
+            src_pitch: request.source_pitch,
+            width: request.width,
+            height: request.height,
+        };
+        self.active()?.copy_2d(StreamId::from_wire(request.stream), copy).map_err(failure)
+    }
+
+    fn copy_rows_to_device(&mut self, _thread: u32, request: CopyRowsToDevice<'_>) -> Result<(), Failure> {
+        let width = usize::try_from(request.width).unwrap_or(0);
+        if width == 0 || !request.data.len().is_multiple_of(width) {
+            return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the data are not whole rows"));
+        }
+        let stream = StreamId::from_wire(request.stream);
+        let device = self.active()?;
+        for (row, data) in (0..).zip(request.data.chunks_exact(width)) {
+            device.copy_in(stream, request.address + row * request.pitch, data).map_err(failure)?;
+        }
+        Ok(())
+    }
+
+    fn fill_rows(&mut self, _thread: u32, request: FillRows) -> Result<(), Failure> {
+        let fill = backend::Fill {
+            dst: request.address,
+            pitch: request.pitch,
+            value: request.pattern,
+            element: u32::from(request.element),
+            width: request.width,
+            height: request.height,
+        };
+        self.active()?.fill(StreamId::from_wire(request.stream), fill).map_err(failure)
+    }
+
+    fn physical_create(&mut self, _thread: u32, request: PhysicalCreate, reply: ReplyTo<PhysicalCreateReply>) {
+        reply.send(self.create_physical(request.handle, request.bytes).map(|()| PhysicalCreateReply));
+    }
+
+    fn physical_release(&mut self, _thread: u32, request: PhysicalRelease) -> Result<(), Failure> {
+        self.release_physical(request.handle)
+    }
+
+    fn physical_map(&mut self, _thread: u32, request: PhysicalMap, reply: ReplyTo<PhysicalMapReply>) {
+        let map = |device: &dyn backend::Device| device.map_physical(request.address, request.bytes, request.handle);
+        let mapped = self.active().and_then(|device| map(device).map_err(failure));
+        reply.send(mapped.map(|()| PhysicalMapReply));
+    }
+
+    fn physical_unmap(&mut self, _thread: u32, request: PhysicalUnmap, reply: ReplyTo<PhysicalUnmapReply>) {
+        let unmap = |device: &dyn backend::Device| device.unmap_physical(request.address, request.bytes);
+        let unmapped = self.active().and_then(|device| unmap(device).map_err(failure));
+        reply.send(unmapped.map(|()| PhysicalUnmapReply));
+    }
+
+    fn physical_access(&mut self, _thread: u32, request: PhysicalAccess, reply: ReplyTo<PhysicalAccessReply>) {
+        let (address, bytes, accessible) = (request.address, request.bytes, request.accessible != 0);
+        let set = self.active().and_then(|device| device.set_access(address, bytes, accessible).map_err(failure));
+        reply.send(set.map(|()| PhysicalAccessReply));
     }
 
     fn mem_info(&mut self, _thread: u32, _request: MemInfo, reply: ReplyTo<MemInfoReply>) {

@@ -81,6 +81,8 @@ pub struct Session {
     /// Address to bytes.
     allocations: BTreeMap<u64, u64>,
     allocated: u64,
+    /// The program's own physical memory: handle to bytes, part of `allocated`.
+    physical: HashMap<u64, u64>,
     /// What loaded modules' variables take, by module.
     modules: HashMap<u64, u64>,
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
@@ -116,6 +118,7 @@ impl Session {
             credit: 0,
             allocations: BTreeMap::new(),
             allocated: 0,
+            physical: HashMap::new(),
             modules: HashMap::new(),
             growths: VecDeque::new(),
             rebinds: HashMap::new(),
@@ -189,6 +192,30 @@ impl Session {
         let bytes = bytes.ok_or_else(|| Failure::new(cuda::ERROR_INVALID_VALUE, "nothing is allocated there"))?;
         self.device.free(address, Box::new(|_| {})).map_err(failure)?;
         self.allocations.remove(&address);
+        self.set_allocated(self.allocated - bytes);
+        Ok(())
+    }
+
+    /// Backs physical memory without an address within the credit.
+    pub fn create_physical(&mut self, handle: u64, bytes: u64) -> Result<(), Failure> {
+        if bytes > self.idle_credit() {
+            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "the memory is larger than this process's credit"));
+        }
+        if self.physical.contains_key(&handle) {
+            return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the memory's handle is already in use"));
+        }
+        self.active()?.create_physical(handle, bytes).map_err(failure)?;
+        self.physical.insert(handle, bytes);
+        self.set_allocated(self.allocated + bytes);
+        Ok(())
+    }
+
+    /// Ends it; its bytes stay credit.
+    pub fn release_physical(&mut self, handle: u64) -> Result<(), Failure> {
+        let bytes = self.physical.get(&handle).copied();
+        let bytes = bytes.ok_or_else(|| Failure::new(cuda::ERROR_INVALID_VALUE, "there is no such memory"))?;
+        self.device.release_physical(handle).map_err(failure)?;
+        self.physical.remove(&handle);
         self.set_allocated(self.allocated - bytes);
         Ok(())
     }

@@ -319,6 +319,272 @@ impl<'a> CallRequest<'a> for MemInfo {
     type Reply = MemInfoReply;
 }
 
+/// Device to device, `height` rows of `width` bytes, in stream order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyRowsOnDevice {
+    pub target: u64,
+    pub target_pitch: u64,
+    pub source: u64,
+    pub source_pitch: u64,
+    pub width: u64,
+    pub height: u64,
+    pub stream: u64,
+}
+impl<'a> Wire<'a> for CopyRowsOnDevice {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.target.put(out);
+        self.target_pitch.put(out);
+        self.source.put(out);
+        self.source_pitch.put(out);
+        self.width.put(out);
+        self.height.put(out);
+        self.stream.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            target: Wire::take(reader)?,
+            target_pitch: Wire::take(reader)?,
+            source: Wire::take(reader)?,
+            source_pitch: Wire::take(reader)?,
+            width: Wire::take(reader)?,
+            height: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for CopyRowsOnDevice {
+    const OPCODE: u16 = 264;
+}
+
+/// Host to device: `data` are rows of `width` bytes without gaps, `pitch` bytes apart on the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyRowsToDevice<'a> {
+    pub address: u64,
+    pub pitch: u64,
+    pub width: u64,
+    pub stream: u64,
+    pub data: &'a [u8],
+}
+impl<'a> Wire<'a> for CopyRowsToDevice<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.pitch.put(out);
+        self.width.put(out);
+        self.stream.put(out);
+        self.data.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            address: Wire::take(reader)?,
+            pitch: Wire::take(reader)?,
+            width: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            data: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for CopyRowsToDevice<'a> {
+    const OPCODE: u16 = 265;
+}
+
+/// As `Fill`, `height` rows of `width` elements, `pitch` bytes apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillRows {
+    pub address: u64,
+    pub pitch: u64,
+    pub pattern: u32,
+    pub element: u8,
+    pub width: u64,
+    pub height: u64,
+    pub stream: u64,
+}
+impl<'a> Wire<'a> for FillRows {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.pitch.put(out);
+        self.pattern.put(out);
+        self.element.put(out);
+        self.width.put(out);
+        self.height.put(out);
+        self.stream.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            address: Wire::take(reader)?,
+            pitch: Wire::take(reader)?,
+            pattern: Wire::take(reader)?,
+            element: Wire::take(reader)?,
+            width: Wire::take(reader)?,
+            height: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for FillRows {
+    const OPCODE: u16 = 266;
+}
+
+/// Physical memory without an address, within the credit (cuMemCreate).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalCreate {
+    pub handle: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for PhysicalCreate {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.handle.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { handle: Wire::take(reader)?, bytes: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PhysicalCreate {
+    const OPCODE: u16 = 400;
+}
+
+/// Answer to [`PhysicalCreate`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalCreateReply;
+impl<'a> Wire<'a> for PhysicalCreateReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PhysicalCreate {
+    type Reply = PhysicalCreateReply;
+}
+
+/// Ends it; it is mapped nowhere. The bytes stay the client's credit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalRelease {
+    pub handle: u64,
+}
+impl<'a> Wire<'a> for PhysicalRelease {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.handle.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { handle: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PhysicalRelease {
+    const OPCODE: u16 = 401;
+}
+
+/// Maps the memory from its beginning; it is not accessible yet (cuMemMap).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalMap {
+    pub address: u64,
+    pub bytes: u64,
+    pub handle: u64,
+}
+impl<'a> Wire<'a> for PhysicalMap {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.bytes.put(out);
+        self.handle.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { address: Wire::take(reader)?, bytes: Wire::take(reader)?, handle: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PhysicalMap {
+    const OPCODE: u16 = 402;
+}
+
+/// Answer to [`PhysicalMap`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalMapReply;
+impl<'a> Wire<'a> for PhysicalMapReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PhysicalMap {
+    type Reply = PhysicalMapReply;
+}
+
+/// Unmaps whole mappings, after all the session's work so far (cuMemUnmap).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalUnmap {
+    pub address: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for PhysicalUnmap {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { address: Wire::take(reader)?, bytes: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PhysicalUnmap {
+    const OPCODE: u16 = 403;
+}
+
+/// Answer to [`PhysicalUnmap`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalUnmapReply;
+impl<'a> Wire<'a> for PhysicalUnmapReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PhysicalUnmap {
+    type Reply = PhysicalUnmapReply;
+}
+
+/// Makes whole mappings accessible for reading and writing, or not at all (cuMemSetAccess).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalAccess {
+    pub address: u64,
+    pub bytes: u64,
+    pub accessible: u8,
+}
+impl<'a> Wire<'a> for PhysicalAccess {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.address.put(out);
+        self.bytes.put(out);
+        self.accessible.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { address: Wire::take(reader)?, bytes: Wire::take(reader)?, accessible: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PhysicalAccess {
+    const OPCODE: u16 = 404;
+}
+
+/// Answer to [`PhysicalAccess`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalAccessReply;
+impl<'a> Wire<'a> for PhysicalAccessReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PhysicalAccess {
+    type Reply = PhysicalAccessReply;
+}
+
 /// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModuleQuery {

@@ -22,6 +22,14 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         261 => Some("CopyOnDevice"),
         262 => Some("Fill"),
         263 => Some("MemInfo"),
+        264 => Some("CopyRowsOnDevice"),
+        265 => Some("CopyRowsToDevice"),
+        266 => Some("FillRows"),
+        400 => Some("PhysicalCreate"),
+        401 => Some("PhysicalRelease"),
+        402 => Some("PhysicalMap"),
+        403 => Some("PhysicalUnmap"),
+        404 => Some("PhysicalAccess"),
         288 => Some("ModuleQuery"),
         289 => Some("ModuleLoad"),
         290 => Some("ModuleUnload"),
@@ -85,6 +93,22 @@ pub trait Handler {
     fn fill(&mut self, thread: u32, request: Fill) -> Result<(), Failure>;
     /// Free and total bytes of the lease (not the card).
     fn mem_info(&mut self, thread: u32, request: MemInfo, reply: ReplyTo<MemInfoReply>);
+    /// Device to device, `height` rows of `width` bytes, in stream order.
+    fn copy_rows_on_device(&mut self, thread: u32, request: CopyRowsOnDevice) -> Result<(), Failure>;
+    /// Host to device: `data` are rows of `width` bytes without gaps, `pitch` bytes apart on the device.
+    fn copy_rows_to_device(&mut self, thread: u32, request: CopyRowsToDevice<'_>) -> Result<(), Failure>;
+    /// As `Fill`, `height` rows of `width` elements, `pitch` bytes apart.
+    fn fill_rows(&mut self, thread: u32, request: FillRows) -> Result<(), Failure>;
+    /// Physical memory without an address, within the credit (cuMemCreate).
+    fn physical_create(&mut self, thread: u32, request: PhysicalCreate, reply: ReplyTo<PhysicalCreateReply>);
+    /// Ends it; it is mapped nowhere. The bytes stay the client's credit.
+    fn physical_release(&mut self, thread: u32, request: PhysicalRelease) -> Result<(), Failure>;
+    /// Maps the memory from its beginning; it is not accessible yet (cuMemMap).
+    fn physical_map(&mut self, thread: u32, request: PhysicalMap, reply: ReplyTo<PhysicalMapReply>);
+    /// Unmaps whole mappings, after all the session's work so far (cuMemUnmap).
+    fn physical_unmap(&mut self, thread: u32, request: PhysicalUnmap, reply: ReplyTo<PhysicalUnmapReply>);
+    /// Makes whole mappings accessible for reading and writing, or not at all (cuMemSetAccess).
+    fn physical_access(&mut self, thread: u32, request: PhysicalAccess, reply: ReplyTo<PhysicalAccessReply>);
     /// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image.
     fn module_query(&mut self, thread: u32, request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>);
     /// Loads a module (PTX text or a binary image) and keeps the image under its hash.
@@ -227,6 +251,50 @@ pub fn dispatch<H: Handler>(
             let request = MemInfo::take(&mut reader)?;
             reader.finish()?;
             handler.mem_info(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        264 => {
+            let request = CopyRowsOnDevice::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.copy_rows_on_device(thread, request))
+        }
+        265 => {
+            let request = CopyRowsToDevice::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.copy_rows_to_device(thread, request))
+        }
+        266 => {
+            let request = FillRows::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.fill_rows(thread, request))
+        }
+        400 => {
+            let request = PhysicalCreate::take(&mut reader)?;
+            reader.finish()?;
+            handler.physical_create(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        401 => {
+            let request = PhysicalRelease::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.physical_release(thread, request))
+        }
+        402 => {
+            let request = PhysicalMap::take(&mut reader)?;
+            reader.finish()?;
+            handler.physical_map(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        403 => {
+            let request = PhysicalUnmap::take(&mut reader)?;
+            reader.finish()?;
+            handler.physical_unmap(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        404 => {
+            let request = PhysicalAccess::take(&mut reader)?;
+            reader.finish()?;
+            handler.physical_access(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
             Ok(Ok(()))
         }
         288 => {

@@ -4,7 +4,28 @@
 use std::ffi::{c_char, c_void};
 
 /// Read by the client alone.
+pub type Access = c_void;
+
+/// Read by the client alone.
+pub type AllocationProperties = c_void;
+
+/// Read by the client alone.
+pub type Copy2D = c_void;
+
+/// Read by the client alone.
+pub type Copy3D = c_void;
+
+/// Read by the client alone.
 pub type LaunchConfig = c_void;
+
+/// Read by the client alone.
+pub type Location = c_void;
+
+/// Read by the client alone.
+pub type PoolProperties = c_void;
+
+/// Read by the client alone.
+pub type Properties = c_void;
 
 unsafe extern "C" {
     fn sluice_cuInit(flags: u32) -> u32;
@@ -35,16 +56,22 @@ unsafe extern "C" {
     fn sluice_cuDeviceGetByPCIBusId(device: *mut i32, id: *const c_char) -> u32;
     fn sluice_cuDeviceCanAccessPeer(possible: *mut i32, device: i32, peer: i32) -> u32;
     fn sluice_cuDeviceGetP2PAttribute(value: *mut i32, attribute: i32, source: i32, target: i32) -> u32;
+    fn sluice_cuDeviceGetProperties(properties: *mut Properties, device: i32) -> u32;
+    fn sluice_cuDeviceGetP2PAtomicCapabilities(
+        capabilities: *mut u32,
+        operations: *const u32,
+        count: u32,
+        source: i32,
+        target: i32,
+    ) -> u32;
     fn sluice_cuDeviceGetCliqueCount() -> u32;
     fn sluice_cuDeviceGetCliqueInfo() -> u32;
     fn sluice_cuDeviceGetFabricClusterUuid() -> u32;
+    fn sluice_cuFlushGPUDirectRDMAWrites() -> u32;
     fn sluice_cuDeviceGetHostAtomicCapabilities() -> u32;
     fn sluice_cuDeviceGetLuid() -> u32;
-    fn sluice_cuDeviceGetP2PAtomicCapabilities() -> u32;
-    fn sluice_cuDeviceGetProperties() -> u32;
     fn sluice_cuDeviceRegisterAsyncNotification() -> u32;
     fn sluice_cuDeviceUnregisterAsyncNotification() -> u32;
-    fn sluice_cuFlushGPUDirectRDMAWrites() -> u32;
     fn sluice_cuDeviceTotalMem() -> u32;
     fn sluice_cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) -> u32;
     fn sluice_cuDevicePrimaryCtxRelease(device: i32) -> u32;
@@ -82,12 +109,12 @@ unsafe extern "C" {
     fn sluice_cuCtxDestroy(context: usize) -> u32;
     fn sluice_cuCtxPushCurrent(context: usize) -> u32;
     fn sluice_cuCtxPopCurrent(context: *mut usize) -> u32;
+    fn sluice_cuCtxSetFlags(flags: u32) -> u32;
+    fn sluice_cuCtxResetPersistingL2Cache() -> u32;
+    fn sluice_cuCtxRecordEvent(context: usize, event: usize) -> u32;
+    fn sluice_cuCtxWaitEvent(context: usize, event: usize) -> u32;
     fn sluice_cuCtxAttach() -> u32;
     fn sluice_cuCtxDetach() -> u32;
-    fn sluice_cuCtxRecordEvent() -> u32;
-    fn sluice_cuCtxResetPersistingL2Cache() -> u32;
-    fn sluice_cuCtxSetFlags() -> u32;
-    fn sluice_cuCtxWaitEvent() -> u32;
     fn sluice_cuCtxFromGreenCtx() -> u32;
     fn sluice_cuCtxGetDevResource() -> u32;
     fn sluice_cuCtxGetExecAffinity() -> u32;
@@ -142,27 +169,31 @@ unsafe extern "C" {
     fn sluice_cuMemAllocFromPoolAsync_ptsz(address: *mut u64, bytes: usize, pool: usize, stream: usize) -> u32;
     fn sluice_cuMemFreeAsync(address: u64, stream: usize) -> u32;
     fn sluice_cuMemFreeAsync_ptsz(address: u64, stream: usize) -> u32;
-    fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32;
+    fn sluice_cuMemPoolCreate(pool: *mut usize, properties: *const PoolProperties) -> u32;
     fn sluice_cuMemPoolDestroy(pool: usize) -> u32;
     fn sluice_cuMemPoolTrimTo(pool: usize, keep: usize) -> u32;
     fn sluice_cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) -> u32;
     fn sluice_cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) -> u32;
-    fn sluice_cuMemGetDefaultMemPool() -> u32;
-    fn sluice_cuMemGetMemPool() -> u32;
-    fn sluice_cuMemPoolGetAccess() -> u32;
-    fn sluice_cuMemPoolSetAccess() -> u32;
-    fn sluice_cuMemSetMemPool() -> u32;
-    fn sluice_cuMemAddressFree() -> u32;
-    fn sluice_cuMemAddressReserve() -> u32;
-    fn sluice_cuMemCreate() -> u32;
-    fn sluice_cuMemGetAccess() -> u32;
-    fn sluice_cuMemGetAllocationGranularity() -> u32;
-    fn sluice_cuMemGetAllocationPropertiesFromHandle() -> u32;
-    fn sluice_cuMemMap() -> u32;
-    fn sluice_cuMemRelease() -> u32;
-    fn sluice_cuMemRetainAllocationHandle() -> u32;
-    fn sluice_cuMemSetAccess() -> u32;
-    fn sluice_cuMemUnmap() -> u32;
+    fn sluice_cuMemGetDefaultMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32;
+    fn sluice_cuMemGetMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32;
+    fn sluice_cuMemSetMemPool(location: *const Location, kind: u32, pool: usize) -> u32;
+    fn sluice_cuMemPoolGetAccess(flags: *mut u32, pool: usize, location: *const Location) -> u32;
+    fn sluice_cuMemPoolSetAccess(pool: usize, access: *const Access, count: usize) -> u32;
+    fn sluice_cuMemAddressReserve(address: *mut u64, bytes: usize, alignment: usize, wish: u64, flags: u64) -> u32;
+    fn sluice_cuMemAddressFree(address: u64, bytes: usize) -> u32;
+    fn sluice_cuMemCreate(handle: *mut u64, bytes: usize, properties: *const AllocationProperties, flags: u64) -> u32;
+    fn sluice_cuMemRelease(handle: u64) -> u32;
+    fn sluice_cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) -> u32;
+    fn sluice_cuMemUnmap(address: u64, bytes: usize) -> u32;
+    fn sluice_cuMemSetAccess(address: u64, bytes: usize, access: *const Access, count: usize) -> u32;
+    fn sluice_cuMemGetAccess(flags: *mut u64, location: *const Location, address: u64) -> u32;
+    fn sluice_cuMemGetAllocationGranularity(
+        bytes: *mut usize,
+        properties: *const AllocationProperties,
+        option: u32,
+    ) -> u32;
+    fn sluice_cuMemGetAllocationPropertiesFromHandle(properties: *mut AllocationProperties, handle: u64) -> u32;
+    fn sluice_cuMemRetainAllocationHandle(handle: *mut u64, address: *const c_void) -> u32;
     fn sluice_cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) -> u32;
     fn sluice_cuMemcpyHtoD_v2_ptds(target: u64, source: *const c_void, bytes: usize) -> u32;
     fn sluice_cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void, bytes: usize, stream: usize) -> u32;
@@ -191,6 +222,155 @@ unsafe extern "C" {
     fn sluice_cuMemsetD16Async_ptsz(address: u64, value: u16, count: usize, stream: usize) -> u32;
     fn sluice_cuMemsetD32Async(address: u64, value: u32, count: usize, stream: usize) -> u32;
     fn sluice_cuMemsetD32Async_ptsz(address: u64, value: u32, count: usize, stream: usize) -> u32;
+    fn sluice_cuMemcpy2D_v2(copy: *const Copy2D) -> u32;
+    fn sluice_cuMemcpy2D_v2_ptds(copy: *const Copy2D) -> u32;
+    fn sluice_cuMemcpy2DUnaligned_v2(copy: *const Copy2D) -> u32;
+    fn sluice_cuMemcpy2DUnaligned_v2_ptds(copy: *const Copy2D) -> u32;
+    fn sluice_cuMemcpy2DAsync_v2(copy: *const Copy2D, stream: usize) -> u32;
+    fn sluice_cuMemcpy2DAsync_v2_ptsz(copy: *const Copy2D, stream: usize) -> u32;
+    fn sluice_cuMemcpy3D_v2(copy: *const Copy3D) -> u32;
+    fn sluice_cuMemcpy3D_v2_ptds(copy: *const Copy3D) -> u32;
+    fn sluice_cuMemcpy3DAsync_v2(copy: *const Copy3D, stream: usize) -> u32;
+    fn sluice_cuMemcpy3DAsync_v2_ptsz(copy: *const Copy3D, stream: usize) -> u32;
+    fn sluice_cuMemcpyPeer(target: u64, target_context: usize, source: u64, source_context: usize, bytes: usize)
+    -> u32;
+    fn sluice_cuMemcpyPeer_ptds(
+        target: u64,
+        target_context: usize,
+        source: u64,
+        source_context: usize,
+        bytes: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyPeerAsync(
+        target: u64,
+        target_context: usize,
+        source: u64,
+        source_context: usize,
+        bytes: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyPeerAsync_ptsz(
+        target: u64,
+        target_context: usize,
+        source: u64,
+        source_context: usize,
+        bytes: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpy3DPeer(copy: *const Copy3D) -> u32;
+    fn sluice_cuMemcpy3DPeer_ptds(copy: *const Copy3D) -> u32;
+    fn sluice_cuMemcpy3DPeerAsync(copy: *const Copy3D, stream: usize) -> u32;
+    fn sluice_cuMemcpy3DPeerAsync_ptsz(copy: *const Copy3D, stream: usize) -> u32;
+    fn sluice_cuMemcpyBatchAsync(
+        targets: *const u64,
+        sources: *const u64,
+        sizes: *const usize,
+        count: usize,
+        attributes: *const c_void,
+        first: *const usize,
+        kinds: usize,
+        failed: *mut usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyBatchAsync_ptsz(
+        targets: *const u64,
+        sources: *const u64,
+        sizes: *const usize,
+        count: usize,
+        attributes: *const c_void,
+        first: *const usize,
+        kinds: usize,
+        failed: *mut usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyBatchAsync_v2(
+        targets: *const u64,
+        sources: *const u64,
+        sizes: *const usize,
+        count: usize,
+        attributes: *const c_void,
+        first: *const usize,
+        kinds: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyBatchAsync_v2_ptsz(
+        targets: *const u64,
+        sources: *const u64,
+        sizes: *const usize,
+        count: usize,
+        attributes: *const c_void,
+        first: *const usize,
+        kinds: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyWithAttributesAsync(
+        target: u64,
+        source: u64,
+        bytes: usize,
+        attributes: *const c_void,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemcpyWithAttributesAsync_ptsz(
+        target: u64,
+        source: u64,
+        bytes: usize,
+        attributes: *const c_void,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemsetD2D8_v2(address: u64, pitch: usize, value: u8, width: usize, height: usize) -> u32;
+    fn sluice_cuMemsetD2D8_v2_ptds(address: u64, pitch: usize, value: u8, width: usize, height: usize) -> u32;
+    fn sluice_cuMemsetD2D16_v2(address: u64, pitch: usize, value: u16, width: usize, height: usize) -> u32;
+    fn sluice_cuMemsetD2D16_v2_ptds(address: u64, pitch: usize, value: u16, width: usize, height: usize) -> u32;
+    fn sluice_cuMemsetD2D32_v2(address: u64, pitch: usize, value: u32, width: usize, height: usize) -> u32;
+    fn sluice_cuMemsetD2D32_v2_ptds(address: u64, pitch: usize, value: u32, width: usize, height: usize) -> u32;
+    fn sluice_cuMemsetD2D8Async(
+        address: u64,
+        pitch: usize,
+        value: u8,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemsetD2D8Async_ptsz(
+        address: u64,
+        pitch: usize,
+        value: u8,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemsetD2D16Async(
+        address: u64,
+        pitch: usize,
+        value: u16,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemsetD2D16Async_ptsz(
+        address: u64,
+        pitch: usize,
+        value: u16,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemsetD2D32Async(
+        address: u64,
+        pitch: usize,
+        value: u32,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) -> u32;
+    fn sluice_cuMemsetD2D32Async_ptsz(
+        address: u64,
+        pitch: usize,
+        value: u32,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) -> u32;
     fn sluice_cuMemcpy2D() -> u32;
     fn sluice_cuMemcpy2DAsync() -> u32;
     fn sluice_cuMemcpy2DUnaligned() -> u32;
@@ -208,48 +388,12 @@ unsafe extern "C" {
     fn sluice_cuMemsetD2D8() -> u32;
     fn sluice_cuMemsetD32() -> u32;
     fn sluice_cuMemsetD8() -> u32;
-    fn sluice_cuMemcpy2DAsync_v2() -> u32;
-    fn sluice_cuMemcpy2DAsync_v2_ptsz() -> u32;
-    fn sluice_cuMemcpy2DUnaligned_v2() -> u32;
-    fn sluice_cuMemcpy2DUnaligned_v2_ptds() -> u32;
-    fn sluice_cuMemcpy2D_v2() -> u32;
-    fn sluice_cuMemcpy2D_v2_ptds() -> u32;
-    fn sluice_cuMemcpy3DAsync_v2() -> u32;
-    fn sluice_cuMemcpy3DAsync_v2_ptsz() -> u32;
     fn sluice_cuMemcpy3DBatchAsync() -> u32;
     fn sluice_cuMemcpy3DBatchAsync_ptsz() -> u32;
     fn sluice_cuMemcpy3DBatchAsync_v2() -> u32;
     fn sluice_cuMemcpy3DBatchAsync_v2_ptsz() -> u32;
-    fn sluice_cuMemcpy3DPeer() -> u32;
-    fn sluice_cuMemcpy3DPeer_ptds() -> u32;
-    fn sluice_cuMemcpy3DPeerAsync() -> u32;
-    fn sluice_cuMemcpy3DPeerAsync_ptsz() -> u32;
     fn sluice_cuMemcpy3DWithAttributesAsync() -> u32;
     fn sluice_cuMemcpy3DWithAttributesAsync_ptsz() -> u32;
-    fn sluice_cuMemcpy3D_v2() -> u32;
-    fn sluice_cuMemcpy3D_v2_ptds() -> u32;
-    fn sluice_cuMemcpyBatchAsync() -> u32;
-    fn sluice_cuMemcpyBatchAsync_ptsz() -> u32;
-    fn sluice_cuMemcpyBatchAsync_v2() -> u32;
-    fn sluice_cuMemcpyBatchAsync_v2_ptsz() -> u32;
-    fn sluice_cuMemcpyPeer() -> u32;
-    fn sluice_cuMemcpyPeer_ptds() -> u32;
-    fn sluice_cuMemcpyPeerAsync() -> u32;
-    fn sluice_cuMemcpyPeerAsync_ptsz() -> u32;
-    fn sluice_cuMemcpyWithAttributesAsync() -> u32;
-    fn sluice_cuMemcpyWithAttributesAsync_ptsz() -> u32;
-    fn sluice_cuMemsetD2D16Async() -> u32;
-    fn sluice_cuMemsetD2D16Async_ptsz() -> u32;
-    fn sluice_cuMemsetD2D16_v2() -> u32;
-    fn sluice_cuMemsetD2D16_v2_ptds() -> u32;
-    fn sluice_cuMemsetD2D32Async() -> u32;
-    fn sluice_cuMemsetD2D32Async_ptsz() -> u32;
-    fn sluice_cuMemsetD2D32_v2() -> u32;
-    fn sluice_cuMemsetD2D32_v2_ptds() -> u32;
-    fn sluice_cuMemsetD2D8Async() -> u32;
-    fn sluice_cuMemsetD2D8Async_ptsz() -> u32;
-    fn sluice_cuMemsetD2D8_v2() -> u32;
-    fn sluice_cuMemsetD2D8_v2_ptds() -> u32;
     fn sluice_cuPointerGetAttribute(value: *mut c_void, attribute: u32, address: u64) -> u32;
     fn sluice_cuPointerGetAttributes(
         count: u32,
@@ -465,10 +609,10 @@ unsafe extern "C" {
         options: *const u32,
         values: *const *mut c_void,
     ) -> u32;
-    fn sluice_cuFuncGetParamCount() -> u32;
-    fn sluice_cuKernelGetParamCount() -> u32;
-    fn sluice_cuLibraryGetManaged() -> u32;
-    fn sluice_cuLibraryGetUnifiedFunction() -> u32;
+    fn sluice_cuFuncGetParamCount(function: usize, count: *mut usize) -> u32;
+    fn sluice_cuKernelGetParamCount(kernel: usize, count: *mut usize) -> u32;
+    fn sluice_cuLibraryGetManaged(address: *mut u64, bytes: *mut usize, library: usize, name: *const c_char) -> u32;
+    fn sluice_cuLibraryGetUnifiedFunction(function: *mut *mut c_void, library: usize, name: *const c_char) -> u32;
     fn sluice_cuModuleGetGlobal() -> u32;
     fn sluice_cuLaunchKernel(
         function: usize,
@@ -1290,6 +1434,26 @@ pub unsafe extern "C" fn cuDeviceGetP2PAttribute(value: *mut i32, attribute: i32
     unsafe { sluice_cuDeviceGetP2PAttribute(value, attribute, source, target) }
 }
 
+/// `cuDeviceGetProperties`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetProperties(properties: *mut Properties, device: i32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetProperties(properties, device) }
+}
+
+/// `cuDeviceGetP2PAtomicCapabilities`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGetP2PAtomicCapabilities(
+    capabilities: *mut u32,
+    operations: *const u32,
+    count: u32,
+    source: i32,
+    target: i32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuDeviceGetP2PAtomicCapabilities(capabilities, operations, count, source, target) }
+}
+
 /// `cuDeviceGetCliqueCount`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetCliqueCount() -> u32 {
@@ -1311,6 +1475,13 @@ pub unsafe extern "C" fn cuDeviceGetFabricClusterUuid() -> u32 {
     unsafe { sluice_cuDeviceGetFabricClusterUuid() }
 }
 
+/// `cuFlushGPUDirectRDMAWrites`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFlushGPUDirectRDMAWrites() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuFlushGPUDirectRDMAWrites() }
+}
+
 /// `cuDeviceGetHostAtomicCapabilities`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetHostAtomicCapabilities() -> u32 {
@@ -1325,20 +1496,6 @@ pub unsafe extern "C" fn cuDeviceGetLuid() -> u32 {
     unsafe { sluice_cuDeviceGetLuid() }
 }
 
-/// `cuDeviceGetP2PAtomicCapabilities`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetP2PAtomicCapabilities() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceGetP2PAtomicCapabilities() }
-}
-
-/// `cuDeviceGetProperties`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetProperties() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuDeviceGetProperties() }
-}
-
 /// `cuDeviceRegisterAsyncNotification`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceRegisterAsyncNotification() -> u32 {
@@ -1351,13 +1508,6 @@ pub unsafe extern "C" fn cuDeviceRegisterAsyncNotification() -> u32 {
 pub unsafe extern "C" fn cuDeviceUnregisterAsyncNotification() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuDeviceUnregisterAsyncNotification() }
-}
-
-/// `cuFlushGPUDirectRDMAWrites`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuFlushGPUDirectRDMAWrites() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuFlushGPUDirectRDMAWrites() }
 }
 
 /// `cuDeviceTotalMem`: see the CUDA Driver API.
@@ -1630,6 +1780,34 @@ pub unsafe extern "C" fn cuCtxPopCurrent(context: *mut usize) -> u32 {
     unsafe { sluice_cuCtxPopCurrent(context) }
 }
 
+/// `cuCtxSetFlags`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxSetFlags(flags: u32) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxSetFlags(flags) }
+}
+
+/// `cuCtxResetPersistingL2Cache`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxResetPersistingL2Cache() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxResetPersistingL2Cache() }
+}
+
+/// `cuCtxRecordEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxRecordEvent(context: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxRecordEvent(context, event) }
+}
+
+/// `cuCtxWaitEvent`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxWaitEvent(context: usize, event: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuCtxWaitEvent(context, event) }
+}
+
 /// `cuCtxAttach`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuCtxAttach() -> u32 {
@@ -1642,34 +1820,6 @@ pub unsafe extern "C" fn cuCtxAttach() -> u32 {
 pub unsafe extern "C" fn cuCtxDetach() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuCtxDetach() }
-}
-
-/// `cuCtxRecordEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuCtxRecordEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuCtxRecordEvent() }
-}
-
-/// `cuCtxResetPersistingL2Cache`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuCtxResetPersistingL2Cache() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuCtxResetPersistingL2Cache() }
-}
-
-/// `cuCtxSetFlags`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuCtxSetFlags() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuCtxSetFlags() }
-}
-
-/// `cuCtxWaitEvent`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuCtxWaitEvent() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuCtxWaitEvent() }
 }
 
 /// `cuCtxFromGreenCtx`: see the CUDA Driver API.
@@ -2021,7 +2171,7 @@ pub unsafe extern "C" fn cuMemFreeAsync_ptsz(address: u64, stream: usize) -> u32
 
 /// `cuMemPoolCreate`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolCreate(pool: *mut usize, properties: *const c_void) -> u32 {
+pub unsafe extern "C" fn cuMemPoolCreate(pool: *mut usize, properties: *const PoolProperties) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemPoolCreate(pool, properties) }
 }
@@ -2056,114 +2206,132 @@ pub unsafe extern "C" fn cuMemPoolSetAttribute(pool: usize, attribute: u32, valu
 
 /// `cuMemGetDefaultMemPool`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetDefaultMemPool() -> u32 {
+pub unsafe extern "C" fn cuMemGetDefaultMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetDefaultMemPool() }
+    unsafe { sluice_cuMemGetDefaultMemPool(pool, location, kind) }
 }
 
 /// `cuMemGetMemPool`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetMemPool() -> u32 {
+pub unsafe extern "C" fn cuMemGetMemPool(pool: *mut usize, location: *const Location, kind: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetMemPool() }
-}
-
-/// `cuMemPoolGetAccess`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolGetAccess() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolGetAccess() }
-}
-
-/// `cuMemPoolSetAccess`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemPoolSetAccess() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemPoolSetAccess() }
+    unsafe { sluice_cuMemGetMemPool(pool, location, kind) }
 }
 
 /// `cuMemSetMemPool`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemSetMemPool() -> u32 {
+pub unsafe extern "C" fn cuMemSetMemPool(location: *const Location, kind: u32, pool: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemSetMemPool() }
+    unsafe { sluice_cuMemSetMemPool(location, kind, pool) }
 }
 
-/// `cuMemAddressFree`: see the CUDA Driver API.
+/// `cuMemPoolGetAccess`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAddressFree() -> u32 {
+pub unsafe extern "C" fn cuMemPoolGetAccess(flags: *mut u32, pool: usize, location: *const Location) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAddressFree() }
+    unsafe { sluice_cuMemPoolGetAccess(flags, pool, location) }
+}
+
+/// `cuMemPoolSetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemPoolSetAccess(pool: usize, access: *const Access, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemPoolSetAccess(pool, access, count) }
 }
 
 /// `cuMemAddressReserve`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAddressReserve() -> u32 {
+pub unsafe extern "C" fn cuMemAddressReserve(
+    address: *mut u64,
+    bytes: usize,
+    alignment: usize,
+    wish: u64,
+    flags: u64,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemAddressReserve() }
+    unsafe { sluice_cuMemAddressReserve(address, bytes, alignment, wish, flags) }
+}
+
+/// `cuMemAddressFree`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemAddressFree(address, bytes) }
 }
 
 /// `cuMemCreate`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemCreate() -> u32 {
+pub unsafe extern "C" fn cuMemCreate(
+    handle: *mut u64,
+    bytes: usize,
+    properties: *const AllocationProperties,
+    flags: u64,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemCreate() }
-}
-
-/// `cuMemGetAccess`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetAccess() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetAccess() }
-}
-
-/// `cuMemGetAllocationGranularity`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetAllocationGranularity() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetAllocationGranularity() }
-}
-
-/// `cuMemGetAllocationPropertiesFromHandle`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetAllocationPropertiesFromHandle() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetAllocationPropertiesFromHandle() }
-}
-
-/// `cuMemMap`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemMap() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemMap() }
+    unsafe { sluice_cuMemCreate(handle, bytes, properties, flags) }
 }
 
 /// `cuMemRelease`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemRelease() -> u32 {
+pub unsafe extern "C" fn cuMemRelease(handle: u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemRelease() }
+    unsafe { sluice_cuMemRelease(handle) }
 }
 
-/// `cuMemRetainAllocationHandle`: see the CUDA Driver API.
+/// `cuMemMap`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemRetainAllocationHandle() -> u32 {
+pub unsafe extern "C" fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemRetainAllocationHandle() }
-}
-
-/// `cuMemSetAccess`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemSetAccess() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemSetAccess() }
+    unsafe { sluice_cuMemMap(address, bytes, offset, handle, flags) }
 }
 
 /// `cuMemUnmap`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemUnmap() -> u32 {
+pub unsafe extern "C" fn cuMemUnmap(address: u64, bytes: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemUnmap() }
+    unsafe { sluice_cuMemUnmap(address, bytes) }
+}
+
+/// `cuMemSetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemSetAccess(address: u64, bytes: usize, access: *const Access, count: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemSetAccess(address, bytes, access, count) }
+}
+
+/// `cuMemGetAccess`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAccess(flags: *mut u64, location: *const Location, address: u64) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAccess(flags, location, address) }
+}
+
+/// `cuMemGetAllocationGranularity`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAllocationGranularity(
+    bytes: *mut usize,
+    properties: *const AllocationProperties,
+    option: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAllocationGranularity(bytes, properties, option) }
+}
+
+/// `cuMemGetAllocationPropertiesFromHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetAllocationPropertiesFromHandle(
+    properties: *mut AllocationProperties,
+    handle: u64,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetAllocationPropertiesFromHandle(properties, handle) }
+}
+
+/// `cuMemRetainAllocationHandle`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemRetainAllocationHandle(handle: *mut u64, address: *const c_void) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemRetainAllocationHandle(handle, address) }
 }
 
 /// `cuMemcpyHtoD_v2`: see the CUDA Driver API.
@@ -2372,6 +2540,394 @@ pub unsafe extern "C" fn cuMemsetD32Async_ptsz(address: u64, value: u32, count: 
     unsafe { sluice_cuMemsetD32Async_ptsz(address, value, count, stream) }
 }
 
+/// `cuMemcpy2D_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2D_v2(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2D_v2(copy) }
+}
+
+/// `cuMemcpy2D_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2D_v2_ptds(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2D_v2_ptds(copy) }
+}
+
+/// `cuMemcpy2DUnaligned_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DUnaligned_v2(copy) }
+}
+
+/// `cuMemcpy2DUnaligned_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2_ptds(copy: *const Copy2D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DUnaligned_v2_ptds(copy) }
+}
+
+/// `cuMemcpy2DAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DAsync_v2(copy, stream) }
+}
+
+/// `cuMemcpy2DAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DAsync_v2_ptsz(copy: *const Copy2D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy2DAsync_v2_ptsz(copy, stream) }
+}
+
+/// `cuMemcpy3D_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3D_v2(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3D_v2(copy) }
+}
+
+/// `cuMemcpy3D_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3D_v2_ptds(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3D_v2_ptds(copy) }
+}
+
+/// `cuMemcpy3DAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DAsync_v2(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DAsync_v2(copy, stream) }
+}
+
+/// `cuMemcpy3DAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DAsync_v2_ptsz(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DAsync_v2_ptsz(copy, stream) }
+}
+
+/// `cuMemcpyPeer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeer(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeer(target, target_context, source, source_context, bytes) }
+}
+
+/// `cuMemcpyPeer_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeer_ptds(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeer_ptds(target, target_context, source, source_context, bytes) }
+}
+
+/// `cuMemcpyPeerAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeerAsync(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeerAsync(target, target_context, source, source_context, bytes, stream) }
+}
+
+/// `cuMemcpyPeerAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyPeerAsync_ptsz(
+    target: u64,
+    target_context: usize,
+    source: u64,
+    source_context: usize,
+    bytes: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyPeerAsync_ptsz(target, target_context, source, source_context, bytes, stream) }
+}
+
+/// `cuMemcpy3DPeer`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeer(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeer(copy) }
+}
+
+/// `cuMemcpy3DPeer_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeer_ptds(copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeer_ptds(copy) }
+}
+
+/// `cuMemcpy3DPeerAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeerAsync(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeerAsync(copy, stream) }
+}
+
+/// `cuMemcpy3DPeerAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy3DPeerAsync_ptsz(copy: *const Copy3D, stream: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpy3DPeerAsync_ptsz(copy, stream) }
+}
+
+/// `cuMemcpyBatchAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    failed: *mut usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync(targets, sources, sizes, count, attributes, first, kinds, failed, stream) }
+}
+
+/// `cuMemcpyBatchAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync_ptsz(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    failed: *mut usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync_ptsz(targets, sources, sizes, count, attributes, first, kinds, failed, stream) }
+}
+
+/// `cuMemcpyBatchAsync_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync_v2(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync_v2(targets, sources, sizes, count, attributes, first, kinds, stream) }
+}
+
+/// `cuMemcpyBatchAsync_v2_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyBatchAsync_v2_ptsz(
+    targets: *const u64,
+    sources: *const u64,
+    sizes: *const usize,
+    count: usize,
+    attributes: *const c_void,
+    first: *const usize,
+    kinds: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyBatchAsync_v2_ptsz(targets, sources, sizes, count, attributes, first, kinds, stream) }
+}
+
+/// `cuMemcpyWithAttributesAsync`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyWithAttributesAsync(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    attributes: *const c_void,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyWithAttributesAsync(target, source, bytes, attributes, stream) }
+}
+
+/// `cuMemcpyWithAttributesAsync_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpyWithAttributesAsync_ptsz(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    attributes: *const c_void,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemcpyWithAttributesAsync_ptsz(target, source, bytes, attributes, stream) }
+}
+
+/// `cuMemsetD2D8_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8_v2(address: u64, pitch: usize, value: u8, width: usize, height: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8_v2(address, pitch, value, width, height) }
+}
+
+/// `cuMemsetD2D8_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8_v2_ptds(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8_v2_ptds(address, pitch, value, width, height) }
+}
+
+/// `cuMemsetD2D16_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16_v2(address: u64, pitch: usize, value: u16, width: usize, height: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16_v2(address, pitch, value, width, height) }
+}
+
+/// `cuMemsetD2D16_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16_v2_ptds(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16_v2_ptds(address, pitch, value, width, height) }
+}
+
+/// `cuMemsetD2D32_v2`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32_v2(address: u64, pitch: usize, value: u32, width: usize, height: usize) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32_v2(address, pitch, value, width, height) }
+}
+
+/// `cuMemsetD2D32_v2_ptds`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32_v2_ptds(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32_v2_ptds(address, pitch, value, width, height) }
+}
+
+/// `cuMemsetD2D8Async`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8Async(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8Async(address, pitch, value, width, height, stream) }
+}
+
+/// `cuMemsetD2D8Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D8Async_ptsz(
+    address: u64,
+    pitch: usize,
+    value: u8,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D8Async_ptsz(address, pitch, value, width, height, stream) }
+}
+
+/// `cuMemsetD2D16Async`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16Async(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16Async(address, pitch, value, width, height, stream) }
+}
+
+/// `cuMemsetD2D16Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D16Async_ptsz(
+    address: u64,
+    pitch: usize,
+    value: u16,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D16Async_ptsz(address, pitch, value, width, height, stream) }
+}
+
+/// `cuMemsetD2D32Async`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32Async(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32Async(address, pitch, value, width, height, stream) }
+}
+
+/// `cuMemsetD2D32Async_ptsz`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemsetD2D32Async_ptsz(
+    address: u64,
+    pitch: usize,
+    value: u32,
+    width: usize,
+    height: usize,
+    stream: usize,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemsetD2D32Async_ptsz(address, pitch, value, width, height, stream) }
+}
+
 /// `cuMemcpy2D`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpy2D() -> u32 {
@@ -2491,62 +3047,6 @@ pub unsafe extern "C" fn cuMemsetD8() -> u32 {
     unsafe { sluice_cuMemsetD8() }
 }
 
-/// `cuMemcpy2DAsync_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2DAsync_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2DAsync_v2() }
-}
-
-/// `cuMemcpy2DAsync_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2DAsync_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2DAsync_v2_ptsz() }
-}
-
-/// `cuMemcpy2DUnaligned_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2DUnaligned_v2() }
-}
-
-/// `cuMemcpy2DUnaligned_v2_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2DUnaligned_v2_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2DUnaligned_v2_ptds() }
-}
-
-/// `cuMemcpy2D_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2D_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2D_v2() }
-}
-
-/// `cuMemcpy2D_v2_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy2D_v2_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy2D_v2_ptds() }
-}
-
-/// `cuMemcpy3DAsync_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DAsync_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DAsync_v2() }
-}
-
-/// `cuMemcpy3DAsync_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DAsync_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DAsync_v2_ptsz() }
-}
-
 /// `cuMemcpy3DBatchAsync`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpy3DBatchAsync() -> u32 {
@@ -2575,34 +3075,6 @@ pub unsafe extern "C" fn cuMemcpy3DBatchAsync_v2_ptsz() -> u32 {
     unsafe { sluice_cuMemcpy3DBatchAsync_v2_ptsz() }
 }
 
-/// `cuMemcpy3DPeer`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DPeer() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DPeer() }
-}
-
-/// `cuMemcpy3DPeer_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DPeer_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DPeer_ptds() }
-}
-
-/// `cuMemcpy3DPeerAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DPeerAsync() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DPeerAsync() }
-}
-
-/// `cuMemcpy3DPeerAsync_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3DPeerAsync_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3DPeerAsync_ptsz() }
-}
-
 /// `cuMemcpy3DWithAttributesAsync`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemcpy3DWithAttributesAsync() -> u32 {
@@ -2615,174 +3087,6 @@ pub unsafe extern "C" fn cuMemcpy3DWithAttributesAsync() -> u32 {
 pub unsafe extern "C" fn cuMemcpy3DWithAttributesAsync_ptsz() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemcpy3DWithAttributesAsync_ptsz() }
-}
-
-/// `cuMemcpy3D_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3D_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3D_v2() }
-}
-
-/// `cuMemcpy3D_v2_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpy3D_v2_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpy3D_v2_ptds() }
-}
-
-/// `cuMemcpyBatchAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyBatchAsync() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyBatchAsync() }
-}
-
-/// `cuMemcpyBatchAsync_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyBatchAsync_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyBatchAsync_ptsz() }
-}
-
-/// `cuMemcpyBatchAsync_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyBatchAsync_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyBatchAsync_v2() }
-}
-
-/// `cuMemcpyBatchAsync_v2_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyBatchAsync_v2_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyBatchAsync_v2_ptsz() }
-}
-
-/// `cuMemcpyPeer`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeer() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyPeer() }
-}
-
-/// `cuMemcpyPeer_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeer_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyPeer_ptds() }
-}
-
-/// `cuMemcpyPeerAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeerAsync() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyPeerAsync() }
-}
-
-/// `cuMemcpyPeerAsync_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyPeerAsync_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyPeerAsync_ptsz() }
-}
-
-/// `cuMemcpyWithAttributesAsync`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyWithAttributesAsync() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyWithAttributesAsync() }
-}
-
-/// `cuMemcpyWithAttributesAsync_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyWithAttributesAsync_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemcpyWithAttributesAsync_ptsz() }
-}
-
-/// `cuMemsetD2D16Async`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D16Async() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D16Async() }
-}
-
-/// `cuMemsetD2D16Async_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D16Async_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D16Async_ptsz() }
-}
-
-/// `cuMemsetD2D16_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D16_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D16_v2() }
-}
-
-/// `cuMemsetD2D16_v2_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D16_v2_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D16_v2_ptds() }
-}
-
-/// `cuMemsetD2D32Async`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D32Async() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D32Async() }
-}
-
-/// `cuMemsetD2D32Async_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D32Async_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D32Async_ptsz() }
-}
-
-/// `cuMemsetD2D32_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D32_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D32_v2() }
-}
-
-/// `cuMemsetD2D32_v2_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D32_v2_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D32_v2_ptds() }
-}
-
-/// `cuMemsetD2D8Async`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D8Async() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D8Async() }
-}
-
-/// `cuMemsetD2D8Async_ptsz`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D8Async_ptsz() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D8Async_ptsz() }
-}
-
-/// `cuMemsetD2D8_v2`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D8_v2() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D8_v2() }
-}
-
-/// `cuMemsetD2D8_v2_ptds`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD2D8_v2_ptds() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemsetD2D8_v2_ptds() }
 }
 
 /// `cuPointerGetAttribute`: see the CUDA Driver API.
@@ -3956,30 +4260,39 @@ pub unsafe extern "C" fn cuLinkAddFile(
 
 /// `cuFuncGetParamCount`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuFuncGetParamCount() -> u32 {
+pub unsafe extern "C" fn cuFuncGetParamCount(function: usize, count: *mut usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuFuncGetParamCount() }
+    unsafe { sluice_cuFuncGetParamCount(function, count) }
 }
 
 /// `cuKernelGetParamCount`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuKernelGetParamCount() -> u32 {
+pub unsafe extern "C" fn cuKernelGetParamCount(kernel: usize, count: *mut usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuKernelGetParamCount() }
+    unsafe { sluice_cuKernelGetParamCount(kernel, count) }
 }
 
 /// `cuLibraryGetManaged`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuLibraryGetManaged() -> u32 {
+pub unsafe extern "C" fn cuLibraryGetManaged(
+    address: *mut u64,
+    bytes: *mut usize,
+    library: usize,
+    name: *const c_char,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuLibraryGetManaged() }
+    unsafe { sluice_cuLibraryGetManaged(address, bytes, library, name) }
 }
 
 /// `cuLibraryGetUnifiedFunction`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuLibraryGetUnifiedFunction() -> u32 {
+pub unsafe extern "C" fn cuLibraryGetUnifiedFunction(
+    function: *mut *mut c_void,
+    library: usize,
+    name: *const c_char,
+) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuLibraryGetUnifiedFunction() }
+    unsafe { sluice_cuLibraryGetUnifiedFunction(function, library, name) }
 }
 
 /// `cuModuleGetGlobal`: see the CUDA Driver API.
