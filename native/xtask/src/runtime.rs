@@ -53,8 +53,13 @@ fn entry(out: &mut String, function: &RuntimeFunction, twin: Twin) {
             let Some(function) = function.driver() else { return };
             let (driver, parameters) = (function.implementation, function.parameters);
             let first = if needs == Needs::Context { "context" } else { "initialised" };
-            let call = format!("driver::{driver}({})", arguments(parameters, twin));
-            (parameters, None, format!("{SAFETY}guard({symbol:?}, || unsafe {{ {first}()?; {call} }})"))
+            let call = format!("{first}()?; driver::{driver}({})", arguments(parameters, Twin::None));
+            // The driver's functions know both meanings of stream 0, wherever it stands in their parameters.
+            let body = match twin {
+                Twin::None => format!("{SAFETY}guard({symbol:?}, || unsafe {{ {call} }})"),
+                _ => format!("{SAFETY}guard({symbol:?}, || driver::stream::per_thread(|| unsafe {{ {call} }}))"),
+            };
+            (parameters, None, body)
         }
         (_, Answer::Refused(_)) => return,
     };

@@ -2133,9 +2133,11 @@ pub unsafe extern "C" fn sluice_cudaStreamSynchronize(stream: usize) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamSynchronize_ptsz(stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamSynchronize_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamSynchronize(per_thread(stream))
+    guard("cudaStreamSynchronize_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamSynchronize(stream)
+        })
     })
 }
 
@@ -2153,9 +2155,11 @@ pub unsafe extern "C" fn sluice_cudaStreamQuery(stream: usize) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamQuery_ptsz(stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamQuery_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamQuery(per_thread(stream))
+    guard("cudaStreamQuery_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamQuery(stream)
+        })
     })
 }
 
@@ -2173,9 +2177,11 @@ pub unsafe extern "C" fn sluice_cudaStreamWaitEvent(stream: usize, event: usize,
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamWaitEvent_ptsz(stream: usize, event: usize, flags: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamWaitEvent_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamWaitEvent(per_thread(stream), event, flags)
+    guard("cudaStreamWaitEvent_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamWaitEvent(stream, event, flags)
+        })
     })
 }
 
@@ -2193,9 +2199,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetFlags(stream: usize, flags: *mut u3
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetFlags_ptsz(stream: usize, flags: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetFlags_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetFlags(per_thread(stream), flags)
+    guard("cudaStreamGetFlags_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetFlags(stream, flags)
+        })
     })
 }
 
@@ -2213,9 +2221,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetPriority(stream: usize, priority: *
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetPriority_ptsz(stream: usize, priority: *mut i32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetPriority_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetPriority(per_thread(stream), priority)
+    guard("cudaStreamGetPriority_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetPriority(stream, priority)
+        })
     })
 }
 
@@ -2233,9 +2243,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetId(stream: usize, id: *mut u64) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetId_ptsz(stream: usize, id: *mut u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetId_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetId(per_thread(stream), id)
+    guard("cudaStreamGetId_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetId(stream, id)
+        })
     })
 }
 
@@ -2253,9 +2265,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetDevice(stream: usize, device: *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetDevice_ptsz(stream: usize, device: *mut i32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetDevice_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetDevice(per_thread(stream), device)
+    guard("cudaStreamGetDevice_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetDevice(stream, device)
+        })
     })
 }
 
@@ -2283,9 +2297,11 @@ pub unsafe extern "C" fn sluice_cudaStreamAddCallback_ptsz(
     flags: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamAddCallback_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamAddCallback(per_thread(stream), function, data, flags)
+    guard("cudaStreamAddCallback_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamAddCallback(stream, function, data, flags)
+        })
     })
 }
 
@@ -2311,9 +2327,11 @@ pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_ptsz(
     data: *mut c_void,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaLaunchHostFunc_ptsz", || unsafe {
-        context()?;
-        driver::cuLaunchHostFunc(per_thread(stream), function, data)
+    guard("cudaLaunchHostFunc_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuLaunchHostFunc(stream, function, data)
+        })
     })
 }
 
@@ -2341,9 +2359,11 @@ pub unsafe extern "C" fn sluice_cudaLaunchHostFunc_v2_ptsz(
     mode: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaLaunchHostFunc_v2_ptsz", || unsafe {
-        context()?;
-        driver::cuLaunchHostFunc_v2(per_thread(stream), function, data, mode)
+    guard("cudaLaunchHostFunc_v2_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuLaunchHostFunc_v2(stream, function, data, mode)
+        })
     })
 }
 
@@ -2367,9 +2387,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetAttribute(stream: usize, attribute:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetAttribute_ptsz(stream: usize, attribute: u32, value: *mut c_void) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetAttribute_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetAttribute(per_thread(stream), attribute, value)
+    guard("cudaStreamGetAttribute_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetAttribute(stream, attribute, value)
+        })
     })
 }
 
@@ -2391,9 +2413,11 @@ pub unsafe extern "C" fn sluice_cudaStreamSetAttribute_ptsz(
     value: *const c_void,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamSetAttribute_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamSetAttribute(per_thread(stream), attribute, value)
+    guard("cudaStreamSetAttribute_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamSetAttribute(stream, attribute, value)
+        })
     })
 }
 
@@ -2411,9 +2435,11 @@ pub unsafe extern "C" fn sluice_cudaStreamCopyAttributes(target: usize, source: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamCopyAttributes_ptsz(target: usize, source: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamCopyAttributes_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamCopyAttributes(target, source)
+    guard("cudaStreamCopyAttributes_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamCopyAttributes(target, source)
+        })
     })
 }
 
@@ -2431,9 +2457,11 @@ pub unsafe extern "C" fn sluice_cudaStreamIsCapturing(stream: usize, status: *mu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamIsCapturing_ptsz(stream: usize, status: *mut u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamIsCapturing_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamIsCapturing(per_thread(stream), status)
+    guard("cudaStreamIsCapturing_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamIsCapturing(stream, status)
+        })
     })
 }
 
@@ -2451,9 +2479,11 @@ pub unsafe extern "C" fn sluice_cudaStreamBeginCapture(stream: usize, mode: u32)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamBeginCapture_ptsz(stream: usize, mode: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamBeginCapture_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamBeginCapture_v2(per_thread(stream), mode)
+    guard("cudaStreamBeginCapture_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamBeginCapture_v2(stream, mode)
+        })
     })
 }
 
@@ -2485,9 +2515,11 @@ pub unsafe extern "C" fn sluice_cudaStreamBeginCaptureToGraph_ptsz(
     mode: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamBeginCaptureToGraph_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamBeginCaptureToGraph(per_thread(stream), graph, after, data, count, mode)
+    guard("cudaStreamBeginCaptureToGraph_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamBeginCaptureToGraph(stream, graph, after, data, count, mode)
+        })
     })
 }
 
@@ -2514,9 +2546,11 @@ pub unsafe extern "C" fn sluice_cudaStreamEndCapture(stream: usize, graph: *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamEndCapture_ptsz(stream: usize, graph: *mut usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamEndCapture_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamEndCapture(per_thread(stream), graph)
+    guard("cudaStreamEndCapture_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamEndCapture(stream, graph)
+        })
     })
 }
 
@@ -2534,9 +2568,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_12(stream: usize, statu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_12_ptsz(stream: usize, status: *mut u32, id: *mut u64) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetCaptureInfo_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetCaptureInfo(per_thread(stream), status, id)
+    guard("cudaStreamGetCaptureInfo_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetCaptureInfo(stream, status, id)
+        })
     })
 }
 
@@ -2568,9 +2604,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_v2_ptsz(
     count: *mut usize,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetCaptureInfo_v2_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetCaptureInfo_v2(per_thread(stream), status, id, graph, dependencies, count)
+    guard("cudaStreamGetCaptureInfo_v2_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count)
+        })
     })
 }
 
@@ -2604,9 +2642,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_v3_ptsz(
     count: *mut usize,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetCaptureInfo_v3_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetCaptureInfo_v3(per_thread(stream), status, id, graph, dependencies, edges, count)
+    guard("cudaStreamGetCaptureInfo_v3_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count)
+        })
     })
 }
 
@@ -2640,9 +2680,11 @@ pub unsafe extern "C" fn sluice_cudaStreamGetCaptureInfo_13_ptsz(
     count: *mut usize,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamGetCaptureInfo_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamGetCaptureInfo_v3(per_thread(stream), status, id, graph, dependencies, edges, count)
+    guard("cudaStreamGetCaptureInfo_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count)
+        })
     })
 }
 
@@ -2670,9 +2712,11 @@ pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_12_ptsz(
     flags: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamUpdateCaptureDependencies_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamUpdateCaptureDependencies(per_thread(stream), after, count, flags)
+    guard("cudaStreamUpdateCaptureDependencies_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamUpdateCaptureDependencies(stream, after, count, flags)
+        })
     })
 }
 
@@ -2702,9 +2746,11 @@ pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_v2_ptsz(
     flags: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamUpdateCaptureDependencies_v2_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamUpdateCaptureDependencies_v2(per_thread(stream), after, data, count, flags)
+    guard("cudaStreamUpdateCaptureDependencies_v2_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags)
+        })
     })
 }
 
@@ -2734,9 +2780,11 @@ pub unsafe extern "C" fn sluice_cudaStreamUpdateCaptureDependencies_13_ptsz(
     flags: u32,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaStreamUpdateCaptureDependencies_ptsz", || unsafe {
-        context()?;
-        driver::cuStreamUpdateCaptureDependencies_v2(per_thread(stream), after, data, count, flags)
+    guard("cudaStreamUpdateCaptureDependencies_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuStreamUpdateCaptureDependencies_v2(stream, after, data, count, flags)
+        })
     })
 }
 
@@ -2774,9 +2822,11 @@ pub unsafe extern "C" fn sluice_cudaEventRecord(event: usize, stream: usize) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaEventRecord_ptsz(event: usize, stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaEventRecord_ptsz", || unsafe {
-        context()?;
-        driver::cuEventRecord(event, per_thread(stream))
+    guard("cudaEventRecord_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuEventRecord(event, stream)
+        })
     })
 }
 
@@ -2794,9 +2844,11 @@ pub unsafe extern "C" fn sluice_cudaEventRecordWithFlags(event: usize, stream: u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaEventRecordWithFlags_ptsz(event: usize, stream: usize, flags: u32) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaEventRecordWithFlags_ptsz", || unsafe {
-        context()?;
-        driver::cuEventRecordWithFlags(event, per_thread(stream), flags)
+    guard("cudaEventRecordWithFlags_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuEventRecordWithFlags(event, stream, flags)
+        })
     })
 }
 
@@ -3530,9 +3582,11 @@ pub unsafe extern "C" fn sluice_cudaGraphInstantiateWithParams_ptsz(
     parameters: *mut c_void,
 ) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaGraphInstantiateWithParams_ptsz", || unsafe {
-        context()?;
-        driver::cuGraphInstantiateWithParams(executable, graph, parameters)
+    guard("cudaGraphInstantiateWithParams_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuGraphInstantiateWithParams(executable, graph, parameters)
+        })
     })
 }
 
@@ -3550,9 +3604,11 @@ pub unsafe extern "C" fn sluice_cudaGraphUpload(executable: usize, stream: usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGraphUpload_ptsz(executable: usize, stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaGraphUpload_ptsz", || unsafe {
-        context()?;
-        driver::cuGraphUpload(executable, per_thread(stream))
+    guard("cudaGraphUpload_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuGraphUpload(executable, stream)
+        })
     })
 }
 
@@ -3570,9 +3626,11 @@ pub unsafe extern "C" fn sluice_cudaGraphLaunch(executable: usize, stream: usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGraphLaunch_ptsz(executable: usize, stream: usize) -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Runtime API.
-    guard("cudaGraphLaunch_ptsz", || unsafe {
-        context()?;
-        driver::cuGraphLaunch(executable, per_thread(stream))
+    guard("cudaGraphLaunch_ptsz", || {
+        driver::stream::per_thread(|| unsafe {
+            context()?;
+            driver::cuGraphLaunch(executable, stream)
+        })
     })
 }
 
