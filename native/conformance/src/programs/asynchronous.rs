@@ -206,6 +206,8 @@ fn words_in_stream_order(driver: &Driver) {
     unsafe {
         assert_eq!((driver.cuMemsetD32_v2)(flags, 0, 1024), 0);
         assert_eq!((driver.cuMemsetD32_v2)(data, 0, 1024), 0);
+        // These streams do not wait for the default stream.
+        assert_eq!((driver.cuCtxSynchronize)(), 0);
         // The second stream waits for a word that the first writes behind its kernels.
         assert_eq!((functions.cuStreamWaitValue32_v2)(second, flags, 7, 0), 0);
         assert_eq!(add(driver, function, data, 1024, 100, second), 0);
@@ -246,6 +248,8 @@ fn launch_attributes(driver: &Driver) {
         // CU_EVENT_DISABLE_TIMING
         assert_eq!((driver.cuEventCreate)(&raw mut event, 2), 0);
         assert_eq!((driver.cuMemsetD32_v2)(address, 0, 1024), 0);
+        // The stream does not wait for the default stream.
+        assert_eq!((driver.cuCtxSynchronize)(), 0);
         let launch = |attributes: &[Attribute]| {
             let (list, length) = (attributes.as_ptr(), attributes.len() as u32);
             let config = Config {

@@ -594,8 +594,9 @@ fn graph_capture_errors(driver: &Driver) {
         assert_eq!((driver.cuLaunchKernel)(world.function, 1, 1, 1, 4096, 1, 1, 0, stream, none, none.cast()), 1);
         assert_eq!(world.end(stream).0, 0);
 
-        // None of it hurts what follows.
+        // None of it hurts what follows. The stream does not wait for the default stream.
         assert_eq!((driver.cuMemsetD32_v2)(address, 4, 1), 0);
+        assert_eq!((driver.cuCtxSynchronize)(), 0);
         assert_eq!(add(driver, world.function, address, 1, 5, stream), 0);
         assert_eq!((driver.cuStreamSynchronize)(stream), 0);
         assert_eq!((driver.cuMemcpyDtoH_v2)((&raw mut word).cast(), address, 4), 0);
