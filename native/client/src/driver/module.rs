@@ -27,14 +27,16 @@ fn load(process: &'static Process, image: Vec<u8>) -> CudaResult<u64> {
     Ok(handle)
 }
 
+/// Loads the program's image as a module or a library, which are one here; what is wrong with it goes to the log that
+/// the program gave as well.
 unsafe fn load_image(
-    module: *mut usize,
+    process: &'static Process,
+    output: *mut usize,
     image: *const c_void,
     count: u32,
     options: *const u32,
     values: *mut *mut c_void,
 ) -> CudaResult {
-    let process = current()?;
     if image.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -44,7 +46,7 @@ unsafe fn load_image(
     let log = unsafe { error_log(count, options, values) };
     match load(process, image) {
         // SAFETY: the caller's output.
-        Ok(handle) => unsafe { put(module, handle as usize) },
+        Ok(handle) => unsafe { put(output, handle as usize) },
         Err(error) => {
             if let (Some(log), Some(text)) = (log, &error.text) {
                 // SAFETY: the caller's buffer, named in this very call.
@@ -65,7 +67,7 @@ unsafe fn read_file(path: *const c_char) -> CudaResult<Vec<u8>> {
 
 pub unsafe fn cuModuleLoadData(module: *mut usize, image: *const c_void) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { load_image(module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
+    unsafe { load_image(current()?, module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
 }
 
 pub unsafe fn cuModuleLoadDataEx(
@@ -76,7 +78,7 @@ pub unsafe fn cuModuleLoadDataEx(
     values: *mut *mut c_void,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { load_image(module, image, count, options, values) }
+    unsafe { load_image(current()?, module, image, count, options, values) }
 }
 
 pub unsafe fn cuModuleLoad(module: *mut usize, path: *const c_char) -> CudaResult {
@@ -98,25 +100,8 @@ pub unsafe fn cuLibraryLoadData(
     _count: u32,
 ) -> CudaResult {
     // Libraries belong to no context; ours need none either.
-    let process = ready()?;
-    if image.is_null() {
-        return Err(INVALID_VALUE);
-    }
-    // SAFETY: the caller's image, whole.
-    let image = unsafe { image::copy(image.cast()) }.ok_or(CudaError::code(cuda::ERROR_INVALID_IMAGE))?;
-    // SAFETY: the caller's lists.
-    let log = unsafe { error_log(jit_count, jit_options, jit_values) };
-    match load(process, image) {
-        // SAFETY: the caller's output.
-        Ok(handle) => unsafe { put(library, handle as usize) },
-        Err(error) => {
-            if let (Some(log), Some(text)) = (log, &error.text) {
-                // SAFETY: the caller's buffer, named in this very call.
-                unsafe { log.write(text) };
-            }
-            Err(error)
-        }
-    }
+    // SAFETY: as the caller's.
+    unsafe { load_image(ready()?, library, image, jit_count, jit_options, jit_values) }
 }
 
 pub unsafe fn cuLibraryLoadFromFile(
