@@ -6,13 +6,13 @@ import { execFile } from "node:child_process";
 import path from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { buildNative } from "#scripts/start/builds.ts";
+import { buildNativeForTests } from "#scripts/start/builds.ts";
 
 export const targets = { posted_p50_us: "<= 3", roundtrip_p50_us: "<= 60" };
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {
   const root = path.resolve(import.meta.dirname, "..");
-  await buildNative(root, (line) => console.log(`  ${line}`));
+  await buildNativeForTests(root, (line) => console.log(`  ${line}`));
   const folder = path.join(root, "native", "target", "release");
   const { stdout } = await promisify(execFile)(path.join(folder, "sluice-call-bench"), [], {
     env: { ...process.env, SLUICE_NATIVE_DIR: folder },

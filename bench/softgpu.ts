@@ -9,7 +9,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { run as execute } from "#scripts/lib/processes.ts";
-import { buildNative } from "#scripts/start/builds.ts";
+import { buildNativeForTests } from "#scripts/start/builds.ts";
 
 export const targets = {
   matmul_gflops: ">= 6",
@@ -26,7 +26,7 @@ const lastLine = (text: string) => figures.parse(JSON.parse(text.trim().split("\
 export async function run(): Promise<{ metrics: Record<string, number> }> {
   const root = path.resolve(import.meta.dirname, "..");
   const print = (line: string) => console.log(`  ${line}`);
-  await buildNative(root, print);
+  await buildNativeForTests(root, print);
   const engine = await promisify(execFile)(path.join(root, "native/target/release/sluice-softgpu-bench"), ["2"]);
   const ours = lastLine(engine.stdout);
   const python = await environment(root, print);

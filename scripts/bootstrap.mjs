@@ -6,6 +6,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { PRODUCT_BUILD } from "./lib/native-build.mjs";
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const MINIMUM_NODE = [20, 9];
@@ -47,7 +48,7 @@ function installPackages() {
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   const started = Date.now();
   console.log("  …  npm packages");
-  beginNativeBuild();
+  const putNativeBuildBack = beginNativeBuild();
   // Without node_modules/.bin in PATH: npm must not run on the Node that it is about to replace.
   const bin = path.join(root, "node_modules", ".bin");
   const searchPath = (process.env.PATH ?? "")
@@ -60,6 +61,7 @@ function installPackages() {
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (result.status !== 0) fail("npm could not install the packages; what it says stands above.");
+  putNativeBuildBack();
   writeFileSync(stampFile, stamp);
   rmSync(path.join(root, ".next", "cache"), { recursive: true, force: true });
   console.log(`  ✓  npm packages  ${((Date.now() - started) / 1000).toFixed(1)} s`);
@@ -68,20 +70,22 @@ function installPackages() {
 /**
  * npm keeps one core busy for a minute or more: the Rust build, the longest step of a first start, begins beside it.
  * The step that needs the build calls cargo again, waits at cargo's own lock, and says what went wrong if it did.
+ * Calling what is returned puts it behind the portal's build, which people wait for.
  */
 function beginNativeBuild() {
-  const cargo = spawn("cargo", ["build", "--release", "--locked", "--workspace", "--exclude", "sluice-xtask"], {
-    cwd: path.join(root, "native"),
-    stdio: "ignore",
-  });
+  const cargo = spawn("cargo", PRODUCT_BUILD, { cwd: path.join(root, "native"), stdio: "ignore" });
   cargo.once("error", () => undefined);
-  if (cargo.pid === undefined) return;
-  try {
-    setPriority(cargo.pid, 10);
-  } catch {
-    // It has ended already.
-  }
+  const { pid } = cargo;
+  if (pid === undefined) return () => undefined;
   cargo.unref();
+  process.once("exit", () => cargo.kill());
+  return () => {
+    try {
+      setPriority(pid, 10);
+    } catch {
+      // It has ended already.
+    }
+  };
 }
 
 async function runInstead(program, args) {

@@ -10,7 +10,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
-import { buildNative, buildWheel } from "#scripts/start/builds.ts";
+import { buildNativeForTests, buildWheel } from "#scripts/start/builds.ts";
 import { count, outcomesSchema, type Suite, suiteSchema } from "./suite.ts";
 
 const { values, positionals } = parseArgs({
@@ -31,7 +31,7 @@ if (name === undefined || !known.some((entry) => entry.name === name)) {
 const print = (line: string) => console.log(line);
 const suite = suiteSchema.parse(JSON.parse(await readFile(path.join(suites, name, "suite.json"), "utf8")));
 await mkdir(cache, { recursive: true });
-await buildNative(root, print);
+await buildNativeForTests(root, print);
 const wheel = await buildWheel(root, cache, print);
 const python = await preparePython(name, suite, wheel);
 const report = path.join(cache, `${name}.json`);

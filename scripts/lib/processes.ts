@@ -13,7 +13,7 @@ export type RunOptions = {
   background?: boolean;
 };
 
-/** Runs a program to its end; throws with the last lines of its output when it fails. */
+/** Runs a program to its end, or to ours; throws with the last lines of its output when it fails. */
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<void> {
   const [program, rest] = options.background ? ["nice", ["-n", "10", command, ...args]] : [command, [...args]];
   const child = spawn(program, rest, { cwd: options.cwd, env: options.env, stdio: ["ignore", "pipe", "pipe"] });
@@ -25,10 +25,12 @@ export async function run(command: string, args: readonly string[], options: Run
     options.onLine?.(line);
   };
   for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", onLine);
+  const stop = () => child.kill();
+  process.once("exit", stop);
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", resolve);
-  });
+  }).finally(() => process.removeListener("exit", stop));
   if (code !== 0) throw new Error(`${command} ended with ${code}:\n${tail.join("\n")}`);
 }
 

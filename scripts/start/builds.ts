@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import path from "node:path";
 import { fingerprint, unlessFresh } from "#scripts/lib/fingerprint.ts";
+import { EVERYTHING_BUILD, PRODUCT_BUILD } from "#scripts/lib/native-build.mjs";
 import { run } from "#scripts/lib/processes.ts";
 import { missingTools } from "#scripts/lib/toolchain.ts";
 
@@ -32,15 +33,32 @@ export async function buildPortal(root: string, env: NodeJS.ProcessEnv, onLine: 
 
 /** gpud, the `sluice` command and the client libraries, by cargo. */
 export async function buildNative(root: string, onLine: OnLine): Promise<void> {
+  await cargoBuild(root, { args: PRODUCT_BUILD, stamp: "sluice-stamp", program: "gpud" }, onLine);
+}
+
+/** The same and, on top, the programs that tests and benchmarks run. */
+export async function buildNativeForTests(root: string, onLine: OnLine): Promise<void> {
+  await buildNative(root, onLine);
+  await cargoBuild(root, { args: EVERYTHING_BUILD, stamp: "sluice-test-stamp", program: "sluice-loopback" }, onLine);
+}
+
+type CargoBuild = {
+  args: string[];
+  /** The file in the target folder that says of which sources the last build was. */
+  stamp: string;
+  /** One of the programs it makes: without it, it is made again whatever the stamp says. */
+  program: string;
+};
+
+async function cargoBuild(root: string, { args, stamp, program }: CargoBuild, onLine: OnLine): Promise<void> {
   const target = path.join(root, "native", "target", "release");
   await mkdir(target, { recursive: true });
   const current = await fingerprint(root, ["native"]);
-  const stamp = path.join(target, "sluice-stamp");
-  const needed = existsSync(path.join(target, "gpud")) ? current : `${current} rebuild`;
-  await unlessFresh(stamp, needed, async () => {
+  const needed = existsSync(path.join(target, program)) ? current : `${current} rebuild`;
+  await unlessFresh(path.join(target, stamp), needed, async () => {
     const missing = missingTools(["rust", "linker"]);
     if (missing.length > 0) throw new Error(missing.join("\n"));
-    await run("cargo", ["build", "--release", "--locked", "--workspace", "--exclude", "sluice-xtask"], {
+    await run("cargo", args, {
       cwd: path.join(root, "native"),
       env: { ...process.env, CARGO_TERM_COLOR: "never" },
       onLine,

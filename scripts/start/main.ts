@@ -15,7 +15,7 @@ import { Steps } from "#scripts/start/steps.ts";
 import { openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
-import { ensureEnvironment } from "#server/launchers/local/environment.ts";
+import { ensureEnvironment, environmentState, prepareEnvironment } from "#server/launchers/local/environment.ts";
 
 const started = Date.now();
 const root = process.cwd();
@@ -86,7 +86,8 @@ async function bringUp(): Promise<void> {
   await announce(db, env.SLUICE_PORTAL_URL ?? "");
 
   try {
-    await native;
+    // A failure here is told by the environment's own step, which tries again.
+    await Promise.all([native, preparePackages(steps).catch(() => undefined)]);
     await Promise.all([
       steps.run("gpud", async () => {
         const joined = existsSync(path.join(stateDir, "gpud", "server.json"));
@@ -106,6 +107,14 @@ async function bringUp(): Promise<void> {
   console.log(
     `\n  Ready after ${((Date.now() - started) / 1000).toFixed(1)} s. Ctrl-C stops everything but running workspaces.\n`,
   );
+}
+
+/** On a first start, the environment's packages are installed beside the Rust build, which takes longer. */
+async function preparePackages(steps: Steps): Promise<void> {
+  await steps.run("packages", async (onLine) => {
+    const { state } = await environmentState(stateDir, "cuda-python");
+    if (state !== "ready") await prepareEnvironment("cuda-python", { stateDir, onLine });
+  });
 }
 
 async function shutDown(code: number): Promise<void> {

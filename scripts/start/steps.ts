@@ -7,6 +7,7 @@ export const STEPS = {
   database: "Database",
   portal: "Portal",
   native: "GPU server and client (Rust build)",
+  packages: "Python packages",
   environment: "Environment CUDA Python",
   gpud: "Software GPU",
 } as const;

@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { buildNative } from "#scripts/start/builds.ts";
+import { buildNativeForTests } from "#scripts/start/builds.ts";
 import { closingLine, RESULT_FILE, type Result, sum, table } from "#scripts/test/result.ts";
 import { cargo, playwright, pytest, type Runner, vitest } from "#scripts/test/runners.ts";
 
@@ -23,7 +23,7 @@ await mkdir(out, { recursive: true });
 const results: Result[] = [];
 // The other suites run the built programs.
 await measured("build", async () => {
-  await buildNative(root, (line) => console.log(line));
+  await buildNativeForTests(root, (line) => console.log(line));
   return { passed: 0, failed: 0 };
 });
 for (const runner of RUNNERS) {

@@ -181,22 +181,17 @@ async function writeState(stateDir: string, name: string, state: EnvironmentStat
 
 /** Brings the environment into being unless it is there; builders that start together wait for one another. */
 async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
-  const definition = await readDefinition(name);
-  if (definition === undefined) throw new Error(`There is no environment "${name}".`);
-  const uv = await findUv(options.stateDir, options.onLine);
-  const python = await findPython(uv, definition);
-  const hash = await contentHash(definition, python, options.wheel);
+  const source = await readSource(name, options);
+  const hash = await contentHash(source.definition, source.python, options.wheel);
   const parent = path.join(options.stateDir, "environments");
   const target = path.join(parent, `${name}-${hash}`);
   if (!existsSync(target)) {
     await mkdir(parent, { recursive: true, mode: 0o700 });
-    await withFileLock(
-      `${target}.lock`,
-      { ...options, waiting: "Another process builds this environment; waiting for it" },
-      async () => {
-        if (!existsSync(target)) await build({ definition, python, hash, uv, target }, options);
-      },
-    );
+    const waiting = "Another process builds this environment; waiting for it";
+    await withFileLock(`${target}.lock`, { ...options, waiting }, async () => {
+      if (existsSync(target)) return;
+      await withBase(source, options, (base) => build(base, { ...source, hash, target }, options));
+    });
   }
   return await readBuilt(target);
 }
@@ -212,43 +207,100 @@ async function readBuilt(target: string): Promise<BuiltEnvironment> {
   };
 }
 
-type Build = { definition: EnvironmentDefinition; python: Python; hash: string; uv: string; target: string };
+/**
+ * Installs an environment's packages ahead of its build, as far as that needs no wheel: start-up does this beside the
+ * Rust build. The build takes what was prepared.
+ */
+export async function prepareEnvironment(name: string, options: Omit<BuildOptions, "wheel">): Promise<void> {
+  const source = await readSource(name, options);
+  await withBase(source, options, async () => undefined);
+}
 
-async function build({ definition, python, hash, uv, target }: Build, options: BuildOptions): Promise<void> {
-  const unfinished = `${target}.building`;
-  const folder = path.join(DEFINITIONS, definition.name);
+type Source = { definition: EnvironmentDefinition; python: Python; uv: string };
+
+async function readSource(name: string, options: Omit<BuildOptions, "wheel">): Promise<Source> {
+  const definition = await readDefinition(name);
+  if (definition === undefined) throw new Error(`There is no environment "${name}".`);
+  const uv = await findUv(options.stateDir, options.onLine);
+  return { definition, uv, python: await findPython(uv, definition) };
+}
+
+/** Calls `use` with a folder that holds all packages but ours, alone in it; what `use` leaves there is kept. */
+async function withBase(
+  source: Source,
+  options: Omit<BuildOptions, "wheel">,
+  use: (base: string) => Promise<void>,
+): Promise<void> {
+  const hash = await contentHash(source.definition, source.python, undefined);
+  const parent = path.join(options.stateDir, "environments");
+  const base = path.join(parent, `${source.definition.name}-${hash}.base`);
+  await mkdir(parent, { recursive: true, mode: 0o700 });
+  const waiting = "Another process installs this environment's packages; waiting for it";
+  await withFileLock(`${base}.lock`, { ...options, waiting }, async () => {
+    if (!existsSync(base)) await installPackages(source, base, options);
+    await use(base);
+  });
+}
+
+async function installPackages(
+  { definition, python, uv }: Source,
+  base: string,
+  options: Omit<BuildOptions, "wheel">,
+): Promise<void> {
+  const unfinished = `${base}.building`;
   await remove(unfinished);
-  const run = (args: string[]) =>
-    runLines(uv, args, {
-      cwd: options.stateDir,
-      onLine: options.onLine,
-      signal: options.signal,
-      // pip's index is the machine's index for uv too; a private cache link would share files with other programs.
-      env: {
-        ...process.env,
-        UV_DEFAULT_INDEX: process.env.UV_DEFAULT_INDEX ?? process.env.PIP_INDEX_URL,
-        UV_LINK_MODE: "copy",
-      },
-    });
   options.onLine(`Python ${python.version} (${python.executable})`);
-  await run(["venv", "--quiet", "--relocatable", "--no-project", "--python", python.executable, unfinished]);
-  const interpreter = path.join(unfinished, "bin", "python");
-  const install = ["pip", "install", "--python", interpreter, "--compile-bytecode"];
-  const locked = [...install, "--require-hashes", "-r", path.join(folder, definition.requirements)];
-  await run(locked).catch(async (error: unknown) => {
+  const venv = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python.executable, unfinished];
+  await runUv(uv, venv, options);
+  const requirements = path.join(DEFINITIONS, definition.name, definition.requirements);
+  const locked = installInto(unfinished, "--require-hashes", "-r", requirements);
+  await runUv(uv, locked, options).catch(async (error: unknown) => {
     if (options.signal?.aborted) throw error;
     options.onLine("The installation failed; trying once more");
-    return await run(locked);
+    return await runUv(uv, locked, options);
   });
+  await rename(unfinished, base);
+}
+
+function installInto(folder: string, ...what: string[]): string[] {
+  return ["pip", "install", "--python", path.join(folder, "bin", "python"), "--compile-bytecode", ...what];
+}
+
+async function runUv(uv: string, args: string[], options: Omit<BuildOptions, "wheel">): Promise<void> {
+  await runLines(uv, args, {
+    cwd: options.stateDir,
+    onLine: options.onLine,
+    signal: options.signal,
+    // pip's index is the machine's index for uv too; a private cache link would share files with other programs.
+    env: {
+      ...process.env,
+      UV_DEFAULT_INDEX: process.env.UV_DEFAULT_INDEX ?? process.env.PIP_INDEX_URL,
+      UV_LINK_MODE: "copy",
+    },
+  });
+}
+
+type Build = Source & { hash: string; target: string };
+
+/** Turns a base into the environment: our package, JupyterLab's settings, a check, and nobody may write any more. */
+async function build(
+  base: string,
+  { definition, python, hash, uv, target }: Build,
+  options: BuildOptions,
+): Promise<void> {
+  const unfinished = `${target}.building`;
+  await remove(unfinished);
+  await rename(base, unfinished);
   if (options.wheel === undefined) options.onLine("No sluice_gpu package is built: %gpu will be missing in notebooks");
-  else await run([...install, "--no-deps", options.wheel]);
+  else await runUv(uv, installInto(unfinished, "--no-deps", options.wheel), options);
   if (definition.labSettings !== undefined) {
     const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
     await mkdir(settings, { recursive: true });
-    await copyFile(path.join(folder, definition.labSettings), path.join(settings, "overrides.json"));
+    const given = path.join(DEFINITIONS, definition.name, definition.labSettings);
+    await copyFile(given, path.join(settings, "overrides.json"));
   }
   options.onLine("Checking that JupyterLab and the kernel load");
-  await runLines(interpreter, ["-c", "import ipykernel, jupyterlab, pip"], {
+  await runLines(path.join(unfinished, "bin", "python"), ["-c", "import ipykernel, jupyterlab, pip"], {
     onLine: options.onLine,
     signal: options.signal,
   });
