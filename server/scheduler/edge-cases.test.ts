@@ -257,3 +257,46 @@ describe("the rules besides", () => {
     expect(order(quota("a", 0, 9000, { recentMilli: 5000 }), quota("b", 0, 9000))).toEqual(["b0", "b1", "b2"]);
   });
 });
+
+test("who has room made for it takes nothing that one before it waits for", () => {
+  const devices = [device("0"), device("1")];
+  const quotas = [quota("vision", 500, 1000), quota("nlp", 500, 1000), quota("bio", 1000, 1000)];
+  const soon = { expiresAt: 300_000, memoryBytes: 0 };
+  const holdings = [
+    holding("lent", "0", 750, { borrowed: true }),
+    holding("kept", "0", 125, { teamId: "nlp", ...soon }),
+    holding("own", "1", 250, { borrowed: true, ...soon }),
+  ];
+  const whole = waiting("whole", 1000, { teamId: "bio", createdAt: 1 });
+  const quarter = waiting("quarter", 250, { teamId: "nlp", createdAt: 2 });
+  const before = world({ devices, quotas, holdings, queue: [whole, quarter] });
+  const first = evaluate(before);
+  expect(first.kept).toEqual([{ requestId: "quarter", gpuIds: ["0"] }]);
+  const told = holdings.map((one) => ({
+    ...one,
+    notice: first.notices.find(({ leaseId }) => leaseId === one.leaseId)?.notice,
+  }));
+  const second = evaluate({ ...before, holdings: told, queue: [whole, { ...quarter, keptGpuIds: ["0"] }] });
+  expect(second.verdicts.map(({ requestId, state }) => [requestId, state])).toEqual([
+    ["whole", "queued"],
+    ["quarter", "queued"],
+  ]);
+  expect({ ...second, verdicts: [] }).toEqual({ verdicts: [], notices: [], withdrawn: [], kept: [] });
+});
+
+test("memory that costs more than the guarantee leaves is borrowed, after those inside theirs", () => {
+  const quotas = [quota("vision", 500, 1000), quota("nlp", 500, 1000)];
+  // 6 of 8 GiB are charged 0.75 here, and would be charged 0.375 on the other device.
+  const devices = [device("0"), device("1", { memoryBytes: 16 * GIB })];
+  const full = holding("full", "1", 1000, { teamId: "nlp", guaranteedOnly: true });
+  const memory = waiting("memory", 1, { memoryBytes: 6 * GIB, createdAt: 1 });
+  const half = waiting("half", 500, { teamId: "bio", createdAt: 2 });
+  const queue = [memory, half];
+  const verdicts = evaluateQueue(
+    world({ devices, quotas: [...quotas, quota("bio", 500, 500)], holdings: [full], queue }),
+  );
+  expect(verdicts.map(({ requestId, state }) => [requestId, state])).toEqual([
+    ["half", "granted"],
+    ["memory", "queued"],
+  ]);
+});

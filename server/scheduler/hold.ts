@@ -17,12 +17,13 @@ export function byDevice(holdings: readonly Holding[]): Map<string, Holding[]> {
   return map;
 }
 
-/** Keeps a device: others get what is left of it when `leaving` have gone and the request has come. */
+/** Keeps a device: others get what is left of it when `leaving` have gone, at `until`, and the request has come. */
 export function keep(
   request: Waiting,
   room: Room,
   leaving: readonly Pick<Holding, "milli" | "memoryBytes">[],
   policyOf: CoTenancyOf | undefined,
+  until?: number,
 ): void {
   const piece = pieceOn(request, room);
   let [spareMilli, spareBytes] = [room.freeMilli - piece.milli, room.freeBytes - piece.memoryBytes];
@@ -36,6 +37,7 @@ export function keep(
     spareMilli,
     spareBytes,
     admits: (other) => policyOf === undefined || mayShare(teamId, other, policyOf),
+    ...(until === undefined ? {} : { until }),
   };
 }
 
@@ -99,7 +101,7 @@ export function keepSoonest(
   const chosen =
     devicesOf(asker.request) > 1 ? soonestGroup(asker, rooms, endsOn, now) : soonest(asker, rooms, endsOn, now);
   if (chosen === undefined) return undefined;
-  for (const { room, leaving } of chosen) keep(asker.request, room, leaving, asker.policyOf);
+  for (const { room, leaving, at } of chosen) keep(asker.request, room, leaving, asker.policyOf, at);
   return Math.max(...chosen.map((ready) => ready.at));
 }
 

@@ -1,11 +1,17 @@
 /** The queue of one GPU type: what happens to each that waits. */
 import { Pass } from "./pass.ts";
+import type { Revision } from "./pool.ts";
 import { byAge } from "./team-state.ts";
 import type { Round, Verdict, Waiting, World } from "./types.ts";
 
 /** Verdicts for the whole queue in the order of need, and what has to be taken back for it. Applying all is safe. */
 export function evaluate(world: World): Round {
-  return new Pass(world).run();
+  let revisions: ReadonlyMap<string, Revision> = new Map();
+  for (;;) {
+    const { round, revised } = new Pass(world, revisions).run();
+    if (round !== undefined) return round;
+    revisions = new Map([...revisions, ...revised]);
+  }
 }
 
 /** Whether a round leaves everything as it is: everybody waits on, nobody is told anything. */

@@ -25,7 +25,11 @@ export type Reclaimable = {
 /** Devices, who leaves each of them, and when the last has left. */
 export type Plan = { pieces: { room: Room; leaving: Holding[] }[]; leaseIds: string[]; releaseAt: number };
 
+/** `cost` is what others lose, thousandths. */
 type Part = { room: Room; leaving: Holding[]; taken: Lease[]; cost: number };
+
+/** Less than any lease: of equally dear devices those are chosen that are kept already, so that a plan stays. */
+const CHANGE = 1 / 1024;
 
 /** The plan that takes least from others; nothing when none makes the request fit. */
 export function planReclaim(asker: Asker, rooms: readonly Room[], from: Reclaimable): Plan | undefined {
@@ -87,9 +91,10 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
   if (piece.milli > asker.headroomMilli) return undefined;
   let [milli, bytes] = [room.freeMilli, room.freeBytes];
   const there = from.leases.get(room.device.id) ?? [];
-  // What ends anyway, and what was told already for this request, costs nobody anything more.
   const own = (holding: Holding) => from.takenFor.get(groupOf(holding)) === request.requestId;
-  if (piece.milli - milli >= bound && !there.some((holding) => holding.ending || own(holding))) return undefined;
+  const change = request.keptGpuIds?.includes(room.device.id) ? 0 : CHANGE;
+  if (piece.milli - milli + change >= bound && !there.some((holding) => holding.ending || own(holding)))
+    return undefined;
   const leaving: Holding[] = [];
   const leavingOf = new Map<string, number>();
   const leave = (holding: Holding) => {
@@ -102,69 +107,53 @@ function partOn(asker: Asker, room: Room, from: Reclaimable, bound: number): Par
     piece.milli <= milli &&
     piece.memoryBytes <= bytes &&
     (policyOf === undefined || mayJoin(request.teamId, room, policyOf, leavingOf));
-  const taken: Lease[] = [];
-  for (const holding of there) {
-    if (holding.ending) leave(holding);
-  }
-  if (!enough()) {
-    for (const holding of there) {
-      if (holding.ending || !own(holding)) continue;
-      const lease = from.outside.get(groupOf(holding));
-      if (lease === undefined) continue;
-      leave(holding);
-      if (!taken.includes(lease)) taken.push(lease);
-    }
-  }
-  if (enough()) return { room, leaving, taken, cost: 0 };
-  if (piece.milli - milli >= bound) return undefined;
-  return furtherOn(asker, room, from, { there, leaving, taken, leave, enough });
-}
-
-type Progress = {
-  there: readonly Holding[];
-  leaving: Holding[];
-  taken: Lease[];
-  leave: (holding: Holding) => void;
-  enough: () => boolean;
-};
-
-/** Takes one lease after the other, those that lose least first, until the request fits. */
-function furtherOn(asker: Asker, room: Room, from: Reclaimable, progress: Progress): Part | undefined {
-  const { there, leaving, taken, leave, enough } = progress;
-  const victims = there
-    .filter((holding) => !leaving.includes(holding) && holding.teamId !== asker.request.teamId)
-    .flatMap((holding) => {
-      const lease = from.outside.get(groupOf(holding));
-      const free = lease !== undefined && !from.takenFor.has(lease.id);
-      return free ? [{ holding, lease }] : [];
-    })
-    .sort(
-      (a, b) => releaseOf(a.holding, from) - releaseOf(b.holding, from) || b.holding.grantedAt - a.holding.grantedAt,
-    );
-  const chosen: typeof victims = [];
-  const count = (list: typeof victims) => new Map(list.map((one) => [one.lease.id, one.lease]));
-  for (const victim of victims) {
+  // What ends anyway, and what was told already for this request, costs nobody anything more.
+  for (const holding of there) if (holding.ending) leave(holding);
+  const chosen: Victim[] = [];
+  for (const victim of victimsOn(there, asker, from)) {
     if (enough()) break;
     leave(victim.holding);
     chosen.push(victim);
   }
   if (!enough()) return undefined;
   const needed = withoutSuperfluous(asker, room, leaving, chosen);
-  const kept = leaving.filter(
-    (holding) => needed.some((one) => one.holding === holding) || !chosen.some((one) => one.holding === holding),
-  );
-  const leases = [...count(needed).values()];
-  const cost = leases.reduce((sum, lease) => sum + lease.milli, 0);
-  return { room, leaving: kept, taken: [...taken, ...leases], cost };
+  const leases = new Map(needed.map(({ lease, told }) => [lease.id, { lease, told }]));
+  let cost = change;
+  for (const { lease, told } of leases.values()) cost += told ? 0 : lease.milli;
+  const spared = new Set(chosen.filter((one) => !needed.includes(one)).map((one) => one.holding));
+  const taken = [...leases.values()].map(({ lease }) => lease);
+  return { room, leaving: leaving.filter((holding) => !spared.has(holding)), taken, cost };
 }
 
-/** Spares those whom a later choice has made unnecessary, beginning with the largest. */
-function withoutSuperfluous<T extends { holding: Holding }>(
+type Victim = { holding: Holding; lease: Lease; told: boolean };
+
+/** Whom a request may take on a device: those who were told for it already, then those that lose least. */
+function victimsOn(there: readonly Holding[], { request }: Asker, from: Reclaimable): Victim[] {
+  const victims = there.flatMap((holding): Victim[] => {
+    const lease = from.outside.get(groupOf(holding));
+    if (lease === undefined || holding.ending || holding.teamId === request.teamId) return [];
+    const claimant = from.takenFor.get(lease.id);
+    return claimant === undefined || claimant === request.requestId
+      ? [{ holding, lease, told: claimant !== undefined }]
+      : [];
+  });
+  if (victims.length < 2) return victims;
+  return victims.sort(
+    (a, b) =>
+      Number(b.told) - Number(a.told) ||
+      releaseOf(a.holding, from) - releaseOf(b.holding, from) ||
+      b.holding.grantedAt - a.holding.grantedAt,
+  );
+}
+
+/** Spares those whom a later choice has made unnecessary: first who was not told yet, of these the largest. */
+function withoutSuperfluous(
   asker: Asker,
   room: Room,
   leaving: readonly Holding[],
-  chosen: readonly T[],
-): T[] {
+  chosen: readonly Victim[],
+): readonly Victim[] {
+  if (chosen.length < 2) return chosen;
   const piece = pieceOn(asker.request, room);
   let spareMilli = room.freeMilli - piece.milli;
   let spareBytes = room.freeBytes - piece.memoryBytes;
@@ -174,13 +163,14 @@ function withoutSuperfluous<T extends { holding: Holding }>(
   }
   const policyOf = (teamId: string) => asker.policyOf?.(teamId) ?? "any";
   const exclusive = policyOf(asker.request.teamId) !== "any";
-  const spared = new Set<T>();
-  for (const one of [...chosen].sort((a, b) => b.holding.milli - a.holding.milli)) {
+  const spared = new Set<Victim>();
+  const order = [...chosen].sort((a, b) => Number(a.told) - Number(b.told) || b.holding.milli - a.holding.milli);
+  for (const one of order) {
     const { milli, memoryBytes, teamId } = one.holding;
     if (milli > spareMilli || memoryBytes > spareBytes || exclusive || policyOf(teamId) !== "any") continue;
     spareMilli -= milli;
     spareBytes -= memoryBytes;
     spared.add(one);
   }
-  return chosen.filter((one) => !spared.has(one));
+  return spared.size === 0 ? chosen : chosen.filter((one) => !spared.has(one));
 }

@@ -21,6 +21,8 @@ export type Hold = {
   spareBytes: number;
   /** Whether a lease of this team may come to lie beside the holder's. */
   admits: (teamId: string) => boolean;
+  /** When leases that end will have made room for it: what ends before that takes nothing from the holder. */
+  until?: number;
 };
 
 /** What each device has left under these holdings. */
@@ -37,13 +39,17 @@ export function roomOf(devices: readonly Device[], holdings: readonly Holding[])
   return rooms;
 }
 
-/** Takes an amount out of a room. */
-export function take(room: Room, amount: { milli: number; memoryBytes: number; teamId: string }): void {
+/** Takes an amount out of a room; what comes now is there until `endsAt`. */
+export function take(
+  room: Room,
+  amount: { milli: number; memoryBytes: number; teamId: string },
+  endsAt: number = Number.POSITIVE_INFINITY,
+): void {
   room.freeMilli -= amount.milli;
   room.freeBytes -= amount.memoryBytes;
   room.leases += 1;
   room.teams.set(amount.teamId, (room.teams.get(amount.teamId) ?? 0) + 1);
-  if (room.hold) {
+  if (room.hold && endsAt >= (room.hold.until ?? Number.NEGATIVE_INFINITY)) {
     room.hold.spareMilli -= amount.milli;
     room.hold.spareBytes -= amount.memoryBytes;
   }

@@ -11,7 +11,7 @@ export class TeamState {
   readonly people = new Map<string, number>();
   /** What requests that wait for a device will take: those behind leave it to them. */
   reserved = 0;
-  readonly #reservedOf = new Map<string, { requestId: string; milli: number }>();
+  readonly #reservedOf = new Map<string, Map<string, number>>();
   /** First requests that wait: for any device, for a device inside the guarantee, for the limit, for the guarantee. */
   first: string | undefined;
   firstClaim: string | undefined;
@@ -19,7 +19,7 @@ export class TeamState {
   firstForGuarantee: string | undefined;
   readonly firstOfPerson = new Map<string, string>();
   /** The first request beyond the guarantee, and what it will take, while claims are judged. */
-  pending: { requestId: string; milli: number } | undefined;
+  pending: { request: Waiting; milli: number } | undefined;
 
   constructor(quota: Quota, guaranteed: number) {
     this.quota = quota;
@@ -33,19 +33,34 @@ export class TeamState {
   }
 
   /** Those behind leave this much to it. */
-  reserve(request: Pick<Waiting, "requestId" | "userId">, milli: number): void {
-    const { requestId, userId } = request;
+  reserve({ requestId, userId }: Pick<Waiting, "requestId" | "userId">, milli: number): void {
     this.reserved += milli;
     const known = this.#reservedOf.get(userId);
-    this.#reservedOf.set(userId, { requestId: known?.requestId ?? requestId, milli: (known?.milli ?? 0) + milli });
+    if (known === undefined) this.#reservedOf.set(userId, new Map([[requestId, milli]]));
+    else known.set(requestId, milli);
+  }
+
+  /** Its turn has come; whether anything was reserved for it. */
+  unreserve({ requestId, userId }: Pick<Waiting, "requestId" | "userId">): boolean {
+    const milli = this.#reservedOf.get(userId)?.get(requestId);
+    if (milli === undefined) return false;
+    this.reserved -= milli;
+    this.#reservedOf.get(userId)?.delete(requestId);
+    return true;
   }
 
   /** The person's own request that needs what is left below the ceiling. */
   aheadOfPerson(userId: string, milli: number): string | undefined {
     const { personMilli } = this.quota;
-    const ahead = this.#reservedOf.get(userId);
+    const [ahead] = this.#reservedOf.get(userId)?.keys() ?? [];
     if (personMilli === undefined || ahead === undefined) return undefined;
-    return this.usedBy(userId) + ahead.milli + milli > personMilli ? ahead.requestId : undefined;
+    return this.usedBy(userId) + this.#reservedBy(userId) + milli > personMilli ? ahead : undefined;
+  }
+
+  #reservedBy(userId: string): number {
+    let sum = 0;
+    for (const milli of this.#reservedOf.get(userId)?.values() ?? []) sum += milli;
+    return sum;
   }
 
   /** Whether this much more stays inside the guarantee, with what is reserved for those ahead. */
@@ -57,7 +72,7 @@ export class TeamState {
   headroom(request: Pick<Waiting, "userId" | "guaranteedOnly">): number {
     const { limitMilli, personMilli = Number.POSITIVE_INFINITY } = this.quota;
     const { userId } = request;
-    const byPerson = personMilli - this.usedBy(userId) - (this.#reservedOf.get(userId)?.milli ?? 0);
+    const byPerson = personMilli - this.usedBy(userId) - this.#reservedBy(userId);
     const byGuarantee = request.guaranteedOnly ? this.guaranteed - this.inside : Number.POSITIVE_INFINITY;
     const byClaim =
       this.firstClaim === undefined ? Number.POSITIVE_INFINITY : this.guaranteed - this.used - this.reserved;

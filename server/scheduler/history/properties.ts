@@ -102,7 +102,8 @@ const firstComeFirstServed: Check = ({ before, round }) => {
 
 /** Only from other teams, only from outside their guarantee, never what was asked for with --guaranteed. */
 const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
-  const leases = leasesOf(before.holdings);
+  // With what this round has granted: who comes inside a guarantee pushes out what the team itself borrowed before.
+  const leases = leasesOf(after.holdings);
   const outside = outsideGuarantee(leases, guaranteesNow(before));
   for (const { leaseId, notice } of round.notices) {
     const lease = leases.find((one) => one.id === leaseId);

@@ -1,0 +1,63 @@
+/** What holds a request back inside its own team: the quota, and those of the team who come before it. */
+import type { Asker } from "./placement.ts";
+import type { TeamState } from "./team-state.ts";
+import type { Obstacle, Waiting } from "./types.ts";
+
+/** Which rule of the quota it does not meet now; those behind it hear of it. */
+export function quotaObstacle(request: Waiting, team: TeamState, least: number): Obstacle | undefined {
+  const { requestId, userId } = request;
+  const { limitMilli, personMilli } = team.quota;
+  if (team.used + least > limitMilli) {
+    team.firstForLimit ??= requestId;
+    return { rule: "team-limit", ever: false };
+  }
+  if (personMilli !== undefined && team.usedBy(userId) + least > personMilli) {
+    if (!team.firstOfPerson.has(userId)) team.firstOfPerson.set(userId, requestId);
+    return { rule: "person-limit", ever: false };
+  }
+  if (request.guaranteedOnly && team.inside + least > team.guaranteed) {
+    team.firstForGuarantee ??= requestId;
+    return { rule: "guaranteed", ever: false };
+  }
+  return undefined;
+}
+
+/**
+ * Nobody of a team overtakes at the cost of one ahead: neither of the limit, nor of a place inside the guarantee, nor
+ * of the team's turn at the surplus.
+ */
+export function orderInTeam(request: Waiting, team: TeamState, least: number): Obstacle | undefined {
+  const behind = (requestId: string | undefined): Obstacle | undefined =>
+    requestId === undefined || requestId === request.requestId ? undefined : { rule: "order", behind: requestId };
+  const { used, reserved, guaranteed, quota } = team;
+  return (
+    behind(team.firstForLimit) ??
+    behind(team.firstOfPerson.get(request.userId)) ??
+    behind(team.aheadOfPerson(request.userId, least)) ??
+    (request.guaranteedOnly ? behind(team.firstForGuarantee) : undefined) ??
+    (used + reserved + least > quota.limitMilli ? behind(team.first) : undefined) ??
+    (used + reserved + least > guaranteed ? behind(team.firstClaim ?? team.first) : undefined)
+  );
+}
+
+/** Which part of the quota a request is placed in: it matters where the charge goes by the device. */
+export type Part = "inside" | "all";
+
+/** What two requests have in common that fit the same devices in this part of the quota. */
+export function placing({ request }: Asker, team: TeamState, part: Part): string {
+  return request.memoryBytes > 0 ? `${shapeOf(request, team)}/${part}` : shapeOf(request, team);
+}
+
+/** Only what the guarantee leaves. */
+export function insideGuarantee(asker: Asker, { guaranteed, used, reserved }: TeamState): Asker {
+  return { ...asker, headroomMilli: Math.min(asker.headroomMilli, guaranteed - used - reserved) };
+}
+
+/** Requests of one shape fit the same devices. Memory is charged by device, and what the team has left bounds it. */
+export function shapeOf(request: Waiting, team: TeamState): string {
+  const { milli, memoryBytes, pinnedGpuId = "", needs, guaranteedOnly } = request;
+  const shape = `${milli}/${memoryBytes}/${pinnedGpuId}/${needs === undefined ? "" : JSON.stringify(needs)}`;
+  const own = memoryBytes > 0 || team.quota.coTenancy !== undefined;
+  const kept = request.keptGpuIds?.length ? request.requestId : "";
+  return own ? `${shape}/${guaranteedOnly}/${request.teamId}/${request.userId}/${kept}` : `${shape}/${kept}`;
+}

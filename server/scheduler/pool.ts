@@ -1,0 +1,285 @@
+/**
+ * The devices of one pass: what is left on them and for whom they are kept, who lies there and when that ends, who may
+ * be taken back and for whom that is done already. It knows requests and leases, and nothing of the order of need.
+ */
+import { byDevice, type End, keep, keepSoonest, likelyEnd } from "./hold.ts";
+import { DEFAULT_POLICY } from "./notice.ts";
+import { type Asker, devicesOf, fits, pieceOn, place } from "./placement.ts";
+import { noticeFor, type Plan, planReclaim, type Reclaimable, releaseOf } from "./reclaim.ts";
+import { type Room, roomOf, take } from "./room.ts";
+import { groupOf, type Lease, leasesOf, outsideGuarantee } from "./share.ts";
+import type { CoTenancy, Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
+
+/**
+ * What a pass has found out about a request for which room is being made: it goes elsewhere, or other devices are kept
+ * for it. Those who were judged before it must hear of that, so the pass begins again with it.
+ */
+export type Revision = { placed: readonly string[] } | { kept: readonly string[]; told: readonly string[] };
+
+export class Pool {
+  readonly #world: World;
+  readonly #quotas: ReadonlyMap<string, Quota>;
+  readonly #guarantees: ReadonlyMap<string, number>;
+  /** In a fixed order, by which ties are broken. */
+  readonly #rooms: Room[];
+  readonly #roomById: Map<string, Room>;
+  /** Nothing when every team shares cards with every other, which spares looking at who lies where. */
+  readonly policyOf: ((teamId: string) => CoTenancy) | undefined;
+  readonly #byDevice: Map<string, Holding[]>;
+  readonly #held: readonly Lease[];
+  /** Granted in this pass. */
+  readonly #laid: Holding[] = [];
+  /** Lease → the request it is taken for, in this pass or in a round before. */
+  readonly #taken = new Map<string, string>();
+  readonly #plans = new Map<string, Plan>();
+  #outside: ReadonlyMap<string, Lease> | undefined;
+  /** Requests that have a device kept for them. */
+  readonly #keeps = new Set<string>();
+  /**
+   * Shapes that found no device, and who has one kept that would do: rooms only shrink, so the next of the same shape
+   * finds none either.
+   */
+  readonly #without = new Map<string, string | undefined>();
+  /** Teams and shapes for which nothing can be taken back. */
+  readonly #withoutPlan = new Set<string>();
+  /** Leases by device in the order of their ends, while nothing about them changes. */
+  readonly #ends = new Map<string, End[]>();
+
+  constructor(world: World, quotas: ReadonlyMap<string, Quota>, guarantees: ReadonlyMap<string, number>) {
+    this.#world = world;
+    this.#quotas = quotas;
+    this.#guarantees = guarantees;
+    const exclusive = [...quotas.values()].some(({ coTenancy = "any" }) => coTenancy !== "any");
+    this.policyOf = exclusive ? (teamId) => quotas.get(teamId)?.coTenancy ?? "any" : undefined;
+    this.#roomById = roomOf(world.devices, world.holdings);
+    this.#rooms = [...this.#roomById.values()].sort(byName);
+    this.#byDevice = byDevice(world.holdings);
+    this.#held = leasesOf(world.holdings);
+  }
+
+  room(gpuId: string | undefined): Room | undefined {
+    return gpuId === undefined ? undefined : this.#roomById.get(gpuId);
+  }
+
+  /** Whether a device is kept for it. */
+  keeps(requestId: string): boolean {
+    return this.#keeps.has(requestId);
+  }
+
+  planOf(requestId: string): Plan | undefined {
+    return this.#plans.get(requestId);
+  }
+
+  /** Who is taken back for its sake. */
+  toldFor(requestId: string): string[] {
+    return [...this.#taken].flatMap(([id, claimant]) => (claimant === requestId ? [id] : []));
+  }
+
+  /** Who has a device kept on which a request of this shape, that found none, would fit. */
+  heldFor(shape: string): string | undefined {
+    return this.#without.get(shape);
+  }
+
+  /** Devices on which room is being made are kept before anybody is judged. */
+  keepWhatIsKept(waiting: readonly Waiting[], revisions: ReadonlyMap<string, Revision>): void {
+    const claimants = new Set(waiting.filter((one) => one.keptGpuIds?.length).map((one) => one.requestId));
+    for (const { id, first } of this.#held) {
+      const requestId = first.notice?.requestId;
+      // Whoever was told for the sake of one that has left is free again.
+      if (requestId === undefined || !claimants.has(requestId) || revisions.has(requestId)) continue;
+      this.#taken.set(id, requestId);
+    }
+    for (const [requestId, revision] of revisions) {
+      if ("told" in revision) for (const id of revision.told) this.#taken.set(id, requestId);
+    }
+    for (const request of waiting) {
+      for (const gpuId of request.keptGpuIds ?? []) {
+        const room = this.#roomById.get(gpuId);
+        if (room === undefined || room.hold !== undefined) continue;
+        const leaving = (this.#byDevice.get(gpuId) ?? []).filter(
+          (holding) => holding.ending || this.#taken.get(groupOf(holding)) === request.requestId,
+        );
+        keep(request, room, leaving, this.policyOf);
+        this.#keeps.add(request.requestId);
+      }
+    }
+  }
+
+  /** The devices that are kept for it, when it fits there. */
+  roomsMade(asker: Asker): Room[] | undefined {
+    const { keptGpuIds = [] } = asker.request;
+    const rooms = keptGpuIds.flatMap((gpuId) => this.#roomById.get(gpuId) ?? []).filter((room) => fits(asker, room));
+    return rooms.length === devicesOf(asker.request) ? rooms : undefined;
+  }
+
+  /** What it will be charged on the devices that are kept for it: memory is charged by device. */
+  chargeWhereKept(request: Waiting): number {
+    return (request.keptGpuIds ?? []).reduce((sum, gpuId) => {
+      const room = this.#roomById.get(gpuId);
+      return room?.hold?.requestId === request.requestId ? sum + pieceOn(request, room).milli : sum;
+    }, 0);
+  }
+
+  /** Devices for a request of this shape; nothing when it does not fit. */
+  place(asker: Asker, shape: string): Room[] | undefined {
+    if (this.#without.has(shape)) return undefined;
+    const rooms = place(asker, this.#rooms);
+    if (rooms === undefined) this.#without.set(shape, this.#heldFor(asker));
+    return rooms;
+  }
+
+  /** Lays a request on these devices. Those judged later wait for its end too. */
+  grant(request: Waiting, pieces: readonly Piece[], borrowed: boolean): void {
+    for (const piece of pieces) {
+      const room = this.#roomById.get(piece.gpuId);
+      if (room) take(room, { ...piece, teamId: request.teamId }, this.#world.now + request.lengthMs);
+      this.#lay(request, piece, borrowed);
+    }
+  }
+
+  /** Takes room for nobody yet: a part of a reservation, made where it is missing. */
+  keepUnit(unit: Waiting): void {
+    const asker: Asker = { request: unit, headroomMilli: Number.POSITIVE_INFINITY, policyOf: this.policyOf };
+    const rooms = place(asker, this.#rooms);
+    if (rooms) for (const room of rooms) take(room, { ...pieceOn(unit, room), teamId: unit.teamId });
+    else this.plan(asker, unit.requestId);
+  }
+
+  #lay(request: Waiting, piece: Piece, borrowed: boolean): void {
+    const { requestId, teamId, userId, who, lengthMs, guaranteedOnly } = request;
+    const { now } = this.#world;
+    const times = { grantedAt: now, expiresAt: now + lengthMs, lastWorkAt: now };
+    const holding: Holding = { ...piece, ...times, leaseId: requestId, teamId, userId, who, borrowed, guaranteedOnly };
+    this.#laid.push(holding);
+    const there = this.#byDevice.get(piece.gpuId);
+    this.#ends.delete(piece.gpuId);
+    if (there === undefined) this.#byDevice.set(piece.gpuId, [holding]);
+    else there.push(holding);
+  }
+
+  /** Makes room for a claim: others are told, and the devices are kept. Nothing when that would not help. */
+  plan(asker: Asker, shape: string): Plan | undefined {
+    const { requestId } = asker.request;
+    if (this.#withoutPlan.has(shape)) return undefined;
+    const plan = planReclaim(asker, this.#rooms, this.#reclaimable());
+    if (plan === undefined) {
+      this.#withoutPlan.add(shape);
+      return undefined;
+    }
+    this.release(asker.request);
+    for (const { room, leaving } of plan.pieces) keep(asker.request, room, leaving, this.policyOf);
+    for (const leaseId of plan.leaseIds) this.#taken.set(leaseId, requestId);
+    this.#ends.clear();
+    this.#keeps.add(requestId);
+    this.#plans.set(requestId, plan);
+    return plan;
+  }
+
+  /** Whether what was granted in this pass lets more be taken back than before: it pushes out what its team borrowed. */
+  pushesOut(): boolean {
+    if (this.#laid.length === 0 || this.#outside === undefined) return false;
+    const before = this.#outside;
+    this.#outside = undefined;
+    return [...this.#reclaimable().outside.keys()].some((id) => !before.has(id));
+  }
+
+  #reclaimable(): Reclaimable {
+    if (this.#outside === undefined) {
+      const leases = this.#laid.length === 0 ? this.#held : [...this.#held, ...leasesOf(this.#laid)];
+      const ids = outsideGuarantee(leases, this.#guarantees);
+      this.#outside = new Map(this.#held.filter((lease) => ids.has(lease.id)).map((lease) => [lease.id, lease]));
+    }
+    const { policy = DEFAULT_POLICY, now } = this.#world;
+    return { leases: this.#byDevice, outside: this.#outside, takenFor: this.#taken, policy, now };
+  }
+
+  /** Keeps the devices on which it will fit first; when that is. */
+  keepSoonest(asker: Asker): number | undefined {
+    const { requestId, pinnedGpuId } = asker.request;
+    const pinned = this.room(pinnedGpuId);
+    const rooms = pinned ? [pinned] : this.#rooms;
+    const at = keepSoonest(asker, rooms, (room) => this.#endsOn(room.device.id), this.#world.now);
+    if (at !== undefined) this.#keeps.add(requestId);
+    return at;
+  }
+
+  #endsOn(gpuId: string): readonly End[] {
+    const known = this.#ends.get(gpuId);
+    if (known !== undefined) return known;
+    const there = this.#byDevice.get(gpuId) ?? [];
+    const ends = there.map((holding) => ({ holding, at: this.#endOf(holding) })).sort((a, b) => a.at - b.at);
+    this.#ends.set(gpuId, ends);
+    return ends;
+  }
+
+  /** When a lease likely ends; one that is taken back ends at its release. */
+  #endOf(holding: Holding): number {
+    const { now, policy = DEFAULT_POLICY } = this.#world;
+    const end = likelyEnd(holding, this.#quotas.get(holding.teamId)?.idleMs, now);
+    if (!this.#taken.has(groupOf(holding))) return end;
+    return Math.min(end, releaseOf(holding, { now, policy }));
+  }
+
+  /** What was kept for it, and those who were told for its sake, are free for others. */
+  release({ requestId }: Waiting): void {
+    if (!this.#keeps.delete(requestId)) return;
+    for (const room of this.#rooms) if (room.hold?.requestId === requestId) room.hold = undefined;
+    for (const [leaseId, claimant] of this.#taken) if (claimant === requestId) this.#taken.delete(leaseId);
+    this.#ends.clear();
+  }
+
+  /** Who has a device kept on which this request would fit otherwise. */
+  #heldFor(asker: Asker): string | undefined {
+    for (const room of this.#rooms) {
+      const { hold } = room;
+      if (hold === undefined || hold.requestId === asker.request.requestId) continue;
+      room.hold = undefined;
+      const wouldFit = fits(asker, room);
+      room.hold = hold;
+      if (wouldFit) return hold.requestId;
+    }
+    return undefined;
+  }
+
+  /** What differs from what was told and kept before. */
+  changes(waiting: readonly Waiting[]): Omit<Round, "verdicts"> {
+    const planned = new Map(
+      [...this.#plans].flatMap(([requestId, plan]) => plan.leaseIds.map((id) => [id, requestId])),
+    );
+    const from = this.#reclaimable();
+    const notices: Round["notices"] = [];
+    const withdrawn: string[] = [];
+    for (const lease of this.#held) {
+      const requestId = planned.get(lease.id);
+      const { notice, ending } = lease.first;
+      if (ending) continue;
+      if (requestId === undefined && notice !== undefined) withdrawn.push(lease.id);
+      if (requestId === undefined) continue;
+      const told = noticeFor(lease.first, requestId, from);
+      if (told.requestId !== notice?.requestId || told.at !== notice.at)
+        notices.push({ leaseId: lease.id, notice: told });
+    }
+    return { notices, withdrawn, kept: keptChanges(waiting, this.#plans) };
+  }
+}
+
+function keptChanges(waiting: readonly Waiting[], plans: ReadonlyMap<string, Plan>): Round["kept"] {
+  return waiting.flatMap(({ requestId, keptGpuIds = [] }) => {
+    const gpuIds = (plans.get(requestId)?.pieces ?? []).map(({ room }) => room.device.id).sort();
+    return sameIds(gpuIds, keptGpuIds) ? [] : [{ requestId, gpuIds }];
+  });
+}
+
+/** Whether two lists name the same, in whatever order. */
+export function sameIds(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((id) => other.includes(id));
+}
+
+function byName(a: Room, b: Room): number {
+  const order = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+  return (
+    order(a.device.serverName, b.device.serverName) ||
+    order(a.device.name, b.device.name) ||
+    order(a.device.id, b.device.id)
+  );
+}
