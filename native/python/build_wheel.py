@@ -25,6 +25,8 @@ LIBRARIES = {
     "libcudart.so.12": ("libcudart.so.12", "libcudart12.so"),
     "libcudart.so.13": ("libcudart.so.13", "libcudart13.so"),
 }
+# Folder of the Rust build with the libraries beside the driver (libcublas.so.13, …), under their own names
+BESIDE = "libraries"
 COMMANDS = {"sluice": ("sluice",)}
 
 METADATA = """\
@@ -60,6 +62,14 @@ def find(native_dir, names):
         if os.path.isfile(path):
             return path
     raise BuildProblem(f"{native_dir} holds none of {', '.join(names)}; build the native workspace first")
+
+
+def beside(native_dir):
+    """The libraries beside the driver that were built: {name: path}."""
+    folder = os.path.join(native_dir, BESIDE)
+    if not os.path.isdir(folder):
+        raise BuildProblem(f"{folder} is missing; build the native workspace first")
+    return {name: os.path.join(folder, name) for name in sorted(os.listdir(folder)) if not name.endswith(".part")}
 
 
 def glibc_needed(blobs):
@@ -99,6 +109,8 @@ def contents(native_dir, number):
     files["sluice_gpu.pth"] = (read(os.path.join(HERE, "sluice_gpu.pth")), False)
     for name, candidates in LIBRARIES.items():
         files[f"sluice_gpu/lib/{name}"] = (read(find(native_dir, candidates)), True)
+    for name, path in beside(native_dir).items():
+        files[f"sluice_gpu/lib/{name}"] = (read(path), True)
     for name, candidates in COMMANDS.items():
         files[f"sluice_gpu-{number}.data/scripts/{name}"] = (read(find(native_dir, candidates)), True)
     for name in sorted(os.listdir(os.path.join(HERE, "scripts"))):

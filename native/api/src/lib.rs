@@ -5,6 +5,7 @@
 #[macro_use]
 pub mod function;
 pub mod driver;
+pub mod libraries;
 pub mod nvml;
 pub mod operations;
 pub mod runtime;

@@ -354,6 +354,28 @@ pub const OPERATIONS: &[Operation] = &[
     posted(450, "GraphLaunch", &[("graph", U64), ("stream", U64)], "Runs an executable graph in stream order."),
     posted(451, "GraphUpload", &[("graph", U64), ("stream", U64)], "cuGraphUpload."),
     posted(452, "GraphDestroy", &[("graph", U64)], "Ends an executable graph; what runs of it runs to its end."),
+    // Libraries beside the driver: `library` is its number and, above bit 16, that of its SONAME; `function` the hash
+    // of its name; `arguments` as in `protocol::library`
+    call(
+        512,
+        "LibraryOpen",
+        &[("library", U32)],
+        &[("refused", Bytes)],
+        "Loads a library; answers the functions (u32 each) that this server cannot execute, or why there is none.",
+    ),
+    posted(
+        513,
+        "LibraryPost",
+        &[("library", U32), ("function", U32), ("stream", U64), ("arguments", Bytes)],
+        "A call that the client can prove to be accepted; should it fail all the same, the context fails as by a kernel.",
+    ),
+    call(
+        514,
+        "LibraryCall",
+        &[("library", U32), ("function", U32), ("stream", U64), ("arguments", Bytes)],
+        &[("status", U32), ("text", Named("String")), ("outputs", Bytes)],
+        "A call whose status or outputs are waited for; outputs follow one another in the order of their parameters.",
+    ),
 ];
 
 #[cfg(test)]

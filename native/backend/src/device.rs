@@ -2,7 +2,10 @@
 
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node};
-use crate::types::{Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, ModuleInfo, StreamId};
+use crate::types::{
+    Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, LibraryAnswer, LibraryCall, ModuleId,
+    ModuleInfo, StreamId,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,6 +164,18 @@ pub trait Device: Send + Sync {
 
     /// Calls back when everything issued before has run.
     fn synchronize(&self, done: Done<()>) -> CudaResult<()>;
+
+    /// Loads a library that runs beside the driver (its number as in [`LibraryCall::library`]); answers the functions
+    /// that it cannot execute.
+    fn open_library(&self, _library: u32) -> CudaResult<Vec<u32>> {
+        Err(CudaError::new(code::NOT_SUPPORTED, "this GPU server has no libraries beside its driver"))
+    }
+
+    /// Calls a library.  `done` is called when the library's status and outputs are known, which for work without
+    /// outputs is at once.
+    fn call_library(&self, _call: LibraryCall<'_>, _done: Done<LibraryAnswer>) -> CudaResult<()> {
+        Err(CudaError::new(code::NOT_SUPPORTED, "this GPU server has no libraries beside its driver"))
+    }
 
     /// Time that kernels have run so far.
     fn gpu_time(&self) -> Duration;

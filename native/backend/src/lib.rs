@@ -17,5 +17,5 @@ pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};
 pub use types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute,
-    LaunchConfig, ModuleId, ModuleInfo, StreamId,
+    LaunchConfig, LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,
 };

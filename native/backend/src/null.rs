@@ -8,9 +8,12 @@ use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork};
 use crate::timeline::{StepWork, Timeline};
 use crate::types::{
-    Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionRef, LaunchConfig, ModuleId, ModuleInfo, StreamId,
+    Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionRef, LaunchConfig, LibraryAnswer, LibraryCall,
+    ModuleId, ModuleInfo, StreamId,
 };
+use sluice_protocol::library::take_arguments;
 use sluice_softgpu::Module;
+use sluice_softlibs::{Libraries, Step};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
@@ -26,6 +29,7 @@ pub struct NullDevice {
     physical: Mutex<HashMap<u64, u64>>,
     modules: Mutex<HashMap<ModuleId, ModuleInfo>>,
     graphs: Mutex<HashMap<GraphId, Executable>>,
+    libraries: Mutex<Libraries>,
 }
 
 /// The null devices of a host.
@@ -62,6 +66,7 @@ impl NullDevice {
             physical: Mutex::default(),
             modules: Mutex::default(),
             graphs: Mutex::default(),
+            libraries: Mutex::default(),
         })
     }
 
@@ -328,6 +333,32 @@ impl Device for NullDevice {
         self.record("synchronize", StreamId::LEGACY, 0, true);
         self.timeline.synchronize(done);
         Ok(())
+    }
+
+    fn open_library(&self, library: u32) -> CudaResult<Vec<u32>> {
+        self.record(&format!("open-library {library:#x}"), StreamId::LEGACY, 0, true);
+        Ok(Vec::new())
+    }
+
+    /// Questions get the software GPU's answers where it has one, so that programs go on; work is only noted.
+    fn call_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
+        let library = sluice_api::libraries::library((call.library >> 16) as u16);
+        let function = library.and_then(|library| library.numbered(call.function));
+        let arguments = take_arguments(call.arguments).ok();
+        let (Some(function), Some(arguments)) = (function, arguments) else {
+            return Err(CudaError::new(code::INVALID_VALUE, "there is no such library function"));
+        };
+        self.record(&function.symbol, call.stream, call.arguments.len() as u64, call.waits);
+        let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
+        let prepared = libraries.prepare(call.library, call.function, call.arguments);
+        drop(libraries);
+        let outputs = match prepared {
+            Ok(Step::Done(outputs)) => outputs,
+            _ => arguments.iter().flat_map(|argument| vec![0; argument.output_bytes()]).collect(),
+        };
+        let answer = LibraryAnswer { outputs, ..LibraryAnswer::default() };
+        let reply: Done<()> = Box::new(move |outcome| done(outcome.map(|()| answer)));
+        self.timeline.submit_call(call.stream, true, Box::new(|| Ok(())), reply)
     }
 
     fn gpu_time(&self) -> Duration {

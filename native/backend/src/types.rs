@@ -153,3 +153,29 @@ pub struct DeviceDescription {
     pub memory_bytes: u64,
     pub profile: DeviceProfile,
 }
+
+/// A call to a library that runs beside the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct LibraryCall<'a> {
+    /// The library's number and, above bit 16 of its own, that of its SONAME: as `sluice-api` and the wire have it.
+    pub library: u32,
+    /// The hash of the function's name.
+    pub function: u32,
+    /// The stream in which it works.
+    pub stream: StreamId,
+    /// As `sluice_protocol::library` writes them.
+    pub arguments: &'a [u8],
+    /// Whether the client waits for the answer.
+    pub waits: bool,
+}
+
+/// What a library answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryAnswer {
+    /// The library's own status, 0 for success.
+    pub status: u32,
+    /// What a status means for a person; may be empty.
+    pub text: String,
+    /// Outputs for the host, one after the other.
+    pub outputs: Vec<u8>,
+}

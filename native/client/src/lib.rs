@@ -15,6 +15,7 @@ pub mod generated;
 pub mod host;
 pub mod image;
 pub mod journal;
+pub mod library;
 pub mod mappings;
 pub mod message;
 pub mod objects;

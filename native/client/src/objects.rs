@@ -88,6 +88,7 @@ pub struct Objects {
     pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
     /// Allocations that came from a pool: address → pool and bytes.
     pub from_pools: Mutex<HashMap<u64, (u64, u64)>>,
+    pub libraries: crate::library::Objects,
 }
 
 /// A context. All contexts of a process share one at gpud.

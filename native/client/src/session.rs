@@ -33,6 +33,8 @@ pub struct Session {
     pub welcome: Welcome,
     /// What is known to be done at gpud.
     pub progress: Progress,
+    /// What its server knows of the libraries beside the driver.
+    pub libraries: crate::library::Remote,
 }
 
 /// What the connection's reading thread may touch.
@@ -147,7 +149,8 @@ impl Session {
                 .map_err(|error| DialError::Io(error.to_string()))?;
             shared.host.connect(&connection);
             let progress = Progress::default();
-            return Ok(Arc::new(Self { generation, connection, shared, welcome, progress }));
+            let libraries = crate::library::Remote::default();
+            return Ok(Arc::new(Self { generation, connection, shared, welcome, progress, libraries }));
         }
         Err(DialError::Io("no address range is free on both sides".into()))
     }

@@ -37,7 +37,7 @@ pub fn native_dir() -> &'static Path {
             build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("build").arg("--quiet").arg("--target-dir").arg(target);
             build.args(["-p", "sluice-gpud", "-p", "sluice-shim-cuda", "-p", "sluice-client"]);
             build.args(["-p", "sluice-shim-cudart12", "-p", "sluice-shim-cudart13"]);
-            build.args(["-p", "sluice-shim-nvml"]);
+            build.args(["-p", "sluice-shim-nvml", "-p", "sluice-shim-libraries"]);
             if folder.ends_with("release") {
                 build.arg("--release");
             }
@@ -57,14 +57,27 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("libcudart.so.13", "libcudart13.so"),
 ];
 
+/// The libraries beside the driver, by the names that programs use.
+pub fn libraries_beside() -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(native_dir().join("libraries"))?;
+    let mut all = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    all.sort();
+    Ok(all)
+}
+
 /// Puts our libraries into a folder for a program's library path.
 pub fn link_libraries(folder: &Path) -> std::io::Result<()> {
-    for (name, built) in LIBRARIES {
+    let mut all: Vec<(PathBuf, PathBuf)> =
+        LIBRARIES.iter().map(|(name, built)| (name.into(), native_dir().join(built))).collect();
+    for path in libraries_beside()? {
+        all.push((path.file_name().unwrap_or_default().into(), path));
+    }
+    for (name, built) in all {
         let link = folder.join(name);
         if std::fs::symlink_metadata(&link).is_ok() {
             std::fs::remove_file(&link)?;
         }
-        std::os::unix::fs::symlink(native_dir().join(built), link)?;
+        std::os::unix::fs::symlink(built, link)?;
     }
     Ok(())
 }

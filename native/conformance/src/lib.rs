@@ -4,5 +4,7 @@ pub mod broker;
 pub mod calls;
 pub mod driver;
 pub mod gpud;
+pub mod libraries;
+pub mod numbers;
 pub mod programs;
 pub mod proxy;

@@ -11,6 +11,7 @@ pub mod frame;
 pub mod generated;
 pub mod graph;
 pub mod handshake;
+pub mod library;
 pub mod opcode;
 pub mod reply;
 pub mod types;

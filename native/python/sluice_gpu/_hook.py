@@ -19,7 +19,7 @@ _SETTINGS = {
 
 _installed = False
 
-# Order matters: the shims need the client.
+# Order matters: the shims need the client. The libraries beside the driver (libcublas.so.13, …) follow.
 LIBRARIES = (
     "libsluice_client.so",
     "libcuda.so.1",
@@ -57,10 +57,11 @@ def _preload():
     import _ctypes
 
     folder = os.environ.get("SLUICE_LIBRARY_DIR") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
-    for name in LIBRARIES:
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
-            _ctypes.dlopen(path, os.RTLD_NOW | os.RTLD_GLOBAL)
+    there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+    beside = sorted(name for name in there - set(LIBRARIES) if name.startswith("lib") and ".so." in name)
+    for name in (*LIBRARIES, *beside):
+        if name in there:
+            _ctypes.dlopen(os.path.join(folder, name), os.RTLD_NOW | os.RTLD_GLOBAL)
 
 
 class _WatchesImports:

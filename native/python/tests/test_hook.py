@@ -86,6 +86,8 @@ def test_with_the_real_libraries_cuda_is_found_by_name_and_has_no_gpu_yet(tmp_pa
     native = os.environ["SLUICE_NATIVE_DIR"]
     for name, candidates in build_wheel.LIBRARIES.items():
         (tmp_path / name).symlink_to(os.path.abspath(build_wheel.find(native, candidates)))
+    for name, path in build_wheel.beside(native).items():
+        (tmp_path / name).symlink_to(os.path.abspath(path))
     (tmp_path / "credential").write_text("slw_" + "a" * 43)
     code = """
 import ctypes
@@ -97,6 +99,11 @@ for major in (12, 13):
     print(runtime.cudaRuntimeGetVersion(ctypes.byref(version)), version.value // 1000)
     runtime.cudaGetErrorString.restype = ctypes.c_char_p
     print(runtime.cudaGetErrorString(runtime.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 4)).decode())
+for major in (12, 13):
+    blas = ctypes.CDLL(f"libcublas.so.{major}")
+    blas.cublasGetStatusName.restype = ctypes.c_char_p
+    status = blas.cublasCreate_v2(ctypes.byref(ctypes.c_void_p()))
+    print(blas.cublasGetCudartVersion() // 1000, blas.cublasGetStatusName(status).decode())
 """
     result = run(
         code,
@@ -108,6 +115,8 @@ for major in (12, 13):
         SLUICE_LIBRARY_DIR=str(tmp_path),
     )
     first, *runtimes = result.stdout.splitlines()
+    runtimes, libraries = runtimes[:4], runtimes[4:]
     assert first == "0 0 1", result.stderr
     assert runtimes[::2] == ["0 12", "0 13"]
     assert all("%gpu attach" in text for text in runtimes[1::2]), runtimes
+    assert libraries == ["12 CUBLAS_STATUS_NOT_INITIALIZED", "13 CUBLAS_STATUS_NOT_INITIALIZED"]

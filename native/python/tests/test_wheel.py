@@ -29,6 +29,8 @@ def native_dir(tmp_path_factory):
     built = ("libcuda.so", "libcudart12.so", "libcudart13.so", "libnvidia_ml.so")
     for name in ("libsluice_client.so", *built, "sluice"):
         shutil.copy(_ctypes.__file__, folder / name)
+    (folder / "libraries").mkdir()
+    shutil.copy(_ctypes.__file__, folder / "libraries" / "libcublas.so.13")
     return folder
 
 
@@ -50,6 +52,7 @@ def test_the_wheel_holds_package_libraries_command_and_settings(wheel):
         "sluice_gpu/tools/ptxas",
         "sluice_gpu/lib/libcudart.so.12",
         "sluice_gpu/lib/libcudart.so.13",
+        "sluice_gpu/lib/libcublas.so.13",
         "sluice_gpu.pth",
         f"sluice_gpu-{number}.data/scripts/nvidia-smi",
         f"sluice_gpu-{number}.data/scripts/sluice",

@@ -85,7 +85,7 @@ mod bits;
 mod error;
 mod exec;
 mod float;
-mod half;
+pub mod half;
 mod ir;
 mod lexer;
 mod lower;

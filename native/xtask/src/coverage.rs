@@ -2,6 +2,7 @@
 
 use crate::{MARK, runtime};
 use sluice_api::driver::functions;
+use sluice_api::libraries::{Library, Way as LibraryWay, libraries};
 use sluice_api::{OPERATIONS, Travel, Way};
 use std::fmt::Write;
 
@@ -41,6 +42,9 @@ pub fn page() -> String {
     for name in served {
         let _ = writeln!(out, "- {name}");
     }
+    for library in libraries() {
+        library_page(&mut out, library.get());
+    }
     out.push_str("\n## Operations of the wire protocol\n\n| opcode | operation | travels | what it does |\n");
     out.push_str("| ---: | --- | --- | --- |\n");
     for operation in OPERATIONS {
@@ -48,4 +52,32 @@ pub fn page() -> String {
         let _ = writeln!(out, "| {} | {} | {travel} | {} |", operation.opcode, operation.name, operation.doc);
     }
     out
+}
+
+/// What a library's functions do here, families of one way and reason together.
+fn library_page(out: &mut String, library: &Library) {
+    let names: Vec<String> = library.source.shims.iter().map(|shim| format!("`{}`", shim.soname)).collect();
+    let refused = library.functions.iter().filter(|f| f.way == LibraryWay::Refused).count();
+    let served = library.functions.len() - refused;
+    let _ = writeln!(
+        out,
+        "\n## {} ({})\n\n{served} functions are served, {refused} answer \"not supported\" in the library's own terms. \
+         On a server without the library every call is refused by name.\n\n| function | travels |\n| --- | --- |",
+        library.source.title,
+        names.join(", ")
+    );
+    for function in &library.functions {
+        let way = match function.way {
+            LibraryWay::Run if !function.has_outputs() => "posted; waits with new choices and for host results".into(),
+            LibraryWay::Set | LibraryWay::End if !function.has_outputs() => "posted".into(),
+            LibraryWay::Ask => "call, answers are kept".into(),
+            LibraryWay::Describe | LibraryWay::Change | LibraryWay::Drop => {
+                "with its first use, equal ones once".into()
+            }
+            LibraryWay::Get | LibraryWay::Local => "local".into(),
+            LibraryWay::Refused => format!("refused: {}", function.note),
+            _ => "call".to_owned(),
+        };
+        let _ = writeln!(out, "| {} | {way} |", function.symbol);
+    }
 }

@@ -5,6 +5,7 @@
 
 mod describe;
 mod graph;
+mod libraries;
 mod loader;
 mod memory;
 mod staging;
@@ -16,8 +17,8 @@ use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork};
 use crate::types::{
-    Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, ModuleId, ModuleInfo,
-    StreamId,
+    Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, LibraryAnswer,
+    LibraryCall, ModuleId, ModuleInfo, StreamId,
 };
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
@@ -69,6 +70,7 @@ pub struct CudaDevice {
     shared: Arc<Shared>,
     state: Mutex<State>,
     waiters: Waiters,
+    libraries: libraries::Libraries,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -178,7 +180,12 @@ impl CudaDevice {
             sticky: Mutex::new(None),
             observer,
         };
-        Ok(CudaDevice { shared: Arc::new(shared), state: Mutex::default(), waiters: Waiters::default() })
+        Ok(CudaDevice {
+            shared: Arc::new(shared),
+            state: Mutex::default(),
+            waiters: Waiters::default(),
+            libraries: libraries::Libraries::default(),
+        })
     }
 
     fn stream(&self, stream: StreamId) -> CudaResult<Handle> {
@@ -695,6 +702,15 @@ impl Device for CudaDevice {
             done(marks.into_iter().map(|mark| shared.pass(mark)).fold(Ok(()), Result::and));
         }));
         Ok(())
+    }
+
+    fn open_library(&self, library: u32) -> CudaResult<Vec<u32>> {
+        self.shared.enter()?;
+        self.libraries.missing(library)
+    }
+
+    fn call_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
+        self.run_library(call, done)
     }
 
     fn gpu_time(&self) -> Duration {

@@ -2,6 +2,7 @@
 
 mod graph;
 mod image;
+mod libraries;
 mod memory;
 mod physical;
 mod words;
@@ -13,7 +14,7 @@ use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWor
 use crate::timeline::{Job, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
-    ModuleId, ModuleInfo, StreamId,
+    LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,
 };
 use memory::Memory;
 use physical::Physical;
@@ -38,6 +39,7 @@ pub struct SoftDevice {
     shared: Arc<Shared>,
     physical: Mutex<Physical>,
     modules: Mutex<HashMap<ModuleId, Loaded>>,
+    libraries: Mutex<sluice_softlibs::Libraries>,
     graphs: Mutex<HashMap<GraphId, Arc<Executable>>>,
     words: words::Words,
 }
@@ -136,7 +138,7 @@ impl SoftDevice {
         let (timeline, shared) = (Timeline::new(observer), Arc::new(shared));
         let words = words::Words::new(Box::new(timeline.stopped()));
         let (physical, modules, graphs) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(SoftDevice { timeline, shared, physical, modules, graphs, words })
+        Ok(SoftDevice { timeline, shared, physical, modules, graphs, libraries: Mutex::default(), words })
     }
 
     fn physical(&self) -> MutexGuard<'_, Physical> {
@@ -508,6 +510,14 @@ impl Device for SoftDevice {
     fn synchronize(&self, done: Done<()>) -> CudaResult<()> {
         self.timeline.synchronize(done);
         Ok(())
+    }
+
+    fn open_library(&self, library: u32) -> CudaResult<Vec<u32>> {
+        libraries::open(library)
+    }
+
+    fn call_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
+        self.run_library(call, done)
     }
 
     fn gpu_time(&self) -> Duration {

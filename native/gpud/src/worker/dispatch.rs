@@ -1,7 +1,7 @@
 //! The operations of the declaration list, executed on the session's device.
 
 use crate::worker::graph;
-use crate::worker::session::{Phase, Session, failure};
+use crate::worker::session::{Phase, Session, failure, send_async_error};
 use sluice_backend as backend;
 use sluice_backend::graph::{GraphId, HostSide};
 use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId};
@@ -419,4 +419,68 @@ impl Handler for Session {
     fn empty_posted(&mut self, _thread: u32, _request: EmptyPosted) -> Result<(), Failure> {
         Ok(())
     }
+
+    fn library_open(&mut self, _thread: u32, request: LibraryOpen, reply: ReplyTo<LibraryOpenReply>) {
+        let refused = self.active().and_then(|device| device.open_library(request.library).map_err(failure));
+        reply.send(refused.map(|numbers| LibraryOpenReply {
+            refused: Blob(numbers.into_iter().flat_map(u32::to_le_bytes).collect()),
+        }));
+    }
+
+    fn library_post(&mut self, _thread: u32, request: LibraryPost<'_>) -> Result<(), Failure> {
+        let call = backend::LibraryCall {
+            library: request.library,
+            function: request.function,
+            stream: StreamId::from_wire(request.stream),
+            arguments: request.arguments,
+            waits: false,
+        };
+        let outbox = std::sync::Arc::clone(&self.outbox);
+        let name = library_function(request.library, request.function);
+        // The program went on believing that this call succeeds: whatever it computes from here on would be wrong.
+        let done = Box::new(move |outcome: backend::CudaResult<backend::LibraryAnswer>| {
+            if let Ok(answer) = outcome
+                && answer.status != 0
+            {
+                let text = format!("{name} failed with status {}: {}", answer.status, answer.text);
+                send_async_error(&outbox, 0, &Failure::new(cuda::ERROR_LAUNCH_FAILED, text));
+            }
+        });
+        let queued = self.active()?.call_library(call, done);
+        queued.map_err(|error| {
+            if error.is_sticky() {
+                return failure(error);
+            }
+            let failed = Failure::new(cuda::ERROR_LAUNCH_FAILED, format!("{name}: {error}"));
+            send_async_error(&self.outbox, 0, &failed);
+            failed
+        })
+    }
+
+    fn library_call(&mut self, _thread: u32, request: LibraryCall<'_>, reply: ReplyTo<LibraryCallReply>) {
+        let call = backend::LibraryCall {
+            library: request.library,
+            function: request.function,
+            stream: StreamId::from_wire(request.stream),
+            arguments: request.arguments,
+            waits: true,
+        };
+        later!(
+            self,
+            reply,
+            |device, done| |answer: backend::LibraryAnswer| LibraryCallReply {
+                status: answer.status,
+                text: answer.text,
+                outputs: Blob(answer.outputs),
+            },
+            device.call_library(call, done)
+        );
+    }
+}
+
+/// A library function's name.
+fn library_function(library: u32, function: u32) -> &'static str {
+    sluice_api::libraries::library((library >> 16) as u16)
+        .and_then(|library| library.numbered(function))
+        .map_or("a library function", |function| function.symbol.as_str())
 }

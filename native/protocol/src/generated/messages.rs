@@ -1562,3 +1562,119 @@ impl<'a> Wire<'a> for GraphDestroy {
 impl<'a> Request<'a> for GraphDestroy {
     const OPCODE: u16 = 452;
 }
+
+/// Loads a library; answers the functions (u32 each) that this server cannot execute, or why there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LibraryOpen {
+    pub library: u32,
+}
+impl<'a> Wire<'a> for LibraryOpen {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.library.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { library: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for LibraryOpen {
+    const OPCODE: u16 = 512;
+}
+
+/// Answer to [`LibraryOpen`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryOpenReply {
+    pub refused: Blob,
+}
+impl<'a> Wire<'a> for LibraryOpenReply {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.refused.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { refused: Wire::take(reader)? })
+    }
+}
+
+impl<'a> CallRequest<'a> for LibraryOpen {
+    type Reply = LibraryOpenReply;
+}
+
+/// A call that the client can prove to be accepted; should it fail all the same, the context fails as by a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryPost<'a> {
+    pub library: u32,
+    pub function: u32,
+    pub stream: u64,
+    pub arguments: &'a [u8],
+}
+impl<'a> Wire<'a> for LibraryPost<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.library.put(out);
+        self.function.put(out);
+        self.stream.put(out);
+        self.arguments.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            library: Wire::take(reader)?,
+            function: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            arguments: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for LibraryPost<'a> {
+    const OPCODE: u16 = 513;
+}
+
+/// A call whose status or outputs are waited for; outputs follow one another in the order of their parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryCall<'a> {
+    pub library: u32,
+    pub function: u32,
+    pub stream: u64,
+    pub arguments: &'a [u8],
+}
+impl<'a> Wire<'a> for LibraryCall<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.library.put(out);
+        self.function.put(out);
+        self.stream.put(out);
+        self.arguments.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            library: Wire::take(reader)?,
+            function: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            arguments: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for LibraryCall<'a> {
+    const OPCODE: u16 = 514;
+}
+
+/// Answer to [`LibraryCall`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryCallReply {
+    pub status: u32,
+    pub text: String,
+    pub outputs: Blob,
+}
+impl<'a> Wire<'a> for LibraryCallReply {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.status.put(out);
+        self.text.put(out);
+        self.outputs.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { status: Wire::take(reader)?, text: Wire::take(reader)?, outputs: Wire::take(reader)? })
+    }
+}
+
+impl<'a> CallRequest<'a> for LibraryCall<'a> {
+    type Reply = LibraryCallReply;
+}

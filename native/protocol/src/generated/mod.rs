@@ -64,6 +64,9 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         450 => Some("GraphLaunch"),
         451 => Some("GraphUpload"),
         452 => Some("GraphDestroy"),
+        512 => Some("LibraryOpen"),
+        513 => Some("LibraryPost"),
+        514 => Some("LibraryCall"),
         _ => None,
     }
 }
@@ -182,6 +185,12 @@ pub trait Handler {
     fn graph_upload(&mut self, thread: u32, request: GraphUpload) -> Result<(), Failure>;
     /// Ends an executable graph; what runs of it runs to its end.
     fn graph_destroy(&mut self, thread: u32, request: GraphDestroy) -> Result<(), Failure>;
+    /// Loads a library; answers the functions (u32 each) that this server cannot execute, or why there is none.
+    fn library_open(&mut self, thread: u32, request: LibraryOpen, reply: ReplyTo<LibraryOpenReply>);
+    /// A call that the client can prove to be accepted; should it fail all the same, the context fails as by a kernel.
+    fn library_post(&mut self, thread: u32, request: LibraryPost<'_>) -> Result<(), Failure>;
+    /// A call whose status or outputs are waited for; outputs follow one another in the order of their parameters.
+    fn library_call(&mut self, thread: u32, request: LibraryCall<'_>, reply: ReplyTo<LibraryCallReply>);
 }
 
 /// Decodes one operation frame and hands it to the handler. The outer error is a broken protocol (end the
@@ -480,6 +489,23 @@ pub fn dispatch<H: Handler>(
             let request = GraphDestroy::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.graph_destroy(thread, request))
+        }
+        512 => {
+            let request = LibraryOpen::take(&mut reader)?;
+            reader.finish()?;
+            handler.library_open(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        513 => {
+            let request = LibraryPost::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.library_post(thread, request))
+        }
+        514 => {
+            let request = LibraryCall::take(&mut reader)?;
+            reader.finish()?;
+            handler.library_call(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
         }
         other => Err(DecodeError::Opcode(other)),
     }

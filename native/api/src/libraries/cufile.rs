@@ -1,0 +1,25 @@
+//! cuFile.
+
+use super::{Shim, Source, Status};
+
+pub const SOURCE: Source = Source {
+    number: 12,
+    title: "cuFile",
+    name: "cufile",
+    shims: &[Shim { soname: "libcufile.so.0", version: 1000, node: "" }],
+    status: Status {
+        not_initialized: 5001,
+        alloc_failed: 5013,
+        invalid_value: 5002,
+        execution_failed: 5011,
+        not_supported: 5011,
+    },
+    small_handles: false,
+    probed: true,
+    set_stream: "",
+    set_pointer_mode: "",
+    functions: "
+refused files of this machine cannot be read by a remote GPU directly; read them and copy:
+cuFileBufDeregister cuFileBufRegister cuFileHandleDeregister cuFileHandleRegister cuFileRead cuFileWrite
+",
+};

@@ -1,0 +1,45 @@
+//! NVSHMEM.
+
+use super::{Shim, Source, Status};
+
+pub const SOURCE: Source = Source {
+    number: 11,
+    title: "NVSHMEM",
+    name: "nvshmem",
+    shims: &[Shim { soname: "libnvshmem_host.so.3", version: 30000, node: "NVSHMEM" }],
+    status: Status { not_initialized: 7, alloc_failed: 2, invalid_value: 1, execution_failed: 7, not_supported: 3 },
+    small_handles: false,
+    probed: true,
+    set_stream: "",
+    set_pointer_mode: "",
+    functions: "
+refused memory shared between GPUs is not served: a lease is one device:
+nvshmem_fence nvshmem_free nvshmem_global_exit nvshmem_info_get_version nvshmem_init nvshmem_malloc
+nvshmem_ptr nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_split_strided nvshmemid_hostlib_finalize
+nvshmemid_hostlib_init_attr nvshmemid_init_status nvshmemx_alltoallmem_on_stream nvshmemx_barrier_on_stream
+nvshmemx_bfloat16_get_nbi_on_stream nvshmemx_bfloat16_max_reduce_on_stream
+nvshmemx_bfloat16_min_reduce_on_stream nvshmemx_bfloat16_prod_reduce_on_stream
+nvshmemx_bfloat16_put_nbi_on_stream nvshmemx_bfloat16_sum_reduce_on_stream nvshmemx_broadcastmem_on_stream
+nvshmemx_cumodule_init nvshmemx_double_get_nbi_on_stream nvshmemx_double_max_reduce_on_stream
+nvshmemx_double_min_reduce_on_stream nvshmemx_double_prod_reduce_on_stream nvshmemx_double_put_nbi_on_stream
+nvshmemx_double_sum_reduce_on_stream nvshmemx_float_get_nbi_on_stream nvshmemx_float_max_reduce_on_stream
+nvshmemx_float_min_reduce_on_stream nvshmemx_float_prod_reduce_on_stream nvshmemx_float_put_nbi_on_stream
+nvshmemx_float_sum_reduce_on_stream nvshmemx_get_uniqueid nvshmemx_getmem_on_stream
+nvshmemx_half_get_nbi_on_stream nvshmemx_half_max_reduce_on_stream nvshmemx_half_min_reduce_on_stream
+nvshmemx_half_prod_reduce_on_stream nvshmemx_half_put_nbi_on_stream nvshmemx_half_sum_reduce_on_stream
+nvshmemx_hostlib_finalize nvshmemx_hostlib_init_attr nvshmemx_int32_get_nbi_on_stream
+nvshmemx_int32_max_reduce_on_stream nvshmemx_int32_min_reduce_on_stream nvshmemx_int32_prod_reduce_on_stream
+nvshmemx_int32_put_nbi_on_stream nvshmemx_int32_sum_reduce_on_stream nvshmemx_int64_get_nbi_on_stream
+nvshmemx_int64_max_reduce_on_stream nvshmemx_int64_min_reduce_on_stream nvshmemx_int64_prod_reduce_on_stream
+nvshmemx_int64_put_nbi_on_stream nvshmemx_int64_sum_reduce_on_stream nvshmemx_int8_max_reduce_on_stream
+nvshmemx_int8_min_reduce_on_stream nvshmemx_int8_prod_reduce_on_stream nvshmemx_int8_sum_reduce_on_stream
+nvshmemx_mc_ptr nvshmemx_putmem_on_stream nvshmemx_putmem_signal_on_stream nvshmemx_quiet_on_stream
+nvshmemx_set_attr_uniqueid_args nvshmemx_signal_wait_until_on_stream nvshmemx_uint32_get_nbi_on_stream
+nvshmemx_uint32_max_reduce_on_stream nvshmemx_uint32_min_reduce_on_stream
+nvshmemx_uint32_prod_reduce_on_stream nvshmemx_uint32_put_nbi_on_stream nvshmemx_uint32_sum_reduce_on_stream
+nvshmemx_uint64_get_nbi_on_stream nvshmemx_uint64_max_reduce_on_stream nvshmemx_uint64_min_reduce_on_stream
+nvshmemx_uint64_prod_reduce_on_stream nvshmemx_uint64_put_nbi_on_stream nvshmemx_uint64_sum_reduce_on_stream
+nvshmemx_uint8_max_reduce_on_stream nvshmemx_uint8_min_reduce_on_stream nvshmemx_uint8_prod_reduce_on_stream
+nvshmemx_uint8_sum_reduce_on_stream
+",
+};

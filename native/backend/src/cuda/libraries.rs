@@ -1,0 +1,286 @@
+//! The host's own libraries beside the driver, loaded by their SONAMEs and called by their functions' names.
+
+use super::{CudaDevice, lock};
+use crate::device::Done;
+use crate::error::{CudaError, CudaResult, code};
+use crate::types::{LibraryAnswer, LibraryCall, StreamId};
+use sluice_api::libraries::{Library, Way, library};
+use sluice_protocol::library::{Argument, MOST_ARGUMENTS, take_arguments};
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex};
+
+/// A library's functions, and its objects by the numbers that the client gave them.
+#[derive(Default)]
+pub struct Libraries {
+    opened: Mutex<HashMap<u32, Arc<Opened>>>,
+    objects: Arc<Mutex<HashMap<u64, u64>>>,
+}
+
+struct Opened {
+    functions: HashMap<u32, Function>,
+}
+
+#[derive(Clone, Copy)]
+struct Function(*mut c_void);
+
+// SAFETY: code may be called from any thread, and libraries are never unloaded.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+fn find(number: u32) -> CudaResult<&'static Library> {
+    library((number >> 16) as u16).ok_or_else(|| CudaError::new(code::NOT_SUPPORTED, "there is no such library"))
+}
+
+impl Opened {
+    /// Loads the library under the name that the client uses, else under another of its names.
+    fn load(number: u32) -> CudaResult<Opened> {
+        let library = find(number)?;
+        let wanted = format!(".so.{}", number & 0xffff);
+        let mut names: Vec<&str> = library.source.shims.iter().map(|shim| shim.soname).collect();
+        names.sort_by_key(|name| !name.ends_with(&wanted));
+        let open = |name: &&str| {
+            let text = CString::new(*name).ok()?;
+            // SAFETY: a C string; loading a library of the CUDA toolkit runs its constructors, as for every program.
+            let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+            (!handle.is_null()).then_some(handle)
+        };
+        let handle = names.iter().find_map(open).ok_or_else(|| {
+            let text = format!(
+                "the GPU server has no {} ({}); its administrator installs it with the CUDA toolkit's libraries",
+                library.source.title, names[0]
+            );
+            CudaError::new(code::NOT_SUPPORTED, text)
+        })?;
+        let functions = library.functions.iter().filter_map(|function| {
+            let name = CString::new(function.symbol.as_str()).ok()?;
+            // SAFETY: an open library and a C string.
+            let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            (!address.is_null()).then_some((function.number, Function(address)))
+        });
+        Ok(Opened { functions: functions.collect() })
+    }
+}
+
+impl Libraries {
+    fn opened(&self, number: u32) -> CudaResult<Arc<Opened>> {
+        let mut opened = lock(&self.opened);
+        if let Some(found) = opened.get(&number) {
+            return Ok(Arc::clone(found));
+        }
+        let loaded = Arc::new(Opened::load(number)?);
+        opened.insert(number, Arc::clone(&loaded));
+        Ok(loaded)
+    }
+
+    /// The functions that the host's library does not have.
+    pub fn missing(&self, number: u32) -> CudaResult<Vec<u32>> {
+        let opened = self.opened(number)?;
+        let executed =
+            |function: &&sluice_api::libraries::Function| !matches!(function.way, Way::Get | Way::Local | Way::Refused);
+        let absent = find(number)?.functions.iter().filter(executed).map(|function| function.number);
+        Ok(absent.filter(|number| !opened.functions.contains_key(number)).collect())
+    }
+}
+
+/// Memory for one pointer argument, aligned for every type.
+type Room = Vec<u128>;
+
+fn room(bytes: usize) -> Room {
+    vec![0; bytes.div_ceil(16).max(1)]
+}
+
+/// A call with everything that it points to.
+struct Prepared {
+    function: Function,
+    words: [u64; MOST_ARGUMENTS],
+    floats: [u64; 8],
+    rooms: Vec<Room>,
+    /// Outputs: room and bytes.
+    outputs: Vec<(usize, usize)>,
+    /// A new object: its number, its room and its size.
+    made: Option<(u64, usize, usize)>,
+    ended: Option<u64>,
+}
+
+impl Prepared {
+    /// Calls the function.
+    ///
+    /// # Safety
+    /// The context is current, and the arguments are what the function takes: the client's encoder made them from the
+    /// same declaration. Device addresses are checked by the device.
+    unsafe fn call(&self) -> u32 {
+        // SAFETY: as the caller's.
+        unsafe { invoke(self.function.0, &self.words, &self.floats) as u32 }
+    }
+
+    fn outputs(&self) -> Vec<u8> {
+        let bytes = |(room, bytes): &(usize, usize)| {
+            let words = self.rooms[*room].iter().flat_map(|word| word.to_le_bytes());
+            words.take(*bytes).collect::<Vec<u8>>()
+        };
+        self.outputs.iter().flat_map(bytes).collect()
+    }
+}
+
+/// Calls a C function with any number of integers and up to eight floating-point numbers. On Linux (x86-64 and
+/// AArch64) both kinds are passed in registers of their own, further integers in 8-byte slots on the stack, and a callee
+/// does not see what it does not take: so one signature serves all.
+///
+/// # Safety
+/// `function` is a C function whose parameters are these values.
+unsafe fn invoke(function: *mut c_void, words: &[u64; MOST_ARGUMENTS], floats: &[u64; 8]) -> u64 {
+    macro_rules! entry {
+        (@ $word:tt $type:ty) => { $type };
+        ($($word:tt)*) => {{
+            // SAFETY: see above.
+            let function = unsafe {
+                std::mem::transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn($(entry!(@ $word u64),)* f64, f64, f64, f64, f64, f64, f64, f64) -> u64,
+                >(function)
+            };
+            let [a, b, c, d, e, f, g, h] = floats.map(f64::from_bits);
+            // SAFETY: as the caller's.
+            unsafe { function($(words[$word],)* a, b, c, d, e, f, g, h) }
+        }};
+    }
+    entry!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39)
+}
+
+impl CudaDevice {
+    fn prepare(&self, call: LibraryCall<'_>) -> CudaResult<Prepared> {
+        let function = self.libraries.opened(call.library)?.functions.get(&call.function).copied();
+        let function = function.ok_or_else(|| CudaError::new(code::NOT_SUPPORTED, "the function is missing"))?;
+        let small = find(call.library)?.source.small_handles;
+        let arguments = take_arguments(call.arguments);
+        let arguments = arguments.map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
+        let mut prepared = Prepared {
+            function,
+            words: [0; MOST_ARGUMENTS],
+            floats: [0; 8],
+            rooms: Vec::new(),
+            outputs: Vec::new(),
+            made: None,
+            ended: None,
+        };
+        let objects = lock(&self.libraries.objects);
+        let object = |number: &u64| {
+            let found = objects.get(number).copied();
+            found.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such library object"))
+        };
+        let (mut word, mut float) = (0, 0);
+        for argument in &arguments {
+            let mut point = |data: &[u8], bytes: usize| {
+                let mut memory = room(bytes);
+                for (at, byte) in data.iter().enumerate() {
+                    memory[at / 16] |= u128::from(*byte) << (at % 16 * 8);
+                }
+                let address = memory.as_ptr() as u64;
+                prepared.rooms.push(memory);
+                address
+            };
+            let value = match argument {
+                Argument::Word(value) => *value,
+                Argument::F32(bits) => {
+                    prepared.floats[float] = u64::from(*bits);
+                    float += 1;
+                    continue;
+                }
+                Argument::F64(bits) => {
+                    prepared.floats[float] = *bits;
+                    float += 1;
+                    continue;
+                }
+                Argument::Stream(handle) => self.stream(StreamId::from_wire(*handle))? as u64,
+                Argument::Object(number) => object(number)?,
+                Argument::End(number) => {
+                    prepared.ended = Some(*number);
+                    object(number)?
+                }
+                Argument::New(number) => {
+                    let address = point(&[], 8);
+                    prepared.made = Some((*number, prepared.rooms.len() - 1, if small { 4 } else { 8 }));
+                    address
+                }
+                Argument::In(data) => point(data, data.len()),
+                Argument::Out(bytes) => {
+                    let address = point(&[], *bytes as usize);
+                    prepared.outputs.push((prepared.rooms.len() - 1, *bytes as usize));
+                    address
+                }
+                Argument::InOut(data) => {
+                    let address = point(data, data.len());
+                    prepared.outputs.push((prepared.rooms.len() - 1, data.len()));
+                    address
+                }
+            };
+            prepared.words[word] = value;
+            word += 1;
+            if float == prepared.floats.len() {
+                return Err(CudaError::new(code::INVALID_VALUE, "too many arguments"));
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Calls the host's library: at once when the client does not wait, else on a thread that may wait.
+    pub(super) fn run_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
+        self.shared.enter()?;
+        let prepared = self.prepare(call)?;
+        let objects = Arc::clone(&self.libraries.objects);
+        let shared = Arc::clone(&self.shared);
+        let work = move || {
+            let run = || -> CudaResult<LibraryAnswer> {
+                shared.enter()?;
+                // SAFETY: the context was just made current; see `Prepared::call`.
+                let status = unsafe { prepared.call() };
+                let mut objects = lock(&objects);
+                if status == 0
+                    && let Some((number, room, bytes)) = prepared.made
+                {
+                    let handle = prepared.rooms[room][0] as u64;
+                    objects.insert(number, if bytes == 4 { handle & 0xffff_ffff } else { handle });
+                }
+                if let Some(number) = prepared.ended {
+                    objects.remove(&number);
+                }
+                Ok(LibraryAnswer { status, text: String::new(), outputs: prepared.outputs() })
+            };
+            done(run());
+        };
+        if call.waits {
+            self.waiters.run(Box::new(work));
+        } else {
+            work();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn mixed(a: i32, b: f32, c: u64, d: f64, e: i32, f: i32, g: i32, h: i64, i: *const i32) -> i32 {
+        // SAFETY: the test passes a live int.
+        let last = unsafe { *i };
+        assert_eq!((a, b, c, d, e, f, g, h, last), (-1, 1.5, u64::MAX, 2.5, 4, 5, 6, -7, 8));
+        -9
+    }
+
+    #[test]
+    fn a_function_gets_integers_and_floating_point_numbers_where_it_looks_for_them() {
+        let last = 8i32;
+        let mut words = [0; MOST_ARGUMENTS];
+        let given = [-1i64 as u64, u64::MAX, 4, 5, 6, -7i64 as u64, &raw const last as u64];
+        words[..given.len()].copy_from_slice(&given);
+        let mut floats = [0; 8];
+        floats[0] = u64::from(1.5f32.to_bits());
+        floats[1] = 2.5f64.to_bits();
+        // SAFETY: these are the values that `mixed` takes.
+        let answer = unsafe { invoke(mixed as *mut c_void, &words, &floats) };
+        assert_eq!(answer as i32, -9);
+    }
+}

@@ -1,0 +1,264 @@
+//! Calls that the server executes, and descriptions.
+
+use super::encode::{Encoded, Encoder};
+use super::object::{Object, Remembered, new_number};
+use super::remote::{self, Answer};
+use super::value::Contents;
+use super::{Loaded, Outcome, Refusal};
+use crate::driver;
+use crate::driver::context::current_context;
+use crate::error::CudaResult;
+use crate::process::{self, Process};
+use crate::session::Session;
+use sluice_api::libraries::{Function, Kind, Way, number_of};
+use sluice_protocol::messages::LibraryPost;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Starts CUDA and makes a context current, as the library itself would do it.
+fn begin() -> CudaResult<()> {
+    // SAFETY: no pointers but to a local; both do nothing where that has happened.
+    unsafe { driver::cuInit(0)? };
+    if current_context().is_err() {
+        let mut context = 0;
+        // SAFETY: a live local.
+        unsafe {
+            driver::cuDevicePrimaryCtxRetain(&raw mut context, 0)?;
+            driver::cuCtxSetCurrent(context)?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers everything that is neither local nor refused.
+///
+/// # Safety
+/// Slots are what the declaration says.
+pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
+    let status = loaded.status();
+    // What exists may be ended by a destructor that runs when the thread is past everything: no context is asked for.
+    let process = process::get();
+    match function.way {
+        // SAFETY: as the caller's.
+        Way::Describe | Way::Change | Way::Drop => unsafe { describe(process, loaded, function, slots) },
+        // SAFETY: as the caller's.
+        Way::Get => unsafe { get(process, loaded, function, slots) },
+        // SAFETY: as the caller's.
+        Way::End => unsafe { end(process, loaded, function, slots) },
+        _ => {
+            begin().map_err(|error| Refusal::from_cuda(status, error))?;
+            let session = process.session().map_err(|error| Refusal::from_cuda(status, error))?;
+            session.libraries.check(&session, loaded, &function.symbol, function.number)?;
+            let fresh = if function.way == Way::Make { new_number(loaded.library.source.small_handles) } else { 0 };
+            let encoder = Encoder { process, session: Some(&session), loaded, function, slots, fresh };
+            // SAFETY: as the caller's.
+            let encoded = unsafe { encoder.encode()? };
+            // SAFETY: as the caller's.
+            unsafe { send(&session, loaded, function, slots, encoded, fresh) }
+        }
+    }
+}
+
+/// Sends an encoded call in the way that its function travels.
+unsafe fn send(
+    session: &Arc<Session>,
+    loaded: Loaded,
+    function: &'static Function,
+    slots: &[usize],
+    encoded: Encoded,
+    fresh: u64,
+) -> Outcome {
+    let process = process::get();
+    let waits = match function.way {
+        Way::Make => true,
+        Way::Set => !encoded.outputs.is_empty(),
+        Way::Run => !encoded.outputs.is_empty() || !session.libraries.is_accepted(encoded.choices),
+        _ => true,
+    };
+    if function.way == Way::Ask {
+        let mut question = function.number.to_le_bytes().to_vec();
+        question.extend_from_slice(&loaded.id.to_le_bytes());
+        question.extend_from_slice(&encoded.arguments);
+        if let Some(answer) = session.libraries.answer(&question) {
+            // SAFETY: as the caller's.
+            return unsafe { deliver(loaded, &answer, &encoded) };
+        }
+        let answer = remote::call(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
+        session.libraries.keep(question, answer.clone());
+        // SAFETY: as the caller's.
+        return unsafe { deliver(loaded, &answer, &encoded) };
+    }
+    if !waits {
+        let post = LibraryPost {
+            library: loaded.id,
+            function: function.number,
+            stream: encoded.stream,
+            arguments: &encoded.arguments,
+        };
+        session.connection.post(&post).map_err(|error| Refusal::from_cuda(loaded.status(), error))?;
+    } else {
+        let answer = remote::call(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
+        // SAFETY: as the caller's.
+        unsafe { deliver(loaded, &answer, &encoded)? };
+        session.libraries.accept(encoded.choices);
+    }
+    let remembered = |encoded: Encoded| Remembered {
+        function: function.number,
+        arguments: encoded.arguments,
+        value: slots.get(1).copied().unwrap_or(0),
+        addresses: encoded.addresses,
+        stream: encoded.named_stream,
+    };
+    match function.way {
+        Way::Make => {
+            let target = encoded.made.unwrap_or(0);
+            let object = Object::new(loaded, remembered(encoded), session.generation);
+            process.objects.libraries.objects.put(fresh, object);
+            // SAFETY: the caller's output; where handles are C ints it has room for one.
+            unsafe { put_number(loaded, target, fresh) };
+        }
+        Way::Set => {
+            if let Some(object) = encoded.object.clone() {
+                let source = loaded.library.source;
+                if function.symbol == source.set_stream {
+                    object.stream.store(encoded.stream, Ordering::Relaxed);
+                } else if function.symbol == source.set_pointer_mode {
+                    object.pointer_mode.store(slots[1] as u32, Ordering::Relaxed);
+                }
+                object.remember(remembered(encoded));
+            }
+        }
+        _ => {}
+    }
+    Ok(0)
+}
+
+unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {
+    // SAFETY: as the caller's.
+    unsafe {
+        if loaded.library.source.small_handles {
+            (target as *mut u32).write_unaligned(number as u32);
+        } else {
+            (target as *mut u64).write_unaligned(number);
+        }
+    }
+}
+
+/// Writes outputs where the program wants them.
+unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded) -> Outcome {
+    if answer.status != 0 {
+        let text = (!answer.text.is_empty()).then(|| answer.text.clone());
+        return Err(Refusal { status: answer.status, text });
+    }
+    let mut at = 0;
+    for &(target, bytes) in &encoded.outputs {
+        let Some(data) = answer.outputs.get(at..at + bytes) else {
+            return Err(Refusal::new(loaded.status().execution_failed, "the GPU server sent too little"));
+        };
+        // SAFETY: the caller's output of this length.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target as *mut u8, bytes) };
+        at += bytes;
+    }
+    Ok(0)
+}
+
+/// What was set last, or 0.
+unsafe fn get(process: &'static Process, loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
+    let encoder = Encoder { process, session: None, loaded, function, slots, fresh: 0 };
+    let object = process.objects.libraries.objects.get(encoder.object_number(slots[0]) as usize);
+    let object = object.map_err(|_| Refusal::status(loaded.status().not_initialized))?;
+    let value = object.value_of(number_of(&function.note)).unwrap_or(0);
+    let set = loaded.library.named(&function.note);
+    let is_stream = set.is_some_and(|set| set.parameters.get(1).is_some_and(|p| p.kind == Kind::Stream));
+    if slots[1] == 0 {
+        return Err(Refusal::status(loaded.status().invalid_value));
+    }
+    // SAFETY: the caller's output: a stream or an enumeration.
+    unsafe {
+        if is_stream {
+            (slots[1] as *mut usize).write_unaligned(value);
+        } else {
+            (slots[1] as *mut u32).write_unaligned(value as u32);
+        }
+    }
+    Ok(0)
+}
+
+/// Ends an object, at the server too where it lives there now.
+unsafe fn end(process: &'static Process, loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
+    let encoder = Encoder { process, session: None, loaded, function, slots, fresh: 0 };
+    // SAFETY: as the caller's.
+    let encoded = unsafe { encoder.encode()? };
+    let Some(object) = encoded.object else { return Err(Refusal::status(loaded.status().invalid_value)) };
+    let _ = process.objects.libraries.objects.remove(encoded.number as usize);
+    if let Some(session) = process.session_now()
+        && object.is_in(&session)
+    {
+        let post = LibraryPost {
+            library: loaded.id,
+            function: function.number,
+            stream: encoded.stream,
+            arguments: &encoded.arguments,
+        };
+        // A connection that is lost by now ends the object as well.
+        let _ = session.connection.post(&post);
+    }
+    Ok(0)
+}
+
+/// Makes, changes or ends a description, here.
+unsafe fn describe(process: &'static Process, loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
+    let values = &process.objects.libraries.values;
+    let invalid = || Refusal::status(loaded.status().invalid_value);
+    if function.way == Way::Drop {
+        return values.remove(slots[0]).map(|_| 0).map_err(|_| invalid());
+    }
+    // Descriptions in descriptions are sent before what they are part of.
+    let session = process.session_now();
+    let parameters = &function.parameters;
+    let fresh = if function.way == Way::Describe { new_number(false) } else { 0 };
+    let encoder = Encoder { process, session: session.as_deref(), loaded, function, slots, fresh };
+    // SAFETY: as the caller's.
+    let (mut encoded, skipped) = unsafe { (encoder.encode_after_first()?, slots[0]) };
+    let choices: Vec<u32> = parameters
+        .iter()
+        .zip(slots)
+        .filter(|(parameter, _)| parameter.kind == Kind::Enum)
+        .map(|(_, slot)| *slot as u32)
+        .collect();
+    let arguments = std::mem::take(&mut encoded.arguments);
+    if function.way == Way::Describe {
+        if skipped == 0 {
+            return Err(invalid());
+        }
+        let end = loaded.library.functions.iter().skip_while(|other| other.number != function.number);
+        let end = end.into_iter().find(|other| other.way == Way::Drop).map_or("", |other| other.symbol.as_str());
+        let contents = Contents {
+            describe: function.number,
+            end: end.to_owned(),
+            arguments,
+            choices,
+            changes: Default::default(),
+            numbers: Default::default(),
+        };
+        values.put(fresh, Mutex::new(contents));
+        // SAFETY: the caller's output, a pointer's size.
+        unsafe { (skipped as *mut u64).write_unaligned(fresh) };
+        return Ok(0);
+    }
+    let value = values.get(skipped).map_err(|_| invalid())?;
+    let attribute = choices.first().copied().unwrap_or(0);
+    let mut contents = value.lock().unwrap_or_else(PoisonError::into_inner);
+    // A small attribute is kept as a number too, for what the client itself has to know.
+    if let Some(at) = parameters.iter().position(|p| matches!(p.kind, Kind::In(_)))
+        && let (Some(&bytes @ 1..=8), true) = (slots.get(at + 1), slots[at] != 0)
+    {
+        let mut number = [0; 8];
+        // SAFETY: the caller's attribute of this length.
+        let data = unsafe { std::slice::from_raw_parts(slots[at] as *const u8, bytes) };
+        number[..bytes].copy_from_slice(data);
+        contents.numbers.insert(attribute, u64::from_le_bytes(number));
+    }
+    contents.changes.insert((function.number, attribute), arguments);
+    Ok(0)
+}

@@ -1,0 +1,261 @@
+//! From a caller's slots to the arguments of a message.
+
+use super::object::Object;
+use super::{Loaded, Outcome, Refusal};
+use crate::driver::stream;
+use crate::process::Process;
+use crate::session::Session;
+use sluice_api::libraries::{Element, Function, Kind, Length, data_bytes};
+use sluice_protocol::Wire;
+use sluice_protocol::library::{Argument, MOST_OUTPUT};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// An encoded call.
+#[derive(Default)]
+pub(super) struct Encoded {
+    pub arguments: Vec<u8>,
+    /// Where outputs go: address and bytes, in order.
+    pub outputs: Vec<(usize, usize)>,
+    /// Hash of function and choices.
+    pub choices: u64,
+    /// The server's stream: of the call's own argument, else of its object.
+    pub stream: u64,
+    /// The first object that the call names.
+    pub object: Option<Arc<Object>>,
+    pub number: u64,
+    /// A new object: where its number goes.
+    pub made: Option<usize>,
+    pub addresses: Vec<u64>,
+    pub named_stream: Option<usize>,
+}
+
+/// The surroundings of a call.
+pub(super) struct Encoder<'a> {
+    pub process: &'static Process,
+    pub session: Option<&'a Session>,
+    pub loaded: Loaded,
+    pub function: &'static Function,
+    pub slots: &'a [usize],
+    /// The number for a new object.
+    pub fresh: u64,
+}
+
+impl Encoder<'_> {
+    fn invalid(&self, what: &str) -> Refusal {
+        Refusal::new(self.loaded.status().invalid_value, format!("{what} is not valid"))
+    }
+
+    /// The value of a number parameter, sign-extended.
+    fn number(&self, at: usize) -> i64 {
+        let slot = self.slots[at];
+        match self.function.parameters[at].kind {
+            Kind::I32 | Kind::Dim => i64::from(slot as i32),
+            Kind::U32 | Kind::Enum => i64::from(slot as u32),
+            _ => slot as i64,
+        }
+    }
+
+    fn length(&self, length: &Length) -> Outcome<usize> {
+        let mut bytes = i64::from(length.bytes);
+        for &at in &length.times {
+            bytes = bytes.saturating_mul(self.number(at));
+        }
+        match usize::try_from(bytes) {
+            Ok(bytes) if bytes as u64 <= MOST_OUTPUT => Ok(bytes),
+            _ => Err(self.invalid("a length")),
+        }
+    }
+
+    /// Where a scalar lies (true: in device memory) and its bytes.
+    fn scalar(&self, element: Element, name: &str, object: Option<&Arc<Object>>) -> Outcome<(bool, usize)> {
+        let on_device = object.is_some_and(|object| object.pointer_mode.load(Ordering::Relaxed) != 0);
+        let bytes = match element {
+            Element::Fixed(bytes) => bytes,
+            Element::Data(at) => data_bytes(self.slots[at] as u32),
+            Element::Compute(at) => {
+                let real = match self.slots[at] as u32 {
+                    64 | 65 => 2,
+                    70 | 71 => 8,
+                    _ => 4,
+                };
+                if self.complex_data() { 2 * real } else { real }
+            }
+            Element::Scale(at) => {
+                let value = self.process.objects.libraries.values.get(self.slots[at]);
+                let value = value.map_err(|_| self.invalid("a description"))?;
+                let value = value.lock().unwrap_or_else(PoisonError::into_inner);
+                // Attributes of a transform description, else of a matmul description.
+                let (scale_type, pointer_mode) = if value.end.contains("Transform") { (0, 1) } else { (1, 2) };
+                let scale = value.numbers.get(&scale_type).map(|scale| *scale as u32);
+                let scale = scale.or(value.choices.last().copied()).unwrap_or(0);
+                let mode = value.numbers.get(&pointer_mode).copied().unwrap_or(0);
+                let device = match mode {
+                    0 => false,
+                    4 => name != "beta",
+                    _ => true,
+                };
+                return Ok((device, data_bytes(scale) as usize));
+            }
+        };
+        if bytes == 0 { Err(self.invalid("a data type")) } else { Ok((on_device, bytes as usize)) }
+    }
+
+    /// Whether the call's result (`ctype`) is complex.
+    fn complex_data(&self) -> bool {
+        let at = self.function.parameters.iter().position(|p| p.name == "ctype");
+        at.is_some_and(|at| matches!(self.slots[at] as u32, 4 | 5 | 6 | 7 | 15))
+    }
+
+    /// Encodes all parameters.
+    ///
+    /// # Safety
+    /// Slots are what the declaration says.
+    pub unsafe fn encode(&self) -> Outcome<Encoded> {
+        // SAFETY: as the caller's.
+        unsafe { self.encode_from(0) }
+    }
+
+    /// As [`Encoder::encode`], without the first parameter: the description that is made or changed.
+    ///
+    /// # Safety
+    /// As [`Encoder::encode`].
+    pub unsafe fn encode_after_first(&self) -> Outcome<Encoded> {
+        // SAFETY: as the caller's.
+        unsafe { self.encode_from(1) }
+    }
+
+    unsafe fn encode_from(&self, first: usize) -> Outcome<Encoded> {
+        let mut out = Encoded::default();
+        let mut choices = DefaultHasher::new();
+        (self.loaded.id, self.function.number).hash(&mut choices);
+        for (at, parameter) in self.function.parameters.iter().enumerate().skip(first) {
+            let slot = self.slots[at];
+            let bytes = &mut out.arguments;
+            // SAFETY (all reads below): the caller's pointers, as long as the declaration says.
+            let read = |length: usize| unsafe { std::slice::from_raw_parts(slot as *const u8, length) };
+            match &parameter.kind {
+                Kind::New => {
+                    if slot == 0 {
+                        return Err(self.invalid(&parameter.name));
+                    }
+                    out.made = Some(slot);
+                    Argument::New(self.fresh).put(bytes);
+                }
+                Kind::End | Kind::Object => {
+                    let number = self.object_number(slot);
+                    let object = self.process.objects.libraries.objects.get(number as usize);
+                    let object = object.map_err(|_| Refusal::status(self.loaded.status().not_initialized))?;
+                    if let Some(session) = self.session
+                        && parameter.kind == Kind::Object
+                    {
+                        object.ensure(self.process, session)?;
+                    }
+                    let argument =
+                        if parameter.kind == Kind::End { Argument::End(number) } else { Argument::Object(number) };
+                    argument.put(bytes);
+                    if out.object.is_none() {
+                        out.stream = object.stream.load(Ordering::Relaxed);
+                        out.number = number;
+                        out.object = Some(object);
+                    }
+                }
+                Kind::Value if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::Value => {
+                    let value = self.process.objects.libraries.values.get(slot);
+                    let value = value.map_err(|_| self.invalid(&parameter.name))?;
+                    let contents = value.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    let session = self.session.ok_or_else(|| self.invalid("a description in a description"))?;
+                    let number = session.libraries.description(session, self.loaded, &contents)?;
+                    Argument::Object(number).put(bytes);
+                }
+                Kind::Stream => {
+                    out.named_stream = Some(slot);
+                    let handle = match self.session {
+                        Some(session) => stream::at_server(self.process, session, slot)
+                            .map_err(|error| Refusal::from_cuda(self.loaded.status(), error))?,
+                        None => 0,
+                    };
+                    out.stream = handle;
+                    Argument::Stream(handle).put(bytes);
+                }
+                Kind::Device => {
+                    if slot != 0 {
+                        self.check_address(slot as u64)?;
+                        out.addresses.push(slot as u64);
+                    }
+                    Argument::Word(slot as u64).put(bytes);
+                }
+                Kind::I32 | Kind::Dim | Kind::U32 | Kind::Enum | Kind::I64 | Kind::U64 | Kind::Dim64 => {
+                    let number = self.number(at);
+                    if matches!(parameter.kind, Kind::Dim | Kind::Dim64) && number < 0 {
+                        return Err(self.invalid(&parameter.name));
+                    }
+                    if parameter.kind == Kind::Enum {
+                        (at, number).hash(&mut choices);
+                    }
+                    Argument::Word(number as u64).put(bytes);
+                }
+                Kind::F32 => Argument::F32(slot as u32).put(bytes),
+                Kind::F64 => Argument::F64(slot as u64).put(bytes),
+                Kind::Scalar(_) | Kind::Result(_) | Kind::Both(_) if slot == 0 => {
+                    if matches!(parameter.kind, Kind::Scalar(_)) {
+                        Argument::Word(0).put(bytes);
+                    } else {
+                        return Err(self.invalid(&parameter.name));
+                    }
+                }
+                Kind::Scalar(element) => match self.scalar(*element, &parameter.name, out.object.as_ref())? {
+                    (true, _) => Argument::Word(slot as u64).put(bytes),
+                    (false, length) => Argument::In(read(length)).put(bytes),
+                },
+                Kind::Result(element) => match self.scalar(*element, &parameter.name, out.object.as_ref())? {
+                    (true, _) => Argument::Word(slot as u64).put(bytes),
+                    (false, length) => {
+                        Argument::Out(length as u32).put(bytes);
+                        out.outputs.push((slot, length));
+                    }
+                },
+                Kind::Both(element) => match self.scalar(*element, &parameter.name, out.object.as_ref())? {
+                    (true, _) => Argument::Word(slot as u64).put(bytes),
+                    (false, length) => {
+                        Argument::InOut(read(length)).put(bytes);
+                        out.outputs.push((slot, length));
+                    }
+                },
+                Kind::In(_) | Kind::Out(_) | Kind::InOut(_) if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::In(length) => Argument::In(read(self.length(length)?)).put(bytes),
+                Kind::Out(length) => {
+                    let length = self.length(length)?;
+                    Argument::Out(length as u32).put(bytes);
+                    out.outputs.push((slot, length));
+                }
+                Kind::InOut(length) => {
+                    let length = self.length(length)?;
+                    Argument::InOut(read(length)).put(bytes);
+                    out.outputs.push((slot, length));
+                }
+                Kind::Any => {}
+            }
+        }
+        out.choices = choices.finish();
+        Ok(out)
+    }
+
+    /// A handle's value; where handles are C ints, the slot's upper half means nothing.
+    pub fn object_number(&self, slot: usize) -> u64 {
+        if self.loaded.library.source.small_handles { u64::from(slot as u32) } else { slot as u64 }
+    }
+
+    /// Memory of a lease that has ended is refused by name.
+    fn check_address(&self, address: u64) -> Outcome<()> {
+        if self.session.is_some_and(|session| session.generation == 1) {
+            return Ok(());
+        }
+        match self.process.stale(address) {
+            Some(error) => Err(Refusal::from_cuda(self.loaded.status(), error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Functions that are answered here: versions, the words for statuses, and copies that are the driver's.
+
+use super::{Loaded, Outcome, Refusal, text};
+use crate::driver;
+use crate::error::CudaResult;
+use crate::message::interned;
+use sluice_api::libraries::Function;
+use std::ffi::c_void;
+
+/// Answers a function of [`sluice_api::libraries::Way::Local`].
+///
+/// # Safety
+/// Slots are what the declaration says.
+pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
+    let version = loaded.shim().version;
+    let words = |text: &str| Ok(interned(text).as_ptr() as usize);
+    match function.symbol.as_str() {
+        "cublasGetStatusName" | "cublasLtGetStatusName" => words(text::cublas(slots[0] as u32).0),
+        "cublasGetStatusString" | "cublasLtGetStatusString" => words(text::cublas(slots[0] as u32).1),
+        "cusparseGetErrorName" => words(text::cusparse(slots[0] as u32).0),
+        "cusparseGetErrorString" => words(text::cusparse(slots[0] as u32).1),
+        "cudnnGetErrorString" => words(text::cudnn(slots[0] as u32).0),
+        "ncclGetErrorString" => words(text::nccl(slots[0] as u32)),
+        "ncclGetLastError" => words(""),
+        "cudnnGetVersion" => Ok(version as usize),
+        "cudnnGetCudartVersion" => Ok(13_000),
+        // SAFETY: the caller's output, an int.
+        "ncclGetVersion" | "cuptiGetVersion" => unsafe { put(loaded, slots[0], version) },
+        "cublasLtGetVersion" => Ok(version as usize),
+        "cublasGetCudartVersion" | "cublasLtGetCudartVersion" => Ok((version / 10_000 * 1000) as usize),
+        // SAFETY: the caller's output, an int.
+        "cufftGetVersion" | "curandGetVersion" => unsafe { put(loaded, slots[0], version) },
+        "cublasGetProperty" | "cublasLtGetProperty" | "cufftGetProperty" | "curandGetProperty" => {
+            let (major, minor) = if version >= 100_000 {
+                (version / 10_000, version / 100 % 100)
+            } else {
+                (version / 1000, version / 100 % 10)
+            };
+            let value = match slots[0] as u32 {
+                0 => major,
+                1 => minor,
+                2 => version % 100,
+                _ => return Err(Refusal::status(loaded.status().invalid_value)),
+            };
+            // SAFETY: the caller's output, an int.
+            unsafe { put(loaded, slots[1], value) }
+        }
+        // SAFETY: as the caller's.
+        "cublasSetVector" | "cublasSetVectorAsync" | "cublasGetVector" | "cublasGetVectorAsync" => unsafe {
+            let [n, element, source, inc_source, target, inc_target] = [0, 1, 2, 3, 4, 5].map(|at| slots[at]);
+            let block =
+                Block { rows: 1, columns: n, element, source, lead: inc_source, target, lead_target: inc_target };
+            block.copy(loaded, function, slots.get(6).copied())
+        },
+        // SAFETY: as the caller's.
+        "cublasSetMatrix" | "cublasSetMatrixAsync" | "cublasGetMatrix" | "cublasGetMatrixAsync" => unsafe {
+            let [rows, columns, element, source, lead, target, lead_target] = [0, 1, 2, 3, 4, 5, 6].map(|at| slots[at]);
+            let block = Block { rows, columns, element, source, lead, target, lead_target };
+            block.copy(loaded, function, slots.get(7).copied())
+        },
+        _ => Err(Refusal::new(loaded.status().not_supported, "not supported yet")),
+    }
+}
+
+unsafe fn put(loaded: Loaded, target: usize, value: u32) -> Outcome {
+    if target == 0 {
+        return Err(Refusal::status(loaded.status().invalid_value));
+    }
+    // SAFETY: as the caller's.
+    unsafe { (target as *mut u32).write_unaligned(value) };
+    Ok(0)
+}
+
+/// Columns with gaps between them, on both sides. Numbers are C ints in slots.
+struct Block {
+    rows: usize,
+    columns: usize,
+    element: usize,
+    source: usize,
+    lead: usize,
+    target: usize,
+    lead_target: usize,
+}
+
+impl Block {
+    /// Copies to or from the device, as the function's name says.
+    unsafe fn copy(&self, loaded: Loaded, function: &Function, stream: Option<usize>) -> Outcome {
+        let [rows, columns, element, lead, lead_target] =
+            [self.rows, self.columns, self.element, self.lead, self.lead_target].map(|slot| slot as i32);
+        if rows < 0 || columns < 0 || element <= 0 || lead < rows || lead_target < rows {
+            return Err(Refusal::status(loaded.status().invalid_value));
+        }
+        let (rows, columns, element) = (rows as usize, columns as usize, element as usize);
+        let (lead, lead_target) = (lead as usize, lead_target as usize);
+        // Columns without gaps are one piece.
+        let (pieces, bytes) = if lead == rows && lead_target == rows {
+            (usize::from(columns > 0), rows * columns * element)
+        } else {
+            (columns, rows * element)
+        };
+        let to_device = function.symbol.starts_with("cublasSet");
+        for piece in 0..pieces {
+            let source = self.source + piece * lead * element;
+            let target = self.target + piece * lead_target * element;
+            // SAFETY: the caller's memory, as long as rows, columns and leading dimensions say.
+            let outcome: CudaResult = unsafe {
+                match (to_device, stream) {
+                    (true, None) => driver::cuMemcpyHtoD_v2(target as u64, source as *const c_void, bytes),
+                    (true, Some(on)) => driver::cuMemcpyHtoDAsync_v2(target as u64, source as *const c_void, bytes, on),
+                    (false, None) => driver::cuMemcpyDtoH_v2(target as *mut c_void, source as u64, bytes),
+                    (false, Some(on)) => driver::cuMemcpyDtoHAsync_v2(target as *mut c_void, source as u64, bytes, on),
+                }
+            };
+            outcome.map_err(|error| Refusal::from_cuda(loaded.status(), error))?;
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,61 @@
+//! What the shims of the libraries export, against what packages import.
+
+use sluice_conformance::gpud::libraries_beside;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, c_void};
+use std::path::PathBuf;
+
+/// What each package imports: the library, the function, and after `@` the version that it asks for: nothing for the library's name.
+const PACKAGES: [(&str, &str); 8] = [
+    ("PyTorch 2.14", include_str!("../../api/names/libraries/torch-2.14.1-cu130.txt")),
+    ("CuPy 14 for CUDA 12", include_str!("../../api/names/libraries/cupy-cuda12x.txt")),
+    ("CuPy 14 for CUDA 13", include_str!("../../api/names/libraries/cupy-cuda13x.txt")),
+    ("CuPy 12", include_str!("../../api/names/libraries/cupy-cuda12x-12.3.0.txt")),
+    ("TensorFlow", include_str!("../../api/names/libraries/tensorflow.txt")),
+    ("ONNX Runtime", include_str!("../../api/names/libraries/onnxruntime-gpu.txt")),
+    ("bitsandbytes", include_str!("../../api/names/libraries/bitsandbytes.txt")),
+    ("vLLM", include_str!("../../api/names/libraries/vllm.txt")),
+];
+
+/// Loads every shim, by the name that programs use.
+fn load() -> BTreeMap<String, *mut c_void> {
+    let open = |file: PathBuf| {
+        let path = CString::new(file.display().to_string()).expect("path");
+        // SAFETY: a C string; loading a shim does nothing.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        assert!(!handle.is_null(), "{path:?} cannot be loaded");
+        (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), handle)
+    };
+    libraries_beside().expect("the shims are built").into_iter().map(open).collect()
+}
+
+#[test]
+fn every_imported_function_is_exported_under_its_version() {
+    let libraries = load();
+    let mut missing = BTreeSet::new();
+    let mut seen = 0;
+    for (package, list) in PACKAGES {
+        for line in list.lines().filter(|line| !line.starts_with('#')) {
+            let (soname, symbol) = line.split_once(' ').expect("library and function");
+            let (plain, version) = symbol.split_once('@').map_or((symbol, None), |(plain, at)| (plain, Some(at)));
+            let version = version.map(|version| if version.is_empty() { soname } else { version });
+            let plain = CString::new(plain).expect("name");
+            let version = version.map(|version| CString::new(version).expect("name"));
+            let handle = libraries.get(soname).copied().unwrap_or(std::ptr::null_mut());
+            // SAFETY: a loaded library (or null, which is not asked) and C strings.
+            let found = !handle.is_null()
+                && unsafe {
+                    match &version {
+                        Some(version) => !libc::dlvsym(handle, plain.as_ptr(), version.as_ptr()).is_null(),
+                        None => !libc::dlsym(handle, plain.as_ptr()).is_null(),
+                    }
+                };
+            seen += 1;
+            if !found {
+                missing.insert(format!("{package}: {line}"));
+            }
+        }
+    }
+    assert!(seen > 2500, "only {seen} names were compared");
+    assert!(missing.is_empty(), "{missing:#?}");
+}

@@ -1,0 +1,239 @@
+//! cuBLASLt, cuFFT and cuRAND through the wire on the software GPU, against straightforward computation.
+
+use sluice_client::process;
+use sluice_conformance::broker::Broker;
+use sluice_conformance::calls::{attach, start};
+use sluice_conformance::gpud::Gpud;
+use sluice_conformance::libraries::{Library, download, upload};
+use sluice_conformance::numbers::{Letter, Number, assert_close};
+use std::sync::Arc;
+
+const S: Letter = Letter('S');
+const C: Letter = Letter('C');
+const Z: Letter = Letter('Z');
+const D: Letter = Letter('D');
+
+fn at<T>(data: &T) -> usize {
+    std::ptr::from_ref(data) as usize
+}
+
+fn out<T>(data: &mut T) -> usize {
+    std::ptr::from_mut(data) as usize
+}
+
+/// `relu(2 aᵀ b + bias)` by descriptions, with what the heuristic proposes.
+fn matmul() {
+    let lt = Library::load("cublaslt", 13);
+    let (m, n, k) = (6usize, 5usize, 4usize);
+    let mut handle = 0usize;
+    lt.run("cublasLtCreate", &[out(&mut handle)]);
+    let (a, b, bias) = (S.random(1, k * m), S.random(2, k * n), S.random(3, m));
+    let [da, db, dbias] = [&a, &b, &bias].map(|numbers| upload(&S.encode(numbers)) as usize);
+    let dd = upload(&vec![0xff; 4 * m * n]) as usize;
+    let make = |symbol: &str, slots: &[usize]| {
+        let mut made = 0usize;
+        lt.run(symbol, &[&[out(&mut made)], slots].concat());
+        made
+    };
+    let wanted: Vec<Number> = (0..m * n)
+        .map(|i| {
+            let sum: f64 = (0..k).map(|l| a[i % m * k + l].0 * b[i / m * k + l].0).sum();
+            Number((2.0 * sum + bias[i % m].0).max(0.0), 0.0)
+        })
+        .collect();
+    // Twice: the second time everything is known, and only the product itself is posted.
+    for _ in 0..2 {
+        let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
+        let (turned, epilogue, address) = (1u32, 6u32, dbias as u64);
+        lt.run("cublasLtMatmulDescSetAttribute", &[desc, 3, at(&turned), 4]);
+        lt.run("cublasLtMatmulDescSetAttribute", &[desc, 7, at(&epilogue), 4]);
+        lt.run("cublasLtMatmulDescSetAttribute", &[desc, 8, at(&address), 8]);
+        let layout_a = make("cublasLtMatrixLayoutCreate", &[0, k, m, k]);
+        let layout_b = make("cublasLtMatrixLayoutCreate", &[0, k, n, k]);
+        let layout_d = make("cublasLtMatrixLayoutCreate", &[0, m, n, m]);
+        let preference = make("cublasLtMatmulPreferenceCreate", &[]);
+        let (mut results, mut found) = ([0u8; 96 * 2], 0i32);
+        lt.run(
+            "cublasLtMatmulAlgoGetHeuristic",
+            &[handle, desc, layout_a, layout_b, layout_d, layout_d, preference, 2, out(&mut results), out(&mut found)],
+        );
+        assert_eq!(found, 1);
+        let (alpha, beta) = (2f32, 0f32);
+        lt.run(
+            "cublasLtMatmul",
+            &[
+                handle,
+                desc,
+                at(&alpha),
+                da,
+                layout_a,
+                db,
+                layout_b,
+                at(&beta),
+                dd,
+                layout_d,
+                dd,
+                layout_d,
+                results.as_ptr() as usize,
+                0,
+                0,
+                0,
+            ],
+        );
+        let got = S.decode(&download(dd as u64, 4 * m * n));
+        assert_close("matmul", &got, &wanted, 1e-5);
+        for layout in [layout_a, layout_b, layout_d] {
+            lt.run("cublasLtMatrixLayoutDestroy", &[layout]);
+        }
+        lt.run("cublasLtMatmulPreferenceDestroy", &[preference]);
+        lt.run("cublasLtMatmulDescDestroy", &[desc]);
+    }
+    // Sizes that do not fit are refused at the question.
+    let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
+    let layout = make("cublasLtMatrixLayoutCreate", &[0, 3, 4, 3]);
+    let preference = make("cublasLtMatmulPreferenceCreate", &[]);
+    let (mut results, mut found) = ([0u8; 96], 0i32);
+    let slots = [handle, desc, layout, layout, layout, layout, preference, 1, out(&mut results), out(&mut found)];
+    assert_eq!(lt.call("cublasLtMatmulAlgoGetHeuristic", &slots), 7);
+    lt.run("cublasLtDestroy", &[handle]);
+    handle = 0;
+    assert_eq!(lt.call("cublasLtDestroy", &[handle]), 1);
+}
+
+/// The discrete Fourier transform by its definition, of several dimensions.
+fn transform(data: &[Number], sizes: &[usize], sign: f64) -> Vec<Number> {
+    let places: Vec<Vec<usize>> = (0..data.len())
+        .map(|index| {
+            let mut rest = index;
+            let mut place: Vec<usize> = sizes.iter().rev().map(|size| (rest % size, rest /= size).0).collect();
+            place.reverse();
+            place
+        })
+        .collect();
+    let term = |to: &[usize], from: &[usize]| {
+        let turns: f64 = to.iter().zip(from).zip(sizes).map(|((a, b), size)| (a * b) as f64 / *size as f64).sum();
+        let angle = sign * std::f64::consts::TAU * turns;
+        Number(angle.cos(), angle.sin())
+    };
+    let sum = |to: &Vec<usize>| {
+        data.iter().zip(&places).fold(Number::default(), |sum, (value, from)| sum + *value * term(to, from))
+    };
+    places.iter().map(sum).collect()
+}
+
+fn fourier() {
+    let fft = Library::load("cufft", 12);
+    let plan_of = |symbol: &str, slots: &[usize]| {
+        let mut plan = 0u32;
+        fft.run(symbol, &[&[out(&mut plan)], slots].concat());
+        plan as usize
+    };
+    // One dimension, a batch of three, in place.
+    let (size, batch) = (12, 3);
+    let data = C.random(4, size * batch);
+    let place = upload(&C.encode(&data)) as usize;
+    let plan = plan_of("cufftPlan1d", &[size, 0x29, batch]);
+    fft.run("cufftExecC2C", &[plan, place, place, -1i32 as usize]);
+    let wanted: Vec<Number> = data.chunks(size).flat_map(|line| transform(line, &[size], -1.0)).collect();
+    assert_close("C2C", &C.decode(&download(place as u64, 8 * size * batch)), &wanted, 1e-5);
+    assert_eq!(fft.call("cufftExecR2C", &[plan, place, place]), 4, "the plan is of another type");
+    fft.run("cufftDestroy", &[plan]);
+    // Three dimensions of odd and even sizes, double.
+    let sizes = [3, 4, 5];
+    let data = Z.random(5, 60);
+    let (from, to) = (upload(&Z.encode(&data)) as usize, upload(&[0; 960]) as usize);
+    let plan = plan_of("cufftPlan3d", &[3, 4, 5, 0x69]);
+    fft.run("cufftExecZ2Z", &[plan, from, to, 1]);
+    assert_close("Z2Z", &Z.decode(&download(to as u64, 960)), &transform(&data, &sizes, 1.0), 1e-12);
+    // Real to complex and back, by the 64-bit way that PyTorch and CuPy take.
+    for (rows, columns) in [(4usize, 6usize), (3, 5)] {
+        let half = columns / 2 + 1;
+        let data = D.random(6, rows * columns);
+        let from = upload(&D.encode(&data)) as usize;
+        let middle = upload(&vec![0; 16 * rows * half]) as usize;
+        let plan = plan_of("cufftCreate", &[]);
+        let (n, mut bytes) = ([rows as i64, columns as i64], 0u64);
+        let none = 0;
+        let forward = [plan, 2, at(&n), none, 1, 1, 1, none, 1, 1, 5, 1, out(&mut bytes), 5];
+        fft.run("cufftXtMakePlanMany", &forward);
+        fft.run("cufftXtExec", &[plan, from, middle, -1i32 as usize]);
+        let all = transform(&data, &[rows, columns], -1.0);
+        let wanted: Vec<Number> = all.chunks(columns).flat_map(|row| row[..half].to_vec()).collect();
+        assert_close("D2Z", &Z.decode(&download(middle as u64, 16 * rows * half)), &wanted, 1e-12);
+        let plan = plan_of("cufftPlan2d", &[rows, columns, 0x6c]);
+        fft.run("cufftExecZ2D", &[plan, middle, from]);
+        let scale = (rows * columns) as f64;
+        let wanted: Vec<Number> = data.iter().map(|value| Number(value.0 * scale, 0.0)).collect();
+        assert_close("Z2D", &D.decode(&download(from as u64, 8 * rows * columns)), &wanted, 1e-12);
+    }
+    // A layout of its own: every second element, rows with gaps.
+    let (n, embed) = ([5i32], [7i32]);
+    let data = C.random(7, 32);
+    let (from, to) = (upload(&C.encode(&data)) as usize, upload(&C.encode(&data)) as usize);
+    let plan = plan_of("cufftPlanMany", &[1, at(&n), at(&embed), 2, 14, at(&embed), 1, 6, 0x29, 2]);
+    fft.run("cufftExecC2C", &[plan, from, to, -1i32 as usize]);
+    let mut wanted = data.clone();
+    for batch in 0..2 {
+        let line: Vec<Number> = (0..5).map(|i| data[batch * 14 + 2 * i]).collect();
+        for (i, value) in transform(&line, &[5], -1.0).into_iter().enumerate() {
+            wanted[batch * 6 + i] = value;
+        }
+    }
+    assert_close("a layout", &C.decode(&download(to as u64, 256)), &wanted, 1e-5);
+    let mut plan = 0u32;
+    assert_eq!(fft.call("cufftPlan1d", &[out(&mut plan), 8, 0x11, 1]), 4, "there is no such type");
+}
+
+fn random() {
+    let library = Library::load("curand", 10);
+    let mut generator = 0usize;
+    library.run("curandCreateGenerator", &[out(&mut generator), 161]);
+    let count = 40_000;
+    let place = upload(&vec![0; 4 * count]) as usize;
+    let draw = |symbol: &str, more: &[usize]| -> Vec<f64> {
+        library.run(symbol, &[&[generator, place, count], more].concat());
+        S.decode(&download(place as u64, 4 * count)).into_iter().map(|number| number.0).collect()
+    };
+    library.run("curandSetPseudoRandomGeneratorSeed", &[generator, 7]);
+    let first = draw("curandGenerateUniform", &[]);
+    assert!(first.iter().all(|x| *x > 0.0 && *x <= 1.0));
+    assert!((first.iter().sum::<f64>() / count as f64 - 0.5).abs() < 0.01);
+    let next = draw("curandGenerateUniform", &[]);
+    assert_ne!(first, next);
+    library.run("curandSetPseudoRandomGeneratorSeed", &[generator, 7]);
+    assert_eq!(draw("curandGenerateUniform", &[]), first);
+    let bits = |value: f32| value.to_bits() as usize;
+    let normal = draw("curandGenerateNormal", &[bits(2.0), bits(3.0)]);
+    let mean = normal.iter().sum::<f64>() / count as f64;
+    let deviation = (normal.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count as f64).sqrt();
+    assert!((mean - 2.0).abs() < 0.1 && (deviation - 3.0).abs() < 0.1, "{mean} {deviation}");
+    library.run("curandDestroyGenerator", &[generator]);
+    let mut other = 0usize;
+    assert_eq!(library.call("curandCreateGenerator", &[out(&mut other), 201]), 103, "Sobol is not served");
+}
+
+/// What this server does not have is refused in the library's own words.
+fn refused() {
+    let dnn = Library::load("cudnn", 9);
+    assert_eq!(dnn.call("cudnnCreate", &[0]), 3000);
+    let solver = Library::load("cusolver", 12);
+    assert_eq!(solver.call("cusolverDnCreate", &[0]), 9);
+}
+
+#[test]
+fn libraries_compute_what_they_should() {
+    let gpud = Gpud::start("soft", &[]).expect("gpud");
+    let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
+    // SAFETY: no other thread of this test reads the environment now.
+    unsafe {
+        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
+        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
+    }
+    start();
+    attach();
+    matmul();
+    fourier();
+    random();
+    refused();
+    process::get().any_session().expect("attached").close();
+}

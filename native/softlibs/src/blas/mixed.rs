@@ -1,0 +1,185 @@
+//! Functions whose types are arguments.
+
+use super::level1::{dot_of, norm_of};
+use crate::arguments::{Call, Host, Scalar, Source};
+use crate::memory::{Fault, Matrix, Memory, Place, load};
+use crate::number::{Field, Op, gemm as multiply};
+use crate::objects::{Job, job};
+use crate::types::{Kind, Wide, bytes_as, load_as, load_matrix, load_vector, store_matrix, store_vector};
+use crate::{Problem, in_double, in_wide};
+
+/// A scalar of a kind, wherever it lies.
+pub fn scalar<T: Field>(scalar: &Scalar, kind: Kind, memory: &dyn Memory) -> Result<T, Fault> {
+    match &scalar.source {
+        Source::Null => Ok(T::zero()),
+        Source::Device(address) => Ok(load_as::<T>(memory, kind, *address, 1)?[0]),
+        Source::Host(bytes) => {
+            let host = Host(bytes);
+            Ok(load_as::<T>(&host, kind, 0, 1)?[0])
+        }
+    }
+}
+
+/// A product of matrices of any kinds.
+#[derive(Clone, Copy)]
+struct Product {
+    ops: [Op; 2],
+    a: Place,
+    b: Place,
+    c: Place,
+    kinds: [Kind; 3],
+    scale: Kind,
+    wide: Wide,
+}
+
+impl Product {
+    fn of(call: &Call) -> Result<Self, Problem> {
+        let kind = |name: &str| if call.has(name) { Kind::of(call.int(name)?) } else { Ok(Kind::F16) };
+        let kinds = [kind("atype")?, kind("btype")?, kind("ctype")?];
+        let symbol = call.function.symbol.as_str();
+        let scale = match symbol {
+            "cublasSgemmEx" => Kind::F32,
+            "cublasCgemmEx" => Kind::C32,
+            _ if call.has("compute") => Kind::of_scale(call.int("compute")?, kinds[2])?,
+            _ => Kind::F16,
+        };
+        let wide = Wide::of(&kinds, scale)?;
+        let (m, n, k) = (call.size("m")?, call.size("n")?, call.size("k")?);
+        let ops = [call.op("transa")?, call.op("transb")?];
+        let ((ra, ca), (rb, cb)) = (ops[0].stored(m, k), ops[1].stored(k, n));
+        let place = |name: &str, rows: usize, columns: usize| -> Result<Place, Problem> {
+            let address = if call.has(name) { call.device(name)? } else { 0 };
+            Ok(Place { address, rows, columns, lead: call.lead(name, rows)?, single: call.single() })
+        };
+        Ok(Self { ops, a: place("a", ra, ca)?, b: place("b", rb, cb)?, c: place("c", m, n)?, kinds, scale, wide })
+    }
+
+    fn run<T: Field>(&self, memory: &dyn Memory, alpha: T, beta: T) -> Result<(), Fault> {
+        let [ka, kb, kc] = self.kinds;
+        let (rows, columns) = (self.c.rows, self.c.columns);
+        let mut c = if beta == T::zero() { Matrix::zero(rows, columns) } else { load_matrix::<T>(memory, kc, self.c)? };
+        let (a, b) = (load_matrix(memory, ka, self.a)?, load_matrix(memory, kb, self.b)?);
+        multiply(alpha, &a, self.ops[0], &b, self.ops[1], beta, &mut c);
+        store_matrix(memory, kc, self.c, &c)
+    }
+}
+
+/// Where the matrices of a batch lie.
+type Addresses = Box<dyn FnOnce(&dyn Memory) -> Result<Vec<[u64; 3]>, Fault> + Send>;
+
+/// Runs a product at each of these addresses.
+fn run_all<T: Field>(product: Product, scalars: [Scalar; 2], addresses: Addresses) -> Result<Job, Problem> {
+    job(move |memory, _| {
+        let [alpha, beta] = &scalars;
+        let (alpha, beta) = (scalar::<T>(alpha, product.scale, memory)?, scalar::<T>(beta, product.scale, memory)?);
+        for [a, b, c] in addresses(memory)? {
+            let mut moved = product;
+            (moved.a.address, moved.b.address, moved.c.address) = (a, b, c);
+            moved.run(memory, alpha, beta)?;
+        }
+        Ok(())
+    })
+}
+
+fn scalars(call: &Call) -> Result<[Scalar; 2], Problem> {
+    Ok([call.scalar("alpha")?, call.scalar("beta")?])
+}
+
+pub fn gemm(call: &Call) -> Result<Job, Problem> {
+    let product = Product::of(call)?;
+    let addresses = [product.a.address, product.b.address, product.c.address];
+    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(move |_| Ok(vec![addresses]))))
+}
+
+pub fn gemm_strided(call: &Call) -> Result<Job, Problem> {
+    let product = Product::of(call)?;
+    let first = [product.a.address, product.b.address, product.c.address];
+    let strides = [call.int("stridea")?, call.int("strideb")?, call.int("stridec")?];
+    let batch = call.size("batch")? as i64;
+    let place = move |index: i64| {
+        [0, 1, 2].map(|at| first[at].wrapping_add((index * strides[at] * product.kinds[at].bytes() as i64) as u64))
+    };
+    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(move |_| Ok((0..batch).map(place).collect()))))
+}
+
+pub fn gemm_batched(call: &Call) -> Result<Job, Problem> {
+    let product = Product::of(call)?;
+    let arrays = [call.device("aarray")?, call.device("barray")?, call.device("carray")?];
+    let batch = call.size("batch")?;
+    let read = move |memory: &dyn Memory| {
+        let [a, b, c] = arrays.map(|array| load::<u64>(memory, array, batch));
+        let (a, b, c) = (a?, b?, c?);
+        Ok((0..batch).map(|at| [a[at], b[at], c[at]]).collect())
+    };
+    in_wide!(product.wide, run_all(product, scalars(call)?, Box::new(read)))
+}
+
+fn product_of<T: Field>(call: &Call, kinds: [Kind; 3], conjugate: bool) -> Result<Job, Problem> {
+    let n = call.size("n")?;
+    let (x, y, result) = (call.vector("x", n)?, call.vector("y", n)?, call.target("result")?);
+    job(move |memory, outputs| {
+        let (x, y) = (load_vector::<T>(memory, kinds[0], x)?, load_vector::<T>(memory, kinds[1], y)?);
+        result.store_as_is(memory, outputs, &bytes_as(kinds[2], &[dot_of(&x, &y, conjugate)]))
+    })
+}
+
+fn dots(call: &Call, conjugate: bool) -> Result<Job, Problem> {
+    let kinds = [Kind::of(call.int("xtype")?)?, Kind::of(call.int("ytype")?)?, Kind::of(call.int("rtype")?)?];
+    let wide = Wide::of(&kinds, Kind::of(call.int("etype")?)?)?;
+    in_double!(wide, product_of(call, kinds, conjugate))
+}
+
+pub fn dot(call: &Call) -> Result<Job, Problem> {
+    dots(call, false)
+}
+
+pub fn dotc(call: &Call) -> Result<Job, Problem> {
+    dots(call, true)
+}
+
+fn norm<T: Field>(call: &Call, kinds: [Kind; 2]) -> Result<Job, Problem> {
+    let (x, result) = (call.vector("x", call.size("n")?)?, call.target("result")?);
+    job(move |memory, outputs| {
+        let norm = norm_of(&load_vector::<T>(memory, kinds[0], x)?);
+        result.store_as_is(memory, outputs, &bytes_as(kinds[1], &[T::from_real(norm)]))
+    })
+}
+
+pub fn nrm2(call: &Call) -> Result<Job, Problem> {
+    let kinds = [Kind::of(call.int("xtype")?)?, Kind::of(call.int("rtype")?)?];
+    let wide = Wide::of(&kinds[..1], kinds[1])?;
+    in_double!(wide, norm(call, kinds))
+}
+
+fn add<T: Field>(call: &Call, kinds: [Kind; 3]) -> Result<Job, Problem> {
+    let n = call.size("n")?;
+    let (x, y, alpha) = (call.vector("x", n)?, call.vector("y", n)?, call.scalar("alpha")?);
+    job(move |memory, _| {
+        let alpha = scalar::<T>(&alpha, kinds[0], memory)?;
+        let (x, mut out) = (load_vector::<T>(memory, kinds[1], x)?, load_vector::<T>(memory, kinds[2], y)?);
+        out.iter_mut().zip(x).for_each(|(y, x)| *y += alpha * x);
+        store_vector(memory, kinds[2], y, &out)
+    })
+}
+
+pub fn axpy(call: &Call) -> Result<Job, Problem> {
+    let kinds = [Kind::of(call.int("atype")?)?, Kind::of(call.int("xtype")?)?, Kind::of(call.int("ytype")?)?];
+    let wide = Wide::of(&kinds[1..], kinds[0])?;
+    in_double!(wide, add(call, kinds))
+}
+
+fn scale<T: Field>(call: &Call, kinds: [Kind; 2]) -> Result<Job, Problem> {
+    let (x, alpha) = (call.vector("x", call.size("n")?)?, call.scalar("alpha")?);
+    job(move |memory, _| {
+        let alpha = scalar::<T>(&alpha, kinds[0], memory)?;
+        let mut out = load_vector::<T>(memory, kinds[1], x)?;
+        out.iter_mut().for_each(|value| *value *= alpha);
+        store_vector(memory, kinds[1], x, &out)
+    })
+}
+
+pub fn scal(call: &Call) -> Result<Job, Problem> {
+    let kinds = [Kind::of(call.int("atype")?)?, Kind::of(call.int("xtype")?)?];
+    let wide = Wide::of(&kinds[1..], kinds[0])?;
+    in_double!(wide, scale(call, kinds))
+}

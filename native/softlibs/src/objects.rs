@@ -1,0 +1,196 @@
+//! The libraries of one session and their objects.
+
+use crate::arguments::{Call, Outputs};
+use crate::description::Description;
+use crate::fft::Plan;
+use crate::memory::{Fault, Memory};
+use crate::rand::Generator;
+use crate::{Problem, Refused, blas, invalid, lt, unsupported};
+use sluice_api::libraries::{Function, Kind, Library, Shim, Way, library};
+use sluice_protocol::library::{Argument, take_arguments};
+use std::collections::HashMap;
+
+/// What is to be done for a call.
+pub enum Step {
+    /// Nothing more: these are its outputs.
+    Done(Vec<u8>),
+    /// Work in stream order; the host does not wait for it.
+    Queue(Work),
+    /// Work in stream order whose outputs the host waits for.
+    Wait(Work),
+}
+
+/// Work on the device's memory; answers the outputs for the host.
+pub type Work = Box<dyn FnOnce(&dyn Memory) -> Result<Vec<u8>, Fault> + Send>;
+
+/// Work before its outputs are joined.
+pub(crate) type Job = Box<dyn FnOnce(&dyn Memory, &mut Outputs) -> Result<(), Fault> + Send>;
+
+/// Makes a job of a closure.
+pub(crate) fn job(
+    body: impl FnOnce(&dyn Memory, &mut Outputs) -> Result<(), Fault> + Send + 'static,
+) -> Result<Job, Problem> {
+    Ok(Box::new(body))
+}
+
+/// A function without memory of its own.
+pub(crate) type Handler = fn(&Call) -> Result<Job, Problem>;
+
+/// See the module.
+#[derive(Default)]
+pub struct Libraries {
+    objects: HashMap<u64, Object>,
+    descriptions: Descriptions,
+}
+
+/// An object that a client made.
+pub(crate) enum Object {
+    /// A handle without state.
+    Handle,
+    /// A cuFFT plan, described or not yet.
+    Plan(Option<Plan>),
+    Generator(Generator),
+}
+
+/// What descriptors say, by their numbers.
+#[derive(Default)]
+pub(crate) struct Descriptions(HashMap<u64, Description>);
+
+impl Descriptions {
+    /// The description that an argument names.
+    pub fn get(&self, call: &Call, name: &str) -> Result<&Description, Problem> {
+        self.0.get(&call.object(name)?).ok_or_else(|| invalid(format!("{name} names no description")))
+    }
+}
+
+impl Libraries {
+    /// The functions of a library that are not served; none if there is no such library here.
+    pub fn refused(number: u32) -> Option<Vec<u32>> {
+        let library = library((number >> 16) as u16).filter(|library| serves(library.source.name))?;
+        let missing = |function: &&Function| {
+            let local = matches!(function.way, Way::Get | Way::Local | Way::Refused);
+            !local && !is_served(library.source.name, function)
+        };
+        Some(library.functions.iter().filter(missing).map(|function| function.number).collect())
+    }
+
+    /// Checks a call; see [`Step`].
+    pub fn prepare(&mut self, number: u32, function: u32, arguments: &[u8]) -> Result<Step, Refused> {
+        let unknown = || Refused { status: 1, text: "there is no such function".to_owned() };
+        let library = library((number >> 16) as u16).ok_or_else(unknown)?;
+        let function = library.numbered(function).ok_or_else(unknown)?;
+        let status = library.source.status;
+        let arguments = take_arguments(arguments)
+            .map_err(|error| Refused { status: status.invalid_value, text: error.to_string() })?;
+        let call = Call { function, arguments };
+        call.check()
+            .and_then(|()| self.step(library, library.shim(number), &call))
+            .map_err(|problem| problem.in_words_of(status))
+    }
+
+    fn step(&mut self, library: &Library, shim: &Shim, call: &Call) -> Result<Step, Problem> {
+        for (parameter, argument) in call.function.parameters.iter().zip(&call.arguments) {
+            if let Argument::Object(number) = argument
+                && parameter.kind == Kind::Object
+                && !self.objects.contains_key(number)
+            {
+                return Err(invalid(format!("{} names no object", parameter.name)));
+            }
+        }
+        let nothing = || Ok(Step::Done(call.outputs().joined()));
+        let number = call.arguments.iter().find_map(|argument| match argument {
+            Argument::New(number) | Argument::Object(number) | Argument::End(number) => Some(*number),
+            _ => None,
+        });
+        let number = number.unwrap_or(0);
+        match call.function.way {
+            Way::End | Way::Drop => {
+                let gone = self.objects.remove(&number).is_some() || self.descriptions.0.remove(&number).is_some();
+                return if gone { nothing() } else { Err(invalid("there is no such object")) };
+            }
+            Way::Describe => {
+                self.descriptions.0.insert(number, Description::of(call));
+                return nothing();
+            }
+            Way::Change => {
+                let description = self.descriptions.0.get_mut(&number);
+                description.ok_or_else(|| invalid("there is no such description"))?.change(call)?;
+                return nothing();
+            }
+            _ => {}
+        }
+        match (library.source.name, call.function.way) {
+            ("cublas" | "cublaslt", Way::Make) => self.put(number, Object::Handle),
+            // The stream comes with every call; modes and workspaces change nothing here.
+            ("cublas", Way::Set) => {}
+            ("cublas", Way::Ask) => {
+                let mut outputs = call.outputs();
+                outputs.set(0, &shim.version.to_le_bytes());
+                return Ok(Step::Done(outputs.joined()));
+            }
+            ("cublas", _) => {
+                let handler = blas::find(&call.function.symbol).ok_or_else(|| unsupported(&call.function.symbol))?;
+                return Ok(scheduled(call, handler(call)?));
+            }
+            ("cublaslt", _) => return lt::prepare(call, &self.descriptions),
+            ("cufft", Way::Make) => {
+                let plan = if call.function.symbol == "cufftCreate" { None } else { Some(Plan::of(call)?) };
+                self.put(number, Object::Plan(plan));
+            }
+            ("cufft", Way::Set) => {
+                // Stream, work area and its allocation change nothing here: no work area is needed.
+                if call.function.symbol.contains("MakePlan") {
+                    self.put(number, Object::Plan(Some(Plan::of(call)?)));
+                }
+            }
+            ("cufft", Way::Ask) => drop(Plan::of(call)?),
+            ("cufft", _) => {
+                if call.function.symbol != "cufftGetSize" {
+                    let Some(Object::Plan(Some(plan))) = self.objects.get(&number) else {
+                        return Err(invalid("the plan was not made"));
+                    };
+                    return Ok(scheduled(call, plan.run(call)?));
+                }
+            }
+            ("curand", Way::Make) => self.put(number, Object::Generator(Generator::of(call.int("type")?)?)),
+            ("curand", way) => {
+                let Some(Object::Generator(generator)) = self.objects.get_mut(&number) else {
+                    return Err(invalid("this is no generator"));
+                };
+                if way != Way::Set {
+                    return Ok(scheduled(call, generator.generate(call)?));
+                }
+                generator.set(call)?;
+            }
+            _ => return Err(unsupported(library.source.title)),
+        }
+        nothing()
+    }
+
+    fn put(&mut self, number: u64, object: Object) {
+        self.objects.insert(number, object);
+    }
+}
+
+/// A job with room for its outputs, waited for when there are any.
+pub(crate) fn scheduled(call: &Call, job: Job) -> Step {
+    let mut outputs = call.outputs();
+    let waits = !outputs.0.is_empty();
+    let work: Work = Box::new(move |memory| {
+        job(memory, &mut outputs)?;
+        Ok(outputs.joined())
+    });
+    if waits { Step::Wait(work) } else { Step::Queue(work) }
+}
+
+fn serves(library: &str) -> bool {
+    matches!(library, "cublas" | "cublaslt" | "cufft" | "curand")
+}
+
+fn is_served(library: &str, function: &Function) -> bool {
+    match (library, function.way) {
+        ("cublas", Way::Run) => blas::find(&function.symbol).is_some(),
+        ("cublaslt", _) => lt::serves(&function.symbol),
+        _ => true,
+    }
+}
