@@ -1,0 +1,98 @@
+"""PyTorch on the software GPU: what NVIDIA's libraries do for it works, against the CPU; its own kernels are machine code
+for NVIDIA GPUs, and the error says so."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+TYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
+NARROW = [torch.float16, torch.bfloat16]
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(7)
+
+
+def values(*shape, dtype=torch.float32):
+    """Random numbers on the CPU."""
+    return torch.randn(*shape, dtype=dtype)
+
+
+def check(result, wanted):
+    """Fails when a tensor of the device differs from one of the CPU by more than its type explains."""
+    torch.testing.assert_close(result.cpu(), wanted)
+
+
+def test_ours_is_used_before_the_installed_one():
+    torch.ones(2, 2).cuda() @ torch.ones(2, 2).cuda()
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        used = {line.split()[-1] for line in file if line.rstrip().endswith("libcublas.so.13")}
+    assert len(used) == 1 and "nvidia" not in used.pop()
+
+
+def test_the_device_is_there():
+    assert torch.cuda.is_available()
+    assert torch.cuda.device_count() == 1
+    assert torch.cuda.get_device_capability() == (7, 5)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, *NARROW])
+def test_copies_bring_back_what_they_took(dtype):
+    x = values(1000).to(dtype)
+    assert torch.equal(x.cuda().cpu(), x)
+    assert torch.equal(x.cuda().clone().cpu(), x)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, *NARROW])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_matrices(dtype, turned):
+    a, b = values(37, 19).to(dtype), values(*((23, 19) if turned else (19, 23))).to(dtype)
+    result = a.cuda() @ (b.cuda().t() if turned else b.cuda())
+    wide = torch.float32 if dtype in NARROW else dtype
+    check(result, (a.to(wide) @ (b.t() if turned else b).to(wide)).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_batches_of_products(dtype):
+    a, b = values(5, 7, 3, dtype=dtype), values(5, 3, 4, dtype=dtype)
+    check(torch.bmm(a.cuda(), b.cuda()), torch.bmm(a, b))
+
+
+def test_a_linear_layer_with_its_bias():
+    x, weight, bias = values(8, 32), values(16, 32), values(16)
+    check(functional.linear(x.cuda(), weight.cuda(), bias.cuda()), functional.linear(x, weight, bias))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_vectors(dtype):
+    a, x, y = values(9, 6, dtype=dtype), values(6, dtype=dtype), values(6, dtype=dtype)
+    check(torch.mv(a.cuda(), x.cuda()), torch.mv(a, x))
+    check(torch.dot(x.cuda(), y.cuda()), torch.dot(x, y))
+    if dtype.is_complex:
+        check(torch.vdot(x.cuda(), y.cuda()), torch.vdot(x, y))
+
+
+def test_the_result_of_a_product_is_an_input_of_the_next():
+    a, b = values(256, 256), values(256, 256)
+    x, y, wanted = a.cuda(), b.cuda(), a
+    for _ in range(3):
+        x, wanted = x @ y, wanted @ b
+    torch.testing.assert_close(x.cpu(), wanted, rtol=1e-3, atol=1e-1)
+
+
+@pytest.mark.parametrize("shape", [(8,), (3, 15), (4, 6, 5)])
+def test_transforms(shape):
+    x = values(*shape, dtype=torch.complex64)
+    dims = tuple(range(len(shape)))
+    check(torch.fft.fftn(x.cuda(), dim=dims), torch.fft.fftn(x, dim=dims))
+    real = values(*shape, dtype=torch.float64)
+    check(torch.fft.rfftn(real.cuda(), dim=dims), torch.fft.rfftn(real, dim=dims))
+
+
+@pytest.mark.parametrize("work", [lambda x: x + x, torch.relu, torch.sum, lambda x: torch.zeros(4, device="cuda")])
+def test_pytorchs_own_kernels_fail_with_the_reason(work):
+    x = torch.ones(4).cuda()
+    with pytest.raises(RuntimeError, match="machine code for NVIDIA GPUs and no PTX"):
+        work(x)
+    check(x, torch.ones(4))
