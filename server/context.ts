@@ -1,10 +1,12 @@
 /** What every service gets: who acts, on which database, when, under which trace id. */
+import { type SQL, sql } from "drizzle-orm";
 import { authorize } from "#server/auth/authorize.ts";
 import type { Principal } from "#server/auth/principal.ts";
 import { system } from "#server/auth/principal.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
+import { insertion } from "#server/db/insertion.ts";
 import { auditEvents } from "#server/db/schema/index.ts";
-import { notify } from "#server/live.ts";
+import { type Change, notification, notify, notifyAll } from "#server/live.ts";
 import { newTraceId } from "#server/log.ts";
 
 export { authorize };
@@ -44,8 +46,34 @@ export type AuditInput = {
 
 /** Writes who did what, in the caller's transaction. */
 export async function audit(ctx: Context, input: AuditInput): Promise<void> {
+  await ctx.db.insert(auditEvents).values(auditRow(ctx, input));
+  await notify(ctx.db, "audit", input.subject ?? input.action);
+}
+
+/** One entry of the audit log, and who it is about: each has a context of its own. */
+export type AuditEntry = { by: Context; input: AuditInput };
+
+/**
+ * Writes what several did and tells every process what has changed, in one statement of this transaction; `also` are
+ * other writes that go with it.
+ */
+export async function record(
+  db: Database | Transaction,
+  entries: readonly AuditEntry[],
+  changes: readonly Change[],
+  also: readonly SQL[] = [],
+): Promise<void> {
+  const audited = entries.map(({ input }) => ({ topic: "audit" as const, id: input.subject ?? input.action }));
+  const rows = entries.map(({ by, input }) => auditRow(by, input));
+  const writes = rows.length === 0 ? also : [...also, insertion(auditEvents, rows)];
+  if (writes.length === 0) return await notifyAll(db, changes);
+  const parts = writes.map((write, index) => sql`${sql.raw(`write_${index}`)} as (${write})`);
+  await db.execute(sql`with ${sql.join(parts, sql`, `)} ${notification([...changes, ...audited])}`);
+}
+
+function auditRow(ctx: Context, input: AuditInput) {
   const actor = actorOf(ctx.principal);
-  await ctx.db.insert(auditEvents).values({
+  return {
     at: ctx.now(),
     actorKind: actor.kind,
     actorId: actor.id,
@@ -54,8 +82,7 @@ export async function audit(ctx: Context, input: AuditInput): Promise<void> {
     teamId: input.teamId ?? null,
     detail: input.detail ?? {},
     traceId: ctx.traceId,
-  });
-  await notify(ctx.db, "audit", input.subject ?? input.action);
+  };
 }
 
 function actorOf(principal: Principal): { kind: "user" | "workspace" | "gpud" | "system"; id: string | null } {

@@ -98,6 +98,11 @@ export function invalidInput(error: z.ZodError): SluiceError {
   return new SluiceError("invalid", message, { fields });
 }
 
+/** Whether the database is away: what failed would fail again just now. */
+export function isAway(error: unknown): boolean {
+  return toSluiceError(error).code === "unavailable";
+}
+
 /** Any thrown value as a SluiceError: what is not one of ours becomes `unavailable` (no database) or `internal`. */
 export function toSluiceError(error: unknown): SluiceError {
   if (error instanceof SluiceError) return error;

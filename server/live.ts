@@ -1,5 +1,5 @@
 /** Live data: writers notify inside their transaction, readers hear of it when the transaction is committed. */
-import { sql as statement } from "drizzle-orm";
+import { type SQL, sql as statement } from "drizzle-orm";
 import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
 
 /** `session`: a browser session ended; the gateway closes what it opened. */
@@ -14,6 +14,19 @@ const CHANNEL = "sluice";
 /** Tells every process that something changed. Inside a transaction it is heard at commit, and not at all on rollback. */
 export async function notify(db: Database | Transaction, topic: LiveTopic, id: string): Promise<void> {
   await db.execute(statement`select pg_notify(${CHANNEL}, ${JSON.stringify({ topic, id })})`);
+}
+
+export type Change = { topic: LiveTopic; id: string };
+
+/** The same for many changes, in one statement. */
+export async function notifyAll(db: Database | Transaction, changes: readonly Change[]): Promise<void> {
+  if (changes.length > 0) await db.execute(notification(changes));
+}
+
+/** The statement itself, for one that does more. */
+export function notification(changes: readonly Change[]): SQL {
+  const payloads = JSON.stringify([...new Set(changes.map(({ topic, id }) => JSON.stringify({ topic, id })))]);
+  return statement`select pg_notify(${CHANNEL}, payload) from json_array_elements_text(${payloads}::json) payload`;
 }
 
 export type Live = {

@@ -1,8 +1,10 @@
 /** Who calls the broker: a workspace, by the credential its launcher put into it. */
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq, inArray, isNull } from "drizzle-orm";
 import { anonymous, type Principal } from "#server/auth/principal.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { memberships, users, workspaces } from "#server/db/schema/index.ts";
+import { isAway } from "#server/errors.ts";
+import { Group, groupOf } from "#server/group.ts";
 import { hashSecret } from "#server/ids.ts";
 
 /**
@@ -16,12 +18,28 @@ export async function principalFromCredential(
 ): Promise<Principal> {
   const secret = /^Bearer (slw_[A-Za-z0-9_-]{43})$/i.exec(authorization ?? "")?.[1];
   if (secret === undefined) return anonymous;
-  const [row] = await db
-    .select({ id: workspaces.id, teamId: workspaces.teamId, ownerId: workspaces.ownerId })
-    .from(workspaces)
-    .innerJoin(memberships, and(eq(memberships.teamId, workspaces.teamId), eq(memberships.userId, workspaces.ownerId)))
-    .innerJoin(users, and(eq(users.id, workspaces.ownerId), isNull(users.disabledAt)))
-    .where(and(eq(workspaces.credentialHash, hashSecret(secret)), eq(workspaces.desired, "running")));
-  if (row === undefined) return anonymous;
-  return { kind: "workspace", workspaceId: row.id, teamId: row.teamId, userId: row.ownerId };
+  return await owners(db).join(hashSecret(secret));
 }
+
+/** Workspaces by the hash of their credential; those who call at one time are looked up together. */
+const owners = groupOf<Database | Transaction, string, Principal>(
+  (db) =>
+    new Group<string, Principal>(async (hashes) => {
+      const { id, teamId, ownerId, credentialHash } = workspaces;
+      const rows = await db
+        .select({ id, teamId, ownerId, credentialHash })
+        .from(workspaces)
+        .innerJoin(memberships, and(eq(memberships.teamId, teamId), eq(memberships.userId, ownerId)))
+        .innerJoin(users, and(eq(users.id, ownerId), isNull(users.disabledAt)))
+        .where(and(inArray(credentialHash, [...hashes]), eq(workspaces.desired, "running")));
+      const known = new Map(rows.map((row) => [row.credentialHash, row]));
+      return hashes.map((hash) => {
+        const row = known.get(hash);
+        const value: Principal =
+          row === undefined
+            ? anonymous
+            : { kind: "workspace", workspaceId: row.id, teamId: row.teamId, userId: row.ownerId };
+        return { ok: true as const, value };
+      });
+    }, isAway),
+);

@@ -5,6 +5,7 @@ import * as schema from "#server/db/schema/index.ts";
 import { databaseUrl } from "#server/env.ts";
 
 export type Sql = postgres.Sql;
+type TransactionSql = postgres.TransactionSql;
 export type Database = PostgresJsDatabase<typeof schema>;
 export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
 
@@ -25,7 +26,30 @@ export function openDatabase(url: string, options: { max?: number; applicationNa
     onnotice: () => undefined,
     connection: { application_name: options.applicationName ?? "sluice", TimeZone: "UTC" },
   });
-  return { db: drizzle(sql, { schema }), sql, close: () => sql.end({ timeout: 5 }) };
+  return { db: drizzle(prepared(sql), { schema }), sql, close: () => sql.end({ timeout: 5 }) };
+}
+
+/** Statements with more parameters than these differ from call to call; preparing each would only fill the server. */
+const MOST_PARAMETERS = 48;
+
+/**
+ * The same connections, with statements that the server keeps prepared. Drizzle asks for none: every statement would be
+ * parsed anew, after a round trip of its own for the types of its parameters.
+ */
+function prepared<S extends Sql | TransactionSql>(sql: S): S {
+  const unsafe: Sql["unsafe"] = (text, parameters, options) => {
+    const count = parameters?.length ?? 0;
+    return sql.unsafe(text, parameters, { ...options, prepare: count > 0 && count <= MOST_PARAMETERS });
+  };
+  return new Proxy(sql, {
+    get(target, name) {
+      if (name === "unsafe") return unsafe;
+      const value: unknown = Reflect.get(target, name);
+      if (name !== "begin" && name !== "savepoint") return value;
+      return (work: (scoped: TransactionSql) => unknown) =>
+        (value as (run: typeof work) => unknown)((scoped) => work(prepared(scoped)));
+    },
+  });
 }
 
 const shared = globalThis as typeof globalThis & { __sluiceDatabase?: OpenDatabase };

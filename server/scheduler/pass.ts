@@ -211,6 +211,8 @@ export class Pass {
 
   #judgeSurplus(): void {
     for (const team of this.#teams.values()) team.pending = undefined;
+    // Whom they hold up there is found at their turn.
+    for (const request of this.#surplus) this.#teams.get(request.teamId)?.forget(request);
     const heads = new Heap<Line>(
       (a, b) => byNeed(a.team, b.team) || byAge(a.requests[a.at] as Waiting, b.requests[b.at] as Waiting),
     );

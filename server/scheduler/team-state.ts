@@ -32,6 +32,13 @@ export class TeamState {
     this.people.set(holding.userId, (this.people.get(holding.userId) ?? 0) + holding.milli);
   }
 
+  /** It holds up nobody of its team for the quota's sake. */
+  forget({ requestId, userId }: Pick<Waiting, "requestId" | "userId">): void {
+    if (this.firstForLimit === requestId) this.firstForLimit = undefined;
+    if (this.firstForGuarantee === requestId) this.firstForGuarantee = undefined;
+    if (this.firstOfPerson.get(userId) === requestId) this.firstOfPerson.delete(userId);
+  }
+
   /** Those behind leave this much to it. */
   reserve({ requestId, userId }: Pick<Waiting, "requestId" | "userId">, milli: number): void {
     this.reserved += milli;

@@ -62,6 +62,8 @@ export class ControlConnection {
   readonly #timers: NodeJS.Timeout[] = [];
   #work: Promise<void> = Promise.resolve();
   #scanning = false;
+  /** More was to be ended while the leases were read. */
+  #scanAgain = false;
   /** This side ended the connection: gpud is not lost by that. */
   #hungUp = false;
 
@@ -255,18 +257,26 @@ export class ControlConnection {
   /** Tells gpud of every lease on it that is to end. Called on events, and on every tick for those that got lost. */
   endLeases(): void {
     const serverId = this.#serverId;
-    if (serverId === undefined || this.#scanning) return;
+    if (serverId === undefined) return;
+    if (this.#scanning) {
+      this.#scanAgain = true;
+      return;
+    }
     this.#scanning = true;
     this.#scan(serverId)
       .catch((error: unknown) => this.#log.warn({ err: error }, "leases to end could not be read"))
       .finally(() => {
         this.#scanning = false;
+        if (!this.#scanAgain) return;
+        this.#scanAgain = false;
+        this.endLeases();
       });
   }
 
   async #scan(serverId: string): Promise<void> {
+    const { id, endMode, endReason, endNote, endingAt } = leases;
     const ending = await this.#db
-      .select()
+      .select({ id, endMode, endReason, endNote, endingAt })
       .from(leases)
       .where(and(eq(leases.serverId, serverId), eq(leases.state, "ending")));
     const now = Date.now();

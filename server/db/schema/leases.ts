@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { bigserial, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant } from "./columns.ts";
 import { gpuServers, gpus } from "./pool.ts";
@@ -153,6 +154,9 @@ export const leases = pgTable(
     index("leases_gpu").on(t.gpuId, t.state),
     index("leases_team").on(t.teamId, t.state),
     index("leases_workspace").on(t.workspaceId, t.state),
+    // What is over is most of the table, and no round looks at it.
+    index("leases_open").on(t.gpuType).where(sql`${t.state} <> 'ended'`),
+    index("leases_ending").on(t.serverId).where(sql`${t.state} = 'ending'`),
   ],
 );
 

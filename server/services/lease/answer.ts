@@ -8,7 +8,7 @@ import { estimate } from "#server/scheduler/estimate.ts";
 import { leastCharge } from "#server/scheduler/fits-now.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
-import type { World } from "#server/scheduler/types.ts";
+import type { Verdict, World } from "#server/scheduler/types.ts";
 import { endSentence } from "./ending.ts";
 import { leaseViewOf, placedLeases } from "./view.ts";
 import { loadWorld } from "./world.ts";
@@ -70,9 +70,16 @@ async function queuedAnswer(db: Database | Transaction, row: RequestRow, now: Da
   return queuedIn(await loadWorld(db, row.gpuType, now), row, now);
 }
 
-/** The answer for a request that waits in this world: its place, the reason, and what to expect. */
-export function queuedIn(world: World, row: RequestRow, now: Date): LeaseRequestAnswer {
-  const verdicts = evaluateQueue(world);
+/**
+ * The answer for a request that waits in this world: its place, the reason, and what to expect. `verdicts` are those of
+ * this world, when the caller has them already.
+ */
+export function queuedIn(
+  world: World,
+  row: RequestRow,
+  now: Date,
+  verdicts: readonly Verdict[] = evaluateQueue(world),
+): LeaseRequestAnswer {
   const verdict = verdicts.find((candidate) => candidate.requestId === row.id);
   const request = world.queue.find((waiting) => waiting.requestId === row.id);
   const waitedSeconds = Math.max(0, (now.getTime() - row.createdAt.getTime()) / 1000);

@@ -1,6 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
-import { leases } from "#server/db/schema/index.ts";
 import { advanceTogether } from "./advance-together.ts";
 import { type Closing, closeLeases } from "./ending.ts";
 
@@ -11,12 +9,8 @@ export async function confirmEnds(
 ): Promise<void> {
   authorize(ctx.principal, "gpu-server.control", { serverId: input.serverId });
   const closed = await inTransaction(ctx, async (tx) => {
-    const own = await tx.db
-      .select({ id: leases.id })
-      .from(leases)
-      .where(and(inArray(leases.id, [...input.ends.keys()]), eq(leases.serverId, input.serverId)));
-    const ids = own.map((lease) => lease.id);
-    return await closeLeases(tx, ids, { reason: "server lost", mode: "kill", note: "gpud ended it" }, input.ends);
+    const how = { reason: "server lost" as const, mode: "kill" as const, note: "gpud ended it" };
+    return await closeLeases(tx, [...input.ends.keys()], how, { closings: input.ends, serverId: input.serverId });
   });
   const types = new Set(closed.map((lease) => lease.gpuType));
   await Promise.all([...types].map(async (gpuType) => await advanceTogether(ctx.db, gpuType)));

@@ -10,6 +10,12 @@ export type LeaseRow = typeof leases.$inferSelect;
 type GpuRow = typeof gpus.$inferSelect;
 type GpuServerRow = typeof gpuServers.$inferSelect;
 export type PlacedLease = { lease: LeaseRow; gpu: GpuRow; server: GpuServerRow };
+/** As much of it as its holder sees. */
+export type LeaseOnDevice = {
+  lease: LeaseRow;
+  gpu: Pick<GpuRow, "id" | "name">;
+  server: Pick<GpuServerRow, "id" | "name">;
+};
 
 /** A lease with its device and server; nothing when there is none of this id. */
 export async function findPlacedLease(db: Database | Transaction, leaseId: string): Promise<PlacedLease | undefined> {
@@ -28,7 +34,7 @@ export function placedLeases(db: Database | Transaction) {
 }
 
 /** A lease as its holder sees it; `parts` are all devices of a lease of several GPUs, in order. */
-export function leaseViewOf({ lease, gpu, server }: PlacedLease, parts: readonly PlacedLease[] = []): LeaseView {
+export function leaseViewOf({ lease, gpu, server }: LeaseOnDevice, parts: readonly LeaseOnDevice[] = []): LeaseView {
   return {
     id: lease.id,
     gpuType: lease.gpuType,
@@ -57,7 +63,7 @@ function noticeViewOf({ noticeFor, noticeAt, releaseAt }: LeaseRow): LeaseView["
   };
 }
 
-function deviceOf({ lease, gpu, server }: PlacedLease): NonNullable<LeaseView["devices"]>[number] {
+function deviceOf({ lease, gpu, server }: LeaseOnDevice): NonNullable<LeaseView["devices"]>[number] {
   return {
     leaseId: lease.id,
     gpuId: gpu.id,
@@ -71,7 +77,11 @@ function deviceOf({ lease, gpu, server }: PlacedLease): NonNullable<LeaseView["d
 
 /** The lease of this workspace with this id; another workspace's lease does not exist for it. */
 export async function ownLease(db: Database | Transaction, workspaceId: string, leaseId: string): Promise<PlacedLease> {
-  const found = await findPlacedLease(db, leaseId);
+  return ownPlaced(await findPlacedLease(db, leaseId), workspaceId);
+}
+
+/** The lease, if it is this workspace's. */
+export function ownPlaced(found: PlacedLease | undefined, workspaceId: string): PlacedLease {
   if (found === undefined || found.lease.workspaceId !== workspaceId) {
     throw new SluiceError("not-found", "There is no such lease in this workspace. Run %gpu to see what you have.");
   }

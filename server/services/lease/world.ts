@@ -1,11 +1,13 @@
 /** Loads what the scheduler decides on: one GPU type's devices, leases, quotas and queue. */
-import { and, eq, ne, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
-import { gpuServers, gpus, leaseRequests, leases, quotas, users } from "#server/db/schema/index.ts";
+import type { leaseRequests, leases } from "#server/db/schema/index.ts";
+import { kindsAt } from "#server/scheduler/calendar.ts";
 import type { Holding, Waiting, World } from "#server/scheduler/types.ts";
 import { RECLAIM_POLICY } from "./policy.ts";
-import { loadDevices } from "./world-devices.ts";
-import { loadOpenKinds, loadQuotas, loadReservations, loadStops } from "./world-quotas.ts";
+import { deviceFrom } from "./world-devices.ts";
+import { quotasFrom } from "./world-quotas.ts";
+import { type HoldingRow, readWorldRows, type WaitingRow, type WorldRows } from "./world-rows.ts";
 
 const TYPE_LOCK = 7_411_010;
 
@@ -26,91 +28,81 @@ export async function lockGpuTypes(tx: Transaction, gpuTypes: Iterable<string>):
 
 /** The world of one GPU type. Consistent under `lockGpuType`; without it, good for showing only. */
 export async function loadWorld(db: Database | Transaction, gpuType: string, now: Date): Promise<World> {
-  const [devices, holdings, quotaMap, queue, stops, reservations, open] = await Promise.all([
-    loadDevices(db, gpuType),
-    db
-      .select({ lease: leases, who: users.name })
-      .from(leases)
-      .innerJoin(users, eq(users.id, leases.userId))
-      .where(and(eq(leases.gpuType, gpuType), ne(leases.state, "ended"))),
-    loadQuotas(db, gpuType, now),
-    db
-      .select({ request: leaseRequests, who: users.name })
-      .from(leaseRequests)
-      .innerJoin(users, eq(users.id, leaseRequests.userId))
-      .where(and(eq(leaseRequests.gpuType, gpuType), eq(leaseRequests.state, "queued"))),
-    loadStops(db),
-    loadReservations(db, gpuType, now),
-    loadOpenKinds(db, gpuType, now),
-  ]);
+  return worldFrom(await readWorldRows(db, gpuType, now), gpuType, now);
+}
+
+/** The rows as the scheduler sees them. */
+export function worldFrom(rows: WorldRows, gpuType: string, now: Date): World {
+  const at = now.getTime();
   return {
     gpuType,
-    now: now.getTime(),
-    devices,
-    holdings: holdings.map(({ lease, who }) => holdingOf(lease, who)),
-    quotas: quotaMap,
-    queue: queue.map(({ request, who }) => waitingOf(request, who)),
+    now: at,
+    devices: rows.devices.map(deviceFrom),
+    holdings: rows.holdings.map(holdingFrom),
+    quotas: quotasFrom(rows, at),
+    queue: rows.queue.map(waitingFrom),
     policy: RECLAIM_POLICY,
-    stops,
-    reservations,
-    open,
+    stops: rows.stops.map(({ subjectId, ...rest }) => ({ ...rest, ...(subjectId === null ? {} : { subjectId }) })),
+    reservations: rows.reservations.map(({ startsAt, endsAt, ...rest }) => {
+      return { ...rest, from: Date.parse(startsAt), to: Date.parse(endsAt) };
+    }),
+    open: kindsAt(rows.kinds, at),
   };
 }
 
-/** A lease row as the scheduler sees it. */
-export function holdingOf(lease: typeof leases.$inferSelect, who: string): Holding {
-  const { noticeFor, noticeAt, releaseAt } = lease;
+function holdingFrom(row: HoldingRow): Holding {
+  const { requestId, teamId, userId, who, gpuId, milli, memoryBytes, noticeFor, noticeAt, releaseAt } = row;
   return {
-    leaseId: lease.id,
-    groupId: lease.requestId,
-    teamId: lease.teamId,
-    userId: lease.userId,
-    gpuId: lease.gpuId,
-    milli: lease.milli,
-    memoryBytes: lease.memoryBytes,
-    borrowed: lease.borrowed === 1,
-    guaranteedOnly: lease.guaranteedOnly === 1,
-    grantedAt: lease.grantedAt.getTime(),
-    expiresAt: lease.expiresAt.getTime(),
-    who,
-    ...(lease.owner.label === undefined ? {} : { label: lease.owner.label }),
-    lastWorkAt: (lease.usageAt ?? lease.grantedAt).getTime(),
-    ending: lease.state === "ending",
+    ...{ leaseId: row.id, groupId: requestId, teamId, userId, gpuId, milli, memoryBytes, who },
+    borrowed: row.borrowed === 1,
+    guaranteedOnly: row.guaranteedOnly === 1,
+    grantedAt: Date.parse(row.grantedAt),
+    expiresAt: Date.parse(row.expiresAt),
+    ...(row.owner.label === undefined ? {} : { label: row.owner.label }),
+    lastWorkAt: Date.parse(row.usageAt ?? row.grantedAt),
+    ending: row.state === "ending",
     ...(noticeFor === null || noticeAt === null || releaseAt === null
       ? {}
-      : { notice: { requestId: noticeFor, at: noticeAt.getTime(), releaseAt: releaseAt.getTime() } }),
+      : { notice: { requestId: noticeFor, at: Date.parse(noticeAt), releaseAt: Date.parse(releaseAt) } }),
   };
 }
 
-/** A queue row as the scheduler sees it. */
-function waitingOf(request: typeof leaseRequests.$inferSelect, who: string): Waiting {
-  return {
-    requestId: request.id,
-    teamId: request.teamId,
-    userId: request.userId,
+/** A lease that has just been granted, as the scheduler sees it. */
+export function holdingOf(lease: typeof leases.$inferSelect, who: string): Holding {
+  const { grantedAt, expiresAt, usageAt, noticeAt, releaseAt } = lease;
+  return holdingFrom({
+    ...lease,
     who,
-    milli: request.milli,
-    memoryBytes: request.memoryBytes,
-    guaranteedOnly: request.guaranteedOnly === 1,
-    ...(request.pinnedGpuId === null ? {} : { pinnedGpuId: request.pinnedGpuId }),
-    createdAt: request.createdAt.getTime(),
-    lengthMs: request.forSeconds * 1000,
-    rank: request.rank,
-    kind: request.kind,
-    maxDevices: request.maxDevices,
-    ...(request.needs === null ? {} : { needs: request.needs }),
-    ...(request.keptGpuIds === null ? {} : { keptGpuIds: request.keptGpuIds }),
+    grantedAt: grantedAt.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+    usageAt: usageAt?.toISOString() ?? null,
+    noticeAt: noticeAt?.toISOString() ?? null,
+    releaseAt: releaseAt?.toISOString() ?? null,
+  });
+}
+
+function waitingFrom(row: WaitingRow): Waiting {
+  const { teamId, userId, who, milli, memoryBytes, rank, kind, maxDevices } = row;
+  return {
+    ...{ requestId: row.id, teamId, userId, who, milli, memoryBytes, rank, kind, maxDevices },
+    guaranteedOnly: row.guaranteedOnly === 1,
+    ...(row.pinnedGpuId === null ? {} : { pinnedGpuId: row.pinnedGpuId }),
+    createdAt: Date.parse(row.createdAt),
+    lengthMs: row.forSeconds * 1000,
+    ...(row.needs === null ? {} : { needs: row.needs }),
+    ...(row.keptGpuIds === null ? {} : { keptGpuIds: row.keptGpuIds }),
   };
+}
+
+/** A request that has just come, as the scheduler sees it. */
+export function waitingOf(request: typeof leaseRequests.$inferSelect, who: string): Waiting {
+  return waitingFrom({ ...request, who, createdAt: request.createdAt.toISOString() });
 }
 
 /** GPU types that have a device or a quota, in alphabetical order. */
 export async function knownGpuTypes(db: Database | Transaction): Promise<string[]> {
-  const [devices, limits] = await Promise.all([
-    db
-      .selectDistinct({ gpuType: gpus.gpuType })
-      .from(gpus)
-      .innerJoin(gpuServers, and(eq(gpuServers.id, gpus.serverId), ne(gpuServers.state, "removed"))),
-    db.selectDistinct({ gpuType: quotas.gpuType }).from(quotas),
-  ]);
-  return [...new Set([...devices, ...limits].map((row) => row.gpuType))].sort();
+  const rows = await db.execute<{ type: string }>(sql`
+    select g.gpu_type as type from gpus g join gpu_servers s on s.id = g.server_id and s.state <> 'removed'
+    union select gpu_type from quotas order by type`);
+  return rows.map((row) => row.type);
 }

@@ -1,0 +1,2 @@
+CREATE INDEX "leases_open" ON "leases" USING btree ("gpu_type") WHERE "leases"."state" <> 'ended';--> statement-breakpoint
+CREATE INDEX "leases_ending" ON "leases" USING btree ("server_id") WHERE "leases"."state" = 'ending';
