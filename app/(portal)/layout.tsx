@@ -7,9 +7,11 @@ import { Mark } from "#components/shell/mark.tsx";
 import { MobileNav } from "#components/shell/mobile-nav.tsx";
 import { Nav } from "#components/shell/nav.tsx";
 import { ProfileMenu } from "#components/shell/profile-menu.tsx";
+import { StopBanner } from "#components/shell/stop-banner.tsx";
 import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { treeFor } from "#components/shell/tree.ts";
 import { me } from "#server/services/session/me.ts";
+import { list as listStops } from "#server/services/stop/list.ts";
 import { load, pageContext } from "../page-context.ts";
 import { pillState } from "./pill-state.ts";
 
@@ -19,6 +21,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
   const person = await load(() => me(ctx));
   const theme = readTheme((await cookies()).get(themeCookie)?.value);
   const tree = treeFor(person);
+  const { stops } = await load(() => listStops(ctx));
   return (
     <>
       <LiveRefresh topics="lease" />
@@ -36,6 +39,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
         <GpuPill state={await pillState()} />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />
       </header>
+      <StopBanner stops={stops} person={person} />
       {person.isSample && (
         <p className="border-b border-line bg-warn-soft px-4 py-1.5 text-sm text-warn">
           You are the sample user in a window of its own. What is done here is in the audit.

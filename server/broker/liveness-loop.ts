@@ -20,11 +20,12 @@ import { beginEnd } from "#server/services/lease/ending.ts";
 import { expireRequest } from "#server/services/lease/expire-request.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
+import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
 import { type Facts, judge, type Measure } from "./liveness.ts";
 
 const LIVENESS_LOCK = 7_411_011;
 const EVERY_MS = 1_000;
-/** Past use is settled as often. */
+/** Past use is settled, and budgets are looked at, as often. */
 const SETTLE_MS = 60_000;
 
 /** Starts the loop; `stop` waits for the round under way. */
@@ -59,6 +60,7 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
       if (Date.now() - settledAt >= SETTLE_MS) {
         settledAt = Date.now();
         await settleUsage(systemContext(database.db));
+        await warnOfBudgets(systemContext(database.db));
       }
     } catch (error) {
       // What was not heard meanwhile is nobody's fault: the clocks start again.

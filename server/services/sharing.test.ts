@@ -1,5 +1,7 @@
+import { eq } from "drizzle-orm";
 import { afterAll, beforeEach, expect, it } from "vitest";
 import {
+  auditEvents,
   gpuServers,
   leaseIntervals,
   leaseRequests,
@@ -22,6 +24,7 @@ import { setStop } from "#server/services/stop/set.ts";
 import { setPolicy } from "#server/services/team/set-policy.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { setQuotaWindows } from "#server/services/team/set-quota-windows.ts";
+import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 
 let test: TestDatabase | undefined;
@@ -176,4 +179,37 @@ it("what a team borrows counts against it in the surplus, and decays", async () 
   await settleUsage(at(60_000));
   // Half a GPU above the guarantee, for a minute.
   expect(await world.db.select().from(teamUsage)).toMatchObject([{ teamId: world.team, amount: 30_000 }]);
+});
+
+it("a team is told once when its GPU-hours reach a level, and again at the next", async () => {
+  const at = (minutes: number) => ({ ...world.system, now: () => new Date(Date.UTC(2026, 4, 10) + minutes * 60_000) });
+  const { ctx: admin } = world.admin;
+  await setQuota(admin, {
+    ...{ teamId: world.team, gpuType: "soft", guaranteedMilli: 500, limitMilli: 1000, budgetMilliHours: 1000 },
+  });
+  const requestId = await waits();
+  const lease = { id: newId("lea"), teamId: world.team, userId: world.member.id, gpuId: world.gpuIds[0] ?? "" };
+  await world.db.insert(leases).values({
+    ...{
+      ...lease,
+      requestId,
+      workspaceId: "ws",
+      serverId: world.serverId,
+      gpuType: "soft",
+      milli: 1000,
+      memoryBytes: 1,
+    },
+    ...{ owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "active" as const, epoch: 1 },
+    ...{ grantedAt: at(0).now(), ownerSeenAt: at(0).now(), expiresAt: at(90).now() },
+  });
+  const { id: leaseId, ...whose } = lease;
+  await world.db
+    .insert(leaseIntervals)
+    .values({ ...whose, leaseId, gpuType: "soft", milli: 1000, startedAt: at(0).now() });
+  for (const minutes of [10, 31, 32, 49, 50]) await warnOfBudgets(at(minutes));
+  const told = await world.db.select().from(auditEvents).where(eq(auditEvents.action, "team.budget-warning"));
+  expect(told.map(({ teamId, detail }) => [teamId, detail])).toMatchObject([
+    [world.team, { level: 50, usedMilliHours: 516, milliHours: 1000, spentAt: "2026-05-10T01:00:02.400Z" }],
+    [world.team, { level: 80, usedMilliHours: 816 }],
+  ]);
 });

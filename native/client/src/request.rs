@@ -44,6 +44,7 @@ pub fn answer(process: &'static Process, request: &Value) -> Value {
         Some("poll") => lease::poll(process, request),
         Some("cancel") => lease::cancel(request),
         Some("detach") => lease::detach(process),
+        Some("extend") => lease::extend(process, request),
         Some("status") => lease::status(process),
         Some("profile") => Ok(view::profile(process)),
         Some("device") => Ok(view::device(process)),

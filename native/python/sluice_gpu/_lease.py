@@ -139,6 +139,11 @@ def give_back():
     return _ask("detach")
 
 
+def extend(seconds):
+    """Keep the GPU for longer; the broker's answer with the new end."""
+    return _ask("extend", forSeconds=seconds)
+
+
 def free_caches():
     """Let loaded frameworks give cached device memory back. Imports nothing and never raises."""
     gc.collect()

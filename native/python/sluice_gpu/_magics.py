@@ -222,6 +222,16 @@ class GpuMagics(Magics):
         else:
             print(_text.given_back({"milli": own["lease"]["milli"], **answer}))
 
+    def _extend(self, request):
+        if _lease.own_lease() is None:
+            print(_text.nothing_to_extend())
+            return
+        answer = _lease.extend(request.get("for", _text.EXTEND_SECONDS))
+        if request.get("json"):
+            print(json.dumps(answer, indent=2))
+        else:
+            print(_text.extended(answer, datetime.datetime.now(datetime.timezone.utc)))
+
     def _cancel(self, request):
         left = _lease.cancel_waiting()
         if request.get("json"):

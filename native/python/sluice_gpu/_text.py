@@ -11,6 +11,7 @@ USAGE = """\
 %gpu                   what this notebook has, what is free, the team's quota
 %gpu attach 0.5        borrow half a GPU for this notebook (2 = two GPUs, 4G = by GPU memory)
 %gpu detach            give it back; arrays stay parked and come back with the next attach
+%gpu extend 1h         keep it for an hour longer
 %gpu why               why the last attach waited or was refused
 %gpu free              what each GPU type has free
 %gpu cancel            leave the queue
@@ -21,7 +22,7 @@ Flags of attach: --type soft  --mem 4G  --for 1h  --wait 2m (0 = now or not at a
                  --workspace (all notebooks of the workspace use it)
 --json with any of them prints the answer for programs"""
 
-ACTIONS = ("attach", "detach", "cancel", "free", "why", "trace", "logs", "status", "help")
+ACTIONS = ("attach", "detach", "extend", "cancel", "free", "why", "trace", "logs", "status", "help")
 
 # The word that may follow an action, other than an amount.
 WORDS = {"trace": ("on", "off")}
@@ -38,6 +39,7 @@ FLAGS = {
 }
 
 DEFAULT_WAIT_SECONDS = 120
+EXTEND_SECONDS = 3600
 
 
 class UsageProblem(ValueError):
@@ -153,6 +155,8 @@ def _parse_rest(words, request):
                 request[name[2:]] = parse_duration(value) if name in ("--for", "--wait") else value
             else:
                 request[name[2:]] = True
+        elif request["action"] == "extend" and "for" not in request:
+            request["for"] = parse_duration(word)
         elif request["action"] in WORDS:
             if word not in WORDS[request["action"]]:
                 raise UsageProblem(_unknown(word, WORDS[request["action"]]))
@@ -188,7 +192,7 @@ def complete(line):
     if not before:
         return [word for word in (*ACTIONS, "--json") if word.startswith(typing)]
     if before[0] != "attach":
-        words = WORDS.get(before[0], ()) if len(before) == 1 else ()
+        words = {**WORDS, "extend": ("1h", "30m")}.get(before[0], ()) if len(before) == 1 else ()
         return [word for word in (*words, "--json") if word.startswith(typing)]
     if typing.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typing)]
@@ -240,6 +244,17 @@ def given_back(answer):
     if parked:
         return f"{line} Parked {memory(parked)}: the next %gpu attach finds your arrays as they are."
     return f"{line} The notebook goes on without it."
+
+
+def extended(answer, now):
+    """The answer to an extension; `now` is an aware datetime."""
+    until = instant(answer["expiresAt"])
+    return f"Extended: this GPU is yours for {duration((until - now).total_seconds())}, until {until.astimezone():%H:%M}."
+
+
+def nothing_to_extend():
+    """The answer to an extension without a lease."""
+    return "Nothing to extend: this notebook has no GPU. Borrow one: %gpu attach 0.5"
 
 
 def nothing_to_give_back():
@@ -296,7 +311,7 @@ def status(answer, own, now):
             f"for {duration(max(0, held))}, {'borrowed' if lease['borrowed'] else 'guaranteed'}",
             f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
             f"{part(lease['milli'])} (last minute)",
-            f"Ends    in {duration(max(0, left))}",
+            f"Ends    in {duration(max(0, left))} (%gpu extend 1h)",
             f"Cost    {hours:.2f} GPU-h    Team {team}",
         ]
     )

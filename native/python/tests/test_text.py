@@ -137,6 +137,17 @@ def test_odd_amounts_are_left_to_the_broker_which_answers_them(typed):
     assert _text.parse_line(f"attach {typed}")["amount"] == typed
 
 
+def test_an_extension_takes_a_length_of_time():
+    assert _text.parse_line("extend 1h30m") == {"action": "extend", "amount": "", "for": 5400}
+    assert _text.parse_line("extend --for 30m") == {"action": "extend", "amount": "", "for": 1800}
+    assert _text.parse_line("extend") == {"action": "extend", "amount": ""}
+    with pytest.raises(_text.UsageProblem, match="no length of time"):
+        _text.parse_line("extend soon")
+    assert _text.complete("extend ") == ["1h", "30m", "--json"]
+    until = (NOW + datetime.timedelta(hours=1)).isoformat()
+    assert _text.extended({"expiresAt": until}, NOW).startswith("Extended: this GPU is yours for 1 h 00 min, until ")
+
+
 def test_the_cell_magic_takes_what_attach_takes():
     assert _text.parse_cell_line("0.25 --wait 0") == {"action": "attach", "amount": "0.25", "wait": 0}
 
@@ -193,7 +204,7 @@ def test_status_with_a_gpu():
     assert _text.status(STATUS, own, NOW) == (
         "GPU     0.5 of soft-0 on gpu-1, for 12 min, guaranteed\n"
         "Memory  1.2 of 4.0 GiB      Compute  38 % of your half (last minute)\n"
-        "Ends    in 48 min\n"
+        "Ends    in 48 min (%gpu extend 1h)\n"
         "Cost    0.10 GPU-h    Team vision: 0.5 of 1.0 soft in use"
     )
 

@@ -23,6 +23,7 @@ import { type Closing, endSentence } from "#server/services/lease/ending.ts";
 import { recordUsage } from "#server/services/lease/record-usage.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
 import { newChallenge, provesKey } from "./identity.ts";
+import { RoundTrip } from "./round-trip.ts";
 
 const HELLO_MS = 10_000;
 const RETRY_MS = 500;
@@ -61,6 +62,9 @@ export class ControlConnection {
   readonly #ends = new Map<string, Closing>();
   readonly #timers: NodeJS.Timeout[] = [];
   #work: Promise<void> = Promise.resolve();
+  /** The last ping that is not answered yet. */
+  #ping: { nonce: string; at: number } | undefined;
+  readonly #roundTrip = new RoundTrip();
   #scanning = false;
   /** More was to be ended while the leases were read. */
   #scanAgain = false;
@@ -110,7 +114,10 @@ export class ControlConnection {
       this.#socket.close(1008, "bad message");
       return;
     }
-    if (message.type === "pong") return;
+    if (message.type === "pong") {
+      this.#measure(message.nonce);
+      return;
+    }
     if (message.type === "lease-ended") {
       this.#ends.set(message.leaseId, { parkedBytes: message.parkedBytes, gpuTimeUs: message.gpuTimeUs });
     }
@@ -170,6 +177,13 @@ export class ControlConnection {
     const ends = new Map(this.#ends);
     await confirmEnds(ctx, { serverId, ends });
     for (const leaseId of ends.keys()) this.#ends.delete(leaseId);
+  }
+
+  /** The way to the server and back, as far as it can be told from here. */
+  #measure(nonce: string): void {
+    if (this.#ping?.nonce !== nonce) return;
+    this.#roundTrip.add(performance.now() - this.#ping.at);
+    this.#ping = undefined;
   }
 
   #gone(): boolean {
@@ -234,11 +248,12 @@ export class ControlConnection {
       this.#socket.terminate();
       return;
     }
-    this.#send({ type: "ping", nonce: randomUUID() });
+    this.#ping = { nonce: randomUUID(), at: performance.now() };
+    this.#send({ type: "ping", nonce: this.#ping.nonce });
     this.endLeases();
     const serverId = this.#serverId;
     if (serverId === undefined || Date.now() - this.#lastHeard.getTime() > 2 * PING_MS) return;
-    seen(this.#context(serverId), { serverId, at: this.#lastHeard })
+    seen(this.#context(serverId), { serverId, at: this.#lastHeard, rttUs: this.#roundTrip.microseconds() })
       .then(async (server) => {
         this.#check(server);
         for (const leaseId of await dropParked(this.#context(serverId), { serverId })) {

@@ -20,6 +20,8 @@ export async function lift(ctx: Context, raw: LiftStopInput): Promise<StopList> 
     if (lifted.length === 0) throw new SluiceError("not-found", "This stop is lifted already. Reload the page.");
     await audit(tx, { action: "stop.lift", subject: id });
     await notify(tx.db, "pool", id);
+    // The banner is on every page, and those follow leases.
+    await notify(tx.db, "lease", id);
     return await list(tx);
   });
 }

@@ -21,6 +21,8 @@ export async function setStop(ctx: Context, raw: SetStopInput): Promise<SetStopA
     const detail = { scope, subjectId: subjectId ?? null, reason, endedLeases: ended };
     await audit(tx, { action: "stop.set", subject: id, detail, ...(scope === "team" ? { teamId: subjectId } : {}) });
     await notify(tx.db, "pool", id);
+    // The banner is on every page, and those follow leases.
+    await notify(tx.db, "lease", id);
     return { id, endedLeases: ended };
   });
 }

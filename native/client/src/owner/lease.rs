@@ -237,6 +237,19 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     answer
 }
 
+/// `extend`: the lease lasts `forSeconds` longer; the broker refuses what is beyond the team's longest.
+pub fn extend(process: &'static Process, request: &Value) -> Result<Value, Failure> {
+    let lease = process.owner.state().lease.clone();
+    let id = lease.as_ref().and_then(|lease| string(lease, "id"));
+    let id = id.ok_or_else(|| failure("not-found", "no GPU is attached to this notebook".into()))?;
+    let body = json!({ "forSeconds": request.get("forSeconds") });
+    let answer = ask(Method::Post(body), &format!("/v1/leases/{id}/extend"))?;
+    if let (Some(lease), Some(until)) = (process.owner.state().lease.as_mut(), answer.get("expiresAt")) {
+        lease["expiresAt"] = until.clone();
+    }
+    Ok(answer)
+}
+
 /// `status`: the broker's answer, and what this process knows itself.
 pub fn status(process: &'static Process) -> Result<Value, Failure> {
     let lease = process.owner.state().lease.clone();

@@ -1,0 +1,27 @@
+import type { Me } from "#server/contracts/session.ts";
+import type { StopList } from "#server/contracts/sharing.ts";
+import { whoIsStopped } from "./who-is-stopped.ts";
+
+/** Why nothing is granted just now: the stop switches that bind this person; an admin sees all of them. */
+export function StopBanner({
+  stops,
+  person,
+}: {
+  stops: StopList["stops"];
+  person: Pick<Me, "id" | "isAdmin" | "teams">;
+}) {
+  const shown = stops.flatMap((stop) => {
+    const who = whoIsStopped(stop, person);
+    return who === undefined ? [] : [{ ...stop, who }];
+  });
+  if (shown.length === 0) return null;
+  return (
+    <div role="status" className="border-b border-line bg-warn-soft px-4 py-1.5 text-sm text-warn">
+      {shown.map(({ id, who, reason }) => (
+        <p key={id}>
+          <strong className="font-medium">No new GPUs for {who}:</strong> {reason} Who waits keeps the place.
+        </p>
+      ))}
+    </div>
+  );
+}
