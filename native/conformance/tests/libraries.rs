@@ -52,6 +52,10 @@ fn matmul() {
         let layout_b = make("cublasLtMatrixLayoutCreate", &[0, k, n, k]);
         let layout_d = make("cublasLtMatrixLayoutCreate", &[0, m, n, m]);
         let preference = make("cublasLtMatmulPreferenceCreate", &[]);
+        let (mut rows, mut written, mut kept) = (0u64, 0usize, 0u32);
+        lt.run("cublasLtMatrixLayoutGetAttribute", &[layout_d, 2, out(&mut rows), 8, out(&mut written)]);
+        lt.run("cublasLtMatmulDescGetAttribute", &[desc, 7, out(&mut kept), 4, 0]);
+        assert_eq!((rows, written, kept), (m as u64, 8, epilogue));
         let (mut results, mut found) = ([0u8; 96 * 2], 0i32);
         lt.run(
             "cublasLtMatmulAlgoGetHeuristic",
@@ -215,7 +219,7 @@ fn random() {
 /// What this server does not have is refused in the library's own words.
 fn refused() {
     let dnn = Library::load("cudnn", 9);
-    assert_eq!(dnn.call("cudnnCreate", &[0]), 3000);
+    assert_eq!(dnn.call("cudnnBackendExecute", &[0, 0, 0]), 3000);
     let solver = Library::load("cusolver", 12);
     assert_eq!(solver.call("cusolverDnCreate", &[0]), 9);
 }

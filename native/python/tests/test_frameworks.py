@@ -82,7 +82,7 @@ def test_ptxas_hands_ptx_on_and_names_a_version_of_its_own(tmp_path):
     source.write_text(".version 8.8\n")
     words = [PTXAS, "-lineinfo", "-v", "--gpu-name=sm_75", source, "-o", tmp_path / "kernel.cubin"]
     subprocess.run(words, check=True)
-    assert (tmp_path / "kernel.cubin").read_text() == ".version 8.8\n"
+    assert (tmp_path / "kernel.cubin").read_bytes() == b".version 8.8\n\0"
     version = subprocess.run([PTXAS, "--version"], check=True, capture_output=True, text=True).stdout
     assert "release 12.9" in version and "sluice" in version
     assert subprocess.run([PTXAS, source], capture_output=True).returncode == 1

@@ -6,7 +6,7 @@ use crate::fft::Plan;
 use crate::memory::{Fault, Memory};
 use crate::rand::Generator;
 use crate::{Problem, Refused, blas, invalid, lt, unsupported};
-use sluice_api::libraries::{Function, Kind, Library, Shim, Way, library};
+use sluice_api::libraries::{Function, Kind, Library, Way, library};
 use sluice_protocol::library::{Argument, take_arguments};
 use std::collections::HashMap;
 
@@ -83,12 +83,10 @@ impl Libraries {
         let arguments = take_arguments(arguments)
             .map_err(|error| Refused { status: status.invalid_value, text: error.to_string() })?;
         let call = Call { function, arguments };
-        call.check()
-            .and_then(|()| self.step(library, library.shim(number), &call))
-            .map_err(|problem| problem.in_words_of(status))
+        call.check().and_then(|()| self.step(library, &call)).map_err(|problem| problem.in_words_of(status))
     }
 
-    fn step(&mut self, library: &Library, shim: &Shim, call: &Call) -> Result<Step, Problem> {
+    fn step(&mut self, library: &Library, call: &Call) -> Result<Step, Problem> {
         for (parameter, argument) in call.function.parameters.iter().zip(&call.arguments) {
             if let Argument::Object(number) = argument
                 && parameter.kind == Kind::Object
@@ -120,14 +118,9 @@ impl Libraries {
             _ => {}
         }
         match (library.source.name, call.function.way) {
-            ("cublas" | "cublaslt", Way::Make) => self.put(number, Object::Handle),
+            ("cublas" | "cublaslt" | "cudnn", Way::Make) => self.put(number, Object::Handle),
             // The stream comes with every call; modes and workspaces change nothing here.
-            ("cublas", Way::Set) => {}
-            ("cublas", Way::Ask) => {
-                let mut outputs = call.outputs();
-                outputs.set(0, &shim.version.to_le_bytes());
-                return Ok(Step::Done(outputs.joined()));
-            }
+            ("cublas" | "cudnn", Way::Set) => {}
             ("cublas", _) => {
                 let handler = blas::find(&call.function.symbol).ok_or_else(|| unsupported(&call.function.symbol))?;
                 return Ok(scheduled(call, handler(call)?));
@@ -184,7 +177,7 @@ pub(crate) fn scheduled(call: &Call, job: Job) -> Step {
 }
 
 fn serves(library: &str) -> bool {
-    matches!(library, "cublas" | "cublaslt" | "cufft" | "curand")
+    matches!(library, "cublas" | "cublaslt" | "cufft" | "curand" | "cudnn")
 }
 
 fn is_served(library: &str, function: &Function) -> bool {

@@ -8,7 +8,7 @@ pub const SOURCE: Source = Source {
     name: "cublas",
     shims: &[
         Shim { soname: "libcublas.so.12", version: 120_900, node: "libcublas.so.12" },
-        Shim { soname: "libcublas.so.13", version: 130_200, node: "libcublas.so.13" },
+        Shim { soname: "libcublas.so.13", version: 131_000, node: "libcublas.so.13" },
     ],
     status: Status {
         not_initialized: 1,
@@ -35,7 +35,7 @@ set cublasSetMathMode(object handle, enum mode)
 get cublasGetMathMode(object handle, any mode) = cublasSetMathMode
 set cublasSetSmCountTarget(object handle, i32 count)
 get cublasGetSmCountTarget(object handle, any count) = cublasSetSmCountTarget
-ask cublasGetVersion_v2(object handle, out:4 version)
+local cublasGetVersion_v2(any handle, any version)
 local cublasGetProperty(enum property, any value)
 local cublasGetCudartVersion()
 local cublasGetStatusName(enum status)

@@ -8,7 +8,7 @@ pub const SOURCE: Source = Source {
     name: "cublaslt",
     shims: &[
         Shim { soname: "libcublasLt.so.12", version: 120_900, node: "libcublasLt.so.12" },
-        Shim { soname: "libcublasLt.so.13", version: 130_200, node: "libcublasLt.so.13" },
+        Shim { soname: "libcublasLt.so.13", version: 131_000, node: "libcublasLt.so.13" },
     ],
     status: Status {
         not_initialized: 1,
@@ -32,9 +32,11 @@ local cublasLtGetStatusString(enum status)
 
 describe cublasLtMatmulDescCreate(new desc, enum compute, enum scale)
 change cublasLtMatmulDescSetAttribute(value desc, enum attribute, in:bytes data, u64 bytes)
+local cublasLtMatmulDescGetAttribute(value desc, enum attribute, any data, u64 bytes, any written)
 drop cublasLtMatmulDescDestroy(value desc)
 describe cublasLtMatrixLayoutCreate(new layout, enum type, u64 rows, u64 cols, i64 ld)
 change cublasLtMatrixLayoutSetAttribute(value layout, enum attribute, in:bytes data, u64 bytes)
+local cublasLtMatrixLayoutGetAttribute(value layout, enum attribute, any data, u64 bytes, any written)
 drop cublasLtMatrixLayoutDestroy(value layout)
 describe cublasLtMatmulPreferenceCreate(new preference)
 change cublasLtMatmulPreferenceSetAttribute(value preference, enum attribute, in:bytes data, u64 bytes)

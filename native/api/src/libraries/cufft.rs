@@ -8,7 +8,7 @@ pub const SOURCE: Source = Source {
     name: "cufft",
     shims: &[
         Shim { soname: "libcufft.so.11", version: 11_400, node: "libcufft.so.11" },
-        Shim { soname: "libcufft.so.12", version: 12_100, node: "libcufft.so.12" },
+        Shim { soname: "libcufft.so.12", version: 12_500, node: "libcufft.so.12" },
     ],
     status: Status { not_initialized: 7, alloc_failed: 2, invalid_value: 4, execution_failed: 6, not_supported: 16 },
     small_handles: true,

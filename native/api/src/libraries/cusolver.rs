@@ -7,8 +7,8 @@ pub const SOURCE: Source = Source {
     title: "cuSOLVER",
     name: "cusolver",
     shims: &[
-        Shim { soname: "libcusolver.so.11", version: 11700, node: "libcusolver.so.11" },
-        Shim { soname: "libcusolver.so.12", version: 12000, node: "libcusolver.so.12" },
+        Shim { soname: "libcusolver.so.11", version: 11_700, node: "libcusolver.so.11" },
+        Shim { soname: "libcusolver.so.12", version: 12_400, node: "libcusolver.so.12" },
     ],
     status: Status { not_initialized: 1, alloc_failed: 2, invalid_value: 3, execution_failed: 6, not_supported: 9 },
     small_handles: false,
@@ -16,6 +16,7 @@ pub const SOURCE: Source = Source {
     set_stream: "",
     set_pointer_mode: "",
     functions: "
+local cusolverGetProperty(enum property, any value)
 refused cuSOLVER is not served yet:
 cusolverDnCCgels cusolverDnCCgels_bufferSize cusolverDnCCgesv cusolverDnCCgesv_bufferSize cusolverDnCKgels
 cusolverDnCKgels_bufferSize cusolverDnCKgesv cusolverDnCKgesv_bufferSize cusolverDnCYgels
@@ -69,7 +70,7 @@ cusolverDnZgetrf cusolverDnZgetrf_bufferSize cusolverDnZgetrs cusolverDnZheevd c
 cusolverDnZheevj cusolverDnZheevjBatched cusolverDnZheevjBatched_bufferSize cusolverDnZheevj_bufferSize
 cusolverDnZpotrf cusolverDnZpotrfBatched cusolverDnZpotrf_bufferSize cusolverDnZpotrs cusolverDnZpotrsBatched
 cusolverDnZsytrf cusolverDnZsytrf_bufferSize cusolverDnZungqr cusolverDnZungqr_bufferSize cusolverDnZunmqr
-cusolverDnZunmqr_bufferSize cusolverGetProperty cusolverSpCcsreigvsi cusolverSpCcsrlsvchol cusolverSpCcsrlsvqr
+cusolverDnZunmqr_bufferSize cusolverSpCcsreigvsi cusolverSpCcsrlsvchol cusolverSpCcsrlsvqr
 cusolverSpCreate cusolverSpDcsreigvsi cusolverSpDcsrlsvchol cusolverSpDcsrlsvqr cusolverSpDestroy
 cusolverSpGetStream cusolverSpScsreigvsi cusolverSpScsrlsvchol cusolverSpScsrlsvqr cusolverSpSetStream
 cusolverSpZcsreigvsi cusolverSpZcsrlsvchol cusolverSpZcsrlsvqr

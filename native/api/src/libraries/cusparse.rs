@@ -6,7 +6,7 @@ pub const SOURCE: Source = Source {
     number: 6,
     title: "cuSPARSE",
     name: "cusparse",
-    shims: &[Shim { soname: "libcusparse.so.12", version: 12500, node: "libcusparse.so.12" }],
+    shims: &[Shim { soname: "libcusparse.so.12", version: 12_900, node: "libcusparse.so.12" }],
     status: Status { not_initialized: 1, alloc_failed: 2, invalid_value: 3, execution_failed: 6, not_supported: 10 },
     small_handles: false,
     probed: false,
@@ -15,6 +15,8 @@ pub const SOURCE: Source = Source {
     functions: "
 local cusparseGetErrorName(enum status)
 local cusparseGetErrorString(enum status)
+local cusparseGetVersion(any handle, any version)
+local cusparseGetProperty(enum property, any value)
 refused cuSPARSE is not served yet:
 cusparseCbsric02 cusparseCbsric02_analysis cusparseCbsric02_bufferSize cusparseCbsrilu02
 cusparseCbsrilu02_analysis cusparseCbsrilu02_bufferSize cusparseCbsrilu02_numericBoost cusparseCbsrmm
@@ -48,7 +50,7 @@ cusparseDgtsv2_nopivot_bufferSizeExt cusparseDgtsvInterleavedBatch cusparseDgtsv
 cusparseDnMatGet cusparseDnMatGetStridedBatch cusparseDnMatGetValues cusparseDnMatSetStridedBatch
 cusparseDnMatSetValues cusparseDnVecGet cusparseDnVecGetValues cusparseDnVecSetValues cusparseDnnz
 cusparseDnnz_compress cusparseGather cusparseGetStream
-cusparseGetVersion cusparseSDDMM cusparseSDDMM_bufferSize cusparseSDDMM_preprocess cusparseSbsric02
+cusparseSDDMM cusparseSDDMM_bufferSize cusparseSDDMM_preprocess cusparseSbsric02
 cusparseSbsric02_analysis cusparseSbsric02_bufferSize cusparseSbsrilu02 cusparseSbsrilu02_analysis
 cusparseSbsrilu02_bufferSize cusparseSbsrilu02_numericBoost cusparseSbsrmm cusparseSbsrmv
 cusparseSbsrsm2_analysis cusparseSbsrsm2_bufferSize cusparseSbsrsm2_solve cusparseSbsrsv2_analysis

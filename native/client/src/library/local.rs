@@ -4,8 +4,10 @@ use super::{Loaded, Outcome, Refusal, text};
 use crate::driver;
 use crate::error::CudaResult;
 use crate::message::interned;
+use crate::process;
 use sluice_api::libraries::Function;
 use std::ffi::c_void;
+use std::sync::PoisonError;
 
 /// Answers a function of [`sluice_api::libraries::Way::Local`].
 ///
@@ -30,8 +32,18 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         "cublasGetCudartVersion" | "cublasLtGetCudartVersion" => Ok((version / 10_000 * 1000) as usize),
         // SAFETY: the caller's output, an int.
         "cufftGetVersion" | "curandGetVersion" => unsafe { put(loaded, slots[0], version) },
-        "cublasGetProperty" | "cublasLtGetProperty" | "cufftGetProperty" | "curandGetProperty" => {
-            let (major, minor) = if version >= 100_000 {
+        // SAFETY: the caller's output, an int. The handle may be null: versions are asked for before anything is made.
+        "cublasGetVersion_v2" | "cusparseGetVersion" => unsafe { put(loaded, slots[1], version) },
+        // SAFETY: as the caller's.
+        "cublasLtMatmulDescGetAttribute" | "cublasLtMatrixLayoutGetAttribute" => unsafe { attribute(loaded, slots) },
+        "cublasGetProperty"
+        | "cublasLtGetProperty"
+        | "cudnnGetProperty"
+        | "cufftGetProperty"
+        | "curandGetProperty"
+        | "cusolverGetProperty"
+        | "cusparseGetProperty" => {
+            let (major, minor) = if version >= 100_000 || loaded.library.source.name == "cudnn" {
                 (version / 10_000, version / 100 % 100)
             } else {
                 (version / 1000, version / 100 % 10)
@@ -60,6 +72,28 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         },
         _ => Err(Refusal::new(loaded.status().not_supported, "not supported yet")),
     }
+}
+
+/// An attribute of a matmul's or matrix's description.
+unsafe fn attribute(loaded: Loaded, slots: &[usize]) -> Outcome {
+    let [description, attribute, data, bytes, written] = [0, 1, 2, 3, 4].map(|at| slots[at]);
+    let invalid = || Refusal::status(loaded.status().invalid_value);
+    let value = process::get().objects.libraries.values.get(description).map_err(|_| invalid())?;
+    let value = value.lock().unwrap_or_else(PoisonError::into_inner).attribute(attribute as u32);
+    let value = value.ok_or_else(invalid)?;
+    if bytes < value.len() && !(bytes == 0 && written != 0) {
+        return Err(invalid());
+    }
+    // SAFETY: the caller's outputs: as many bytes as it says, and a size.
+    unsafe {
+        if bytes != 0 {
+            std::ptr::copy_nonoverlapping(value.as_ptr(), data as *mut u8, value.len());
+        }
+        if written != 0 {
+            (written as *mut usize).write_unaligned(value.len());
+        }
+    }
+    Ok(0)
 }
 
 unsafe fn put(loaded: Loaded, target: usize, value: u32) -> Outcome {
