@@ -208,6 +208,7 @@ const matrix: Record<string, Row> = {
   "GET /gpu-servers": { expected: adminOnly(200) },
   "POST /gpu-servers/join-tokens": { expected: adminOnly(201) },
   "DELETE /gpu-servers/{id}": { expected: adminOnly(200), params: server },
+  "PUT /gpu-servers/{id}/zone": { expected: adminOnly(200), params: server, input: () => ({ zone: "hall-2" }) },
   "POST /gpu-servers/{id}/drain": { expected: adminOnly(200), params: server, input: () => ({ draining: true }) },
 
   "GET /audit": { expected: adminOnly(200) },

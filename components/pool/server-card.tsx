@@ -24,6 +24,8 @@ export function ServerCard({ server, devices }: { server: GpuServerView; devices
           <span className="text-sm text-ink-2">
             {plural(server.deviceCount, "device")}
             {server.dataAddress && <>, {server.dataAddress}</>}
+            {server.zone && <>, zone {server.zone}</>}
+            {server.rttUs !== null && <>, {(server.rttUs / 1000).toFixed(1)} ms away</>}
             {server.lastSeenAt && server.state !== "online" && (
               <>
                 , last heard <RelativeTime at={server.lastSeenAt} />

@@ -115,6 +115,7 @@ const rules = {
   "gpu-server.join": anyone,
   "gpu-server.list": admin,
   "gpu-server.drain": admin,
+  "gpu-server.set-zone": admin,
   "gpu-server.remove": admin,
   "gpu-server.control": ownGpuServer,
 

@@ -27,6 +27,13 @@ export const drainGpuServerInput = z.strictObject({
 });
 export type DrainGpuServerInput = z.input<typeof drainGpuServerInput>;
 
+export const setGpuServerZoneInput = z.strictObject({
+  serverId: z.string(),
+  /** What a request's `needs.zone` is compared with; null: not said. */
+  zone: z.string().trim().min(1).max(64).nullable(),
+});
+export type SetGpuServerZoneInput = z.input<typeof setGpuServerZoneInput>;
+
 export const gpuServerState = z.enum(["joining", "online", "lost", "draining", "removed"]);
 
 export const gpuServerView = z.strictObject({
@@ -35,6 +42,10 @@ export const gpuServerView = z.strictObject({
   state: gpuServerState,
   dataAddress: z.string().nullable(),
   version: z.string().nullable(),
+  /** Where it stands, as an admin says. */
+  zone: z.string().nullable(),
+  /** The way there and back from the broker, as it measured, microseconds. */
+  rttUs: z.int().nullable(),
   lastSeenAt: z.iso.datetime().nullable(),
   createdAt: z.iso.datetime(),
   deviceCount: z.int(),

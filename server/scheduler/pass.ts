@@ -111,12 +111,7 @@ export class Pass {
 
   #judgeClaims(waiting: readonly Waiting[]): void {
     const heads = new Heap<Line>((a, b) => byAge(a.requests[a.at] as Waiting, b.requests[b.at] as Waiting));
-    // Those whose room is being made stand in no line of their team: nobody of it comes before them for being ranked so.
-    for (const line of this.#lines(waiting.filter((request) => !this.#pool.keeps(request.requestId)))) heads.push(line);
-    for (const request of waiting) {
-      const team = this.#teams.get(request.teamId);
-      if (team && this.#pool.keeps(request.requestId)) heads.push({ team, requests: [request], at: 0 });
-    }
+    for (const line of this.#lines(waiting)) heads.push(line);
     for (let line = heads.pop(); line !== undefined; line = heads.pop()) {
       this.#judgeClaim(line.requests[line.at] as Waiting);
       if (this.#replanned) return;

@@ -23,6 +23,8 @@ export async function list(ctx: Context): Promise<GpuServerList> {
       state: server.state,
       dataAddress: server.dataAddress,
       version: server.version,
+      zone: server.zone,
+      rttUs: server.rttUs,
       lastSeenAt: server.lastSeenAt?.toISOString() ?? null,
       createdAt: server.createdAt.toISOString(),
       deviceCount: of(devices, server.id),

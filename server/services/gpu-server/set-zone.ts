@@ -1,0 +1,32 @@
+import { eq } from "drizzle-orm";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type SetGpuServerZoneInput, setGpuServerZoneInput } from "#server/contracts/gpu-server.ts";
+import { gpuServers, gpus } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { advanceQueue } from "#server/services/lease/advance.ts";
+import { lockGpuTypes } from "#server/services/lease/world.ts";
+import { findServer } from "./find.ts";
+
+/** Says where a server stands; who waits for a device of that zone is granted at once. */
+export async function setZone(
+  ctx: Context,
+  raw: SetGpuServerZoneInput,
+): Promise<{ serverId: string; zone: string | null }> {
+  const { serverId, zone } = parse(setGpuServerZoneInput, raw);
+  authorize(ctx.principal, "gpu-server.set-zone", { serverId });
+  return await inTransaction(ctx, async (tx) => {
+    const devices = await tx.db.select({ gpuType: gpus.gpuType }).from(gpus).where(eq(gpus.serverId, serverId));
+    const types = await lockGpuTypes(
+      tx.db,
+      devices.map((device) => device.gpuType),
+    );
+    const server = await findServer(tx, serverId);
+    await tx.db.update(gpuServers).set({ zone }).where(eq(gpuServers.id, serverId));
+    const detail = { before: server.zone, zone };
+    await audit(tx, { action: "gpu-server.set-zone", subject: serverId, detail });
+    await notify(tx.db, "pool", serverId);
+    for (const gpuType of types) await advanceQueue(tx, gpuType);
+    return { serverId, zone };
+  });
+}
