@@ -1,5 +1,6 @@
 //! cuBLASLt, cuFFT and cuRAND through the wire on the software GPU, against straightforward computation.
 
+use sluice_client::generated::{sluice_cuStreamBeginCapture_v2, sluice_cuStreamCreate, sluice_cuStreamEndCapture};
 use sluice_client::process;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{attach, start};
@@ -216,6 +217,23 @@ fn random() {
     assert_eq!(library.call("curandCreateGenerator", &[out(&mut other), 201]), 103, "Sobol is not served");
 }
 
+/// Work that would be missing in a captured graph is refused, and the capture with it.
+fn captured() {
+    let fft = Library::load("cufft", 12);
+    let (mut plan, mut stream, mut graph) = (0u32, 0usize, 0usize);
+    let place = upload(&[0; 64]) as usize;
+    fft.run("cufftPlan1d", &[out(&mut plan), 8, 0x29, 1]);
+    // SAFETY: live locals.
+    unsafe {
+        assert_eq!(sluice_cuStreamCreate(&raw mut stream, 1), 0);
+        fft.run("cufftSetStream", &[plan as usize, stream]);
+        assert_eq!(sluice_cuStreamBeginCapture_v2(stream, 0), 0);
+        assert_ne!(fft.call("cufftExecC2C", &[plan as usize, place, place, 1]), 0);
+        assert_eq!(sluice_cuStreamEndCapture(stream, &raw mut graph), 901);
+    }
+    fft.run("cufftExecC2C", &[plan as usize, place, place, 1]);
+}
+
 /// What this server does not have is refused in the library's own words.
 fn refused() {
     let dnn = Library::load("cudnn", 9);
@@ -238,6 +256,7 @@ fn libraries_compute_what_they_should() {
     matmul();
     fourier();
     random();
+    captured();
     refused();
     process::get().any_session().expect("attached").close();
 }

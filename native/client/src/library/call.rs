@@ -6,6 +6,7 @@ use super::remote::{self, Answer};
 use super::value::Contents;
 use super::{Loaded, Outcome, Refusal};
 use crate::driver;
+use crate::driver::capture;
 use crate::driver::context::current_context;
 use crate::error::CudaResult;
 use crate::process::{self, Process};
@@ -69,6 +70,9 @@ unsafe fn send(
     fresh: u64,
 ) -> Outcome {
     let process = process::get();
+    if function.way == Way::Run {
+        refuse_capture(process, loaded, &encoded)?;
+    }
     let waits = match function.way {
         Way::Make => true,
         Way::Set => !encoded.outputs.is_empty(),
@@ -131,6 +135,17 @@ unsafe fn send(
         _ => {}
     }
     Ok(0)
+}
+
+/// Work that is issued to a capturing stream would run now and be missing in the graph.
+fn refuse_capture(process: &'static Process, loaded: Loaded, encoded: &Encoded) -> Outcome<()> {
+    let set_stream = loaded.library.source.set_stream;
+    let of_object = || encoded.object.as_ref()?.value_of(number_of(set_stream));
+    let on = encoded.named_stream.or_else(of_object).unwrap_or(0);
+    capture::refuse(process, on).map_err(|_| {
+        let text = "a library's work cannot be captured into a graph yet";
+        Refusal::new(loaded.status().not_supported, text)
+    })
 }
 
 unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {
