@@ -40,7 +40,9 @@ for (const check of CHECKS) {
 }
 
 rmSync(RESULT_FILE, { force: true });
-const tests = spawnSync(process.execPath, ["scripts/test.mjs"], { stdio: "inherit" });
+// The fuzzers play for a minute here, and for seconds in `npm test`.
+const env = { SLUICE_FUZZ_SECONDS: "60", ...process.env };
+const tests = spawnSync(process.execPath, ["scripts/test.mjs"], { stdio: "inherit", env });
 const counts = existsSync(RESULT_FILE)
   ? (JSON.parse(readFileSync(RESULT_FILE, "utf8")) as { passed: number; failed: number })
   : { passed: 0, failed: 1 };

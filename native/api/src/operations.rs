@@ -74,6 +74,22 @@ pub const OPERATIONS: &[Operation] = &[
     ),
     posted(9, "CreditReturn", &[("bytes", U64)], "Idle credit goes back to the lease, as the answer to a recall."),
     posted(20, "Goodbye", &[], "The client process ends in order; the session is closed and nothing is kept."),
+    // Bulk copies: the data travel on lanes
+    call(
+        96,
+        "BulkIn",
+        &[("transfer", U64), ("address", U64), ("stream", U64), ("bytes", U64)],
+        &[],
+        "Host to device, in stream order, by pieces on lanes; answered when all of it lies in device memory.",
+    ),
+    call(
+        97,
+        "BulkOut",
+        &[("transfer", U64), ("address", U64), ("stream", U64), ("bytes", U64)],
+        &[],
+        "Device to host, by pieces on lanes; answered when its turn in stream order has come, then the pieces flow.",
+    ),
+    posted(98, "BulkTaken", &[("transfer", U64)], "All of a copy to the host is there, or is not wanted any more."),
     // Memory
     posted(
         256,

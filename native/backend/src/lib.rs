@@ -12,6 +12,7 @@ pub mod null;
 pub mod soft;
 pub mod timeline;
 pub mod types;
+pub mod window;
 
 pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};
@@ -19,3 +20,4 @@ pub use types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute,
     LaunchConfig, LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,
 };
+pub use window::{Opened, Way, Window};

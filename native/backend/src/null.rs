@@ -11,12 +11,13 @@ use crate::types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionRef, LaunchConfig, LibraryAnswer, LibraryCall,
     ModuleId, ModuleInfo, StreamId,
 };
+use crate::window::{Opened, Way, Window};
 use sluice_protocol::library::take_arguments;
 use sluice_softgpu::Module;
 use sluice_softlibs::{Libraries, Step};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -97,6 +98,28 @@ impl NullDevice {
     }
 }
 
+/// Takes everything and holds zeros.
+struct NullWindow {
+    go_on: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Window for NullWindow {
+    fn put(&self, _offset: u64, length: usize, fill: &mut dyn FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<()> {
+        fill(&mut vec![0; length])
+    }
+
+    fn get(&self, _offset: u64, length: usize, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        take(&vec![0; length])
+    }
+
+    fn close(&self) {
+        let go_on = self.go_on.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(go_on) = go_on {
+            go_on();
+        }
+    }
+}
+
 impl Device for NullDevice {
     fn reserve(&self, _base: u64, bytes: u64) -> CudaResult<u64> {
         Ok(bytes)
@@ -164,6 +187,34 @@ impl Device for NullDevice {
         let zeros = vec![0; bytes as usize];
         let answer: Done<()> = Box::new(move |outcome| done(outcome.map(|()| zeros)));
         self.timeline.submit_call(stream, true, Box::new(|| Ok(())), answer)
+    }
+
+    fn has_windows(&self) -> bool {
+        true
+    }
+
+    fn open_window(
+        &self,
+        stream: StreamId,
+        way: Way,
+        address: u64,
+        bytes: u64,
+        opened: Opened,
+        done: Done<()>,
+    ) -> CudaResult<()> {
+        self.check_memory(address, bytes)?;
+        let work: HostWork = Box::new(move |go_on| opened(Arc::new(NullWindow { go_on: Mutex::new(Some(go_on)) })));
+        match way {
+            Way::In => {
+                self.record("copy-in", stream, bytes, true);
+                self.timeline.submit_host_call(stream, work, done)
+            }
+            Way::Out => {
+                self.record("copy-out", stream, bytes, true);
+                self.timeline.synchronize_stream(stream, done)?;
+                self.timeline.submit_host(stream, work)
+            }
+        }
     }
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {

@@ -137,7 +137,14 @@ impl Timeline {
 
     /// Queues work that takes microseconds: when nothing is before it, it runs before this returns.
     pub fn submit_light(&self, stream: StreamId, job: Job) -> CudaResult<()> {
-        self.shared.enqueue(stream, Work::Light(job), Vec::new(), None, None)
+        if !self.is_clear(stream)? {
+            return self.shared.enqueue(stream, Work::Light(job), Vec::new(), None, None);
+        }
+        match run(job) {
+            Ok(()) => Ok(()),
+            // A failure takes the way of all others.
+            Err(error) => self.shared.enqueue(stream, Work::Light(Box::new(|| Err(error))), Vec::new(), None, None),
+        }
     }
 
     /// Operations that have not run.
@@ -162,7 +169,12 @@ impl Timeline {
 
     /// Queues work of the host.
     pub fn submit_host(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
-        self.submit_later(stream, Box::new(move |done| work(Box::new(move || done(Ok(()))))))
+        self.submit_later(stream, host(work))
+    }
+
+    /// As [`Timeline::submit_host`]; `done` is called when the stream goes on.
+    pub fn submit_host_call(&self, stream: StreamId, work: HostWork, done: Done<()>) -> CudaResult<()> {
+        self.shared.enqueue(stream, Work::Later(host(work)), vec![Notice::Report(done)], None, None)
     }
 
     /// Queues an operation that ends when somebody calls back.
@@ -345,6 +357,11 @@ fn run(job: Job) -> CudaResult<()> {
         let text = "the GPU server failed inside this operation; its log says where";
         Err(CudaError::new(code::LAUNCH_FAILED, text))
     })
+}
+
+/// Work of the host as an operation: it cannot fail.
+fn host(work: HostWork) -> Later {
+    Box::new(move |done| work(Box::new(move || done(Ok(())))))
 }
 
 fn unknown(what: &str) -> CudaError {

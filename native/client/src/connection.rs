@@ -4,22 +4,24 @@
 //! writer thread), and what comes meanwhile is coalesced into the next write. Everything stays until it is
 //! acknowledged, so that a lost connection is taken up again without the program noticing.
 
+use crate::bulk::Bulk;
 use crate::dial::{self, Ticket};
 use crate::error::{CudaError, CudaResult};
 use crate::fork;
 use crate::trace;
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, widen_ack};
-use sluice_protocol::handshake::{Resume, Welcome};
+use sluice_protocol::handshake::{LANES, Resume, Welcome};
 use sluice_protocol::messages::{CallRequest, Goodbye, Request};
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{DecodeError, Frame, HEADER_BYTES, Reader, Wire, cuda, opcode};
+use sluice_transport::spin::readable_within;
 use sluice_transport::stream::Closer;
-use sluice_transport::{FrameReader, ReadHalf, Stream, WriteHalf};
+use sluice_transport::{FrameReader, ReadHalf, Spin, Stream, WriteHalf};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,8 @@ const RESUME_FOR: Duration = Duration::from_secs(30);
 const ACK_FRAMES: u64 = 64;
 /// As [`ACK_FRAMES`], in bytes.
 const ACK_BYTES: usize = 1 << 20;
+/// How long after a caller has read for itself nobody else does.
+const LED_PAUSE: Duration = Duration::from_millis(2);
 
 /// What gpud tells on its own account. Called on the reading thread: must not wait.
 pub trait Notices: Send + Sync {
@@ -75,15 +79,43 @@ struct Outgoing {
     spare: Vec<Vec<u8>>,
 }
 
+#[derive(Default)]
 struct Waiter {
-    answer: Mutex<Option<CudaResult<Vec<u8>>>>,
+    state: Mutex<Waited>,
     ready: Condvar,
+}
+
+#[derive(Default)]
+struct Waited {
+    answer: Option<CudaResult<Vec<u8>>>,
+    /// A thread sleeps for it.
+    sleeps: bool,
+    /// That thread is asked to read.
+    asked: bool,
 }
 
 /// The answer to a call that is under way.
 pub struct Pending {
+    connection: Arc<Connection>,
     waiter: Arc<Waiter>,
     traced: Option<trace::Waiting>,
+}
+
+/// The receiving side of the connection, owned by whoever reads.
+struct Reading {
+    frames: FrameReader<ReadHalf>,
+    descriptor: RawFd,
+    /// Bytes received since the last acknowledgement.
+    unacknowledged: usize,
+    spin: Spin,
+}
+
+/// Who reads.
+enum Receiver {
+    Nobody(Box<Reading>),
+    Somebody,
+    /// The connection broke; the reading thread takes it up again.
+    Broken(Box<Reading>),
 }
 
 /// See the module's documentation.
@@ -96,6 +128,16 @@ pub struct Connection {
     socket: Mutex<Option<WriteHalf>>,
     closer: Mutex<Option<Closer>>,
     calls: Mutex<HashMap<u64, Arc<Waiter>>>,
+    reader: Mutex<Receiver>,
+    /// The reading thread should look whether to read.
+    reader_wanted: Condvar,
+    /// How often a caller has read for itself.
+    led: AtomicU64,
+    /// Somebody waits for acknowledgements, which only a reader brings.
+    hungry: AtomicBool,
+    /// Number of the last frame, for who must not wait for the lock.
+    newest: AtomicU64,
+    pub(crate) lanes: Option<Bulk>,
     received: AtomicU64,
     ticket: Mutex<Ticket>,
     session_id: String,
@@ -151,6 +193,12 @@ impl Connection {
             closer: Mutex::new(Some(closer)),
             socket: Mutex::new(Some(write)),
             calls: Mutex::new(HashMap::new()),
+            reader: Mutex::new(Receiver::Nobody(Reading::new(read))),
+            reader_wanted: Condvar::new(),
+            led: AtomicU64::new(0),
+            hungry: AtomicBool::new(false),
+            newest: AtomicU64::new(0),
+            lanes: welcome.features.iter().any(|feature| feature == LANES).then(Bulk::default),
             received: AtomicU64::new(0),
             ticket: Mutex::new(ticket),
             session_id: welcome.session_id.clone(),
@@ -160,7 +208,7 @@ impl Connection {
         let writer = Arc::downgrade(&connection);
         std::thread::Builder::new().name("sluice-write".into()).spawn(move || write_loop(&writer))?;
         let reader = Arc::clone(&connection);
-        std::thread::Builder::new().name("sluice-read".into()).spawn(move || reader.read_loop(read))?;
+        std::thread::Builder::new().name("sluice-read".into()).spawn(move || reader.keep_reading())?;
         Ok(connection)
     }
 
@@ -190,7 +238,7 @@ impl Connection {
     }
 
     /// Sends and waits for the answer.
-    pub fn call<'a, R: CallRequest<'a>>(&self, request: &R) -> CudaResult<R::Reply> {
+    pub fn call<'a, R: CallRequest<'a>>(self: &Arc<Self>, request: &R) -> CudaResult<R::Reply> {
         let answer = self.begin(request)?.wait()?;
         let (_, body) = decode_reply(&answer).map_err(broken)?;
         let mut reader = Reader::new(body?);
@@ -198,9 +246,9 @@ impl Connection {
     }
 
     /// Sends; the answer is waited for later.
-    pub fn begin<'a, R: CallRequest<'a>>(&self, request: &R) -> CudaResult<Pending> {
+    pub fn begin<'a, R: CallRequest<'a>>(self: &Arc<Self>, request: &R) -> CudaResult<Pending> {
         let mut traced = trace::calling(R::OPCODE);
-        let waiter = Arc::new(Waiter { answer: Mutex::new(None), ready: Condvar::new() });
+        let waiter = Arc::<Waiter>::default();
         let mut out = self.room(lock(&self.out));
         // The reply may come before append returns to us: the waiter has to be there first.
         lock(&self.calls).insert(out.last + 1, Arc::clone(&waiter));
@@ -214,7 +262,7 @@ impl Connection {
         if !out.writing && matches!(out.phase, Phase::Open) {
             drop(self.write_batch(out));
         }
-        Ok(Pending { waiter, traced })
+        Ok(Pending { connection: Arc::clone(self), waiter, traced })
     }
 
     /// Says goodbye and closes; what was posted before is executed. Waits for its acknowledgement only shortly.
@@ -225,6 +273,7 @@ impl Connection {
             self.wake_writer(&mut out);
             out.closing = true;
             let until = Instant::now() + Duration::from_millis(300);
+            self.want_reader();
             out.waiting_for_space += 1;
             while out.acked < last && matches!(out.phase, Phase::Open) {
                 let Some(left) = until.checked_duration_since(Instant::now()) else { break };
@@ -250,6 +299,10 @@ impl Connection {
             self.space.notify_all();
         }
         self.shut();
+        if let Some(bulk) = &self.lanes {
+            bulk.lanes.close();
+        }
+        self.reader_wanted.notify_one();
         for (_, waiter) in lock(&self.calls).drain() {
             waiter.set(Err(error.clone()));
         }
@@ -266,6 +319,7 @@ impl Connection {
         while !matches!(out.phase, Phase::Dead(_)) && (out.bytes > WINDOW_BYTES || out.last - out.acked > WINDOW_FRAMES)
         {
             self.wake_writer(&mut out);
+            self.want_reader();
             out.waiting_for_space += 1;
             out = self.space.wait(out).unwrap_or_else(PoisonError::into_inner);
             out.waiting_for_space -= 1;
@@ -282,6 +336,7 @@ impl Connection {
         let seq = if code == opcode::ACK || code == opcode::PONG { 0 } else { out.last + 1 };
         if seq > 0 {
             out.last = seq;
+            self.newest.store(seq, Ordering::Relaxed);
         }
         out.ack_sent = received;
         let header = Header { opcode: code, thread: thread_number(), ack: received as u32, seq, ..Header::default() };
@@ -363,29 +418,120 @@ impl Connection {
         }
     }
 
-    fn read_loop(self: Arc<Self>, mut half: ReadHalf) {
-        loop {
-            let descriptor = half.as_raw_fd();
-            let mut reader = FrameReader::new(half);
-            let mut unacknowledged = 0;
-            let mut ok = true;
-            while ok {
-                match reader.next() {
-                    Ok(Some(frame)) => {
-                        unacknowledged += frame.payload.len();
-                        ok = self.take(frame).is_ok();
-                        unacknowledged = self.acknowledge(unacknowledged);
-                    }
-                    Ok(None) | Err(_) => ok = false,
-                }
-            }
-            fork::unregister(descriptor);
-            drop(reader);
-            match self.resume() {
-                Some(next) => half = next,
-                None => return,
+    /// Why nothing works any more.
+    pub(crate) fn death(&self) -> CudaError {
+        match &lock(&self.out).phase {
+            Phase::Dead(error) => error.clone(),
+            _ => CudaError::code(cuda::ERROR_UNKNOWN),
+        }
+    }
+
+    /// Waits for an answer without a body.
+    pub(crate) fn answered(&self, pending: Pending) -> CudaResult {
+        let answer = pending.wait()?;
+        let (_, body) = decode_reply(&answer).map_err(broken)?;
+        body.map(drop).map_err(CudaError::from)
+    }
+
+    fn want_reader(&self) {
+        self.hungry.store(true, Ordering::Release);
+        self.reader_wanted.notify_one();
+    }
+
+    /// The receiving side, if nobody has it.
+    fn take_reading(&self) -> Option<Box<Reading>> {
+        let mut reader = lock(&self.reader);
+        match std::mem::replace(&mut *reader, Receiver::Somebody) {
+            Receiver::Nobody(reading) => Some(reading),
+            other => {
+                *reader = other;
+                None
             }
         }
+    }
+
+    /// Gives the receiving side back, and has a thread that sleeps for an answer read next.
+    fn leave_reading(&self, reading: Box<Reading>, broken: bool) {
+        *lock(&self.reader) = if broken { Receiver::Broken(reading) } else { Receiver::Nobody(reading) };
+        if broken {
+            self.reader_wanted.notify_one();
+            return;
+        }
+        for waiter in lock(&self.calls).values() {
+            let mut state = lock(&waiter.state);
+            if state.sleeps && state.answer.is_none() {
+                state.asked = true;
+                waiter.ready.notify_one();
+                return;
+            }
+        }
+    }
+
+    /// Reads and takes one frame; answers whether it was a reply.
+    fn read_frame(&self, reading: &mut Reading) -> Result<bool, ()> {
+        let ready = reading.frames.has_frame() || reading.frames.source().holds_bytes();
+        if !ready && !reading.spin.until(|| readable_within(reading.descriptor, 0)) {
+            let began = Instant::now();
+            readable_within(reading.descriptor, -1);
+            reading.spin.slept(began.elapsed());
+        }
+        let Ok(Some(frame)) = reading.frames.next() else { return Err(()) };
+        reading.unacknowledged += frame.payload.len();
+        let reply = frame.header.opcode == opcode::REPLY;
+        self.take(frame)?;
+        reading.unacknowledged = self.acknowledge(reading.unacknowledged);
+        Ok(reply)
+    }
+
+    /// The reading thread. Callers that wait read for themselves, so that an answer wakes nobody; this thread reads
+    /// when no caller has done so for a while, and brings a broken connection back.
+    fn keep_reading(self: Arc<Self>) {
+        let mut led = self.led.load(Ordering::Relaxed);
+        loop {
+            let mut reader = lock(&self.reader);
+            let over = matches!(lock(&self.out).phase, Phase::Dead(_));
+            let now = self.led.load(Ordering::Relaxed);
+            let mine = now == led || over || self.hungry.swap(false, Ordering::AcqRel);
+            let (mut reading, broken) = match std::mem::replace(&mut *reader, Receiver::Somebody) {
+                Receiver::Broken(reading) => (reading, true),
+                Receiver::Nobody(reading) if mine => (reading, over),
+                other => {
+                    let pause = if matches!(other, Receiver::Somebody) { LED_PAUSE * 4 } else { LED_PAUSE };
+                    *reader = other;
+                    led = now;
+                    drop(self.reader_wanted.wait_timeout(reader, pause).unwrap_or_else(PoisonError::into_inner));
+                    continue;
+                }
+            };
+            drop(reader);
+            let outcome = if broken { Err(()) } else { self.read_until_reply(&mut reading) };
+            if outcome.is_err() {
+                fork::unregister(reading.descriptor);
+                drop(reading);
+                match self.resume() {
+                    Some(next) => reading = Reading::new(next),
+                    None => return,
+                }
+            }
+            // Who has an answer now is likely to call again, and reads then for itself.
+            led = self.led.load(Ordering::Relaxed).wrapping_sub(1);
+            self.leave_reading(reading, false);
+        }
+    }
+
+    fn read_until_reply(&self, reading: &mut Reading) -> Result<(), ()> {
+        while !self.read_frame(reading)? {}
+        Ok(())
+    }
+
+    /// Reads until this answer is there.
+    fn lead(&self, mut reading: Box<Reading>, own: &Waiter) {
+        self.led.fetch_add(1, Ordering::Relaxed);
+        let mut broken = false;
+        while !broken && lock(&own.state).answer.is_none() {
+            broken = self.read_frame(&mut reading).is_err();
+        }
+        self.leave_reading(reading, broken);
     }
 
     /// Acknowledges on its own account when much came and nothing went; returns the bytes still unacknowledged.
@@ -458,6 +604,12 @@ impl Connection {
                     self.wake_writer(&mut out);
                 }
             }
+            opcode::BULK_GO => {
+                let transfer = u64::take(&mut reader).map_err(|_| ())?;
+                if let Some(bulk) = &self.lanes {
+                    bulk.lanes.go(transfer);
+                }
+            }
             other => self.notices.notice(other, &frame.payload).map_err(|_| ())?,
         }
         if frame.header.seq > 0 {
@@ -491,7 +643,7 @@ impl Connection {
             let ticket = self.ticket();
             let received = self.received.load(Ordering::Acquire);
             let resume = Resume { session_id: self.session_id.clone(), received };
-            match dial::open(&ticket, Vec::new(), Some(resume)) {
+            match dial::open(&ticket, Vec::new(), Some(resume), None) {
                 Ok((stream, welcome)) => match self.take_up(stream, welcome.executed) {
                     Ok(read) => return Some(read),
                     Err(error) => self.give_up_after(until, &error.to_string())?,
@@ -562,6 +714,7 @@ impl Connection {
 }
 
 fn write_loop(connection: &Weak<Connection>) {
+    let mut spin = Spin::default();
     loop {
         let Some(connection) = connection.upgrade() else { return };
         let mut out = lock(&connection.out);
@@ -571,35 +724,74 @@ fn write_loop(connection: &Weak<Connection>) {
                 Phase::Open if !out.writing && (out.unsent > 0 || !out.tail.is_empty()) => break,
                 _ => {
                     out.writer_sleeps = true;
+                    let began = Instant::now();
                     out = connection.work.wait(out).unwrap_or_else(PoisonError::into_inner);
+                    spin.slept(began.elapsed());
                     out.writer_sleeps = false;
                 }
             }
         }
         drop(connection.write_batch(out));
+        // Programs post in runs: the next frame often comes before this thread could fall asleep.
+        let newest = connection.newest.load(Ordering::Relaxed);
+        spin.until(|| connection.newest.load(Ordering::Relaxed) != newest);
+    }
+}
+
+impl Reading {
+    fn new(half: ReadHalf) -> Box<Self> {
+        let descriptor = half.as_raw_fd();
+        Box::new(Self { frames: FrameReader::new(half), descriptor, unacknowledged: 0, spin: Spin::default() })
     }
 }
 
 impl Waiter {
     fn set(&self, answer: CudaResult<Vec<u8>>) {
-        *lock(&self.answer) = Some(answer);
-        self.ready.notify_one();
+        let mut state = lock(&self.state);
+        state.answer = Some(answer);
+        if state.sleeps {
+            self.ready.notify_one();
+        }
     }
 }
 
 impl Pending {
+    /// So many bytes travel with it on lanes.
+    pub(crate) fn carrying(mut self, bytes: usize) -> Self {
+        self.traced.iter_mut().for_each(|traced| traced.carries(bytes));
+        self
+    }
+
     /// The payload of the reply frame.
     pub fn wait(self) -> CudaResult<Vec<u8>> {
-        let mut answer = lock(&self.waiter.answer);
+        let answer = self.answer();
+        if let Some(mut traced) = self.traced {
+            traced.carries(answer.as_ref().map_or(0, Vec::len));
+            traced.answered();
+        }
+        answer
+    }
+
+    fn answer(&self) -> CudaResult<Vec<u8>> {
+        let mut state = lock(&self.waiter.state);
         loop {
-            if let Some(answer) = answer.take() {
-                if let Some(mut traced) = self.traced {
-                    traced.carries(answer.as_ref().map_or(0, Vec::len));
-                    traced.answered();
-                }
+            if let Some(answer) = state.answer.take() {
                 return answer;
             }
-            answer = self.waiter.ready.wait(answer).unwrap_or_else(PoisonError::into_inner);
+            // Said before looking for the receiving side: who leaves it looks for sleepers afterwards.
+            state.sleeps = true;
+            drop(state);
+            if let Some(reading) = self.connection.take_reading() {
+                lock(&self.waiter.state).sleeps = false;
+                self.connection.lead(reading, &self.waiter);
+                state = lock(&self.waiter.state);
+                continue;
+            }
+            state = lock(&self.waiter.state);
+            while state.answer.is_none() && !state.asked {
+                state = self.waiter.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.asked = false;
         }
     }
 }

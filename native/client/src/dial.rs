@@ -81,11 +81,12 @@ fn io(error: impl std::fmt::Display) -> DialError {
     DialError::Io(error.to_string())
 }
 
-/// Opens a session (`resume` None) or takes one up again.
+/// Opens a session (`resume` None), takes one up again, or adds lane number `lane` to it.
 pub fn open(
     ticket: &Ticket,
     ranges: Vec<AddressRange>,
     resume: Option<Resume>,
+    lane: Option<u16>,
 ) -> Result<(Stream, Welcome), DialError> {
     let mut stream = Stream::connect(&ticket.address, ticket.pin.as_ref(), TIMEOUT).map_err(io)?;
     stream.set_timeout(Some(TIMEOUT)).map_err(io)?;
@@ -104,6 +105,7 @@ pub fn open(
         signature: ticket.key.sign(&nonce),
         ranges,
         resume,
+        lane,
         pid: std::process::id(),
     };
     write_handshake(&mut stream, &hello).map_err(io)?;

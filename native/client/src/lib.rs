@@ -5,6 +5,7 @@
 //! broker and serves the lease to child processes; [`request`] is the door for Python.
 
 pub mod arena;
+pub mod bulk;
 pub mod connection;
 pub mod dial;
 pub mod driver;

@@ -13,6 +13,8 @@ pub struct Profile {
     pub device: DeviceProfile,
     /// The program asked not to see devices (`CUDA_VISIBLE_DEVICES` empty or -1).
     pub hidden: bool,
+    /// Largest block (x, y, z) and grid (x, y, z): every launch is checked against them.
+    pub launch_limits: [u32; 6],
 }
 
 impl Profile {
@@ -24,7 +26,11 @@ impl Profile {
             .and_then(|path| std::fs::read(path).ok())
             .and_then(|text| serde_json::from_slice(&text).ok());
         let device = recorded.or_else(|| serde_json::from_str(SOFT).ok()).unwrap_or_default();
-        Self { gpu_type, device, hidden: hidden() }
+        let mut profile = Self { gpu_type, device, hidden: hidden(), launch_limits: [0; 6] };
+        // CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X to MAX_GRID_DIM_Z.
+        profile.launch_limits =
+            [2, 3, 4, 5, 6, 7].map(|number| profile.attribute(number).unwrap_or(i32::MAX).max(1) as u32);
+        profile
     }
 
     /// Whether kernels run on a CPU: from PTX alone.

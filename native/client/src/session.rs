@@ -127,7 +127,7 @@ impl Session {
         let mut slot = generation;
         for _ in 0..4 {
             let ranges = propose(&mut slot);
-            let (stream, welcome) = match dial::open(&ticket, ranges, None) {
+            let (stream, welcome) = match dial::open(&ticket, ranges, None, None) {
                 Err(DialError::Refused(refused)) if refused.code == RefusedCode::Range => continue,
                 other => other?,
             };

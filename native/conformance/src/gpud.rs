@@ -87,6 +87,8 @@ pub struct Gpud {
     child: Child,
     pub address: String,
     pub device_uuid: String,
+    /// Of gpud's certificate, when it listens at a `tls://` address.
+    pub fingerprint: Option<[u8; 32]>,
     key: Ed25519KeyPair,
     state: PathBuf,
 }
@@ -117,7 +119,8 @@ impl Gpud {
         }
         let mut child = command
             .args(&common)
-            .args(["--listen", "127.0.0.1:0", "--trust-key", &trusted])
+            .args(["--trust-key", &trusted])
+            .args(if options.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] })
             .args(options)
             .stdout(Stdio::piped())
             .spawn()
@@ -128,7 +131,11 @@ impl Gpud {
         }
         let ready: Value = serde_json::from_str(&line).map_err(|error| format!("gpud said {line:?}: {error}"))?;
         let address = ready["address"].as_str().ok_or("gpud names no address")?.to_owned();
-        Ok(Self { child, address, device_uuid, key, state })
+        let fingerprint = ready["tlsFingerprint"]
+            .as_str()
+            .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok())
+            .and_then(|bytes| bytes.try_into().ok());
+        Ok(Self { child, address, device_uuid, fingerprint, key, state })
     }
 
     /// A session token as the broker makes them.
@@ -152,19 +159,28 @@ impl Gpud {
 
     /// CPU time of gpud and its workers so far, microseconds.
     pub fn cpu_us(&self) -> u64 {
-        let mut total = 0;
-        let mut open = vec![self.child.id()];
-        while let Some(pid) = open.pop() {
+        let of = |pid: u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split_whitespace().collect();
             let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-            total += (ticks(11) + ticks(12)) * 10_000;
-            for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-                let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-                open.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-            }
-        }
-        total
+            (ticks(11) + ticks(12)) * 10_000
+        };
+        of(self.child.id()) + self.workers().into_iter().map(of).sum::<u64>()
+    }
+
+    /// Process ids of gpud's workers, the one made ahead among them.
+    pub fn workers(&self) -> Vec<u32> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        let children = |task: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            text.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<u32>>()
+        };
+        tasks.flat_map(children).collect()
+    }
+
+    /// Whether a worker has a client: it has more than its main thread.
+    pub fn serves(&self, worker: u32) -> bool {
+        std::fs::read_dir(format!("/proc/{worker}/task")).is_ok_and(|tasks| tasks.count() > 1)
     }
 }
 

@@ -1,9 +1,11 @@
-//! A line between client and gpud that can be cut, and be down for a while.
+//! A line between client and gpud that can be cut, be down for a while, and take its time.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Passes bytes on, and cuts all connections when told.
 pub struct Proxy {
@@ -15,6 +17,8 @@ pub struct Proxy {
 struct Line {
     open: Mutex<Vec<TcpStream>>,
     down: AtomicBool,
+    /// What each byte takes longer.
+    one_way: Duration,
     /// Clients that have not ended their side.
     clients: AtomicUsize,
     /// Clients that were turned away.
@@ -24,10 +28,15 @@ struct Line {
 impl Proxy {
     /// A line to `upstream` (`tcp://host:port`).
     pub fn start(upstream: &str) -> io::Result<Self> {
+        Self::with_round_trip(upstream, Duration::ZERO)
+    }
+
+    /// As [`Proxy::start`], with this much added to each round trip.
+    pub fn with_round_trip(upstream: &str, round_trip: Duration) -> io::Result<Self> {
         let upstream = upstream.trim_start_matches("tcp://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = format!("tcp://{}", listener.local_addr()?);
-        let line: Arc<Line> = Arc::default();
+        let line = Arc::new(Line { one_way: round_trip / 2, ..Line::default() });
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -74,6 +83,8 @@ impl Line {
             return Ok(());
         }
         let server = TcpStream::connect(upstream)?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
         {
             // Looked at under the lock: what `cut` does not find here is not let through either.
             let mut sockets = self.sockets();
@@ -86,11 +97,16 @@ impl Line {
         self.clients.fetch_add(1, Ordering::AcqRel);
         let line = Arc::clone(self);
         std::thread::spawn(move || {
-            copy(from_client, server);
+            line.copy(from_client, server);
             line.clients.fetch_sub(1, Ordering::AcqRel);
         });
-        std::thread::spawn(move || copy(from_server, client));
+        let line = Arc::clone(self);
+        std::thread::spawn(move || line.copy(from_server, client));
         Ok(())
+    }
+
+    fn copy(&self, from: TcpStream, to: TcpStream) {
+        if self.one_way.is_zero() { copy(from, to) } else { copy_late(from, to, self.one_way) }
     }
 }
 
@@ -102,4 +118,34 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
         }
     }
     let _ = to.shutdown(Shutdown::Both);
+}
+
+/// Passes bytes on, each this much after it came.
+fn copy_late(mut from: TcpStream, mut to: TcpStream, late: Duration) {
+    // A line of 4 GB/s and 1 ms holds 4 MB: what is on the way is bounded by the senders' windows.
+    let (sender, receiver) = channel::<(Instant, Vec<u8>)>();
+    let passing = std::thread::spawn(move || {
+        for (due, bytes) in receiver {
+            while let Some(left) = due.checked_duration_since(Instant::now()) {
+                // Sleeping is exact to some 60 us only.
+                if left > Duration::from_micros(120) {
+                    std::thread::sleep(left - Duration::from_micros(100));
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+            if to.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
+    });
+    let mut buffer = vec![0; 256 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if sender.send((Instant::now() + late, buffer[..count].to_vec())).is_err() {
+            break;
+        }
+    }
+    drop(sender);
+    let _ = passing.join();
 }

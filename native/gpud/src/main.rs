@@ -69,7 +69,10 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
         eprintln!("gpud: joined {broker} as {server_id}");
     }
     let supervisor = Supervisor::new(config, identity, offer)?;
-    println!("{}", serde_json::json!({"ready": "gpud", "address": reachable.data_address}));
+    println!(
+        "{}",
+        serde_json::json!({"ready": "gpud", "address": reachable.data_address, "tlsFingerprint": reachable.tls_fingerprint})
+    );
     let accepting = Arc::clone(&supervisor);
     std::thread::Builder::new().name("accept".to_owned()).spawn(move || accept::serve(&accepting, &listener))?;
     if let Some(broker) = broker {

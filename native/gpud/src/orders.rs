@@ -35,6 +35,8 @@ pub enum Order {
     Start { backend: BackendChoice, device: DeviceReport, lease: LeasePart, ranges: Vec<AddressRange> },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { received: u64 },
+    /// A lane of the session, on the connection beside this.
+    Lane { index: u16 },
     /// The lease is over; at most `park_limit` bytes may be kept.
     EndLease { mode: EndMode, reason: String, park_limit: u64 },
     /// The client's new lease, with its account beside it.

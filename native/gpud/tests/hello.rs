@@ -95,12 +95,25 @@ fn another_major_version_is_told_which_one_is_spoken() {
         signature: String::new(),
         ranges: vec![],
         resume: None,
+        lane: None,
         pid: 0,
     };
     write_handshake(&mut stream, &hello).expect("sent");
     let frame = read_handshake(&mut stream).expect("answer");
     assert_eq!(frame.header.opcode, opcode::REFUSED);
     assert!(String::from_utf8_lossy(&frame.payload).contains("version"));
+}
+
+#[test]
+fn five_hundred_that_say_nothing_stop_nobody() {
+    let gpud = Gpud::start(&[]);
+    let mut silent: Vec<Stream> =
+        (0..500).map(|_| Stream::connect(&gpud.address, None, PATIENCE).expect("connected")).collect();
+    let began = Instant::now();
+    gpud.connect("lea-1", 64 * MIB).alloc(MIB).expect("served");
+    assert!(began.elapsed() < Duration::from_secs(5), "served after {:?}", began.elapsed());
+    // The oldest have given way.
+    assert!(silent.iter_mut().take(300).all(|stream| ends(stream, Duration::from_secs(5))));
 }
 
 /// Whether gpud ends the connection within a time.

@@ -4,9 +4,10 @@ mod support;
 
 use base64::Engine as _;
 use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage};
-use sluice_protocol::cuda;
+use sluice_protocol::control::HostReached;
 use sluice_protocol::handshake::RefusedCode;
 use sluice_protocol::messages as m;
+use sluice_protocol::{Reader, Wire, cuda, opcode};
 use sluice_transport::Stream;
 use std::time::{Duration, Instant};
 use support::broker::Broker;
@@ -92,6 +93,33 @@ fn parked_memory_is_there_again_under_the_next_lease() {
     assert!(out.chunks(4).all(|number| number == [1, 0, 0, 0]));
     let info = client.call(&m::MemInfo).expect("info");
     assert_eq!((info.free, info.total), (31 * MIB, 32 * MIB));
+}
+
+#[test]
+fn a_host_function_that_runs_when_the_lease_ends_reports_back_and_the_memory_is_kept() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    broker.hear(|message| matches!(message, GpudMessage::SessionOpened { lease_id, .. } if lease_id == "lea-1"));
+    client.load(1, ADD_ONE).expect("loaded");
+    let data = client.alloc(MIB).expect("fits");
+    client.write(data, &vec![0; MIB as usize]);
+    client.send(&m::HostFunction { function: 7, stream: 0 });
+    client.launch(1, 1, 256, &data.to_le_bytes());
+    client.call(&m::Empty).expect("the launch is queued");
+    let reached = HostReached::take(&mut Reader::new(&client.notice(opcode::HOST_REACHED).payload)).expect("notice");
+    let began = Instant::now();
+    broker.end_lease("lea-1", EndMode::Park, "Given back.");
+    // Nothing new is executed while the function runs.
+    while client.call(&m::MemInfo).map_err(|failure| failure.code) != Err(cuda::ERROR_DEVICE_UNAVAILABLE) {
+        assert!(began.elapsed() < PATIENCE, "the lease does not end");
+    }
+    client.send(&m::HostReturned { ticket: reached.ticket });
+    assert_eq!(broker.lease_ended("lea-1"), MIB);
+    assert!(client.lease_ended().parked && began.elapsed() < Duration::from_secs(5));
+    let token = next_token(&gpud, &client, "lea-3", 32 * MIB);
+    client.rebind(&token).expect("taken up");
+    let out = client.read(data, 1024).expect("there");
+    assert!(out.chunks(4).all(|number| number == [1, 0, 0, 0]), "the launch behind the function has run");
 }
 
 #[test]

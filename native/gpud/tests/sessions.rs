@@ -91,6 +91,22 @@ fn a_worker_killed_takes_no_other_with_it_and_its_memory_is_free_again() {
 }
 
 #[test]
+fn a_posted_operation_that_cannot_be_queued_is_told_at_once_and_reported_once() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, ADD_ONE).expect("loaded");
+    let data = client.alloc(1024).expect("fits");
+    client.write(data, &[1; 1024]);
+    let seq = client.launch(1, 1, 256, &[]);
+    let error = client.async_error();
+    assert_eq!((error.seq, error.code, error.sticky), (seq, cuda::ERROR_INVALID_VALUE, false));
+    let failure = client.call(&m::ContextSynchronize).expect_err("reported");
+    assert_eq!((failure.code, failure.text), (error.code, error.text));
+    assert_eq!(client.call(&m::ContextSynchronize), Ok(m::ContextSynchronizeReply));
+    assert_eq!(client.read(data, 1024), Ok(vec![1; 1024]));
+}
+
+#[test]
 fn an_illegal_address_is_told_at_once_and_stays() {
     let gpud = Gpud::start(&[]);
     let mut client = gpud.connect("lea-1", 64 * MIB);

@@ -14,6 +14,8 @@ pub const MAX_HANDSHAKE_BYTES: usize = 256 << 10;
 pub const WINDOW_BYTES: usize = 64 << 20;
 /// Frames that a client sends without an acknowledgement before its calls wait.
 pub const WINDOW_FRAMES: u64 = 65_536;
+/// Bytes of a bulk copy that may be sent before its turn on the device has come.
+pub const BULK_AHEAD_BYTES: u64 = 16 << 20;
 /// Pieces into which bulk copies are cut, so that other threads' frames pass between them.
 pub const CHUNK_BYTES: usize = 4 << 20;
 

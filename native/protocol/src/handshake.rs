@@ -7,6 +7,9 @@ use crate::wire::DecodeError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 
+/// In `Welcome.features`: bulk copies may travel on lanes.
+pub const LANES: &str = "lanes";
+
 /// What the client signs with its ephemeral key is this, then the 32 bytes of the challenge.
 pub const HELLO_CONTEXT: &[u8] = b"sluice-hello-1";
 
@@ -52,6 +55,9 @@ pub struct Hello {
     pub ranges: Vec<AddressRange>,
     #[serde(default)]
     pub resume: Option<Resume>,
+    /// With `resume`: this connection is a lane of the session, not its new connection.
+    #[serde(default)]
+    pub lane: Option<u16>,
     /// For logs.
     #[serde(default)]
     pub pid: u32,

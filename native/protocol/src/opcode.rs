@@ -16,6 +16,10 @@ pub const PING: u16 = 10;
 pub const PONG: u16 = 11;
 /// Kernels have printed something: [`crate::control::Printed`].
 pub const PRINTED: u16 = 12;
+/// On a lane, unnumbered: a piece of a bulk copy, `transfer u64 | offset u64 | data`.
+pub const LANE_DATA: u16 = 99;
+/// From gpud, numbered, `transfer u64`: the turn of this copy to the device has come; the rest of it may be sent.
+pub const BULK_GO: u16 = 100;
 /// Handshake, in this order: [`crate::handshake`].
 pub const CHALLENGE: u16 = 16;
 pub const HELLO: u16 = 17;

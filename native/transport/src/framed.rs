@@ -20,6 +20,11 @@ impl<R: Read> FrameReader<R> {
         Self { source, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
+    /// What it reads from.
+    pub fn source(&self) -> &R {
+        &self.source
+    }
+
     /// True when a whole further frame is already here: a reader may put off its acknowledgement until it is false.
     pub fn has_frame(&self) -> bool {
         let ready = &self.buffer[self.start..self.end];

@@ -1,13 +1,17 @@
 //! Byte streams between a client and gpud: TCP (Nagle off), Unix sockets, TLS 1.3 with a pinned certificate; and
-//! framed reading and writing on them.
+//! framed reading and writing on them, and bulk data over several at once.
 
 pub mod address;
 pub mod framed;
+pub mod lanes;
 pub mod listener;
+pub mod spin;
 pub mod stream;
 pub mod tls;
 
 pub use address::Address;
 pub use framed::{FrameReader, read_handshake, write_handshake};
+pub use lanes::Lanes;
 pub use listener::Listener;
+pub use spin::Spin;
 pub use stream::{ReadHalf, Stream, WriteHalf};

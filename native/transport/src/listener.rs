@@ -1,10 +1,11 @@
 //! gpud's listening side.
 
 use crate::address::Address;
-use crate::stream::Stream;
+use crate::stream::{Closer, Stream};
 use crate::tls::{Identity, TlsStream};
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,14 @@ enum IncomingKind {
 }
 
 impl Incoming {
+    /// A second handle, to end the connection from another thread.
+    pub fn closer(&self) -> io::Result<Closer> {
+        Closer::of(match &self.kind {
+            IncomingKind::Ready(stream) => stream.as_raw_fd(),
+            IncomingKind::Tls(socket, _) => socket.as_raw_fd(),
+        })
+    }
+
     /// Finishes the transport's own handshake.
     pub fn open(self, timeout: Duration) -> io::Result<Stream> {
         match self.kind {

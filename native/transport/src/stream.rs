@@ -137,6 +137,13 @@ pub enum ReadHalf {
     Tls(tls::TlsReadHalf),
 }
 
+impl ReadHalf {
+    /// Bytes can be read that the socket does not show any more.
+    pub fn holds_bytes(&self) -> bool {
+        matches!(self, Self::Tls(half) if half.holds_bytes())
+    }
+}
+
 impl Read for ReadHalf {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -167,18 +174,7 @@ impl WriteHalf {
 
     /// A second handle on the socket that can end the connection while another thread writes.
     pub fn closer(&self) -> io::Result<Closer> {
-        let fd = match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-            Self::Tls(stream) => stream.as_raw_fd(),
-        };
-        // SAFETY: fd is open as long as self lives; the duplicate is owned by the new OwnedFd alone.
-        let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
-        if copy < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: copy was just made and belongs to nobody else.
-        Ok(Closer(unsafe { OwnedFd::from_raw_fd(copy) }))
+        Closer::of(self.as_raw_fd())
     }
 }
 
@@ -186,6 +182,16 @@ impl WriteHalf {
 pub struct Closer(OwnedFd);
 
 impl Closer {
+    pub(crate) fn of(socket: RawFd) -> io::Result<Self> {
+        // SAFETY: the caller's socket is open; the duplicate is owned by the new OwnedFd alone.
+        let copy = unsafe { libc::fcntl(socket, libc::F_DUPFD_CLOEXEC, 0) };
+        if copy < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: copy was just made and belongs to nobody else.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(copy) }))
+    }
+
     /// Reading and writing threads see the end.
     pub fn close(&self) {
         // SAFETY: the descriptor is open as long as self lives.
@@ -201,6 +207,16 @@ impl Closer {
 impl AsRawFd for Closer {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+}
+
+impl AsRawFd for Stream {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Tls(stream) => stream.as_raw_fd(),
+        }
     }
 }
 

@@ -149,6 +149,12 @@ impl TlsStream {
     }
 }
 
+impl AsRawFd for TlsStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
 impl Read for TlsStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -287,6 +293,11 @@ impl Read for TlsReadHalf {
 }
 
 impl TlsReadHalf {
+    /// Decrypted bytes wait to be read.
+    pub(crate) fn holds_bytes(&self) -> bool {
+        self.taken < self.plain.len()
+    }
+
     /// Takes what is decrypted out of the state, which holds only a little.
     fn drain(&mut self) -> io::Result<()> {
         let mut state = self.shared.state();

@@ -5,6 +5,7 @@ mod image;
 mod libraries;
 mod memory;
 mod physical;
+mod window;
 mod words;
 
 use crate::attributes;
@@ -16,6 +17,7 @@ use crate::types::{
     Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
     LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,
 };
+use crate::window::{Opened, Way};
 use memory::Memory;
 use physical::Physical;
 use sluice_softgpu::{Engine, KernelInfo, Launch, LoadedModule, Module};
@@ -23,6 +25,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use window::ArenaWindow;
 
 /// Copies up to this size run on the thread that issues them.
 const LIGHT_BYTES: u64 = 1 << 20;
@@ -323,6 +326,32 @@ impl Device for SoftDevice {
             done(outcome.map(|()| data));
         });
         self.timeline.submit_call(stream, bytes <= LIGHT_BYTES, job, answer)
+    }
+
+    fn has_windows(&self) -> bool {
+        true
+    }
+
+    fn open_window(
+        &self,
+        stream: StreamId,
+        way: Way,
+        address: u64,
+        bytes: u64,
+        opened: Opened,
+        done: Done<()>,
+    ) -> CudaResult<()> {
+        if bytes == 0 || !self.shared.memory()?.arena().contains(address, bytes) {
+            return Err(bad_address(&std::io::Error::other(format!("{address:#x}, {bytes} bytes"))));
+        }
+        let work: HostWork = Box::new(move |go_on| opened(Arc::new(ArenaWindow::new(address, bytes, go_on))));
+        match way {
+            Way::In => self.timeline.submit_host_call(stream, work, done),
+            Way::Out => {
+                self.timeline.synchronize_stream(stream, done)?;
+                self.timeline.submit_host(stream, work)
+            }
+        }
     }
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {

@@ -4,6 +4,7 @@ use super::graph::layout::Fill as FillNode;
 use super::memory::check_range;
 use super::{capture, context, current, put, stream};
 use crate::arena::Lookup;
+use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES};
 use crate::connection::{Pending, broken};
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::process::Process;
@@ -38,6 +39,12 @@ pub(super) unsafe fn to_device(
     let session = process.session()?;
     check_range(process, &session, target, bytes as u64)?;
     let stream = stream::at_server(process, &session, on)?;
+    if bytes >= BULK_IN_BYTES
+        // SAFETY: the caller's memory, `bytes` long, until this returns.
+        && let Some(outcome) = unsafe { session.connection.copy_in(target, stream, source.cast(), bytes) }
+    {
+        return outcome;
+    }
     // SAFETY: the caller's memory, `bytes` long.
     let data = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), bytes) };
     for (index, chunk) in data.chunks(CHUNK_BYTES).enumerate() {
@@ -66,6 +73,12 @@ pub(super) unsafe fn from_device(
     let session = process.session()?;
     check_range(process, &session, source, bytes as u64)?;
     let stream = stream::at_server(process, &session, on)?;
+    if bytes >= BULK_OUT_BYTES
+        // SAFETY: the caller's memory, room for `bytes`, until this returns.
+        && let Some(outcome) = unsafe { session.connection.copy_out(source, stream, target.cast(), bytes) }
+    {
+        return outcome;
+    }
     let mut under_way: VecDeque<(usize, usize, Pending)> = VecDeque::new();
     let mut next = 0;
     while next < bytes || !under_way.is_empty() {

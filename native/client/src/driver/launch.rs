@@ -176,9 +176,8 @@ fn check_sizes(process: &Process, function: &Resolved, work: &Work) -> CudaResul
         return Err(INVALID_VALUE);
     }
     let profile = process.profile();
-    let limits = [2, 3, 4, 5, 6, 7].map(|number| profile.attribute(number).unwrap_or(i32::MAX).max(1) as u32);
     let sizes = [x, y, z, work.grid[0], work.grid[1], work.grid[2]];
-    if sizes.iter().zip(limits).any(|(size, limit)| *size > limit) {
+    if sizes.iter().zip(profile.launch_limits).any(|(size, limit)| *size > limit) {
         return Err(INVALID_VALUE);
     }
     if threads > u64::from(function.max_threads) {

@@ -118,8 +118,13 @@ impl Supervisor {
             if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
                 let connection = descriptor(stream)?;
                 if let Some(worker) = pool.workers.get_mut(id) {
-                    worker.connected = true;
-                    let order = Order::Connection { received: resume.received };
+                    let order = match hello.lane {
+                        Some(index) => Order::Lane { index },
+                        None => {
+                            worker.connected = true;
+                            Order::Connection { received: resume.received }
+                        }
+                    };
                     worker.channel.send(&order, &[connection.as_fd()])?;
                 }
                 return Ok(None);

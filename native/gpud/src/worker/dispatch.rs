@@ -15,9 +15,11 @@ use std::sync::Arc;
 /// Longest reply to one copy from the device; clients cut larger copies into pieces.
 const COPY_BYTES: u64 = sluice_protocol::MAX_FRAME_BYTES as u64 - 4096;
 
-/// Runs a call that answers later; when it cannot even be queued, it is answered with that.
+/// Runs a call that waits for the device and answers later: with its own failure, else with that of a posted operation
+/// before it; when it cannot even be queued, it is answered with that.
 macro_rules! later {
     ($session:expr, $reply:expr, |$device:ident, $done:ident| $make:expr, $queue:expr) => {{
+        let failed = $session.take_failed();
         match $session.active() {
             Err(error) => $reply.send(Err(error)),
             Ok($device) => {
@@ -26,7 +28,8 @@ macro_rules! later {
                 let $done = Box::new(move |outcome: backend::CudaResult<_>| {
                     let reply = taken.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
                     if let Some(reply) = reply {
-                        reply.send(outcome.map($make).map_err(failure));
+                        let outcome = outcome.map($make).map_err(failure);
+                        reply.send(outcome.and_then(|answer| failed.map_or(Ok(answer), Err)));
                     }
                 });
                 if let Err(error) = $queue {
@@ -75,6 +78,16 @@ impl Session {
     }
 }
 
+impl Session {
+    /// No allocation is longer than the lease's memory, so no copy is.
+    fn check_bulk(&self, bytes: u64) -> Result<(), Failure> {
+        if bytes <= self.memory().1 {
+            return Ok(());
+        }
+        Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the copy is longer than the lease's memory"))
+    }
+}
+
 impl Handler for Session {
     fn rebind(&mut self, _thread: u32, request: Rebind<'_>, reply: ReplyTo<RebindReply>) {
         self.ask_rebind(request.token, reply);
@@ -87,6 +100,27 @@ impl Handler for Session {
 
     fn goodbye(&mut self, _thread: u32, _request: Goodbye) -> Result<(), Failure> {
         self.phase = Phase::Over;
+        Ok(())
+    }
+
+    fn bulk_in(&mut self, _thread: u32, request: BulkIn, reply: ReplyTo<BulkInReply>) {
+        if let Err(failure) = self.check_bulk(request.bytes) {
+            return reply.send(Err(failure));
+        }
+        self.count(0, request.bytes, 0);
+        later!(self, reply, |device, done| |()| BulkInReply, self.bulk.land(device, &self.outbox, &request, done));
+    }
+
+    fn bulk_out(&mut self, _thread: u32, request: BulkOut, reply: ReplyTo<BulkOutReply>) {
+        if let Err(failure) = self.check_bulk(request.bytes) {
+            return reply.send(Err(failure));
+        }
+        self.count(0, 0, request.bytes);
+        later!(self, reply, |device, done| |()| BulkOutReply, self.bulk.leave(device, &request, done));
+    }
+
+    fn bulk_taken(&mut self, _thread: u32, request: BulkTaken) -> Result<(), Failure> {
+        self.bulk.taken(request.transfer);
         Ok(())
     }
 
@@ -364,6 +398,9 @@ impl Handler for Session {
     }
 
     fn stream_query(&mut self, _thread: u32, request: StreamQuery, reply: ReplyTo<StreamQueryReply>) {
+        if let Some(failed) = self.take_failed() {
+            return reply.send(Err(failed));
+        }
         let ready =
             self.active().and_then(|device| device.query_stream(StreamId::from_wire(request.stream)).map_err(failure));
         reply.send(ready.map(|ready| StreamQueryReply { ready: u8::from(ready) }));

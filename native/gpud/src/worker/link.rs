@@ -6,7 +6,8 @@ use sluice_backend::BACKLOG;
 use sluice_protocol::frame::Header;
 use sluice_protocol::generated::dispatch;
 use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
-use sluice_transport::FrameReader;
+use sluice_transport::spin::readable_within;
+use sluice_transport::{FrameReader, Spin};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -52,7 +53,7 @@ pub fn linger(connection: &File) {
     let mut sink = vec![0; 64 << 10];
     let mut connection = connection;
     while Instant::now() < deadline {
-        if readable_within(connection, 20) && !matches!(connection.read(&mut sink), Ok(1..)) {
+        if readable_within(connection.as_raw_fd(), 20) && !matches!(connection.read(&mut sink), Ok(1..)) {
             return;
         }
     }
@@ -81,9 +82,16 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
     let mut frame = Frame { header: Header::default(), payload: Vec::new() };
     let lock = || session.lock().unwrap_or_else(PoisonError::into_inner);
     let mut unconfirmed_bytes = 0;
+    let mut confirmed = 0;
+    let mut spin = Spin::default();
     loop {
+        if !reader.has_frame() && !spin.until(|| readable_within(connection.as_raw_fd(), 0)) {
+            let began = Instant::now();
+            readable_within(connection.as_raw_fd(), if outbox.unconfirmed() > 0 { ACK_MILLISECONDS } else { -1 });
+            spin.slept(began.elapsed());
+        }
         if outbox.unconfirmed() > 0 {
-            let silent = !reader.has_frame() && !readable_within(connection, ACK_MILLISECONDS);
+            let silent = !reader.has_frame() && !readable_within(connection.as_raw_fd(), 0);
             if silent || outbox.unconfirmed() >= ACK_FRAMES || unconfirmed_bytes >= ACK_BYTES {
                 outbox.send_unnumbered(opcode::ACK, &[]);
             }
@@ -95,7 +103,10 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
             Some(header) => frame.header = header,
             None => return Ok(End::Lost),
         }
-        outbox.confirm(frame.header.ack);
+        if frame.header.ack != confirmed {
+            confirmed = frame.header.ack;
+            outbox.confirm(confirmed);
+        }
         match frame.header.opcode {
             opcode::ACK | opcode::PONG => continue,
             opcode::PING => {
@@ -115,13 +126,13 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
         let mut session = lock();
         let outcome = dispatch(&mut *session, &frame, &sink).map_err(invalid)?;
         if let Err(failure) = outcome {
-            session.tell_failure(frame.header.seq, &failure);
+            session.posted_failed(frame.header.seq, failure);
         }
         session.count(1, bytes, outbox.bytes_written() - written);
         if session.phase == Phase::Over {
             return Ok(End::Goodbye);
         }
-        while session.device.backlog() > BACKLOG && session.host.is_idle() {
+        while session.device.backlog() > BACKLOG && session.host.is_idle() && session.bulk.is_idle() {
             // The client runs ahead of the device: its window fills, and its calls wait.  Not while the device waits
             // for the client: its answer comes behind what it has sent.
             drop(session);
@@ -129,10 +140,4 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
             session = lock();
         }
     }
-}
-
-fn readable_within(connection: &File, milliseconds: i32) -> bool {
-    let mut poll = libc::pollfd { fd: connection.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd.
-    unsafe { libc::poll(&mut poll, 1, milliseconds) != 0 }
 }

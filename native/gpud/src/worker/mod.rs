@@ -3,6 +3,7 @@
 //! The main thread carries out the supervisor's orders, one thread executes the client's frames in their order, and
 //! one writes what was measured into the lease's account.  The device's own threads finish work.
 
+mod bulk;
 mod devices;
 mod dispatch;
 mod graph;
@@ -16,10 +17,11 @@ use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
 use crate::passing::Channel;
 use outbox::Outbox;
-use session::Session;
+use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
 use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_transport::{Lanes, Stream, write_handshake};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,7 +48,9 @@ fn end_when_a_thread_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        if matches!(std::thread::current().name(), Some("main" | "frames" | "meter")) {
+        if matches!(std::thread::current().name(), Some("main" | "frames" | "meter"))
+            || std::thread::current().name().is_some_and(|name| name.starts_with("lane"))
+        {
             std::process::abort();
         }
     }));
@@ -116,7 +120,7 @@ impl Greeting {
         let profile = &self.report.profile;
         Welcome {
             version: [VERSION_MAJOR, VERSION_MINOR],
-            features: Vec::new(),
+            features: session.features(),
             session_id: session.lease().session_id.clone(),
             executed: self.outbox.received(),
             range: self.range,
@@ -147,13 +151,15 @@ fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
 
 fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Channel) -> io::Result<()> {
     let session = Arc::new(Mutex::new(session));
+    let greeting = Arc::new(greeting);
     let (arrivals, arriving) = channel();
     let mut current = connection.try_clone()?;
     let _ = arrivals.send(Arrival { connection, received: 0 });
     lock(&session).report(&Report::Opened);
     let frames = Arc::clone(&session);
+    let greets = Arc::clone(&greeting);
     std::thread::Builder::new().name("frames".to_owned()).spawn(move || {
-        let clean = serve(&frames, &greeting, &arriving);
+        let clean = serve(&frames, &greets, &arriving);
         end(&lock(&frames), clean);
     })?;
     let meter = Arc::clone(&session);
@@ -164,7 +170,7 @@ fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Cha
         }
     })?;
     while let Some((order, descriptors)) = supervisor.receive::<Order>()? {
-        carry_out(order, descriptors, &session, &arrivals, &mut current)?;
+        carry_out(order, descriptors, &session, &greeting, &arrivals, &mut current)?;
     }
     // The supervisor is gone, and with it every lease.
     Ok(())
@@ -194,10 +200,17 @@ fn end(session: &Session, clean: bool) -> ! {
     std::process::exit(0)
 }
 
+fn serve_lane(lanes: &Arc<Lanes>, index: u16, connection: OwnedFd, welcome: &Welcome) -> io::Result<()> {
+    let mut stream = Stream::from_fd(connection)?;
+    write_handshake(&mut stream, welcome)?;
+    lanes.attach(index.into(), stream)?()
+}
+
 fn carry_out(
     order: Order,
     descriptors: Vec<OwnedFd>,
     session: &Shared,
+    greeting: &Greeting,
     arrivals: &Sender<Arrival>,
     current: &mut File,
 ) -> io::Result<()> {
@@ -211,12 +224,29 @@ fn carry_out(
                 let _ = arrivals.send(Arrival { connection, received });
             }
         }
+        Order::Lane { index } => {
+            if let Some(connection) = descriptors.into_iter().next() {
+                let (lanes, welcome) = {
+                    let session = lock(session);
+                    (Arc::clone(&session.bulk.lanes), greeting.welcome(&session))
+                };
+                let serve = move || {
+                    // A lane that breaks comes back; until then the others carry its pieces.
+                    let _ = serve_lane(&lanes, index, connection, &welcome);
+                };
+                std::thread::Builder::new().name(format!("lane-in-{index}")).spawn(serve)?;
+            }
+        }
         Order::EndLease { mode, reason, park_limit } => {
-            let mut session = lock(session);
-            let parked = match mode {
-                EndMode::Park => session.park(&reason, park_limit),
-                EndMode::Kill => None,
+            let drained = match mode {
+                EndMode::Park => {
+                    let drained = lock(session).drain(&reason);
+                    drained.recv_timeout(DRAIN_TIME).unwrap_or(false)
+                }
+                EndMode::Kill => false,
             };
+            let mut session = lock(session);
+            let parked = if drained { session.park(&reason, park_limit) } else { None };
             if parked.is_none() {
                 session.tell_ended(false, &reason);
                 session.settle();

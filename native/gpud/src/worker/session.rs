@@ -3,22 +3,25 @@
 use crate::ledger::Ledger;
 use crate::orders::{LeasePart, Report};
 use crate::passing::Channel;
+use crate::worker::bulk::Bulk;
 use crate::worker::host::Host;
 use crate::worker::outbox::Outbox;
 use ring::digest::{SHA256, digest};
 use sluice_backend::{CudaError, Device, ModuleInfo};
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
+use sluice_protocol::handshake::LANES;
 use sluice_protocol::messages::{MemGrowReply, RebindReply};
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, ReplyTo, cuda, opcode};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Images that a worker keeps for modules that are loaded again.
 const IMAGE_BYTES: usize = 256 << 20;
 /// How long running work may take before a lease that is to be parked is ended without keeping its memory.
-const DRAIN_TIME: Duration = Duration::from_secs(6);
+pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 /// A growth for something small brings this much, so that the next small allocations need not ask.
 const SMALL_GROWTH: u64 = 1 << 20;
 
@@ -27,6 +30,8 @@ const SMALL_GROWTH: u64 = 1 << 20;
 pub enum Phase {
     /// Work is executed.
     Active,
+    /// The lease ends with this sentence: nothing new is executed, and what was issued runs to its end.
+    Draining(String),
     /// The lease has ended with this sentence; what was allocated is parked until a new lease is bound.
     Parked(String),
     /// The client said goodbye, or the lease was ended for good.
@@ -74,6 +79,7 @@ pub struct Session {
     pub supervisor: Arc<Channel>,
     pub phase: Phase,
     pub images: Images,
+    pub bulk: Bulk,
     lease: LeasePart,
     ledger: Arc<Ledger>,
     /// Bytes charged for this process: its allocations and its idle credit.
@@ -88,6 +94,8 @@ pub struct Session {
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
     next_rebind: u64,
+    /// See [`Session::posted_failed`]: the first one.
+    failed: Option<Failure>,
     /// Kernel time before the lease of now.
     gpu_time_before: Duration,
 }
@@ -113,6 +121,7 @@ impl Session {
             supervisor,
             phase: Phase::Active,
             images: Images::default(),
+            bulk: Bulk::default(),
             lease,
             ledger,
             credit: 0,
@@ -123,6 +132,7 @@ impl Session {
             growths: VecDeque::new(),
             rebinds: HashMap::new(),
             next_rebind: 1,
+            failed: None,
             gpu_time_before: Duration::ZERO,
         }
     }
@@ -130,6 +140,11 @@ impl Session {
     /// The lease of now.
     pub fn lease(&self) -> &LeasePart {
         &self.lease
+    }
+
+    /// What this worker can do, for the handshake.
+    pub fn features(&self) -> Vec<String> {
+        if self.device.has_windows() { vec![LANES.to_owned()] } else { Vec::new() }
     }
 
     /// Bytes that may be allocated without asking.
@@ -146,7 +161,9 @@ impl Session {
     pub fn active(&self) -> Result<&dyn Device, Failure> {
         match &self.phase {
             Phase::Active => Ok(self.device.as_ref()),
-            Phase::Parked(reason) => Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, reason.clone())),
+            Phase::Draining(reason) | Phase::Parked(reason) => {
+                Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, reason.clone()))
+            }
             Phase::Over => Err(Failure::new(cuda::ERROR_DEVICE_UNAVAILABLE, "the lease has ended")),
         }
     }
@@ -168,11 +185,21 @@ impl Session {
         self.ledger.count(self.lease.slot, calls, bytes_in, bytes_out);
     }
 
-    /// Tells the client that a posted operation failed.  A sticky error has been told when it happened.
-    pub fn tell_failure(&self, seq: u64, failure: &Failure) {
-        if !cuda::is_sticky(failure.code) {
-            send_async_error(&self.outbox, seq, failure);
+    /// A posted operation could not be queued: the client is told, and the next call that waits for the device reports
+    /// it, once.  A sticky error has been told when it happened; after the lease's end everything fails.
+    pub fn posted_failed(&mut self, seq: u64, failure: Failure) {
+        if cuda::is_sticky(failure.code) {
+            return;
         }
+        send_async_error(&self.outbox, seq, &failure);
+        if self.phase == Phase::Active {
+            self.failed.get_or_insert(failure);
+        }
+    }
+
+    /// The failure of a posted operation that has not been reported.
+    pub fn take_failed(&mut self) -> Option<Failure> {
+        self.failed.take()
     }
 
     /// Backs an allocation within the credit.
@@ -223,7 +250,7 @@ impl Session {
     fn set_allocated(&mut self, bytes: u64) {
         self.allocated = bytes;
         match self.phase {
-            Phase::Active => self.ledger.set_memory(self.lease.slot, self.held()),
+            Phase::Active | Phase::Draining(_) => self.ledger.set_memory(self.lease.slot, self.held()),
             Phase::Parked(_) => {
                 self.credit = bytes;
                 self.ledger.set_parked(self.lease.slot, self.held());
@@ -309,7 +336,7 @@ impl Session {
     /// Gives an unloaded module's memory back.
     pub fn release_module(&mut self, module: u64) {
         if let Some(bytes) = self.modules.remove(&module) {
-            if self.phase == Phase::Active {
+            if matches!(self.phase, Phase::Active | Phase::Draining(_)) {
                 self.ledger.release(self.lease.slot, bytes);
             }
             self.set_allocated(self.allocated);
@@ -321,16 +348,23 @@ impl Session {
         self.allocated + self.modules.values().sum::<u64>()
     }
 
-    /// Ends the lease and keeps the memory if it may be kept; answers the bytes that are parked.
+    /// Begins to end the lease. What is answered says whether everything issued has run without a failure; it is
+    /// waited for, up to [`DRAIN_TIME`], without the session: host functions and bulk copies end by frames.
+    pub fn drain(&mut self, reason: &str) -> Receiver<bool> {
+        self.phase = Phase::Draining(reason.to_owned());
+        let (sender, drained) = channel();
+        // A device that cannot even be asked drops the sender.
+        let _ = self.device.synchronize(Box::new(move |outcome| {
+            let _ = sender.send(outcome.is_ok());
+        }));
+        drained
+    }
+
+    /// Ends the lease of a session that is drained, and keeps the memory if it may be kept; answers the bytes that are
+    /// parked.
     pub fn park(&mut self, reason: &str, park_limit: u64) -> Option<u64> {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        self.device
-            .synchronize(Box::new(move |outcome| {
-                let _ = sender.send(outcome.is_ok());
-            }))
-            .ok()?;
-        let drained = receiver.recv_timeout(DRAIN_TIME).unwrap_or(false);
-        if !drained || self.held() > park_limit {
+        // The client may have said goodbye meanwhile.
+        if !matches!(self.phase, Phase::Draining(_)) || self.held() > park_limit {
             return None;
         }
         self.device.park().ok()?;

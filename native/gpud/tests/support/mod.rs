@@ -16,6 +16,7 @@ use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{Failure, Frame, Reader, Wire, opcode};
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -55,20 +56,26 @@ pub struct Gpud {
 
 impl Gpud {
     pub fn start(options: &[&str]) -> Gpud {
-        Gpud::run(&[], options, NAME)
+        Gpud::run(&[], options, NAME, Stdio::inherit())
+    }
+
+    /// As [`Gpud::start`], with what gpud and its workers say in a file.
+    pub fn start_logging(log: File) -> Gpud {
+        Gpud::run(&[], &[], NAME, Stdio::from(log))
     }
 
     /// A gpud that has joined this broker; the channel is still to be opened.
     pub fn join(broker: &mut broker::Broker, options: &[&str]) -> Gpud {
         let url = broker.url.clone();
         std::thread::scope(|scope| {
-            let starting = scope.spawn(|| Gpud::run(&["join", &url, "--token", "slj_t"], options, broker::SERVER_ID));
+            let starting = scope
+                .spawn(|| Gpud::run(&["join", &url, "--token", "slj_t"], options, broker::SERVER_ID, Stdio::inherit()));
             broker.admit("slj_t");
             starting.join().expect("started")
         })
     }
 
-    fn run(verb: &[&str], options: &[&str], server_id: &str) -> Gpud {
+    fn run(verb: &[&str], options: &[&str], server_id: &str, log: Stdio) -> Gpud {
         let state = std::env::temp_dir().join(format!("gpud-test-{}-{}", std::process::id(), unique()));
         let trusted = format!("k1={}", BASE64URL.encode(key(SIGNER).public_key().as_ref()));
         let program = env!("CARGO_BIN_EXE_gpud");
@@ -77,7 +84,13 @@ impl Gpud {
         let listed = Command::new(program).arg("devices").args(common).args(options).output().expect("gpud devices");
         let devices: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
         let mut command = Command::new(program);
-        command.args(verb).args(common).args(["--listen", "127.0.0.1:0"]).args(options).stdout(Stdio::piped());
+        command
+            .args(verb)
+            .args(common)
+            .args(["--listen", "127.0.0.1:0"])
+            .args(options)
+            .stdout(Stdio::piped())
+            .stderr(log);
         let mut child = command.spawn().expect("gpud starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("ready line");
@@ -190,7 +203,8 @@ pub fn hello_on(
     let signature = BASE64URL.encode(key.sign(&[HELLO_CONTEXT, &nonce].concat()).as_ref());
     let version = [sluice_protocol::VERSION_MAJOR, sluice_protocol::VERSION_MINOR];
     let token = token.to_owned();
-    let hello = Hello { version, features: vec![], token, signature, ranges, resume, pid: std::process::id() };
+    let hello =
+        Hello { version, features: vec![], token, signature, ranges, resume, lane: None, pid: std::process::id() };
     write_handshake(&mut stream, &hello)?;
     let frame = read_handshake(&mut stream)?;
     if frame.header.opcode == opcode::REFUSED {
@@ -212,8 +226,13 @@ impl Client {
 
     pub fn connect_on(stream: Stream, key: Ed25519KeyPair, token: String) -> Result<Client, HelloError> {
         let (stream, welcome) = hello_on(stream, &key, &token, vec![range()], None)?;
+        Ok(Client::around(stream, welcome, key, token))
+    }
+
+    /// A client whose hello was answered.
+    pub fn around(stream: Stream, welcome: Welcome, key: Ed25519KeyPair, token: String) -> Client {
         let next_address = welcome.range.base;
-        Ok(Client { stream, key, token, welcome, sent: 0, received: 0, others: VecDeque::new(), next_address })
+        Client { stream, key, token, welcome, sent: 0, received: 0, others: VecDeque::new(), next_address }
     }
 
     /// Goes on under a new lease.

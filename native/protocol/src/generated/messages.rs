@@ -88,6 +88,110 @@ impl<'a> Request<'a> for Goodbye {
     const OPCODE: u16 = 20;
 }
 
+/// Host to device, in stream order, by pieces on lanes; answered when all of it lies in device memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkIn {
+    pub transfer: u64,
+    pub address: u64,
+    pub stream: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for BulkIn {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.transfer.put(out);
+        self.address.put(out);
+        self.stream.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            transfer: Wire::take(reader)?,
+            address: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            bytes: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for BulkIn {
+    const OPCODE: u16 = 96;
+}
+
+/// Answer to [`BulkIn`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkInReply;
+impl<'a> Wire<'a> for BulkInReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for BulkIn {
+    type Reply = BulkInReply;
+}
+
+/// Device to host, by pieces on lanes; answered when its turn in stream order has come, then the pieces flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkOut {
+    pub transfer: u64,
+    pub address: u64,
+    pub stream: u64,
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for BulkOut {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.transfer.put(out);
+        self.address.put(out);
+        self.stream.put(out);
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            transfer: Wire::take(reader)?,
+            address: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            bytes: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for BulkOut {
+    const OPCODE: u16 = 97;
+}
+
+/// Answer to [`BulkOut`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkOutReply;
+impl<'a> Wire<'a> for BulkOutReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for BulkOut {
+    type Reply = BulkOutReply;
+}
+
+/// All of a copy to the host is there, or is not wanted any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkTaken {
+    pub transfer: u64,
+}
+impl<'a> Wire<'a> for BulkTaken {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.transfer.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { transfer: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for BulkTaken {
+    const OPCODE: u16 = 98;
+}
+
 /// Maps memory at an address that the client chose, within its credit (bytes are exact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemAlloc {

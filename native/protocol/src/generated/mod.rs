@@ -14,6 +14,9 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         6 => Some("Rebind"),
         9 => Some("CreditReturn"),
         20 => Some("Goodbye"),
+        96 => Some("BulkIn"),
+        97 => Some("BulkOut"),
+        98 => Some("BulkTaken"),
         256 => Some("MemAlloc"),
         257 => Some("MemFree"),
         258 => Some("MemGrow"),
@@ -80,6 +83,12 @@ pub trait Handler {
     fn credit_return(&mut self, thread: u32, request: CreditReturn) -> Result<(), Failure>;
     /// The client process ends in order; the session is closed and nothing is kept.
     fn goodbye(&mut self, thread: u32, request: Goodbye) -> Result<(), Failure>;
+    /// Host to device, in stream order, by pieces on lanes; answered when all of it lies in device memory.
+    fn bulk_in(&mut self, thread: u32, request: BulkIn, reply: ReplyTo<BulkInReply>);
+    /// Device to host, by pieces on lanes; answered when its turn in stream order has come, then the pieces flow.
+    fn bulk_out(&mut self, thread: u32, request: BulkOut, reply: ReplyTo<BulkOutReply>);
+    /// All of a copy to the host is there, or is not wanted any more.
+    fn bulk_taken(&mut self, thread: u32, request: BulkTaken) -> Result<(), Failure>;
     /// Maps memory at an address that the client chose, within its credit (bytes are exact).
     fn mem_alloc(&mut self, thread: u32, request: MemAlloc) -> Result<(), Failure>;
     /// Waits for the device's work, unmaps; the bytes stay the client's credit.
@@ -218,6 +227,23 @@ pub fn dispatch<H: Handler>(
             let request = Goodbye::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.goodbye(thread, request))
+        }
+        96 => {
+            let request = BulkIn::take(&mut reader)?;
+            reader.finish()?;
+            handler.bulk_in(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        97 => {
+            let request = BulkOut::take(&mut reader)?;
+            reader.finish()?;
+            handler.bulk_out(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        98 => {
+            let request = BulkTaken::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.bulk_taken(thread, request))
         }
         256 => {
             let request = MemAlloc::take(&mut reader)?;

@@ -1,0 +1,185 @@
+//! Bulk copies arrive whole, also when the line is cut in the middle of them, and they keep their place in the stream.
+
+use sluice_client::bulk::BULK_IN_BYTES;
+use sluice_client::generated::*;
+use sluice_client::process;
+use sluice_conformance::broker::Broker;
+use sluice_conformance::calls::{attach, start};
+use sluice_conformance::gpud::Gpud;
+use sluice_conformance::proxy::Proxy;
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const BYTES: usize = 32 << 20;
+
+/// Counts to its parameter.
+const LONG: &str = "\
+.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry count(.param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+AGAIN:
+    add.s32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, %r1;
+    @%p1 bra AGAIN;
+    ret;
+}
+";
+
+fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|index| (index * 31 + index / 4093 + seed) as u8).collect()
+}
+
+fn alloc(bytes: usize) -> u64 {
+    let mut address = 0;
+    // SAFETY: a live local.
+    assert_eq!(unsafe { sluice_cuMemAlloc_v2(&raw mut address, bytes) }, 0);
+    address
+}
+
+/// Makes the context the calling thread's.
+fn enter() {
+    let mut context = 0;
+    // SAFETY: a live local.
+    unsafe {
+        assert_eq!(sluice_cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
+        assert_eq!(sluice_cuCtxSetCurrent(context), 0);
+    }
+}
+
+fn write(address: u64, data: &[u8], stream: usize) {
+    // SAFETY: the data live until the call returns.
+    assert_eq!(unsafe { sluice_cuMemcpyHtoDAsync_v2(address, data.as_ptr().cast(), data.len(), stream) }, 0);
+}
+
+fn read(address: u64, bytes: usize, stream: usize) -> Vec<u8> {
+    let mut data = vec![0; bytes];
+    // SAFETY: room for as many bytes; the stream is synchronised before the data are looked at.
+    unsafe {
+        assert_eq!(sluice_cuMemcpyDtoHAsync_v2(data.as_mut_ptr().cast(), address, bytes, stream), 0);
+        assert_eq!(sluice_cuStreamSynchronize(stream), 0);
+    }
+    data
+}
+
+fn stream() -> usize {
+    let mut stream = 0;
+    // SAFETY: a live local. 1 = does not wait for the default stream.
+    assert_eq!(unsafe { sluice_cuStreamCreate(&raw mut stream, 1) }, 0);
+    stream
+}
+
+fn count(function: usize, to: u32, stream: usize) {
+    let parameters: [*const c_void; 1] = [(&raw const to).cast()];
+    // SAFETY: one parameter, as the kernel declares.
+    let code =
+        unsafe { sluice_cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters.as_ptr(), std::ptr::null()) };
+    assert_eq!(code, 0);
+}
+
+/// Loads [`LONG`], and how far it counts in a second here.
+fn long_kernel(stream: usize) -> (usize, u32) {
+    let (mut module, mut function) = (0, 0);
+    let (image, name) = (CString::new(LONG).expect("text"), CString::new("count").expect("text"));
+    // SAFETY: live strings and locals.
+    unsafe {
+        assert_eq!(sluice_cuModuleLoadData(&raw mut module, image.as_ptr().cast()), 0);
+        assert_eq!(sluice_cuModuleGetFunction(&raw mut function, module, name.as_ptr()), 0);
+    }
+    let (mut to, mut took) = (50_000u32, Duration::ZERO);
+    while took < Duration::from_millis(30) {
+        to *= 2;
+        let began = Instant::now();
+        count(function, to, stream);
+        // SAFETY: a stream made here.
+        assert_eq!(unsafe { sluice_cuStreamSynchronize(stream) }, 0);
+        took = began.elapsed();
+    }
+    (function, (f64::from(to) / took.as_secs_f64()).min(2e9) as u32)
+}
+
+#[test]
+fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
+    let mut gpud = Gpud::start("soft", &[]).expect("gpud");
+    let proxy = Proxy::start(&gpud.address).expect("proxy");
+    gpud.address = proxy.address.clone();
+    let broker = Broker::start(Arc::new(gpud), 512 << 20).expect("broker");
+    // SAFETY: no other thread of this test reads the environment now.
+    unsafe {
+        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
+        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
+    }
+    start();
+    attach();
+    let (left, right) = (stream(), stream());
+    let address = alloc(BYTES);
+
+    // Lengths around the pieces', at odd addresses.
+    for (seed, bytes) in [BULK_IN_BYTES, BULK_IN_BYTES + 1, (8 << 20) - 3].into_iter().enumerate() {
+        let data = pattern(seed, bytes);
+        write(address + 3, &data, 0);
+        assert!(read(address + 3, bytes, 0) == data, "{bytes} bytes changed on the way");
+    }
+
+    // The line is cut again and again, and down for a while, in the middle of copies both ways.
+    let session = process::get().any_session().expect("attached");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..12 {
+                std::thread::sleep(Duration::from_millis(23 + round * 7));
+                proxy.cut();
+            }
+            proxy.set_down(true);
+            std::thread::sleep(Duration::from_millis(1200));
+            proxy.set_down(false);
+            over.store(true, Ordering::Release);
+        });
+        let mut rounds = 0;
+        while !over.load(Ordering::Acquire) || rounds < 3 {
+            rounds += 1;
+            let data = pattern(rounds, BYTES);
+            write(address, &data, left);
+            assert!(read(address, BYTES, left) == data, "bytes changed in round {rounds}");
+        }
+    });
+    assert!(session.connection.resumed.load(Ordering::Relaxed) >= 1, "nothing was cut");
+    assert!(Arc::ptr_eq(&session, &process::get().any_session().expect("attached")));
+
+    // A copy waits for the kernel before it, in its stream; meanwhile other threads launch, copy and wait elsewhere.
+    let (function, second) = long_kernel(left);
+    let (old, new) = (pattern(100, BYTES), pattern(200, BYTES));
+    write(address, &old, 0);
+    let other = alloc(BULK_IN_BYTES);
+    count(function, second.saturating_mul(4), left);
+    std::thread::scope(|scope| {
+        let behind = scope.spawn(|| {
+            enter();
+            write(address, &new, left);
+        });
+        let waiting = scope.spawn(|| {
+            enter();
+            // SAFETY: a stream made here.
+            unsafe { sluice_cuStreamSynchronize(left) }
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        count(function, 1000, right);
+        write(other, &old[..BULK_IN_BYTES], right);
+        assert!(read(other, BULK_IN_BYTES, right) == old[..BULK_IN_BYTES]);
+        // Not yet its turn.
+        let now = read(address, BULK_IN_BYTES, right);
+        assert!(now == old[..BULK_IN_BYTES], "the copy has overtaken the kernel before it");
+        assert!(!behind.is_finished() && !waiting.is_finished(), "threads waited for each other");
+        behind.join().expect("copied");
+        assert_eq!(waiting.join().expect("waited"), 0);
+    });
+    assert!(read(address, BYTES, left) == new);
+    session.close();
+}

@@ -1,0 +1,65 @@
+//! A worker that is killed while its program computes: the program gets an error soon, and nobody else notices.
+
+use sluice_client::dial::{Key, Ticket};
+use sluice_client::process;
+use sluice_client::session::Session;
+use sluice_conformance::broker::Broker;
+use sluice_conformance::calls::{add, alloc, attach, fill, first_word, start, words};
+use sluice_conformance::gpud::Gpud;
+use sluice_protocol::messages::Empty;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
+    let gpud = Arc::new(Gpud::start("soft", &[]).expect("gpud"));
+    let broker = Broker::start(Arc::clone(&gpud), 256 << 20).expect("broker");
+    // SAFETY: no other thread of this test reads the environment now.
+    unsafe {
+        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
+        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
+    }
+    // Another program's session, on another lease.
+    let key = Arc::new(Key::generate().expect("key"));
+    let token = gpud.token(&key.public(), "lea-other", 64 << 20);
+    let ticket = Ticket { address: gpud.address.parse().expect("address"), pin: None, token, key };
+    let other = Session::open(ticket, 1000, "lea-other".into()).expect("opened");
+    let kept = other.alloc(1 << 20).expect("memory");
+    let serving = || gpud.workers().into_iter().filter(|pid| gpud.serves(*pid)).collect::<Vec<u32>>();
+    let before = serving();
+
+    let function = start();
+    for round in 0..4u64 {
+        attach();
+        let (code, address) = alloc();
+        assert_eq!(code, 0);
+        fill(address, 0);
+        assert_eq!((add(function, address, 128, 1), first_word(address)), (0, (0, 1)));
+        let worker = serving().into_iter().find(|pid| !before.contains(pid));
+        let worker = worker.expect("a worker for this session");
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(300 + round * 17_771));
+            // SAFETY: a worker of this test's own gpud.
+            unsafe { libc::kill(worker as i32, libc::SIGKILL) };
+            Instant::now()
+        });
+        let code = loop {
+            let code = match add(function, address, 128, 1) {
+                0 => first_word(address).0,
+                code => code,
+            };
+            if code != 0 {
+                break code;
+            }
+        };
+        let killed = killer.join().expect("killed");
+        assert!(killed.elapsed() < Duration::from_secs(5), "the error came after {:?}", killed.elapsed());
+        assert!(!words(code).is_empty());
+        other.connection.call(&Empty).expect("the other lease is untouched");
+    }
+    attach();
+    assert_eq!(alloc().0, 0);
+    other.free(kept).expect("the other lease is untouched");
+    other.close();
+    process::get().any_session().expect("attached").close();
+}

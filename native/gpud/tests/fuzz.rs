@@ -1,0 +1,259 @@
+//! Frames that are cut off, reordered, too long or random, at gpud's port: the connection is closed, nothing else.
+//!
+//! Mutates what `corpus/` holds, from a seed, for `SLUICE_FUZZ_SECONDS` (5). Each file there is a run of frames,
+//! `OPCODE PAYLOAD` a line; addresses lie in the range that is proposed here. A case that shows something is printed,
+//! and repeated with `SLUICE_FUZZ_SEED` and the same number of cases.
+
+mod support;
+
+use sluice_protocol::frame::{Header, put_frame};
+use sluice_protocol::handshake::{AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume};
+use sluice_protocol::messages::{Empty, Goodbye};
+use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, opcode};
+use sluice_transport::{Stream, read_handshake, write_handshake};
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, unique};
+
+const MIB: u64 = 1 << 20;
+const RANGE: AddressRange = AddressRange { base: 0x2100_0000_0000, bytes: 16 << 30 };
+/// Cases after which a session is ended in order.
+const CASES_A_SESSION: u32 = 40;
+
+/// The splitmix64 generator: the same cases from the same seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    fn interesting(&mut self) -> u64 {
+        const VALUES: [u64; 12] = [
+            0,
+            1,
+            2,
+            u64::MAX,
+            u32::MAX as u64,
+            i64::MAX as u64,
+            i32::MAX as u64,
+            1 << 40,
+            MAX_FRAME_BYTES as u64 + 1,
+            RANGE.base,
+            RANGE.base + RANGE.bytes - 1,
+            4096,
+        ];
+        VALUES[self.below(VALUES.len())]
+    }
+}
+
+type Frames = Vec<(u16, Vec<u8>)>;
+
+fn corpus(name: &str) -> Frames {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
+    let text = std::fs::read_to_string(&path).expect("a file of the corpus");
+    let bytes = |hex: &str| {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal")).collect()
+    };
+    text.lines()
+        .map(|line| {
+            let (code, payload) = line.split_once(' ').expect("an opcode and a payload");
+            (code.parse().expect("a number"), bytes(payload))
+        })
+        .collect()
+}
+
+fn encode(frames: &Frames, mut seq: u64, numbered: bool) -> Vec<Vec<u8>> {
+    let encoded = frames.iter().map(|(code, payload)| {
+        let mut bytes = Vec::new();
+        let header = Header { opcode: *code, seq: if numbered { seq } else { 0 }, thread: 1, ..Header::default() };
+        seq += 1;
+        put_frame(&mut bytes, header, |out| out.extend_from_slice(payload));
+        bytes
+    });
+    encoded.collect()
+}
+
+/// Spoils a run of frames in one to three ways.
+fn mutate(random: &mut Random, mut frames: Vec<Vec<u8>>) -> Vec<u8> {
+    for _ in 0..1 + random.below(3) {
+        let at = random.below(frames.len());
+        let other = random.below(frames.len());
+        match random.below(9) {
+            0 => frames.swap(at, other),
+            1 => frames.insert(at, frames[other].clone()),
+            2 if frames.len() > 1 => drop(frames.remove(at)),
+            3 => {
+                let length = random.interesting() as u32;
+                frames[at][..4].copy_from_slice(&length.to_le_bytes());
+            }
+            4 => {
+                let code = random.next() as u16 % 400;
+                frames[at][4..6].copy_from_slice(&code.to_le_bytes());
+            }
+            5 => {
+                let seq = random.interesting();
+                frames[at][16..24].copy_from_slice(&seq.to_le_bytes());
+            }
+            6 if frames[at].len() >= HEADER_BYTES + 8 => {
+                let place = HEADER_BYTES + random.below(frames[at].len() - HEADER_BYTES - 7);
+                let value = random.interesting().to_le_bytes();
+                let width = [1, 4, 8][random.below(3)];
+                frames[at][place..place + width].copy_from_slice(&value[..width]);
+            }
+            7 => {
+                let place = random.below(frames[at].len());
+                frames[at][place] ^= 1 << random.below(8);
+            }
+            _ => {
+                let noise: Vec<u8> = (0..random.below(60)).map(|_| random.next() as u8).collect();
+                let place = random.below(frames[at].len() + 1);
+                frames[at].splice(place..place, noise);
+            }
+        }
+    }
+    let mut bytes = frames.concat();
+    if random.below(4) == 0 {
+        bytes.truncate(random.below(bytes.len() + 1));
+    }
+    bytes
+}
+
+/// Sends and hangs up; gpud may have hung up before.
+fn throw(mut stream: Stream, bytes: &[u8]) {
+    stream.set_timeout(Some(Duration::from_secs(5))).expect("timeout");
+    let _ = stream.write_all(bytes);
+    if let Stream::Tcp(socket) = &stream {
+        let _ = socket.shutdown(Shutdown::Write);
+    }
+}
+
+fn start(gpud: &Gpud) -> Client {
+    let owner = key(unique() as u8 | 0x80);
+    let token = sign(&gpud.claims(&owner, "lea-fuzz", 64 * MIB));
+    let (stream, welcome) = hello(&gpud.address, &owner, &token, vec![RANGE], None).expect("welcome");
+    Client::around(stream, welcome, owner, token)
+}
+
+/// The number after the last frame that the session has taken over, on a new connection; None when it is gone.
+fn resume(gpud: &Gpud, client: &mut Client) -> Option<u64> {
+    let began = Instant::now();
+    loop {
+        match client.resume(&gpud.address) {
+            Ok(welcome) => return Some(welcome.executed + 1),
+            Err(HelloError::Refused(refused)) => {
+                assert_eq!(refused.code, RefusedCode::Gone, "{}", refused.text);
+                return None;
+            }
+            // Its worker is just ending.
+            Err(HelloError::Io(error)) => {
+                assert!(began.elapsed() < PATIENCE, "gpud does not answer: {error}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn lane(gpud: &Gpud, client: &Client, index: u16) -> io::Result<Stream> {
+    use base64::Engine as _;
+    let mut stream = Stream::connect(&gpud.address, None, PATIENCE)?;
+    stream.set_timeout(Some(PATIENCE))?;
+    let challenge = Challenge::decode(&read_handshake(&mut stream)?.payload).map_err(io::Error::other)?;
+    let nonce = support::BASE64URL.decode(challenge.nonce).map_err(io::Error::other)?;
+    let resume = Resume { session_id: client.welcome.session_id.clone(), received: 0 };
+    let signature = support::BASE64URL.encode(client.key.sign(&[HELLO_CONTEXT, &nonce].concat()).as_ref());
+    let version = [sluice_protocol::VERSION_MAJOR, sluice_protocol::VERSION_MINOR];
+    let hello = Hello {
+        version,
+        features: vec![],
+        token: client.token.clone(),
+        signature,
+        ranges: vec![],
+        resume: Some(resume),
+        lane: Some(index),
+        pid: 0,
+    };
+    write_handshake(&mut stream, &hello)?;
+    let Frame { header, .. } = read_handshake(&mut stream)?;
+    if header.opcode == opcode::WELCOME { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+#[test]
+fn spoiled_frames_end_their_connection_and_nothing_else() {
+    let seconds = std::env::var("SLUICE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let seed = std::env::var("SLUICE_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let log = std::env::temp_dir().join(format!("gpud-fuzz-{}.log", std::process::id()));
+    let mut gpud = Gpud::start_logging(std::fs::File::create(&log).expect("log"));
+    let mut good = gpud.connect("lea-good", 64 * MIB);
+    let [compute, bulk, landing, pieces] = ["compute.txt", "bulk.txt", "landing.txt", "lane.txt"].map(corpus);
+
+    // The corpus itself is in order: every frame is executed, and the piece lands.
+    let mut client = start(&gpud);
+    for (part, name) in [(&compute, "compute"), (&bulk, "bulk"), (&landing, "landing")] {
+        let first = client.sent + 1;
+        client.stream.write_all(&encode(part, first, true).concat()).expect("sent");
+        client.sent += part.len() as u64;
+        client.call(&Empty).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    }
+    let mut whole = lane(&gpud, &client, 0).expect("a lane");
+    whole.write_all(&encode(&pieces, 0, false).concat()).expect("sent");
+    assert_eq!(client.read(RANGE.base, 5000).expect("landed"), pieces[0].1[16..], "the piece is where it belongs");
+    assert!(client.others.iter().all(|frame| frame.header.opcode != opcode::ASYNC_ERROR), "the corpus has an error");
+    client.send(&Goodbye);
+
+    let mut random = Random(seed);
+    let (began, mut cases) = (Instant::now(), 0u64);
+    let mut session: Option<(Client, u32)> = None;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        cases += 1;
+        if cases.is_multiple_of(8) {
+            // Before anybody has said who it is.
+            let hello = br#"{"version":[1,0],"token":"a.b.c","signature":"AAAA","ranges":[],"pid":1}"#.to_vec();
+            let stream = Stream::connect(&gpud.address, None, PATIENCE).expect("gpud accepts");
+            throw(stream, &mutate(&mut random, encode(&vec![(opcode::HELLO, hello)], 0, false)));
+            continue;
+        }
+        let (mut client, used) = session.take().unwrap_or_else(|| (start(&gpud), 0));
+        let Some(next) = resume(&gpud, &mut client) else { continue };
+        if used >= CASES_A_SESSION {
+            client.sent = next - 1;
+            client.send(&Goodbye);
+            good.call(&Empty).expect("another session is undisturbed");
+            continue;
+        }
+        let on_a_lane = random.below(4) == 0;
+        let bytes = if on_a_lane {
+            client.stream.write_all(&encode(&landing, next, true).concat()).expect("sent");
+            mutate(&mut random, encode(&pieces, 0, false))
+        } else {
+            let part = if random.below(3) == 0 { &bulk } else { &compute };
+            mutate(&mut random, encode(part, next, true))
+        };
+        if on_a_lane {
+            if let Ok(stream) = lane(&gpud, &client, random.below(20) as u16) {
+                throw(stream, &bytes);
+            }
+        } else {
+            let socket =
+                std::mem::replace(&mut client.stream, Stream::connect(&gpud.address, None, PATIENCE).expect("x"));
+            throw(socket, &bytes);
+        }
+        assert!(gpud.child.try_wait().expect("asked").is_none(), "gpud ended at case {cases} of seed {seed}");
+        session = Some((client, used + 1));
+    }
+    good.alloc(MIB).expect("another session is undisturbed");
+    let said = std::fs::read_to_string(&log).expect("log");
+    let panics: Vec<&str> = said.lines().filter(|line| line.contains("panicked")).collect();
+    let _ = std::fs::remove_file(&log);
+    assert!(panics.is_empty(), "in {cases} cases of seed {seed}: {panics:#?}");
+    println!("fuzz: {cases} cases in {seconds} s, seed {seed}, 0 findings");
+}

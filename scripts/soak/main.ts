@@ -1,0 +1,62 @@
+/**
+ * `npm run soak [-- <part>…] [--seconds 600] [--seed N]`: what finds its bugs only in hours. Each part is a test that
+ * plays for longer than in `npm test`; frames are spoiled from a seed of today. The last line is one JSON object `{"name", "metrics"}`
+ * with the seconds and findings of each part.
+ */
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { run } from "#scripts/lib/processes.ts";
+import { buildNative } from "#scripts/start/builds.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seconds: { type: "string", default: "600" }, seed: { type: "string" } },
+});
+const root = process.cwd();
+const native = path.join(root, "native");
+const seed = values.seed ?? String(Math.floor(Date.now() / 86_400_000));
+const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
+const cargoTest = (crate: string) => ["test", "--release", "--locked", "-p", crate, "--test", "fuzz", "--", "--nocapture"];
+
+type Part = { command: string; args: string[]; cwd: string; env: Record<string, string> };
+
+const PARTS: Record<string, Part> = {
+  /** Spoiled frames at gpud's port. */
+  frames: { command: "cargo", args: cargoTest("sluice-gpud"), cwd: native, env: { ...fuzzing, SLUICE_FUZZ_SEED: seed } },
+  /** Random PTX in the software GPU and in its scalar reference. */
+  ptx: { command: "cargo", args: cargoTest("sluice-softgpu"), cwd: native, env: fuzzing },
+  /** Random histories of the scheduler; 20 ms each. */
+  histories: {
+    command: process.execPath,
+    args: ["node_modules/vitest/vitest.mjs", "run", "server/scheduler/history/histories.test.ts"],
+    cwd: root,
+    env: { SLUICE_HISTORIES: String(Number(values.seconds) * 50) },
+  },
+};
+
+const chosen = positionals.length > 0 ? positionals : Object.keys(PARTS);
+const parts = chosen.map((name) => {
+  const part = PARTS[name];
+  if (part === undefined) {
+    console.error(`No part named ${name}. There are: ${Object.keys(PARTS).join(", ")}.`);
+    process.exit(2);
+  }
+  return { name, ...part };
+});
+
+await buildNative(root, (line) => console.log(`  ${line}`));
+const metrics: Record<string, number> = {};
+for (const { name, command, args, cwd, env } of parts) {
+  const began = Date.now();
+  metrics[`${name}_findings`] = 0;
+  try {
+    await run(command, args, { cwd, env: { ...process.env, ...env }, onLine: (line) => console.log(line) });
+  } catch (error) {
+    metrics[`${name}_findings`] = 1;
+    console.error(error instanceof Error ? error.message : error);
+  }
+  metrics[`${name}_seconds`] = Math.round((Date.now() - began) / 1000);
+}
+for (const [name, value] of Object.entries(metrics)) console.log(`soak         ${name.padEnd(24)} ${value}`);
+console.log(JSON.stringify({ name: "soak", metrics }));
+process.exit(chosen.some((name) => metrics[`${name}_findings`] !== 0) ? 1 : 0);
