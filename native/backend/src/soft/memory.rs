@@ -86,7 +86,8 @@ impl Memory {
         Ok(block)
     }
 
-    /// Gives a freed allocation's pages back, as far as no other allocation uses them.
+    /// Gives a freed allocation's pages back, as far as nothing else is on them: no other allocation, and none that was
+    /// freed later and that queued work may still use.
     pub fn release(&self, block: Block) -> CudaResult<u64> {
         let mut state = self.state();
         if let Some(at) = state.freed.iter().position(|freed| *freed == block) {
@@ -94,8 +95,10 @@ impl Memory {
         }
         let (mut from, last) = pages(block.address, block.address + block.bytes);
         let mut gaps = Vec::new();
-        let mut in_use: Vec<(u64, u64)> = state.overlapping(from, last).collect();
-        in_use.reverse();
+        let freed = state.freed.iter().map(|block| (block.address, block.address + block.bytes));
+        let freed = freed.filter(|(address, end)| *address < last && *end > from);
+        let mut in_use: Vec<(u64, u64)> = state.overlapping(from, last).chain(freed).collect();
+        in_use.sort_unstable();
         for (address, end) in in_use {
             let (used_from, used_to) = pages(address, end);
             gaps.push((from, used_from.max(from)));
@@ -205,6 +208,30 @@ mod tests {
         assert_eq!(byte, [5]);
         assert!(memory.arena().read(at, &mut byte).is_err());
         assert!(memory.arena().read(at + 2 * PAGE, &mut byte).is_err());
+    }
+
+    #[test]
+    fn pages_stay_for_a_block_that_was_freed_later() {
+        let memory = Memory::reserve(BASE + (32 << 30), 4 << 30).expect("range");
+        let at = memory.arena().base();
+        memory.alloc(at, 3000).expect("first");
+        let first = memory.free(at).expect("freed");
+        // The same address again, and a neighbour on its page: both are freed before the first one's work has run.
+        assert_eq!(memory.alloc(at, 3000), Ok(true));
+        assert_eq!(memory.alloc(at + PAGE - 512, 1024), Ok(false));
+        memory.arena().write(at, &[3; 3000]).expect("written");
+        memory.arena().write(at + PAGE - 512, &[4; 1024]).expect("written");
+        let again = memory.free(at).expect("freed");
+        let neighbour = memory.free(at + PAGE - 512).expect("freed");
+        assert_eq!(memory.release(first), Ok(3000));
+        let mut byte = [0];
+        memory.arena().read(at, &mut byte).expect("its work has not run");
+        assert_eq!(byte, [3]);
+        assert_eq!(memory.release(again), Ok(3000));
+        memory.arena().read(at + PAGE - 512, &mut byte).expect("nor has this one's");
+        assert_eq!(byte, [4]);
+        assert_eq!(memory.release(neighbour), Ok(1024));
+        assert!(memory.arena().is_empty());
     }
 
     #[test]
