@@ -16,13 +16,28 @@ const root = process.cwd();
 const native = path.join(root, "native");
 const seed = values.seed ?? String(Math.floor(Date.now() / 86_400_000));
 const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
-const cargoTest = (crate: string) => ["test", "--release", "--locked", "-p", crate, "--test", "fuzz", "--", "--nocapture"];
+const cargoTest = (crate: string) => [
+  "test",
+  "--release",
+  "--locked",
+  "-p",
+  crate,
+  "--test",
+  "fuzz",
+  "--",
+  "--nocapture",
+];
 
 type Part = { command: string; args: string[]; cwd: string; env: Record<string, string> };
 
 const PARTS: Record<string, Part> = {
   /** Spoiled frames at gpud's port. */
-  frames: { command: "cargo", args: cargoTest("sluice-gpud"), cwd: native, env: { ...fuzzing, SLUICE_FUZZ_SEED: seed } },
+  frames: {
+    command: "cargo",
+    args: cargoTest("sluice-gpud"),
+    cwd: native,
+    env: { ...fuzzing, SLUICE_FUZZ_SEED: seed },
+  },
   /** Random PTX in the software GPU and in its scalar reference. */
   ptx: { command: "cargo", args: cargoTest("sluice-softgpu"), cwd: native, env: fuzzing },
   /** Random histories of the scheduler; 20 ms each. */
