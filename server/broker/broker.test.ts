@@ -401,8 +401,10 @@ describe("gpud", () => {
     const ada = await makeWorkspace(database.db, team, "Ada");
     const lease = await granted(ada);
     await claim(lease.id);
-    gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), memoryBytes: 1024, gpuTimeUs: 200_000, calls: 5 }] });
+    const used = { memoryBytes: 1024, gpuTimeUs: 200_000, deliveredUs: 90_000, promisedUs: 100_000, calls: 5 };
+    gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), ...used }] });
     await vi.waitFor(async () => expect((await leaseRow(lease.id)).gpuTimeUs).toBe(200_000));
+    expect(await leaseRow(lease.id)).toMatchObject({ deliveredUs: 90_000, promisedUs: 100_000 });
     const pool = await overview(system());
     expect(pool.totals).toEqual([
       { gpuType: "soft", devices: 1, capacityMilli: 1000, leasedMilli: 500, idleHeldMilli: 0, queued: 0 },

@@ -47,6 +47,9 @@ export const leaseUsage = z.strictObject({
   parkedBytes: z.int(),
   /** Totals since the lease began. */
   gpuTimeUs: z.int(),
+  /** Time on the device while other leases wanted it too, and what the lease's share of such time was. */
+  deliveredUs: z.int(),
+  promisedUs: z.int(),
   calls: z.int(),
   bytesIn: z.int(),
   bytesOut: z.int(),

@@ -80,6 +80,9 @@ export const leaseListItem = z.strictObject({
   usedMemoryBytes: z.int(),
   parkedBytes: z.int(),
   gpuTimeUs: z.int(),
+  /** Time on the device while other leases wanted it too, and what the lease's share of such time was. */
+  deliveredUs: z.int(),
+  promisedUs: z.int(),
   /** Compute used of the lease's own part in the last minute, 0..100. */
   computePercent: z.number(),
   grantedAt: z.iso.datetime(),

@@ -1,6 +1,7 @@
 //! The trait that a worker executes on.
 
 use crate::error::{CudaError, CudaResult, code};
+use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, LibraryAnswer, LibraryCall, ModuleId,
@@ -36,6 +37,10 @@ pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 pub trait Device: Send + Sync {
     /// Where kernels print to, told once before any work. A backend whose kernels print elsewhere ignores it.
     fn print_to(&self, _printer: Printer) {}
+
+    /// Who is asked before work runs, told once before any work. Kernels, graphs, library calls and large copies ask;
+    /// nothing that only waits, queries or frees does.
+    fn ask(&self, _gate: Arc<dyn Gate>) {}
 
     /// Takes the address range of this session and answers how much of it, from its beginning, the client may use;
     /// the rest is for addresses that the device chooses.  Fails when any of it is in use: the client tries another.

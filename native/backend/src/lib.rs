@@ -7,6 +7,7 @@ mod attributes;
 pub mod cuda;
 pub mod device;
 pub mod error;
+mod gate;
 pub mod graph;
 pub mod null;
 pub mod soft;
@@ -16,6 +17,7 @@ pub mod window;
 
 pub use device::{BACKLOG, Device, Done, ErrorObserver, HostWork, Printer};
 pub use error::{CudaError, CudaResult, code};
+pub use gate::Gate;
 pub use types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute,
     LaunchConfig, LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,

@@ -7,9 +7,10 @@
 
 use crate::device::{Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
+use crate::gate::Gate;
 use crate::types::{EventId, StreamId};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Threads that run operations; kernels bring the engine's own threads.
@@ -104,6 +105,7 @@ struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     observer: ErrorObserver,
+    gate: OnceLock<Arc<dyn Gate>>,
 }
 
 /// The streams and events of one session.
@@ -116,13 +118,19 @@ impl Timeline {
     pub fn new(observer: ErrorObserver) -> Timeline {
         let mut state = State { next: 1, ..State::default() };
         state.streams.insert(StreamId::LEGACY, Stream { blocking: true, tail: None });
-        let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), observer });
+        let (state, wake, gate) = (Mutex::new(state), Condvar::new(), OnceLock::new());
+        let shared = Arc::new(Shared { state, wake, observer, gate });
         for index in 0..POOL_THREADS {
             let shared = Arc::clone(&shared);
             let spawned = std::thread::Builder::new().name(format!("stream-{index}")).spawn(move || shared.serve());
             debug_assert!(spawned.is_ok(), "threads at start");
         }
         Timeline { shared }
+    }
+
+    /// Asks the gate before every operation that takes a while; the first one named counts.
+    pub fn ask(&self, gate: Arc<dyn Gate>) {
+        let _ = self.shared.gate.set(gate);
     }
 
     /// The sticky error, if there is one.
@@ -615,6 +623,15 @@ impl Shared {
         self.lock()
     }
 
+    /// Runs a job when it is this session's turn.
+    fn pass(&self, job: Job) -> CudaResult<()> {
+        let Some(gate) = self.gate.get() else { return run(job) };
+        gate.enter();
+        let outcome = run(job);
+        gate.leave();
+        outcome
+    }
+
     /// A pool thread's life.
     fn serve(self: &Arc<Self>) {
         let mut state = self.lock();
@@ -625,7 +642,7 @@ impl Shared {
                 drop(state);
                 let outcome = match (work, failed) {
                     (_, Some(failure)) => Err(failure),
-                    (Some(Work::Heavy(job)), None) => run(job),
+                    (Some(Work::Heavy(job)), None) => self.pass(job),
                     _ => Ok(()),
                 };
                 let mut turn = Vec::new();

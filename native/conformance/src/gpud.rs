@@ -138,8 +138,13 @@ impl Gpud {
         Ok(Self { child, address, device_uuid, fingerprint, key, state })
     }
 
-    /// A session token as the broker makes them.
+    /// A session token as the broker makes them, for half of the device.
     pub fn token(&self, public_key: &str, lease: &str, memory_bytes: u64) -> String {
+        self.token_for_share(public_key, lease, 500, memory_bytes)
+    }
+
+    /// The same for another share, in thousandths of the device.
+    pub fn token_for_share(&self, public_key: &str, lease: &str, milli: u32, memory_bytes: u64) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -147,7 +152,7 @@ impl Gpud {
             "iss": "sluice", "aud": "gpud:conformance", "sub": "ws-conformance", "jti": format!("j{number}"),
             "iat": now, "exp": now + 600, "sid": format!("gws-{number}"), "cnf": { "ed25519": public_key },
             "lease": {
-                "id": lease, "epoch": 1, "deviceUuid": self.device_uuid, "milli": 500,
+                "id": lease, "epoch": 1, "deviceUuid": self.device_uuid, "milli": milli,
                 "memoryBytes": memory_bytes, "gpuType": "soft", "expiresAt": now + 3600,
             },
         });

@@ -45,6 +45,7 @@ Lends the GPUs of this host.
   --soft-devices N       how many software GPUs (default: 1)
   --soft-memory BYTES    memory of each (default: 8G)
   --park-limit BYTES     host memory for parked leases (default: 4G)
+  --arbiter on|off       whether leases on one device get their shares of it (default: on; off to measure what it does)
   --trust-key KID=KEY    admit session tokens that this Ed25519 key signed (for tests; repeatable)
   --recording FILE       where the null backend writes what it was asked to do
 ";
@@ -74,6 +75,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut soft_devices = 1;
     let mut soft_memory = 8 << 30;
     let mut park_limit = 4 << 30;
+    let mut arbiter = true;
     let mut recording = None;
     let mut trusted_keys = crate::token::Keys::new();
     while let Some(argument) = arguments.next() {
@@ -95,6 +97,13 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--soft-devices" => soft_devices = number(&value()?)?,
             "--soft-memory" => soft_memory = parse_bytes(&value()?)?,
             "--park-limit" => park_limit = parse_bytes(&value()?)?,
+            "--arbiter" => {
+                arbiter = match value()?.as_str() {
+                    "on" => true,
+                    "off" => false,
+                    other => return Err(format!("--arbiter {other}: use on or off")),
+                }
+            }
             "--recording" => recording = Some(value()?),
             "--trust-key" => {
                 let text = value()?;
@@ -127,6 +136,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         soft_devices,
         soft_memory,
         park_limit,
+        arbiter,
         trusted_keys,
     };
     let config = Box::new(config);

@@ -22,6 +22,8 @@ pub struct Config {
     pub soft_memory: u64,
     /// Most bytes of host memory that parked leases may take.
     pub park_limit: u64,
+    /// Whether leases get their shares of a device; without, their work runs as it comes.
+    pub arbiter: bool,
     pub trusted_keys: Keys,
 }
 

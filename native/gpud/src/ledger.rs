@@ -2,8 +2,10 @@
 //!
 //! Every worker owns a slot and writes only there; what the lease uses is the sum.  A charge is made under a robust
 //! mutex, so the limit holds exactly for any number of processes, and a worker that dies while it holds the mutex
-//! leaves nothing half done: a slot is one word.
+//! leaves nothing half done: a slot is one word.  The lease's door to its device lies in the same page.
 
+use crate::arbiter::bell::Bell;
+use crate::arbiter::door::{Door, Use, Visit};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -26,12 +28,14 @@ struct Slot {
     calls: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
+    visit: Visit,
 }
 
 #[repr(C)]
 struct Page {
     lock: libc::pthread_mutex_t,
     limit: AtomicU64,
+    door: Door,
     slots: [Slot; SLOTS],
 }
 
@@ -191,6 +195,30 @@ impl Ledger {
         }
     }
 
+    /// The lease's door to its device.
+    pub fn door(&self) -> &Door {
+        &self.page().door
+    }
+
+    /// Waits for the lease's turn on its device and begins an operation of this slot's worker.
+    pub fn enter(&self, slot: usize, bell: &Bell) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            self.door().enter(&slot.visit, bell);
+        }
+    }
+
+    /// Ends what [`Ledger::enter`] began.
+    pub fn leave(&self, slot: usize, bell: &Bell) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            self.door().leave(&slot.visit, bell);
+        }
+    }
+
+    /// What all workers have on the device and before the door.
+    pub fn on_device(&self) -> Use {
+        self.page().slots.iter().map(|slot| slot.visit.read()).fold(Use::default(), Use::plus)
+    }
+
     /// What one slot has used.
     pub fn slot(&self, slot: usize) -> Totals {
         self.page().slots.get(slot).map(Slot::totals).unwrap_or_default()
@@ -206,6 +234,7 @@ impl Ledger {
         self.locked(|page| {
             let Some(slot) = page.slots.get(slot) else { return Totals::default() };
             let totals = slot.totals();
+            slot.visit.clear();
             for field in [
                 &slot.charged,
                 &slot.memory,

@@ -3,6 +3,7 @@
 //! One *supervisor* admits client processes and talks to the broker; it never opens a device.  Each client process
 //! gets one *worker*, a process of its own that executes the client's calls under the limits of its lease.
 
+pub mod arbiter;
 pub mod cli;
 pub mod config;
 pub mod control;

@@ -31,7 +31,7 @@ pub struct LeasePart {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Order {
-    /// First order, with the account and the connection beside it.
+    /// First order; beside it the account, the connection and the bell of the device's arbiter.
     Start { backend: BackendChoice, device: DeviceReport, lease: LeasePart, ranges: Vec<AddressRange> },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { received: u64 },

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// Longest message; a session token is about a kilobyte.
 const MESSAGE_BYTES: usize = 128 << 10;
 /// Most descriptors beside one message.
-const DESCRIPTORS: usize = 2;
+const DESCRIPTORS: usize = 3;
 
 /// One end of the pair.
 pub struct Channel {

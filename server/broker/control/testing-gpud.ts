@@ -154,5 +154,11 @@ class Simulated implements SimulatedGpud {
 
 /** A usage record with nothing used. */
 export function noUsage(leaseId: string, sessions = 1): LeaseUsage {
-  return { leaseId, sessions, memoryBytes: 0, parkedBytes: 0, gpuTimeUs: 0, calls: 0, bytesIn: 0, bytesOut: 0 };
+  return {
+    leaseId,
+    sessions,
+    memoryBytes: 0,
+    parkedBytes: 0,
+    ...{ gpuTimeUs: 0, deliveredUs: 0, promisedUs: 0, calls: 0, bytesIn: 0, bytesOut: 0 },
+  };
 }

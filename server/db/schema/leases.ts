@@ -146,6 +146,9 @@ export const leases = pgTable(
     /** Latest usage that gpud reported, and when its GPU last worked. */
     usedMemoryBytes: bytes("used_memory_bytes").notNull().default(0),
     gpuTimeUs: bytes("gpu_time_us").notNull().default(0),
+    /** Time on the device while others wanted it too, and what the lease's share of such time was. */
+    deliveredUs: bytes("delivered_us").notNull().default(0),
+    promisedUs: bytes("promised_us").notNull().default(0),
     calls: bytes("calls").notNull().default(0),
     usageAt: instant("usage_at"),
   },
@@ -191,6 +194,9 @@ export const usageSamples = pgTable(
     memoryBytes: bytes("memory_bytes").notNull(),
     /** GPU time since the sample before, microseconds. */
     gpuTimeUs: bytes("gpu_time_us").notNull(),
+    /** Of it while others wanted the device too, and what was promised then, microseconds. */
+    deliveredUs: bytes("delivered_us").notNull().default(0),
+    promisedUs: bytes("promised_us").notNull().default(0),
     calls: bytes("calls").notNull(),
   },
   (t) => [index("usage_samples_lease").on(t.leaseId, t.at)],

@@ -80,6 +80,8 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     usedMemoryBytes: lease.usedMemoryBytes,
     parkedBytes: lease.parkedBytes,
     gpuTimeUs: lease.gpuTimeUs,
+    deliveredUs: lease.deliveredUs,
+    promisedUs: lease.promisedUs,
     computePercent: computePercent(gpuTimes.get(lease.id) ?? 0, lease.milli, lease.grantedAt, now),
     grantedAt: lease.grantedAt.toISOString(),
     claimedAt: lease.claimedAt?.toISOString() ?? null,

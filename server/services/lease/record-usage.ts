@@ -23,6 +23,8 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
       const usage = input.usages.find((candidate) => candidate.leaseId === lease.id);
       if (usage === undefined) continue;
       const gpuTimeUs = Math.max(0, usage.gpuTimeUs - lease.gpuTimeUs);
+      const deliveredUs = Math.max(0, usage.deliveredUs - lease.deliveredUs);
+      const promisedUs = Math.max(0, usage.promisedUs - lease.promisedUs);
       const calls = Math.max(0, usage.calls - lease.calls);
       const worked = gpuTimeUs > 0;
       if (!worked && calls === 0 && usage.memoryBytes === lease.usedMemoryBytes) continue;
@@ -31,13 +33,16 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
         .set({
           usedMemoryBytes: usage.memoryBytes,
           gpuTimeUs: Math.max(lease.gpuTimeUs, usage.gpuTimeUs),
+          deliveredUs: Math.max(lease.deliveredUs, usage.deliveredUs),
+          promisedUs: Math.max(lease.promisedUs, usage.promisedUs),
           calls: Math.max(lease.calls, usage.calls),
           ...(worked ? { usageAt: now } : {}),
         })
         .where(eq(leases.id, lease.id));
-      await tx.db
-        .insert(usageSamples)
-        .values({ leaseId: lease.id, at: now, memoryBytes: usage.memoryBytes, gpuTimeUs, calls });
+      await tx.db.insert(usageSamples).values({
+        ...{ leaseId: lease.id, at: now, memoryBytes: usage.memoryBytes, calls },
+        ...{ gpuTimeUs, deliveredUs, promisedUs },
+      });
       await notify(tx.db, "pool", lease.gpuId);
     }
   });

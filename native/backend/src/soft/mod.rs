@@ -11,6 +11,7 @@ mod words;
 use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
+use crate::gate::Gate;
 use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork};
 use crate::timeline::{Job, Timeline};
 use crate::types::{
@@ -445,6 +446,10 @@ impl Device for SoftDevice {
 
     fn launch(&self, stream: StreamId, function: FunctionRef, config: LaunchConfig) -> CudaResult<()> {
         self.timeline.submit(stream, self.kernel_job(function, config)?)
+    }
+
+    fn ask(&self, gate: Arc<dyn Gate>) {
+        self.timeline.ask(gate);
     }
 
     fn print_to(&self, printer: Printer) {

@@ -57,6 +57,9 @@ pub struct LeaseUsage {
     pub memory_bytes: u64,
     pub parked_bytes: u64,
     pub gpu_time_us: u64,
+    /// Time on the device while other leases wanted it too, and what the lease's share of such time was.
+    pub delivered_us: u64,
+    pub promised_us: u64,
     pub calls: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,

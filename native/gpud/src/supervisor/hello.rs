@@ -152,9 +152,14 @@ impl Supervisor {
             return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         }
         let memory_bytes = claims.lease.memory_bytes.min(device.memory_bytes);
-        let (seat, ledger) = match pool.take_seat(&claims.lease.id, &claims.sid, memory_bytes) {
+        let (seat, ledger) = match pool.take_seat(&claims.lease, &claims.sid, memory_bytes) {
             Ok(seat) => seat,
             Err(text) => return Ok(Some((stream, (RefusedCode::Unavailable, text)))),
+        };
+        let Some(arbiter) = pool.arbiters.get(&device.uuid).map(Arc::clone) else {
+            pool.give_seat_up(&seat);
+            let text = "the lease's device has no arbiter".to_owned();
+            return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         };
         let fresh = match self.spawner.lock().map_err(|_| io::Error::other("spawner")).and_then(|s| s.take()) {
             Ok(fresh) => fresh,
@@ -188,7 +193,7 @@ impl Supervisor {
         Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));
         let connection = descriptor(stream)?;
         let order = Order::Start { backend: self.backend.clone(), device, lease, ranges: hello.ranges.clone() };
-        channel.send(&order, &[ledger.descriptor(), connection.as_fd()])?;
+        channel.send(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)
     }
 }

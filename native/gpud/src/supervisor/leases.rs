@@ -224,7 +224,7 @@ impl Supervisor {
                 }
                 self.check_lease(&pool, &claims)?;
                 let memory_bytes = claims.lease.memory_bytes;
-                let (seat, ledger) = pool.take_seat(&claims.lease.id, &claims.sid, memory_bytes)?;
+                let (seat, ledger) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
                 Ok((seat, ledger, memory_bytes))
             });
         match seat {

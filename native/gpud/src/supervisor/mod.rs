@@ -6,6 +6,7 @@ mod leases;
 pub mod pool;
 mod spawn;
 
+use crate::arbiter::Arbiter;
 use crate::config::Config;
 use crate::control::messages::GpudMessage;
 use crate::devices::Offer;
@@ -35,7 +36,9 @@ impl Supervisor {
     /// A supervisor for these devices.
     pub fn new(config: Config, identity: Identity, offer: Offer) -> io::Result<Arc<Supervisor>> {
         let sandbox = !matches!(offer.backend, BackendChoice::Cuda);
-        let pool = Pool::new(offer.devices, config.trusted_keys.clone());
+        let arbiters = offer.devices.iter().map(|device| Ok((device.uuid.clone(), Arbiter::start(config.arbiter)?)));
+        let arbiters = arbiters.collect::<io::Result<_>>()?;
+        let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone());
         Ok(Arc::new(Supervisor {
             config,
             backend: offer.backend,

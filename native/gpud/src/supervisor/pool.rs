@@ -1,9 +1,10 @@
 //! What the supervisor knows: leases, workers, keys.  Plain data; the other files of this folder act on it.
 
+use crate::arbiter::Arbiter;
 use crate::control::messages::{DeviceReport, LeaseUsage};
 use crate::ledger::{Ledger, SLOTS, Totals};
 use crate::passing::Channel;
-use crate::token::Keys;
+use crate::token::{Keys, LeaseClaims};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -67,6 +68,8 @@ pub struct Pool {
     /// Leases that the broker said to hold when the channel was last opened.
     pub held: HashSet<String>,
     pub devices: Vec<DeviceReport>,
+    /// By the device's UUID.
+    pub arbiters: HashMap<String, Arc<Arbiter>>,
     pub leases: BTreeMap<String, Lease>,
     pub workers: HashMap<WorkerId, Worker>,
     ended: VecDeque<(String, String)>,
@@ -93,8 +96,8 @@ impl Lease {
 
 impl Pool {
     /// A pool of these devices without any lease.
-    pub fn new(devices: Vec<DeviceReport>, keys: Keys) -> Pool {
-        Pool { devices, keys, ..Pool::default() }
+    pub fn new(devices: Vec<DeviceReport>, arbiters: HashMap<String, Arc<Arbiter>>, keys: Keys) -> Pool {
+        Pool { devices, arbiters, keys, ..Pool::default() }
     }
 
     /// Why a lease is over, if it was ended here.
@@ -111,15 +114,20 @@ impl Pool {
     }
 
     /// Takes a slot in a lease; makes the lease's account when this is its first worker here.
-    pub fn take_seat(&mut self, lease_id: &str, session_id: &str, limit: u64) -> Result<(Seat, Arc<Ledger>), String> {
+    pub fn take_seat(
+        &mut self,
+        claims: &LeaseClaims,
+        session_id: &str,
+        limit: u64,
+    ) -> Result<(Seat, Arc<Ledger>), String> {
+        let lease_id = claims.id.as_str();
         if !self.leases.contains_key(lease_id) {
             let ledger = Ledger::create(limit).map_err(|error| format!("no account for the lease: {error}"))?;
-            let lease = Lease {
-                ledger: Arc::new(ledger),
-                slots: [false; SLOTS],
-                retired: Totals::default(),
-                state: LeaseState::Active,
-            };
+            let ledger = Arc::new(ledger);
+            if let Some(arbiter) = self.arbiters.get(&claims.device_uuid) {
+                arbiter.add(&ledger, claims.milli);
+            }
+            let lease = Lease { ledger, slots: [false; SLOTS], retired: Totals::default(), state: LeaseState::Active };
             self.leases.insert(lease_id.to_owned(), lease);
         }
         let lease = self.leases.get_mut(lease_id).ok_or("the lease is gone")?;
@@ -170,12 +178,15 @@ impl Pool {
     fn lease_usage(&self, id: &str, lease: &Lease) -> LeaseUsage {
         let totals = lease.totals();
         let sessions = self.workers.values().filter(|w| w.seat.lease_id == id && w.connected && !w.parked).count();
+        let (delivered, promised) = lease.ledger.door().delivery();
         LeaseUsage {
             lease_id: id.to_owned(),
             sessions: sessions as u64,
             memory_bytes: totals.memory,
             parked_bytes: totals.parked,
             gpu_time_us: totals.gpu_time_ns / 1000,
+            delivered_us: delivered.as_micros() as u64,
+            promised_us: promised.as_micros() as u64,
             calls: totals.calls,
             bytes_in: totals.bytes_in,
             bytes_out: totals.bytes_out,

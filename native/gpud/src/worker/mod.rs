@@ -6,16 +6,19 @@
 mod bulk;
 mod devices;
 mod dispatch;
+mod gate;
 mod graph;
 mod host;
 mod link;
 mod outbox;
 mod session;
 
+use crate::arbiter::bell::Bell;
 use crate::control::messages::EndMode;
 use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
 use crate::passing::Channel;
+use gate::Gate;
 use outbox::Outbox;
 use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
@@ -65,7 +68,7 @@ pub fn main() -> io::Result<()> {
     let Order::Start { backend, device: report, lease, ranges } = order else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
-    let (account, connection) = two(descriptors)?;
+    let [account, connection, bell] = take(descriptors)?;
     let connection = File::from(connection);
     let outbox = Arc::new(Outbox::default());
     let observer = {
@@ -87,7 +90,9 @@ pub fn main() -> io::Result<()> {
             let printing = Arc::clone(&outbox);
             device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
             let ledger = Arc::new(Ledger::map(account)?);
-            let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, ledger);
+            let gate = Arc::new(Gate::new(Arc::clone(&ledger), lease.slot, Bell::from_descriptor(bell)));
+            device.ask(Arc::clone(&gate) as _);
+            let session = Session::new(device, outbox, Arc::clone(&supervisor), lease, ledger, gate);
             return work(session, greeting, connection, &supervisor);
         }
         Ok((_, None)) => Refused {
@@ -100,12 +105,8 @@ pub fn main() -> io::Result<()> {
     supervisor.send(&Report::Closed { clean: true }, &[])
 }
 
-fn two(descriptors: Vec<OwnedFd>) -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut descriptors = descriptors.into_iter();
-    match (descriptors.next(), descriptors.next()) {
-        (Some(first), Some(second)) => Ok((first, second)),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing")),
-    }
+fn take(descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; 3]> {
+    descriptors.try_into().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not three descriptors"))
 }
 
 /// What a client that connects is told.

@@ -4,6 +4,7 @@ use crate::ledger::Ledger;
 use crate::orders::{LeasePart, Report};
 use crate::passing::Channel;
 use crate::worker::bulk::Bulk;
+use crate::worker::gate::Gate;
 use crate::worker::host::Host;
 use crate::worker::outbox::Outbox;
 use ring::digest::{SHA256, digest};
@@ -82,6 +83,7 @@ pub struct Session {
     pub bulk: Bulk,
     lease: LeasePart,
     ledger: Arc<Ledger>,
+    gate: Arc<Gate>,
     /// Bytes charged for this process: its allocations and its idle credit.
     credit: u64,
     /// Address to bytes.
@@ -113,6 +115,7 @@ impl Session {
         supervisor: Arc<Channel>,
         lease: LeasePart,
         ledger: Arc<Ledger>,
+        gate: Arc<Gate>,
     ) -> Session {
         Session {
             device,
@@ -124,6 +127,7 @@ impl Session {
             bulk: Bulk::default(),
             lease,
             ledger,
+            gate,
             credit: 0,
             allocations: BTreeMap::new(),
             allocated: 0,
@@ -427,6 +431,7 @@ impl Session {
         self.gpu_time_before = self.device.gpu_time();
         self.ledger = Arc::new(ledger);
         self.lease = lease;
+        self.gate.sit(Arc::clone(&self.ledger), self.lease.slot);
         self.credit = self.allocated;
         self.phase = Phase::Active;
         self.ledger.set_memory(self.lease.slot, held);

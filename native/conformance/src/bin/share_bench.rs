@@ -1,0 +1,347 @@
+//! `sluice-share-bench [SECONDS]`: whether leases get their shares of one software GPU, as one line of JSON.
+//!
+//! Every program is a session of its own with a lease of its own.  A share is what a program finished beside its
+//! neighbours over what the same program finished alone in the same time; gpud's own counters are not asked.
+
+use serde_json::{Value, json};
+use sluice_client::dial::{Key, Ticket};
+use sluice_client::session::Session;
+use sluice_conformance::gpud::Gpud;
+use sluice_protocol::graph::{GraphEdge, GraphNode, GraphWork};
+use sluice_protocol::messages::{CopyOnDevice, GraphInstantiate, GraphLaunch, Launch, ModuleLoad, StreamSynchronize};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A kernel that does nothing but take time: `n` rounds in every thread.
+const SPIN: &str = ".version 7.0\n.target sm_75\n.address_size 64\n\
+.visible .entry spin(.param .u32 n) {\n\
+.reg .u32 %r<3>;\n.reg .pred %p<2>;\n\
+ld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\n\
+LOOP:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, %r1;\n@%p1 bra LOOP;\nret;\n}\n";
+const MODULE: u64 = 1;
+const GRAPH: u64 = 1;
+const STREAM: u64 = 1;
+const GRAPH_KERNELS: u32 = 8;
+const COPY_BYTES: u64 = 16 << 20;
+const MEMORY: u64 = 64 << 20;
+const GRID: [u32; 3] = [4, 1, 1];
+const BLOCK: [u32; 3] = [64, 1, 1];
+/// Parts into which a measurement is cut.
+const ROUNDS: u32 = 2;
+
+type Outcome<T> = Result<T, String>;
+
+/// What a program does over and over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    /// Kernels of so many microseconds; `ahead` are issued before it waits.
+    Kernels { us: u64, ahead: u32 },
+    /// Graphs of kernels.
+    Graphs { us: u64 },
+    /// Copies inside the device.
+    Copies,
+    /// Attached, and idle.
+    Nothing,
+}
+
+#[derive(Clone, Copy)]
+struct Program {
+    milli: u32,
+    work: Work,
+}
+
+const fn busy(milli: u32) -> Program {
+    Program { milli, work: Work::Kernels { us: 1_000, ahead: 4 } }
+}
+
+/// One program's session, ready to work.
+struct Running {
+    session: Arc<Session>,
+    work: Work,
+    rounds_per_us: f64,
+    memory: u64,
+}
+
+fn failed(error: sluice_client::error::CudaError) -> String {
+    format!("{error:?}")
+}
+
+impl Running {
+    fn start(gpud: &Gpud, number: usize, program: Program, rounds_per_us: f64) -> Outcome<Running> {
+        let key = Arc::new(Key::generate()?);
+        let lease = format!("lea-{number}-{:?}", Instant::now());
+        let token = gpud.token_for_share(&key.public(), &lease, program.milli, MEMORY);
+        let ticket = Ticket { address: gpud.address.parse()?, pin: None, token, key };
+        let session = Session::open(ticket, 1, lease).map_err(|error| error.to_string())?;
+        let image = SPIN.as_bytes();
+        let hash = ring::digest::digest(&ring::digest::SHA256, image);
+        let hash = hash.as_ref().try_into().map_err(|_| "a hash of 32 bytes")?;
+        session.connection.call(&ModuleLoad { module: MODULE, hash, image }).map_err(failed)?;
+        let memory = session.alloc(2 * COPY_BYTES).map_err(failed)?;
+        let running = Running { session, work: program.work, rounds_per_us, memory };
+        if let Work::Graphs { us } = program.work {
+            let nodes = (0..GRAPH_KERNELS).map(|place| GraphNode {
+                after: place.checked_sub(1).map(|from| GraphEdge { from, data: [0; 8] }).into_iter().collect(),
+                enabled: true,
+                work: GraphWork::Kernel {
+                    module: MODULE,
+                    function: 0,
+                    grid: GRID,
+                    block: BLOCK,
+                    shared_bytes: 0,
+                    attributes: Vec::new(),
+                    parameters: running.rounds(us).to_le_bytes().to_vec(),
+                },
+            });
+            let graph = GraphInstantiate { graph: GRAPH, flags: 0, nodes: nodes.collect() };
+            running.session.connection.call(&graph).map_err(failed)?;
+        }
+        Ok(running)
+    }
+
+    fn rounds(&self, us: u64) -> u32 {
+        (us as f64 * self.rounds_per_us) as u32
+    }
+
+    fn launch(&self, rounds: u32) -> Outcome<()> {
+        let parameters = rounds.to_le_bytes();
+        let (module, function, flags, shared_bytes) = (MODULE, 0, 0, 0);
+        let (grid, block, stream) = (GRID, BLOCK, STREAM);
+        let launch = Launch { module, function, grid, block, shared_bytes, flags, stream, parameters: &parameters };
+        self.session.connection.post(&launch).map_err(failed)
+    }
+
+    /// One step of its work, finished; answers how many operations that were.
+    fn step(&self) -> Outcome<u64> {
+        let connection = &self.session.connection;
+        let done = match self.work {
+            Work::Kernels { us, ahead } => {
+                (0..ahead).try_for_each(|_| self.launch(self.rounds(us)))?;
+                u64::from(ahead)
+            }
+            Work::Graphs { .. } => {
+                connection.post(&GraphLaunch { graph: GRAPH, stream: STREAM }).map_err(failed)?;
+                1
+            }
+            Work::Copies => {
+                let (target, source) = (self.memory + COPY_BYTES, self.memory);
+                let copy = CopyOnDevice { target, source, bytes: COPY_BYTES, stream: STREAM };
+                connection.post(&copy).map_err(failed)?;
+                1
+            }
+            Work::Nothing => return Ok(0),
+        };
+        connection.call(&StreamSynchronize { stream: STREAM }).map_err(failed)?;
+        Ok(done)
+    }
+}
+
+/// What a program has finished since counting began.
+#[derive(Default)]
+struct Tally {
+    first: Option<Instant>,
+    last: Option<Instant>,
+    /// After the first.
+    count: u64,
+}
+
+impl Tally {
+    fn add(&mut self, done: u64) {
+        let now = Instant::now();
+        match self.first {
+            Some(_) => self.count += done,
+            None => self.first = Some(now),
+        }
+        self.last = Some(now);
+    }
+
+    /// Operations a second, from the end of one to the end of another.
+    fn rate(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return 0.0 };
+        self.count as f64 / (last - first).as_secs_f64().max(1e-9)
+    }
+}
+
+/// Programs with a thread each, of which some work at a time.
+struct Field {
+    programs: Vec<Running>,
+    /// Whose turn it is to be measured.
+    works: Vec<AtomicBool>,
+    busy: Vec<AtomicBool>,
+    tallies: Vec<Mutex<Tally>>,
+    counting: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Field {
+    fn new(gpud: &Gpud, programs: &[Program], rounds_per_us: f64) -> Outcome<Field> {
+        let running =
+            programs.iter().enumerate().map(|(at, program)| Running::start(gpud, at, *program, rounds_per_us));
+        let flags = || programs.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Field {
+            programs: running.collect::<Outcome<_>>()?,
+            works: flags(),
+            busy: flags(),
+            tallies: programs.iter().map(|_| Mutex::default()).collect(),
+            counting: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+        })
+    }
+
+    /// A program's life.
+    fn serve(&self, at: usize) -> Outcome<()> {
+        while !self.over.load(Ordering::SeqCst) {
+            self.busy[at].store(true, Ordering::SeqCst);
+            if self.works[at].load(Ordering::SeqCst) {
+                let done = self.programs[at].step()?;
+                if self.counting.load(Ordering::SeqCst) {
+                    self.tallies[at].lock().unwrap_or_else(PoisonError::into_inner).add(done);
+                }
+            } else {
+                self.busy[at].store(false, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Operations a second of these programs, at work at the same time.
+    fn rates(&self, which: &[usize], time: Duration) -> Vec<f64> {
+        let tally = |at: &usize| self.tallies[*at].lock().unwrap_or_else(PoisonError::into_inner);
+        which.iter().for_each(|at| self.works[*at].store(true, Ordering::SeqCst));
+        std::thread::sleep(Duration::from_millis(250));
+        which.iter().for_each(|at| *tally(at) = Tally::default());
+        self.counting.store(true, Ordering::SeqCst);
+        std::thread::sleep(time);
+        self.counting.store(false, Ordering::SeqCst);
+        let rates = which.iter().map(|at| tally(at).rate()).collect();
+        which.iter().for_each(|at| self.works[*at].store(false, Ordering::SeqCst));
+        while self.busy.iter().any(|busy| busy.load(Ordering::SeqCst)) && !self.over.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        rates
+    }
+
+    /// The share of its own speed that each program reaches.  Together and alone take turns, so that what else the
+    /// machine does falls on both.
+    fn shares(&self, time: Duration) -> Vec<f64> {
+        let all: Vec<usize> = (0..self.programs.len()).filter(|at| self.programs[*at].work != Work::Nothing).collect();
+        let (mut together, mut alone) = (vec![0.0; all.len()], vec![0.0; all.len()]);
+        for _ in 0..ROUNDS {
+            for (sum, rate) in together.iter_mut().zip(self.rates(&all, time / ROUNDS)) {
+                *sum += rate;
+            }
+            let mut known: BTreeMap<Work, f64> = BTreeMap::new();
+            for (at, sum) in all.iter().zip(&mut alone) {
+                let work = self.programs[*at].work;
+                let rate = *known.entry(work).or_insert_with(|| self.rates(&[*at], time / (2 * ROUNDS))[0]);
+                *sum += rate;
+            }
+        }
+        together.iter().zip(alone).map(|(together, alone)| together / alone).collect()
+    }
+}
+
+/// The shares of these programs on one gpud.
+fn shares(gpud: &Gpud, programs: &[Program], time: Duration, rounds_per_us: f64) -> Outcome<Vec<f64>> {
+    let field = Field::new(gpud, programs, rounds_per_us)?;
+    let shares = std::thread::scope(|scope| {
+        let serve = |at| {
+            let field = &field;
+            scope.spawn(move || {
+                let served = field.serve(at);
+                field.over.store(true, Ordering::SeqCst);
+                served
+            })
+        };
+        let threads: Vec<_> = (0..programs.len()).map(serve).collect();
+        let shares = field.shares(time);
+        field.over.store(true, Ordering::SeqCst);
+        for thread in threads {
+            thread.join().map_err(|_| "a program panicked".to_owned())??;
+        }
+        Ok::<_, String>(shares)
+    })?;
+    field.programs.iter().for_each(|program| program.session.close());
+    Ok(shares)
+}
+
+/// How many rounds the spinning kernel makes in a microsecond, launch and wait taken off.
+fn calibrate(gpud: &Gpud) -> Outcome<f64> {
+    let running = Running::start(gpud, 0, busy(1_000), 1.0)?;
+    let timed = |rounds: u32| {
+        let start = Instant::now();
+        running.launch(rounds)?;
+        running.session.connection.call(&StreamSynchronize { stream: STREAM }).map_err(failed)?;
+        Ok::<f64, String>(start.elapsed().as_secs_f64() * 1e6)
+    };
+    let best = |rounds: u32| (0..8).map(|_| timed(rounds)).collect::<Outcome<Vec<_>>>();
+    let least = |times: Vec<f64>| times.into_iter().fold(f64::INFINITY, f64::min);
+    let (short, long) = (least(best(1_000)?), least(best(2_001_000)?));
+    running.session.close();
+    Ok(2_000_000.0 / (long - short).max(1.0))
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Outcome<Value> {
+    let seconds = std::env::args().nth(1).map_or(Ok(10.0), |text| text.parse().map_err(|_| "use SECONDS"))?;
+    let short = Program { milli: 500, work: Work::Kernels { us: 50, ahead: 16 } };
+    let long = Program { milli: 500, work: Work::Kernels { us: 200_000, ahead: 1 } };
+    let graphs = Program { milli: 500, work: Work::Graphs { us: 500 } };
+    let copies = Program { milli: 500, work: Work::Copies };
+    let busy_pairs: [(&str, Vec<Program>); 4] = [
+        ("30/70", vec![busy(300), busy(700)]),
+        ("10/90", vec![busy(100), busy(900)]),
+        ("50/50", vec![busy(500), busy(500)]),
+        ("25x4", vec![busy(250); 4]),
+    ];
+    let mixed: [(&str, Vec<Program>); 3] = [
+        ("50 us/200 ms", vec![short, long]),
+        ("graphs/kernels", vec![graphs, busy(500)]),
+        ("copies/kernels", vec![copies, busy(500)]),
+    ];
+    let mut cases = serde_json::Map::new();
+    let measure = |arbiter: &str, list: &[(&str, Vec<Program>)], cases: &mut serde_json::Map<String, Value>| {
+        let gpud = Gpud::start("soft", &["--arbiter", arbiter])?;
+        let time = Duration::from_secs_f64(seconds);
+        let rounds_per_us = calibrate(&gpud)?;
+        let (mut deviation, mut total) = (0.0_f64, f64::INFINITY);
+        for (name, programs) in list {
+            let reached = shares(&gpud, programs, time, rounds_per_us)?;
+            let promised: u32 = programs.iter().map(|program| program.milli).sum();
+            for (share, program) in reached.iter().zip(programs) {
+                deviation = deviation.max((share - f64::from(program.milli) / f64::from(promised)).abs() * 100.0);
+            }
+            total = total.min(reached.iter().sum());
+            cases.insert(format!("{name} arbiter {arbiter}"), json!(reached));
+        }
+        let idle = Program { milli: 500, work: Work::Nothing };
+        let beside_idle = shares(&gpud, &[busy(500), idle], time, rounds_per_us)?[0];
+        Ok::<_, String>((deviation, total, beside_idle))
+    };
+    let all: Vec<_> = busy_pairs.iter().chain(&mixed).cloned().collect();
+    let (max_deviation_pp, total_vs_solo, idle_neighbour) = measure("on", &all, &mut cases)?;
+    let (off_max_deviation_pp, _, _) = measure("off", &busy_pairs, &mut cases)?;
+    Ok(json!({
+        "max_deviation_pp": max_deviation_pp,
+        "total_vs_solo": total_vs_solo,
+        "idle_neighbour": idle_neighbour,
+        "off_max_deviation_pp": off_max_deviation_pp,
+        "shares": cases,
+    }))
+}
