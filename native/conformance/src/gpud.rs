@@ -72,12 +72,12 @@ pub fn link_libraries(folder: &Path) -> std::io::Result<()> {
     for path in libraries_beside()? {
         all.push((path.file_name().unwrap_or_default().into(), path));
     }
+    // Tests that share a folder link at the same time: a link is made aside and takes its place at once.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
     for (name, built) in all {
-        let link = folder.join(name);
-        if std::fs::symlink_metadata(&link).is_ok() {
-            std::fs::remove_file(&link)?;
-        }
-        std::os::unix::fs::symlink(built, link)?;
+        let aside = folder.join(format!(".link-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        std::os::unix::fs::symlink(built, &aside)?;
+        std::fs::rename(aside, folder.join(name))?;
     }
     Ok(())
 }
