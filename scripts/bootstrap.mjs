@@ -18,6 +18,8 @@ const OWN_NODE_MAJOR = 24;
  */
 export async function bootstrap(entry) {
   process.chdir(root);
+  // What a person waits for begins here, also when another Node goes on.
+  process.env.SLUICE_STARTED_AT ??= String(Date.now());
   refuseWrongPlatform();
   installPackages();
   const major = Number(process.versions.node.split(".")[0]);

@@ -17,7 +17,7 @@ import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { ensureEnvironment, environmentState, prepareEnvironment } from "#server/launchers/local/environment.ts";
 
-const started = Date.now();
+const started = Number(process.env.SLUICE_STARTED_AT ?? Date.now());
 const root = process.cwd();
 const stateDir = path.resolve(process.env.SLUICE_STATE_DIR ?? path.join(root, ".sluice"));
 await mkdir(path.join(stateDir, "logs"), { recursive: true, mode: 0o700 });
