@@ -53,15 +53,16 @@ if (values.json) console.log(JSON.stringify({ suite: name, ...counts }));
 process.exit(failed === 0 ? 0 : 1);
 
 /** A virtual environment with the suite's packages, made once for each list of them, and this build's own package. */
-async function preparePython(suiteName: string, { requirements }: Suite, ownWheel: string): Promise<string> {
-  const hash = createHash("sha256").update(JSON.stringify(requirements)).digest("hex").slice(0, 12);
+async function preparePython(suiteName: string, suite: Suite, ownWheel: string): Promise<string> {
+  const wanted = [...(suite.withDependencies ? [] : ["--no-deps"]), ...suite.requirements];
+  const hash = createHash("sha256").update(JSON.stringify(wanted)).digest("hex").slice(0, 12);
   const venv = path.join(cache, `${suiteName}-${hash}`);
   const interpreter = path.join(venv, "bin", "python");
   const stamp = path.join(venv, "complete");
   if (!existsSync(stamp)) {
     await rm(venv, { recursive: true, force: true });
     await run("python3", ["-m", "venv", venv], { onLine: print });
-    await run(interpreter, ["-m", "pip", "install", "-q", ...requirements], { onLine: print });
+    await run(interpreter, ["-m", "pip", "install", "-q", ...wanted], { onLine: print });
     await writeFile(stamp, "");
   }
   const own = ["-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", ownWheel];

@@ -5,6 +5,8 @@ export const suiteSchema = z.strictObject({
   title: z.string(),
   /** What pip installs, versions pinned. */
   requirements: z.array(z.string()),
+  /** Whether pip adds what they depend on; without, all that is wanted is listed. */
+  withDependencies: z.boolean().default(true),
   /** The lease's memory. */
   memoryBytes: z.int().positive(),
   /** Arguments of pytest, in the suite's folder. */

@@ -88,19 +88,23 @@ async function execute(socket: WebSocket, code: string): Promise<{ printed: stri
   const content = { code, silent: false, store_history: false, user_expressions: {}, allow_stdin: false };
   const started = performance.now();
   let printed = "";
+  let ms: number | undefined;
+  let idle = false;
   return await new Promise((resolve) => {
     const hear = (data: Buffer) => {
       const message = JSON.parse(data.toString()) as {
         header: { msg_type: string };
         parent_header: { msg_id?: string };
-        content: { text?: string };
+        content: { text?: string; execution_state?: string };
       };
       if (message.parent_header.msg_id !== messageId) return;
       if (message.header.msg_type === "stream") printed += message.content.text ?? "";
-      if (message.header.msg_type !== "execute_reply") return;
+      if (message.header.msg_type === "execute_reply") ms = performance.now() - started;
+      // Reply and output come on channels of their own, in any order; the output ends when the kernel says idle.
+      idle ||= message.content.execution_state === "idle";
+      if (ms === undefined || !idle) return;
       socket.removeListener("message", hear);
-      // What was printed may come just after the reply.
-      setTimeout(() => resolve({ printed: printed.trim(), ms: performance.now() - started - 20 }), 20);
+      resolve({ printed: printed.trim(), ms });
     };
     socket.on("message", hear);
     socket.send(JSON.stringify({ header, parent_header: {}, metadata: {}, content, channel: "shell", buffers: [] }));
