@@ -18,7 +18,8 @@ export type IdPrefix =
   | "stp"
   | "rsv"
   | "qrq"
-  | "win";
+  | "win"
+  | "ntc";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

@@ -2,8 +2,11 @@
 import { type SQL, sql as statement } from "drizzle-orm";
 import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
 
-/** `session`: a browser session ended; the gateway closes what it opened. */
-export const liveTopics = ["workspace", "lease", "pool", "setup", "audit", "session"] as const;
+/**
+ * `session`: a browser session ended; the gateway closes what it opened. `notice`: a person was told something, or has
+ * read it; the id is the person's.
+ */
+export const liveTopics = ["workspace", "lease", "pool", "setup", "audit", "session", "notice"] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
 /** `id` is what changed; null after the connection was lost, when anything may have changed. */

@@ -2,6 +2,7 @@ import { cookies } from "next/headers";
 import Link from "next/link";
 import type { ReactNode } from "react";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { Bell } from "#components/shell/bell.tsx";
 import { GpuPill } from "#components/shell/gpu-pill.tsx";
 import { Mark } from "#components/shell/mark.tsx";
 import { MobileNav } from "#components/shell/mobile-nav.tsx";
@@ -10,6 +11,7 @@ import { ProfileMenu } from "#components/shell/profile-menu.tsx";
 import { StopBanner } from "#components/shell/stop-banner.tsx";
 import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { treeFor } from "#components/shell/tree.ts";
+import { list as listNotices } from "#server/services/notice/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { list as listStops } from "#server/services/stop/list.ts";
 import { load, pageContext } from "../page-context.ts";
@@ -21,10 +23,10 @@ export default async function PortalLayout({ children }: { children: ReactNode }
   const person = await load(() => me(ctx));
   const theme = readTheme((await cookies()).get(themeCookie)?.value);
   const tree = treeFor(person);
-  const { stops } = await load(() => listStops(ctx));
+  const [{ stops }, notices] = await load(() => Promise.all([listStops(ctx), listNotices(ctx)]));
   return (
     <>
-      <LiveRefresh topics="lease" />
+      <LiveRefresh topics="lease,notice" />
       <a
         href="#main"
         className="sr-only z-50 rounded-md bg-raised px-3 py-2 focus:not-sr-only focus:fixed focus:top-2 focus:left-2"
@@ -37,6 +39,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
           <Mark />
         </Link>
         <GpuPill state={await pillState()} />
+        <Bell {...notices} />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />
       </header>
       <StopBanner stops={stops} person={person} />

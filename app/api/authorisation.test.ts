@@ -122,6 +122,9 @@ const matrix: Record<string, Row> = {
     params: team,
     input: () => ({ maxLeaseSeconds: 3600, idleSeconds: null, coTenancy: "own-team" }),
   },
+  // Everybody's own: the machines are told nothing here.
+  "GET /notices": { expected: signedIn(200) },
+  "POST /notices/read": { expected: signedIn(200), input: () => ({ ids: [`ntc-${"a".repeat(26)}`] }) },
   "GET /stops": { expected: signedIn(200) },
   "POST /stops": {
     expected: adminOnly(201),

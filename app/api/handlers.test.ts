@@ -205,6 +205,20 @@ describe("a stream", () => {
     expect(alone.status).toBe(403);
   });
 
+  it("says that there is something to read to whom it was told, not even to an admin", async () => {
+    const topics = "live?topics=notice,pool";
+    const [member, admin] = await Promise.all(
+      [world.member, world.admin].map(({ cookie }) => open(getLive, topics, {}, { cookie })),
+    );
+    await live().ready();
+    await notify(test.db, "notice", world.member.id);
+    await notify(test.db, "pool", "gsv-x");
+    expect(await admin?.nextData()).toEqual({ topic: "pool", id: "gsv-x" });
+    expect(await member?.nextData()).toEqual({ topic: "notice", id: null });
+    member?.close();
+    admin?.close();
+  });
+
   it("of sessions is not for browsers", async () => {
     const response = await getLive(
       new Request("http://localhost:3000/api/v1/live?topics=session", { headers: { cookie: world.admin.cookie } }),

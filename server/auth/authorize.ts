@@ -122,6 +122,11 @@ const rules = {
   /** Admins read all of it, a lead what happened in the own team. */
   "audit.list": teamLeadOrAdmin,
 
+  /** One's own; nobody else's, whatever the role. */
+  "notice.list": signedIn,
+  "notice.mark-read": signedIn,
+  "notice.write": systemOnly,
+
   "live.subscribe": signedIn,
   "api.describe": anyone,
 } satisfies Record<string, Rule>;

@@ -20,6 +20,8 @@ import { beginEnd } from "#server/services/lease/ending.ts";
 import { expireRequest } from "#server/services/lease/expire-request.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
+import { warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
+import { sweepNotices } from "#server/services/notice/sweep.ts";
 import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
 import { type Facts, judge, type Measure } from "./liveness.ts";
 
@@ -27,6 +29,8 @@ const LIVENESS_LOCK = 7_411_011;
 const EVERY_MS = 1_000;
 /** Past use is settled, and budgets are looked at, as often. */
 const SETTLE_MS = 60_000;
+/** Idle leases are looked at as often, to warn their holders. */
+const WARN_MS = 5_000;
 
 /** Starts the loop; `stop` waits for the round under way. */
 export function startLivenessLoop(options: { database: OpenDatabase; live: Live; log: Logger }): {
@@ -36,6 +40,7 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
   const leadership = holdLeadership(database.sql, log, LIVENESS_LOCK);
   let watchingSince: number | undefined;
   let settledAt = 0;
+  let warnedAt = 0;
   let running: Promise<void> | undefined;
   let again = false;
   let stopped = false;
@@ -57,10 +62,15 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
       }
       await advanceOverdue(systemContext(database.db));
       await recordStates(systemContext(database.db));
+      if (Date.now() - warnedAt >= WARN_MS) {
+        warnedAt = Date.now();
+        await warnOfIdle(systemContext(database.db));
+      }
       if (Date.now() - settledAt >= SETTLE_MS) {
         settledAt = Date.now();
         await settleUsage(systemContext(database.db));
         await warnOfBudgets(systemContext(database.db));
+        await sweepNotices(systemContext(database.db));
       }
     } catch (error) {
       // What was not heard meanwhile is nobody's fault: the clocks start again.

@@ -34,8 +34,11 @@ async function sightOf(ctx: Context, topics: PublicTopic[]): Promise<Sight> {
   const followed = new Set<string>(topics.filter((topic) => topic !== "audit" || readsAudit(ctx.principal)));
   if (followed.size === 0) throw new SluiceError("forbidden", "Only admins and team leads follow the audit.");
   const seesAll = isAllowed(ctx.principal, "pool.read");
+  const own = ctx.principal.kind === "user" ? ctx.principal.userId : undefined;
   return (event) => {
     if (!followed.has(event.topic)) return undefined;
+    // What others are told is nobody else's business, an admin's neither.
+    if (event.topic === "notice" && event.id !== null && event.id !== own) return undefined;
     return seesAll || event.topic === "setup" ? event : { topic: event.topic, id: null };
   };
 }

@@ -16,6 +16,7 @@ import { ledgers } from "#server/services/gpu-server/ledger.ts";
 import { recordStates } from "#server/services/gpu-server/record-states.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
+import { list as listNotices } from "#server/services/notice/list.ts";
 import { ask } from "#server/services/quota-request/ask.ts";
 import { decide } from "#server/services/quota-request/decide.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
@@ -212,4 +213,12 @@ it("a team is told once when its GPU-hours reach a level, and again at the next"
     [world.team, { level: 50, usedMilliHours: 516, milliHours: 1000, spentAt: "2026-05-10T01:00:02.400Z" }],
     [world.team, { level: 80, usedMilliHours: 816 }],
   ]);
+  const heard = async (person: { ctx: typeof admin }) =>
+    (await listNotices(person.ctx)).notices.map(({ title }) => title);
+  const levels = ["Team vision is at 80 % of its soft budget", "Team vision is at 50 % of its soft budget"];
+  expect(await heard(world.lead)).toEqual(levels);
+  expect(await heard(world.member)).toEqual([]);
+  await warnOfBudgets(at(61));
+  expect(await heard(world.lead)).toEqual(["Team vision has used its soft budget", ...levels]);
+  expect(await heard(world.member)).toEqual(["Team vision has used its soft budget"]);
 });

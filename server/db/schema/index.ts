@@ -1,6 +1,7 @@
 export * from "./audit.ts";
 export * from "./images.ts";
 export * from "./leases.ts";
+export * from "./notices.ts";
 export * from "./pool.ts";
 export * from "./sharing.ts";
 export * from "./sign-in-failures.ts";

@@ -10,7 +10,10 @@ import { newId } from "#server/ids.ts";
 import { evaluate } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import type { Placement, Round, Verdict, World } from "#server/scheduler/types.ts";
+import { granted as grantedWords } from "#server/services/notice/words.ts";
+import { type Notice, writeNotices } from "#server/services/notice/write.ts";
 import type { RequestRow } from "./answer.ts";
+import { theirs } from "./holder.ts";
 import { tell, withNotices } from "./tell.ts";
 import type { LeaseOnDevice, LeaseRow } from "./view.ts";
 import { holdingOf, waitingOf, worldFrom } from "./world.ts";
@@ -70,6 +73,7 @@ export async function advanceQueue(
   await Promise.all([
     refuseWaiting(ctx, refused, now),
     tell(ctx, world, round),
+    writeNotices(ctx, turnsCome({ world, granted, now })),
     record(
       ctx.db,
       [
@@ -202,6 +206,27 @@ function leaseRows(rows: readonly LeaseRow[], now: Date): SQL[] {
     return { leaseId: id, teamId, userId, gpuId, gpuType, milli, startedAt: now };
   });
   return [insertion(leases, rows), insertion(leaseIntervals, intervals)];
+}
+
+/** Whoever waits longer than this may have turned to something else. */
+const ELSEWHERE_MS = 10_000;
+
+/** What those are told whose turn came after a wait. */
+function turnsCome({
+  world,
+  granted,
+  now,
+}: {
+  world: World;
+  granted: ReadonlyMap<string, LeaseOnDevice[]>;
+  now: Date;
+}): Notice[] {
+  return world.queue.flatMap(({ requestId, createdAt }) => {
+    const parts = granted.get(requestId);
+    const waitedMs = now.getTime() - createdAt;
+    if (parts === undefined || waitedMs < ELSEWHERE_MS) return [];
+    return [grantedWords(theirs(parts.map(({ lease }) => lease)), waitedMs)];
+  });
 }
 
 /** Refuses those of these that waited; those who came with this round are written as refused already. */

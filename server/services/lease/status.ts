@@ -8,6 +8,7 @@ import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { usedBy } from "#server/scheduler/share.ts";
+import { lastWorkOf } from "./holder.ts";
 import { workspacePrincipal } from "./request.ts";
 import { computePercent, recentGpuTime } from "./usage.ts";
 import { type LeaseRow, leaseViewOf, placedLeases } from "./view.ts";
@@ -90,5 +91,5 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
 /** When a lease that does no GPU work is parked and released. */
 function idleEndOf(lease: LeaseRow, idleMs: number | undefined): string | null {
   if (lease.state !== "active" || idleMs === undefined) return null;
-  return new Date((lease.usageAt ?? lease.claimedAt ?? lease.grantedAt).getTime() + idleMs).toISOString();
+  return new Date(lastWorkOf(lease).getTime() + idleMs).toISOString();
 }

@@ -7,6 +7,10 @@ import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { groupOf } from "#server/scheduler/share.ts";
 import type { Holding, Round, World } from "#server/scheduler/types.ts";
+import { withdrawNotices } from "#server/services/notice/withdraw.ts";
+import { reclaimed, reclaimKey } from "#server/services/notice/words.ts";
+import { writeNotices } from "#server/services/notice/write.ts";
+import { theirs } from "./holder.ts";
 
 type Tx = Context & { db: Transaction };
 
@@ -20,10 +24,13 @@ export async function tell(ctx: Tx, world: World, round: Round): Promise<void> {
   await Promise.all([
     ...notices.map(async ({ leaseId, notice }) => {
       const { requestId, at, releaseAt } = notice;
-      await ctx.db
+      const told = await ctx.db
         .update(leases)
         .set({ noticeFor: requestId, noticeAt: new Date(at), releaseAt: new Date(releaseAt) })
-        .where(and(eq(leases.requestId, leaseId), ne(leases.state, "ended")));
+        .where(and(eq(leases.requestId, leaseId), ne(leases.state, "ended")))
+        .returning();
+      if (told.length > 0)
+        await writeNotices(ctx, [reclaimed(theirs(told), claimant(world, requestId), new Date(releaseAt))]);
       const [first] = partsOf(leaseId);
       const detail = { for: requestId, releaseAt: new Date(releaseAt).toISOString(), milli: first?.milli };
       await audit(by, { action: "lease.notice", subject: first?.leaseId, teamId: first?.teamId, detail });
@@ -34,6 +41,7 @@ export async function tell(ctx: Tx, world: World, round: Round): Promise<void> {
           .update(leases)
           .set({ noticeFor: null, noticeAt: null, releaseAt: null })
           .where(and(inArray(leases.requestId, withdrawn), ne(leases.state, "ended"))),
+    withdrawNotices(ctx, withdrawn.map(reclaimKey)),
     ...withdrawn.map(async (leaseId) => {
       const [first] = partsOf(leaseId);
       await audit(by, { action: "lease.withdraw-notice", subject: first?.leaseId, teamId: first?.teamId });
@@ -46,6 +54,12 @@ export async function tell(ctx: Tx, world: World, round: Round): Promise<void> {
     ),
     ...heard.map(async (holding) => await notify(ctx.db, "lease", holding.leaseId)),
   ]);
+}
+
+/** Name of the team that something is taken back for. */
+function claimant(world: World, requestId: string): string | undefined {
+  const claim = world.queue.find((waiting) => waiting.requestId === requestId);
+  return claim === undefined ? undefined : world.quotas.get(claim.teamId)?.teamName;
 }
 
 /** What is held, with what has been told and withdrawn. */

@@ -1,11 +1,13 @@
 import { and, eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type DecideQuotaInput, decideQuotaInput, type QuotaRequestView } from "#server/contracts/sharing.ts";
-import { quotaRequests } from "#server/db/schema/index.ts";
+import { quotaRequests, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { lockGpuType } from "#server/services/lease/world.ts";
+import { quotaDecided } from "#server/services/notice/words.ts";
+import { writeNotices } from "#server/services/notice/write.ts";
 import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 import { viewOf } from "./view.ts";
 
@@ -34,6 +36,10 @@ export async function decide(ctx: Context, raw: DecideQuotaInput): Promise<Quota
     if (approve && decided.guaranteedMilli > 0) await refuseUnpackable(tx, decided.gpuType);
     const action = approve ? "quota-request.approve" : "quota-request.refuse";
     await audit(tx, { action, subject: id, teamId: decided.teamId });
+    if (decided.userId !== decidedBy) {
+      const [team] = await tx.db.select({ name: teams.name }).from(teams).where(eq(teams.id, decided.teamId));
+      await writeNotices(tx, [quotaDecided(decided.userId, approve, { ...decided, teamName: team?.name ?? "" })]);
+    }
     await notify(tx.db, "pool", decided.teamId);
     return viewOf(decided);
   });

@@ -1,0 +1,15 @@
+import { markNoticesReadInput, noticeList } from "#server/contracts/notice.ts";
+import { route } from "#server/http/route.ts";
+import { markRead } from "#server/services/notice/mark-read.ts";
+
+export const POST = route(
+  {
+    method: "POST",
+    path: "/notices/read",
+    summary: "Mark notices as read: those named, or all of yours",
+    action: "notice.mark-read",
+    input: markNoticesReadInput,
+    output: noticeList,
+  },
+  (ctx, input) => markRead(ctx, input),
+);

@@ -1,0 +1,15 @@
+import { listNoticesInput, noticeList } from "#server/contracts/notice.ts";
+import { route } from "#server/http/route.ts";
+import { list } from "#server/services/notice/list.ts";
+
+export const GET = route(
+  {
+    method: "GET",
+    path: "/notices",
+    summary: "What you were told, the newest first",
+    action: "notice.list",
+    input: listNoticesInput,
+    output: noticeList,
+  },
+  (ctx, input) => list(ctx, input),
+);

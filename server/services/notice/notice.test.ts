@@ -1,0 +1,135 @@
+import { eq } from "drizzle-orm";
+import { afterAll, beforeEach, expect, it } from "vitest";
+import { inTransaction } from "#server/context.ts";
+import { leaseRequests, leases, notices } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { advanceQueue } from "#server/services/lease/advance.ts";
+import { idleWarningAt, warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
+import { list } from "#server/services/notice/list.ts";
+import { markRead } from "#server/services/notice/mark-read.ts";
+import { sweepNotices } from "#server/services/notice/sweep.ts";
+import { ask } from "#server/services/quota-request/ask.ts";
+import { decide } from "#server/services/quota-request/decide.ts";
+import { setPolicy } from "#server/services/team/set-policy.ts";
+import { setQuota } from "#server/services/team/set-quota.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+
+let test: TestDatabase | undefined;
+let world: World;
+beforeEach(async () => {
+  await test?.drop();
+  test = await createTestDatabase();
+  world = await makeWorld(test.db);
+});
+afterAll(async () => test?.drop());
+
+const MINUTE = 60_000;
+const ago = (ms: number) => new Date(Date.now() - ms);
+const told = async (person: Person) => (await list(person.ctx)).notices;
+const advance = () => inTransaction(world.system, async (tx) => await advanceQueue(tx, "soft"));
+const kernel = { kind: "kernel" as const, pid: 1, startTime: 1, label: "kmeans.ipynb" };
+
+/** A request made so long ago. */
+async function asks(owner: Person, teamId: string, milli: number, msAgo: number): Promise<string> {
+  const { id: workspaceId } = await makeWorkspace(world, { owner, teamId });
+  const id = newId("req");
+  await world.db.insert(leaseRequests).values({
+    ...{ id, workspaceId, teamId, userId: owner.id, idempotencyKey: id, gpuType: "soft", milli, memoryBytes: 0 },
+    ...{ owner: kernel, state: "queued" as const, createdAt: ago(msAgo), lastPolledAt: new Date() },
+    waitUntil: new Date(Date.now() + MINUTE),
+  });
+  return id;
+}
+
+/** A lease of a whole device, held and without work for so long. */
+async function holds(owner: Person, gpu: 0 | 1, msAgo: number, borrowed = false): Promise<string> {
+  const requestId = await asks(owner, world.team, 1000, msAgo);
+  await world.db.update(leaseRequests).set({ state: "granted" }).where(eq(leaseRequests.id, requestId));
+  await world.db.insert(leases).values({
+    ...{ id: newId("lea"), requestId, workspaceId: "ws", teamId: world.team, userId: owner.id },
+    ...{ gpuId: world.gpuIds[gpu], serverId: world.serverId, gpuType: "soft", milli: 1000, memoryBytes: 8 * 2 ** 30 },
+    ...{ owner: kernel, state: "active" as const, epoch: 1, borrowed: borrowed ? 1 : 0 },
+    ...{ grantedAt: ago(msAgo), claimedAt: ago(msAgo), ownerSeenAt: new Date() },
+    expiresAt: new Date(Date.now() + 60 * MINUTE),
+  });
+  return requestId;
+}
+
+it("whoever holds a GPU that will be taken back is told for whom and until when, and when it may stay after all", async () => {
+  await setQuota(world.admin.ctx, { teamId: world.team, gpuType: "soft", guaranteedMilli: 500, limitMilli: 2000 });
+  await holds(world.member, 0, 10 * MINUTE);
+  await holds(world.colleague, 1, 9 * MINUTE, true);
+  const claim = await asks(world.outsider, world.otherTeam, 500, 0);
+  await advance();
+  const all = [...(await told(world.member)), ...(await told(world.colleague))];
+  expect(all).toMatchObject([{ kind: "reclaim", title: "Your 1.0 soft will be taken back", readAt: null }]);
+  expect(all[0]?.body).toContain("Team nlp needs what is guaranteed to it. Kmeans.ipynb lives on");
+  expect(Date.parse(all[0]?.dueAt ?? "")).toBeGreaterThan(Date.now() + MINUTE);
+  await advance();
+  expect(await world.db.select().from(notices)).toHaveLength(1);
+  await world.db.update(leaseRequests).set({ state: "cancelled" }).where(eq(leaseRequests.id, claim));
+  await advance();
+  expect(await world.db.select().from(notices)).toEqual([]);
+});
+
+it("who waited long enough to look elsewhere is told that the turn has come; who did not is not", async () => {
+  await asks(world.member, world.team, 250, MINUTE);
+  await asks(world.colleague, world.team, 250, 0);
+  await advance();
+  expect(await told(world.member)).toMatchObject([
+    { kind: "granted", title: "You have 0.25 soft", body: "Kmeans.ipynb waited 60 s for it." },
+  ]);
+  expect(await told(world.colleague)).toEqual([]);
+});
+
+it("a lease without GPU work is warned of once for each idle stretch, and at the team's own time", async () => {
+  const requestId = await holds(world.member, 0, 17 * MINUTE);
+  await warnOfIdle(world.system);
+  await warnOfIdle(world.system);
+  const [first, ...others] = await told(world.member);
+  expect(first).toMatchObject({ kind: "idle", title: "Your 1.0 soft does nothing" });
+  expect(others).toEqual([]);
+  expect(Math.abs(Date.parse(first?.dueAt ?? "") - Date.now() - 3 * MINUTE)).toBeLessThan(10_000);
+  await world.db
+    .update(leases)
+    .set({ usageAt: ago(MINUTE) })
+    .where(eq(leases.requestId, requestId));
+  await warnOfIdle(world.system);
+  expect(await told(world.member)).toHaveLength(1);
+  await setPolicy(world.admin.ctx, { teamId: world.team, maxLeaseSeconds: null, idleSeconds: 70, coTenancy: "any" });
+  await warnOfIdle(world.system);
+  expect(await told(world.member)).toHaveLength(2);
+});
+
+it("an idle warning comes a fifth before the end, and never more than five minutes", () => {
+  expect(idleWarningAt(0, 20 * MINUTE)).toBe(16 * MINUTE);
+  expect(idleWarningAt(0, 100 * MINUTE)).toBe(95 * MINUTE);
+});
+
+it("a lead is told of a request for more, and the member of its answer", async () => {
+  const asked = await ask(world.member.ctx, {
+    ...{ teamId: world.team, gpuType: "soft", limitMilli: 500, reason: "a paper" },
+    endsAt: new Date(Date.now() + 60 * MINUTE).toISOString(),
+  });
+  expect(await told(world.lead)).toMatchObject([
+    { title: "Max asks for 0.5 soft more for team vision", body: "a paper" },
+  ]);
+  await decide(world.lead.ctx, { id: asked.id, approve: true });
+  expect(await told(world.member)).toMatchObject([{ title: "0.5 soft more for team vision: approved" }]);
+  expect(await told(world.colleague)).toEqual([]);
+});
+
+it("are one's own to read, one by one or all, and are forgotten after two months", async () => {
+  await asks(world.member, world.team, 250, MINUTE);
+  await asks(world.member, world.team, 250, MINUTE);
+  await advance();
+  const [newest] = await told(world.member);
+  expect(await markRead(world.colleague.ctx, { ids: [newest?.id ?? ""] })).toEqual({ notices: [], unread: 0 });
+  expect(await list(world.member.ctx)).toMatchObject({ unread: 2 });
+  expect(await markRead(world.member.ctx, { ids: [newest?.id ?? ""] })).toMatchObject({ unread: 1 });
+  expect(await markRead(world.member.ctx)).toMatchObject({ unread: 0 });
+  expect((await list(world.member.ctx, { limit: 1 })).notices).toHaveLength(1);
+  await sweepNotices({ ...world.system, now: () => new Date(Date.now() + 61 * 86_400_000) });
+  expect(await told(world.member)).toEqual([]);
+});

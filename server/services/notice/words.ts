@@ -1,0 +1,132 @@
+/** What people are told, in the words of the house. */
+import { formatQuota } from "#server/scheduler/amount.ts";
+import type { Notice } from "./write.ts";
+
+/** Somebody's lease, as far as the words need it. */
+export type TheirLease = {
+  /** The request it was granted for: one name for all devices of a lease. */
+  requestId: string;
+  userId: string;
+  workspaceId: string;
+  gpuType: string;
+  milli: number;
+  /** What its holder calls the notebook. */
+  label?: string | undefined;
+};
+
+const amountOf = ({ milli, gpuType }: { milli: number; gpuType: string }) => `${formatQuota(milli)} ${gpuType}`;
+const nameOf = ({ label }: TheirLease) => label ?? "the notebook";
+const gpuPage = ({ workspaceId }: TheirLease) => `/workspaces/${workspaceId}/gpu`;
+
+/** The key of a lease's reclaim, to take it back when the lease may stay. */
+export const reclaimKey = (requestId: string) => `reclaim/${requestId}`;
+
+/** Another team needs it, and its holder may save until then. */
+export function reclaimed(lease: TheirLease, byTeam: string | undefined, releaseAt: Date): Notice {
+  return {
+    userId: lease.userId,
+    kind: "reclaim",
+    key: reclaimKey(lease.requestId),
+    title: `Your ${amountOf(lease)} will be taken back`,
+    body:
+      `${byTeam === undefined ? "Another team" : `Team ${byTeam}`} needs what is guaranteed to it. ` +
+      `${upper(nameOf(lease))} lives on, and what is in GPU memory is kept.`,
+    href: gpuPage(lease),
+    dueAt: releaseAt,
+  };
+}
+
+/** It does no GPU work; `lastWorkAt` tells one idle stretch from the next. */
+export function idling(lease: TheirLease, lastWorkAt: Date, endsAt: Date): Notice {
+  return {
+    userId: lease.userId,
+    kind: "idle",
+    key: `idle/${lease.requestId}/${lastWorkAt.getTime()}`,
+    title: `Your ${amountOf(lease)} does nothing`,
+    body: `Without GPU work in ${nameOf(lease)} it is given back; the notebook lives, and its GPU memory is kept.`,
+    href: gpuPage(lease),
+    dueAt: endsAt,
+  };
+}
+
+/** Its turn came while its owner may have been elsewhere. */
+export function granted(lease: TheirLease, waitedMs: number): Notice {
+  return {
+    userId: lease.userId,
+    kind: "granted",
+    key: `granted/${lease.requestId}`,
+    title: `You have ${amountOf(lease)}`,
+    body: `${upper(nameOf(lease))} waited ${minutes(waitedMs)} for it.`,
+    href: gpuPage(lease),
+  };
+}
+
+/** What a team has used of its GPU-hours; thousandths of an hour. */
+export type BudgetLevel = {
+  teamId: string;
+  teamName: string;
+  gpuType: string;
+  /** `2026-11` */
+  month: string;
+  level: number;
+  milliHours: number;
+  usedMilliHours: number;
+  /** When nothing is left if it goes on like this. */
+  spentAt?: Date | undefined;
+};
+
+/** One of the people of a team whose GPU-hours have reached a level. */
+export function budgetReached(userId: string, budget: BudgetLevel): Notice {
+  const { teamId, teamName, gpuType, month, level, milliHours, usedMilliHours } = budget;
+  const used = `${formatQuota(usedMilliHours)} of ${formatQuota(milliHours)} GPU-hours of ${month} are used.`;
+  const next =
+    level >= 100
+      ? "Until the month ends the team gets no new GPUs of this type. An admin can raise the budget."
+      : "Who works on can see on the team's page how long the rest lasts.";
+  return {
+    userId,
+    kind: "budget",
+    key: `budget/${teamId}/${gpuType}/${month}/${level}`,
+    title:
+      level >= 100
+        ? `Team ${teamName} has used its ${gpuType} budget`
+        : `Team ${teamName} is at ${level} % of its ${gpuType} budget`,
+    body: `${used} ${next}`,
+    href: `/teams/${teamName}`,
+    dueAt: budget.spentAt ?? null,
+  };
+}
+
+/** What a member asked for on top of the quota. */
+export type AskedFor = { id: string; teamName: string; gpuType: string; limitMilli: number; reason: string };
+
+/** Somebody of the team wants more, and this person decides. */
+export function quotaAsked(userId: string, who: string, asked: AskedFor): Notice {
+  return {
+    userId,
+    kind: "quota-request",
+    key: `quota-request/${asked.id}/asked`,
+    title: `${who} asks for ${formatQuota(asked.limitMilli)} ${asked.gpuType} more for team ${asked.teamName}`,
+    body: asked.reason,
+    href: `/teams/${asked.teamName}`,
+  };
+}
+
+/** The answer to who asked. */
+export function quotaDecided(userId: string, approved: boolean, asked: AskedFor): Notice {
+  return {
+    userId,
+    kind: "quota-request",
+    key: `quota-request/${asked.id}/decided`,
+    title: `${formatQuota(asked.limitMilli)} ${asked.gpuType} more for team ${asked.teamName}: ${approved ? "approved" : "refused"}`,
+    body: approved ? "It is on top of the team's quota until it ends alone." : `You asked: ${asked.reason}`,
+    href: `/teams/${asked.teamName}`,
+  };
+}
+
+function minutes(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+}
+
+const upper = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
