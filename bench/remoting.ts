@@ -7,11 +7,7 @@
  * - `h2d_share`, `d2h_share`: copies of 256 MiB, contents compared, as a share of what bare connections of the same
  *   kind and number carry between the same memory; `tls_` the same with TLS.
  */
-import { execFile } from "node:child_process";
-import path from "node:path";
-import { promisify } from "node:util";
-import { z } from "zod";
-import { buildNativeForTests } from "#scripts/start/builds.ts";
+import { figures, nativeProgram } from "#scripts/bench/program.ts";
 
 export const targets = {
   launch_us: "<= 1.0",
@@ -24,12 +20,5 @@ export const targets = {
 };
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {
-  const root = path.resolve(import.meta.dirname, "..");
-  await buildNativeForTests(root, (line) => console.log(`  ${line}`));
-  const folder = path.join(root, "native", "target", "release");
-  const { stdout } = await promisify(execFile)(path.join(folder, "sluice-remoting-bench"), [], {
-    env: { ...process.env, SLUICE_NATIVE_DIR: folder },
-  });
-  const metrics = z.record(z.string(), z.number()).parse(JSON.parse(stdout.trim().split("\n").at(-1) ?? "{}"));
-  return { metrics };
+  return { metrics: await nativeProgram("sluice-remoting-bench", figures) };
 }

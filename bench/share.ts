@@ -3,11 +3,8 @@
  * long ones, graphs and copies beside kernels, and an idle neighbour. A share is what a program finished over what it
  * finished alone; gpud's counters are not asked. The same once more without the arbiter, where shares do not hold.
  */
-import { execFile } from "node:child_process";
-import path from "node:path";
-import { promisify } from "node:util";
 import { z } from "zod";
-import { buildNativeForTests } from "#scripts/start/builds.ts";
+import { nativeProgram } from "#scripts/bench/program.ts";
 
 /** Of each measurement, together and alone. */
 const SECONDS = 10;
@@ -23,13 +20,7 @@ const report = z.object({
 });
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {
-  const root = path.resolve(import.meta.dirname, "..");
-  await buildNativeForTests(root, (line) => console.log(`  ${line}`));
-  const folder = path.join(root, "native", "target", "release");
-  const { stdout } = await promisify(execFile)(path.join(folder, "sluice-share-bench"), [String(SECONDS)], {
-    env: { ...process.env, SLUICE_NATIVE_DIR: folder },
-  });
-  const { shares, ...metrics } = report.parse(JSON.parse(stdout.trim().split("\n").at(-1) ?? "{}"));
+  const { shares, ...metrics } = await nativeProgram("sluice-share-bench", report, [String(SECONDS)]);
   for (const [name, values] of Object.entries(shares)) {
     console.log(`  ${name}: ${values.map((value) => `${(value * 100).toFixed(1)} %`).join(", ")}`);
   }

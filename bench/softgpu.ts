@@ -2,14 +2,11 @@
  * How fast the software GPU runs kernels, without client and gpud around it, against what the same machine does
  * otherwise: NumPy, the same kernels by Numba for the CPU, and Numba's CUDA simulator.
  */
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { promisify } from "node:util";
-import { z } from "zod";
+import { figures, nativeProgram, program } from "#scripts/bench/program.ts";
 import { run as execute } from "#scripts/lib/processes.ts";
-import { buildNativeForTests } from "#scripts/start/builds.ts";
 
 export const targets = {
   matmul_gflops: ">= 6",
@@ -19,20 +16,13 @@ export const targets = {
   scaling_2: ">= 1.8",
 };
 
-const figures = z.record(z.string(), z.number());
-
-const lastLine = (text: string) => figures.parse(JSON.parse(text.trim().split("\n").at(-1) ?? "{}"));
-
 export async function run(): Promise<{ metrics: Record<string, number> }> {
   const root = path.resolve(import.meta.dirname, "..");
   const print = (line: string) => console.log(`  ${line}`);
-  await buildNativeForTests(root, print);
-  const engine = await promisify(execFile)(path.join(root, "native/target/release/sluice-softgpu-bench"), ["2"]);
-  const ours = lastLine(engine.stdout);
+  const ours = await nativeProgram("sluice-softgpu-bench", figures, ["2"]);
   const python = await environment(root, print);
   const script = path.join(root, "bench/softgpu/reference.py");
-  const call = async (mode: string, env: Record<string, string>) =>
-    lastLine((await promisify(execFile)(python, [script, mode], { env: { ...process.env, ...env } })).stdout);
+  const call = (mode: string, env: Record<string, string>) => program(python, [script, mode], figures, env);
   const cpu = await call("cpu", { NUMBA_NUM_THREADS: "2" });
   const simulator = await call("simulator", { NUMBA_ENABLE_CUDASIM: "1" });
   const times = (ours: number | undefined, other: number | undefined) => (ours ?? Number.NaN) / (other ?? Number.NaN);

@@ -14,14 +14,15 @@ const OWN_NODE_MAJOR = 24;
 
 /**
  * Makes the packages present and the Node right. Returns true when the caller may import the TypeScript entry;
- * otherwise a child has done the work and this process ends with its exit code.
+ * otherwise a child has done the work and this process ends with its exit code. `native`: whether the command goes on
+ * to the Rust build, which then begins beside npm.
  */
-export async function bootstrap(entry) {
+export async function bootstrap(entry, { native = true } = {}) {
   process.chdir(root);
   // What a person waits for begins here, also when another Node goes on.
   process.env.SLUICE_STARTED_AT ??= String(Date.now());
   refuseWrongPlatform();
-  installPackages();
+  installPackages(native);
   const major = Number(process.versions.node.split(".")[0]);
   if (major >= OWN_NODE_MAJOR) return true;
   const node = path.join(root, "node_modules", ".bin", "node");
@@ -42,7 +43,7 @@ function refuseWrongPlatform() {
   }
 }
 
-function installPackages() {
+function installPackages(native) {
   const lock = readFileSync(path.join(root, "package-lock.json"));
   const manifest = readFileSync(path.join(root, "package.json"));
   const stamp = createHash("sha256").update(lock).update(manifest).update(process.arch).digest("hex");
@@ -50,7 +51,7 @@ function installPackages() {
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   const started = Date.now();
   console.log("  …  npm packages");
-  const putNativeBuildBack = beginNativeBuild();
+  const putNativeBuildBack = native ? beginNativeBuild() : () => undefined;
   // Without node_modules/.bin in PATH: npm must not run on the Node that it is about to replace.
   const bin = path.join(root, "node_modules", ".bin");
   const searchPath = (process.env.PATH ?? "")

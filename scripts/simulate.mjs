@@ -1,3 +1,3 @@
 import { bootstrap } from "./bootstrap.mjs";
 
-if (await bootstrap(import.meta.url)) await import("./simulate/main.ts");
+if (await bootstrap(import.meta.url, { native: false })) await import("./simulate/main.ts");

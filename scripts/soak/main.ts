@@ -1,12 +1,12 @@
 /**
  * `npm run soak [-- <part>…] [--seconds 600] [--seed N]`: what finds its bugs only in hours. Each part is a test that
- * plays for longer than in `npm test`; frames are spoiled from a seed of today. The last line is one JSON object `{"name", "metrics"}`
- * with the seconds and findings of each part.
+ * plays for longer than in `npm test`; frames are spoiled from a seed of today. The last line is one JSON object
+ * `{"name", "metrics"}` with the seconds and findings of each part.
  */
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
-import { buildNative } from "#scripts/start/builds.ts";
+import { buildNativeForTests } from "#scripts/start/builds.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -16,16 +16,17 @@ const root = process.cwd();
 const native = path.join(root, "native");
 const seed = values.seed ?? String(Math.floor(Date.now() / 86_400_000));
 const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
-const cargoTest = (crate: string) => [
+/** One of the tests named `fuzz`, built with the whole workspace's features, as `npm test` builds it. */
+const fuzzer = (name: string) => [
   "test",
   "--release",
   "--locked",
-  "-p",
-  crate,
+  "--workspace",
   "--test",
   "fuzz",
   "--",
   "--nocapture",
+  name,
 ];
 
 type Part = { command: string; args: string[]; cwd: string; env: Record<string, string> };
@@ -34,12 +35,12 @@ const PARTS: Record<string, Part> = {
   /** Spoiled frames at gpud's port. */
   frames: {
     command: "cargo",
-    args: cargoTest("sluice-gpud"),
+    args: fuzzer("spoiled_frames_end_their_connection"),
     cwd: native,
     env: { ...fuzzing, SLUICE_FUZZ_SEED: seed },
   },
   /** Random PTX in the software GPU and in its scalar reference. */
-  ptx: { command: "cargo", args: cargoTest("sluice-softgpu"), cwd: native, env: fuzzing },
+  ptx: { command: "cargo", args: fuzzer("random_programs_agree_with_the_reference"), cwd: native, env: fuzzing },
   /** Random histories of the scheduler; 20 ms each. */
   histories: {
     command: process.execPath,
@@ -59,7 +60,7 @@ const parts = chosen.map((name) => {
   return { name, ...part };
 });
 
-await buildNative(root, (line) => console.log(`  ${line}`));
+await buildNativeForTests(root, (line) => console.log(`  ${line}`));
 const metrics: Record<string, number> = {};
 for (const { name, command, args, cwd, env } of parts) {
   const began = Date.now();

@@ -1,6 +1,6 @@
 /** The builds that `npm start` makes on first use, each skipped while its inputs are unchanged. */
 import { existsSync } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { fingerprint, unlessFresh } from "#scripts/lib/fingerprint.ts";
 import { EVERYTHING_BUILD, PRODUCT_BUILD } from "#scripts/lib/native-build.mjs";
@@ -31,15 +31,17 @@ export async function buildPortal(root: string, env: NodeJS.ProcessEnv, onLine: 
   );
 }
 
+const PRODUCT: CargoBuild = { args: PRODUCT_BUILD, stamp: "sluice-stamp", program: "gpud" };
+const EVERYTHING: CargoBuild = { args: EVERYTHING_BUILD, stamp: "sluice-test-stamp", program: "sluice-loopback" };
+
 /** gpud, the `sluice` command and the client libraries, by cargo. */
 export async function buildNative(root: string, onLine: OnLine): Promise<void> {
-  await cargoBuild(root, { args: PRODUCT_BUILD, stamp: "sluice-stamp", program: "gpud" }, onLine);
+  await cargoBuilds(root, [PRODUCT], onLine);
 }
 
 /** The same and, on top, the programs that tests and benchmarks run. */
 export async function buildNativeForTests(root: string, onLine: OnLine): Promise<void> {
-  await buildNative(root, onLine);
-  await cargoBuild(root, { args: EVERYTHING_BUILD, stamp: "sluice-test-stamp", program: "sluice-loopback" }, onLine);
+  await cargoBuilds(root, [PRODUCT, EVERYTHING], onLine);
 }
 
 type CargoBuild = {
@@ -50,21 +52,23 @@ type CargoBuild = {
   program: string;
 };
 
-async function cargoBuild(root: string, { args, stamp, program }: CargoBuild, onLine: OnLine): Promise<void> {
+async function cargoBuilds(root: string, builds: CargoBuild[], onLine: OnLine): Promise<void> {
   const target = path.join(root, "native", "target", "release");
   await mkdir(target, { recursive: true });
   const current = await fingerprint(root, ["native"]);
-  const needed = existsSync(path.join(target, program)) ? current : `${current} rebuild`;
-  await unlessFresh(path.join(target, stamp), needed, async () => {
-    const missing = missingTools(["rust", "linker"]);
-    if (missing.length > 0) throw new Error(missing.join("\n"));
-    await run("cargo", args, {
-      cwd: path.join(root, "native"),
-      env: { ...process.env, CARGO_TERM_COLOR: "never" },
-      onLine,
-      background: true,
+  for (const { args, stamp, program } of builds) {
+    if (!existsSync(path.join(target, program))) await rm(path.join(target, stamp), { force: true });
+    await unlessFresh(path.join(target, stamp), current, async () => {
+      const missing = missingTools(["rust", "linker"]);
+      if (missing.length > 0) throw new Error(missing.join("\n"));
+      await run("cargo", args, {
+        cwd: path.join(root, "native"),
+        env: { ...process.env, CARGO_TERM_COLOR: "never" },
+        onLine,
+        background: true,
+      });
     });
-  });
+  }
 }
 
 /** The `sluice-gpu` wheel with the native libraries inside; returns its path. */

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod driver;
 pub mod gpud;
 pub mod libraries;
+pub mod measure;
 pub mod numbers;
 pub mod programs;
 pub mod proxy;

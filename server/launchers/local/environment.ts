@@ -56,12 +56,16 @@ export type BuiltEnvironment = {
   env: Record<string, string>;
 };
 
-export type BuildOptions = {
+/** What installing packages needs. */
+export type PrepareOptions = {
   stateDir: string;
-  /** The built `sluice_gpu` wheel; without it notebooks have no `%gpu`. */
-  wheel: string | undefined;
   onLine: (line: string) => void;
   signal?: AbortSignal;
+};
+
+export type BuildOptions = PrepareOptions & {
+  /** The built `sluice_gpu` wheel; without it notebooks have no `%gpu`. */
+  wheel: string | undefined;
 };
 
 /** The definition of an environment, or undefined when there is none of that name. */
@@ -136,14 +140,17 @@ export async function environmentState(stateDir: string, name: string): Promise<
   return parsed === undefined || lost ? { state: "pending" } : parsed;
 }
 
-/** An old build goes when no running workspace looks into it; a young one may be in use where we cannot see it. */
+/**
+ * An old build, or packages that were prepared for one and never taken, go when no running workspace looks into them;
+ * young ones may be in use where we cannot see it.
+ */
 export async function prune(stateDir: string, name: string, current: string): Promise<void> {
   const parent = path.join(stateDir, "environments");
   const names = await usedEnvironments(stateDir);
   if (names === undefined) return;
   const used = new Set([current, ...names]);
   for (const folder of await readdir(parent)) {
-    if (!new RegExp(`^${name}-[0-9a-f]{16}$`).test(folder) || used.has(folder)) continue;
+    if (!new RegExp(`^${name}-[0-9a-f]{16}(\\.base)?$`).test(folder) || used.has(folder)) continue;
     const { mtimeMs } = await stat(path.join(parent, folder));
     if (Date.now() - mtimeMs > PRUNE_AFTER_MS) await remove(path.join(parent, folder));
   }
@@ -211,14 +218,14 @@ async function readBuilt(target: string): Promise<BuiltEnvironment> {
  * Installs an environment's packages ahead of its build, as far as that needs no wheel: start-up does this beside the
  * Rust build. The build takes what was prepared.
  */
-export async function prepareEnvironment(name: string, options: Omit<BuildOptions, "wheel">): Promise<void> {
+export async function prepareEnvironment(name: string, options: PrepareOptions): Promise<void> {
   const source = await readSource(name, options);
   await withBase(source, options, async () => undefined);
 }
 
 type Source = { definition: EnvironmentDefinition; python: Python; uv: string };
 
-async function readSource(name: string, options: Omit<BuildOptions, "wheel">): Promise<Source> {
+async function readSource(name: string, options: PrepareOptions): Promise<Source> {
   const definition = await readDefinition(name);
   if (definition === undefined) throw new Error(`There is no environment "${name}".`);
   const uv = await findUv(options.stateDir, options.onLine);
@@ -226,11 +233,7 @@ async function readSource(name: string, options: Omit<BuildOptions, "wheel">): P
 }
 
 /** Calls `use` with a folder that holds all packages but ours, alone in it; what `use` leaves there is kept. */
-async function withBase(
-  source: Source,
-  options: Omit<BuildOptions, "wheel">,
-  use: (base: string) => Promise<void>,
-): Promise<void> {
+async function withBase(source: Source, options: PrepareOptions, use: (base: string) => Promise<void>): Promise<void> {
   const hash = await contentHash(source.definition, source.python, undefined);
   const parent = path.join(options.stateDir, "environments");
   const base = path.join(parent, `${source.definition.name}-${hash}.base`);
@@ -245,7 +248,7 @@ async function withBase(
 async function installPackages(
   { definition, python, uv }: Source,
   base: string,
-  options: Omit<BuildOptions, "wheel">,
+  options: PrepareOptions,
 ): Promise<void> {
   const unfinished = `${base}.building`;
   await remove(unfinished);
@@ -266,7 +269,7 @@ function installInto(folder: string, ...what: string[]): string[] {
   return ["pip", "install", "--python", path.join(folder, "bin", "python"), "--compile-bytecode", ...what];
 }
 
-async function runUv(uv: string, args: string[], options: Omit<BuildOptions, "wheel">): Promise<void> {
+async function runUv(uv: string, args: string[], options: PrepareOptions): Promise<void> {
   await runLines(uv, args, {
     cwd: options.stateDir,
     onLine: options.onLine,

@@ -4,6 +4,7 @@ use serde_json::json;
 use sluice_client::dial::{Key, Ticket};
 use sluice_client::session::Session;
 use sluice_conformance::gpud::Gpud;
+use sluice_conformance::measure::{own_cpu_us, percentile};
 use sluice_protocol::messages::{Empty, EmptyPosted};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,19 +21,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn percentile(mut samples: Vec<f64>, part: f64) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[((samples.len() - 1) as f64 * part) as usize]
-}
-
-/// CPU time of this process, microseconds.
-fn own_cpu_us() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live local.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
 fn run() -> Result<String, String> {

@@ -10,6 +10,7 @@ use sluice_client::session::Session;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{add, alloc, ask, attach, start};
 use sluice_conformance::gpud::Gpud;
+use sluice_conformance::measure::{own_cpu_us, percentile};
 use sluice_conformance::proxy::Proxy;
 use sluice_protocol::messages::{Empty, EmptyPosted};
 use sluice_transport::{Address, Listener, ReadHalf, Stream, WriteHalf, tls};
@@ -46,21 +47,8 @@ fn put(figures: &mut Figures, name: impl Into<String>, value: f64) {
     figures.insert(name.into(), json!((value * 1000.0).round() / 1000.0));
 }
 
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
-}
-
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-/// CPU time of this process, microseconds.
-fn own_cpu_us() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live local.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
 /// Keeps the calling thread, and what it starts from now on, on one core; None lets it go.
@@ -151,7 +139,7 @@ fn calls(figures: &mut Figures, scale: u32) -> Outcome {
                 session.close();
             }
         }
-        put(figures, format!("attach_ms{name}"), median(attaches));
+        put(figures, format!("attach_ms{name}"), percentile(attaches, 0.5));
         attach();
         launches(figures, name, &gpud, function, 200 / scale.min(10))?;
         round_trips(figures, name, &gpud, (if added > 0.0 { 1000 } else { 10_000 }) / scale)?;
@@ -186,8 +174,8 @@ fn launches(figures: &mut Figures, name: &str, gpud: &Gpud, function: usize, bur
         }
     }
     let count = f64::from(bursts * LENGTH);
-    put(figures, format!("launch_us{name}"), median(whole));
-    put(figures, format!("launch_posting_us{name}"), median(posting));
+    put(figures, format!("launch_us{name}"), percentile(whole, 0.5));
+    put(figures, format!("launch_posting_us{name}"), percentile(posting, 0.5));
     // The longer lines are in this process, which would count their time too.
     if name.is_empty() {
         put(figures, "launch_client_cpu_us", (own_cpu_us() - cpu) / count);
@@ -211,7 +199,7 @@ fn round_trips(figures: &mut Figures, name: &str, gpud: &Gpud, count: u32) -> Ou
         session.connection.call(&Empty).map_err(failed)?;
         times.push(micros(began.elapsed()));
     }
-    put(figures, format!("roundtrip_us{name}"), median(times));
+    put(figures, format!("roundtrip_us{name}"), percentile(times, 0.5));
     if name.is_empty() {
         put(figures, "roundtrip_client_cpu_us", (own_cpu_us() - cpu) / f64::from(count));
         put(figures, "roundtrip_gpud_cpu_us", (gpud.cpu_us() - server) as f64 / f64::from(count));
@@ -224,7 +212,7 @@ fn round_trips(figures: &mut Figures, name: &str, gpud: &Gpud, count: u32) -> Ou
         session.connection.call(&Empty).map_err(failed)?;
         times.push(micros(began.elapsed()));
     }
-    put(figures, format!("roundtrip_asleep_us{name}"), median(times));
+    put(figures, format!("roundtrip_asleep_us{name}"), percentile(times, 0.5));
     Ok(())
 }
 
@@ -269,7 +257,8 @@ fn bulk(figures: &mut Figures, scale: u32, encrypted: bool) -> Outcome {
         }
     }
     session.close();
-    let (up, down, bare_up, bare_down) = (median(up), median(down), median(bare_up), median(bare_down));
+    let (up, down, bare_up, bare_down) =
+        (percentile(up, 0.5), percentile(down, 0.5), percentile(bare_up, 0.5), percentile(bare_down, 0.5));
     put(figures, format!("{prefix}h2d_share"), up / bare_up);
     put(figures, format!("{prefix}d2h_share"), down / bare_down);
     put(figures, format!("{prefix}h2d_gib_s"), up / GIB);

@@ -152,14 +152,9 @@ impl Supervisor {
             return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         }
         let memory_bytes = claims.lease.memory_bytes.min(device.memory_bytes);
-        let (seat, ledger) = match pool.take_seat(&claims.lease, &claims.sid, memory_bytes) {
-            Ok(seat) => seat,
+        let (seat, ledger, arbiter) = match pool.take_seat(&claims.lease, &claims.sid, memory_bytes) {
+            Ok((seat, lease)) => (seat, Arc::clone(&lease.ledger), Arc::clone(&lease.arbiter)),
             Err(text) => return Ok(Some((stream, (RefusedCode::Unavailable, text)))),
-        };
-        let Some(arbiter) = pool.arbiters.get(&device.uuid).map(Arc::clone) else {
-            pool.give_seat_up(&seat);
-            let text = "the lease's device has no arbiter".to_owned();
-            return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         };
         let fresh = match self.spawner.lock().map_err(|_| io::Error::other("spawner")).and_then(|s| s.take()) {
             Ok(fresh) => fresh,

@@ -224,7 +224,8 @@ impl Supervisor {
                 }
                 self.check_lease(&pool, &claims)?;
                 let memory_bytes = claims.lease.memory_bytes;
-                let (seat, ledger) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
+                let (seat, lease) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
+                let ledger = Arc::clone(&lease.ledger);
                 Ok((seat, ledger, memory_bytes))
             });
         match seat {

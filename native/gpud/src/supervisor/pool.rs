@@ -18,6 +18,8 @@ pub struct WorkerId(pub u64);
 /// One lease with workers here.
 pub struct Lease {
     pub ledger: Arc<Ledger>,
+    /// Of its device.
+    pub arbiter: Arc<Arbiter>,
     slots: [bool; SLOTS],
     /// What workers that are gone have used.
     pub retired: Totals,
@@ -114,20 +116,21 @@ impl Pool {
     }
 
     /// Takes a slot in a lease; makes the lease's account when this is its first worker here.
-    pub fn take_seat(
-        &mut self,
-        claims: &LeaseClaims,
-        session_id: &str,
-        limit: u64,
-    ) -> Result<(Seat, Arc<Ledger>), String> {
+    pub fn take_seat(&mut self, claims: &LeaseClaims, session_id: &str, limit: u64) -> Result<(Seat, &Lease), String> {
         let lease_id = claims.id.as_str();
         if !self.leases.contains_key(lease_id) {
+            let arbiter =
+                self.arbiters.get(&claims.device_uuid).ok_or("the lease's device is not on this GPU server")?;
             let ledger = Ledger::create(limit).map_err(|error| format!("no account for the lease: {error}"))?;
             let ledger = Arc::new(ledger);
-            if let Some(arbiter) = self.arbiters.get(&claims.device_uuid) {
-                arbiter.add(&ledger, claims.milli);
-            }
-            let lease = Lease { ledger, slots: [false; SLOTS], retired: Totals::default(), state: LeaseState::Active };
+            arbiter.add(&ledger, claims.milli);
+            let lease = Lease {
+                ledger,
+                arbiter: Arc::clone(arbiter),
+                slots: [false; SLOTS],
+                retired: Totals::default(),
+                state: LeaseState::Active,
+            };
             self.leases.insert(lease_id.to_owned(), lease);
         }
         let lease = self.leases.get_mut(lease_id).ok_or("the lease is gone")?;
@@ -135,7 +138,7 @@ impl Pool {
         let slot = slot.ok_or_else(|| format!("the lease has {SLOTS} client processes already"))?;
         lease.slots[slot] = true;
         let seat = Seat { lease_id: lease_id.to_owned(), session_id: session_id.to_owned(), slot };
-        Ok((seat, Arc::clone(&lease.ledger)))
+        Ok((seat, lease))
     }
 
     /// Gives a seat up; an ended lease without workers is forgotten.
