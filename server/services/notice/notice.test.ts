@@ -64,7 +64,7 @@ it("whoever holds a GPU that will be taken back is told for whom and until when,
   await advance();
   const all = [...(await told(world.member)), ...(await told(world.colleague))];
   expect(all).toMatchObject([{ kind: "reclaim", title: "Your 1.0 soft will be taken back", readAt: null }]);
-  expect(all[0]?.body).toContain("Team nlp needs what is guaranteed to it. Kmeans.ipynb lives on");
+  expect(all[0]?.body).toContain("Team nlp needs what is guaranteed to it. kmeans.ipynb lives on");
   expect(Date.parse(all[0]?.dueAt ?? "")).toBeGreaterThan(Date.now() + MINUTE);
   await advance();
   expect(await world.db.select().from(notices)).toHaveLength(1);
@@ -78,7 +78,7 @@ it("who waited long enough to look elsewhere is told that the turn has come; who
   await asks(world.colleague, world.team, 250, 0);
   await advance();
   expect(await told(world.member)).toMatchObject([
-    { kind: "granted", title: "You have 0.25 soft", body: "Kmeans.ipynb waited 60 s for it." },
+    { kind: "granted", title: "You have 0.25 soft", body: "kmeans.ipynb waited 60 s for it." },
   ]);
   expect(await told(world.colleague)).toEqual([]);
 });

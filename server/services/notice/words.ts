@@ -15,7 +15,8 @@ export type TheirLease = {
 };
 
 const amountOf = ({ milli, gpuType }: { milli: number; gpuType: string }) => `${formatQuota(milli)} ${gpuType}`;
-const nameOf = ({ label }: TheirLease) => label ?? "the notebook";
+/** A notebook's own name keeps its first letter as it is, also where a sentence begins with it. */
+const nameOf = ({ label }: TheirLease, unnamed = "the notebook") => label ?? unnamed;
 const gpuPage = ({ workspaceId }: TheirLease) => `/workspaces/${workspaceId}/gpu`;
 
 /** The key of a lease's reclaim, to take it back when the lease may stay. */
@@ -30,7 +31,7 @@ export function reclaimed(lease: TheirLease, byTeam: string | undefined, release
     title: `Your ${amountOf(lease)} will be taken back`,
     body:
       `${byTeam === undefined ? "Another team" : `Team ${byTeam}`} needs what is guaranteed to it. ` +
-      `${upper(nameOf(lease))} lives on, and what is in GPU memory is kept.`,
+      `${nameOf(lease, "The notebook")} lives on, and what is in GPU memory is kept.`,
     href: gpuPage(lease),
     dueAt: releaseAt,
   };
@@ -56,7 +57,7 @@ export function granted(lease: TheirLease, waitedMs: number): Notice {
     kind: "granted",
     key: `granted/${lease.requestId}`,
     title: `You have ${amountOf(lease)}`,
-    body: `${upper(nameOf(lease))} waited ${minutes(waitedMs)} for it.`,
+    body: `${nameOf(lease, "The notebook")} waited ${minutes(waitedMs)} for it.`,
     href: gpuPage(lease),
   };
 }
@@ -128,5 +129,3 @@ function minutes(ms: number): string {
   const seconds = Math.round(ms / 1000);
   return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
 }
-
-const upper = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
