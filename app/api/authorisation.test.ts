@@ -70,6 +70,11 @@ const REQUEST_KEY = "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f00";
 const matrix: Record<string, Row> = {
   "GET /me": { expected: signedIn(200) },
   "DELETE /session": { expected: signedIn(200) },
+  "GET /sessions": { expected: signedIn(200) },
+  "DELETE /sessions/{id}": {
+    expected: signedIn(403, { owner: 200, ownerToken: 200 }),
+    params: (fixture) => ({ id: fixture.world.member.sessionId }),
+  },
   "GET /setup": { expected: everybody(200) },
   "POST /setup": {
     // There is an admin already.
@@ -102,6 +107,12 @@ const matrix: Record<string, Row> = {
   "POST /teams": { expected: adminOnly(201), input: () => ({ name: "audio" }) },
   "GET /teams/{id}": { expected: signedIn(200, { outsider: 403 }), params: team },
   "GET /teams/{id}/leases": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "GET /teams/{id}/budget": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "POST /teams/{id}/quotas/{type}/preview": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
+  },
   "PUT /teams/{id}/quotas/{type}": {
     expected: adminOnly(200),
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),

@@ -9,6 +9,7 @@ export function SignOutButton() {
   const [pending, setPending] = useState(false);
   return (
     <Button
+      size="sm"
       pending={pending}
       pendingLabel="Signing out"
       onClick={() => {

@@ -51,6 +51,7 @@ const rules = {
   /** Whoever proved an identity is not yet a principal: sign-in acts as the system. */
   "session.create": systemOnly,
   "session.read": signedIn,
+  "session.list": signedIn,
   "session.end": owner,
   "user.list": admin,
   "user.invite": teamLeadOrAdmin,
@@ -62,6 +63,7 @@ const rules = {
 
   "team.list": signedIn,
   "team.read": teamMemberOrAdmin,
+  "team.read-budget": teamMemberOrAdmin,
   "team.create": admin,
   "team.set-quota": admin,
   "team.set-policy": admin,

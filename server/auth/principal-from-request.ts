@@ -4,9 +4,11 @@ import { loadUser } from "#server/auth/load-user.ts";
 import { anonymous, type Principal } from "#server/auth/principal.ts";
 import { sessionIdFromCookies } from "#server/auth/session-cookie.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
-import { accessTokens } from "#server/db/schema/index.ts";
+import { accessTokens, sessions } from "#server/db/schema/index.ts";
 import { hashSecret } from "#server/ids.ts";
 import { readSession } from "#server/services/session/read.ts";
+
+const MINUTE_MS = 60_000;
 
 type Options = { now?: () => Date };
 
@@ -32,7 +34,12 @@ export async function principalFromHeaders(
 export async function fromSession(db: Database | Transaction, sessionId: string, now: () => Date): Promise<Principal> {
   const session = await readSession({ db, now }, sessionId);
   const user = session === undefined ? undefined : await loadUser(db, session.userId);
-  return user === undefined ? anonymous : { ...user, sessionId };
+  if (session === undefined || user === undefined) return anonymous;
+  // Once a minute is exact enough for "last used", and spares a write on every request.
+  if (now().getTime() - (session.lastSeenAt?.getTime() ?? 0) > MINUTE_MS) {
+    await db.update(sessions).set({ lastSeenAt: now() }).where(eq(sessions.id, sessionId));
+  }
+  return { ...user, sessionId };
 }
 
 async function fromAccessToken(db: Database | Transaction, authorization: string, now: Date): Promise<Principal> {
@@ -51,7 +58,7 @@ async function fromAccessToken(db: Database | Transaction, authorization: string
   if (token === undefined) return anonymous;
   const user = await loadUser(db, token.userId);
   if (user === undefined) return anonymous;
-  // Once a minute is exact enough for "last used", and spares a write on every request.
+  // As for sessions.
   await db
     .update(accessTokens)
     .set({ lastUsedAt: now })

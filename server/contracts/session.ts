@@ -1,6 +1,6 @@
 /** Who is signed in. */
 import { z } from "zod";
-import { email, sessionId, teamId, userId } from "./common.ts";
+import { email, instant, sessionId, teamId, userId } from "./common.ts";
 
 export const me = z.strictObject({
   id: userId,
@@ -11,6 +11,25 @@ export const me = z.strictObject({
   teams: z.array(z.strictObject({ id: teamId, name: z.string(), role: z.enum(["lead", "member"]) })),
 });
 export type Me = z.infer<typeof me>;
+
+export const sessionView = z.strictObject({
+  id: sessionId,
+  /** The one that asks. */
+  current: z.boolean(),
+  createdAt: instant,
+  expiresAt: instant,
+  /** Exact to the minute; null: not since this is recorded. */
+  lastSeenAt: instant.nullable(),
+  /** What the browser said of itself, and where it signed in from; null when it said nothing. */
+  userAgent: z.string().nullable(),
+  address: z.string().nullable(),
+  /** An admin opened it as the sample user. */
+  openedByAdmin: z.boolean(),
+});
+export type SessionView = z.infer<typeof sessionView>;
+/** Those that last, the one last used first. */
+export const sessionList = z.strictObject({ sessions: z.array(sessionView) });
+export type SessionList = z.infer<typeof sessionList>;
 
 export const endSessionInput = z.strictObject({ sessionId });
 export type EndSessionInput = z.input<typeof endSessionInput>;

@@ -62,6 +62,51 @@ export const setQuotaInput = z.strictObject({
 });
 export type SetQuotaInput = z.input<typeof setQuotaInput>;
 
+/** Somebody's lease or request, as an admin sees it in what an edit would do. */
+const affected = z.strictObject({ who: z.string(), teamName: z.string(), milli: z.int() });
+
+/** What saving a quota would do. Nothing of it has happened. */
+export const quotaEffects = z.strictObject({
+  /** Why it would be refused; null: it can be saved. The rest then says how things stand. */
+  refusal: z.string().nullable(),
+  /** What all devices of the type are together, and how much of it no team is guaranteed afterwards. */
+  capacityMilli: z.int(),
+  unallocatedMilli: z.int(),
+  /** What the team holds, and how much of it is above its guarantee: before and after. */
+  usedMilli: z.int(),
+  borrowedMilli: z.strictObject({ before: z.int(), after: z.int() }),
+  /** Held above the new limit: it runs on, and nothing new is granted until it has ended. */
+  overLimitMilli: z.int(),
+  /** People who hold more than the new ceiling for one person; what they hold runs on. */
+  overCeiling: z.array(z.strictObject({ who: z.string(), milli: z.int() })),
+  /** Requests that would be granted at once. */
+  granted: z.array(affected),
+  /** Leases whose holders would be told that they will be taken back. */
+  takenBack: z.array(affected),
+  /** Of the month's GPU-hours, thousandths; null without a budget. `spentAt`: when nothing is left if it goes on so. */
+  budget: z.strictObject({ usedMilliHours: z.int(), milliHours: z.int(), spentAt: instant.nullable() }).nullable(),
+});
+export type QuotaEffects = z.infer<typeof quotaEffects>;
+
+/** The GPU-hours of a month, thousandths, against the budget. */
+export const teamBudget = z.strictObject({
+  /** `2026-11`, UTC. */
+  month: z.string(),
+  endsAt: instant,
+  budgets: z.array(
+    z.strictObject({
+      gpuType: z.string(),
+      milliHours: z.int(),
+      usedMilliHours: z.int(),
+      /** When nothing is left if the team goes on with what it holds; null: not in this month. */
+      spentAt: instant.nullable(),
+      /** Each day of the month so far, `2026-11-01` first. */
+      days: z.array(z.strictObject({ day: z.iso.date(), milliHours: z.int() })),
+    }),
+  ),
+});
+export type TeamBudget = z.infer<typeof teamBudget>;
+
 export const addMemberInput = z.strictObject({ teamId, email, role: teamRole.default("member") });
 export type AddMemberInput = z.input<typeof addMemberInput>;
 

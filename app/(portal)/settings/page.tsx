@@ -1,16 +1,19 @@
 import { TokenSection } from "#components/access-token/token-section.tsx";
-import { SignOutButton } from "#components/session/sign-out-button.tsx";
+import { SessionSection } from "#components/session/session-section.tsx";
 import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
 import { list as listTokens } from "#server/services/access-token/list.ts";
+import { list as listSessions } from "#server/services/session/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Settings" };
 
-/** Who one is here, the tokens for scripts, and the way out. */
+/** Who one is here, the tokens for scripts, and where one is signed in. */
 export default async function SettingsPage() {
   const ctx = await pageContext();
-  const [person, { tokens }] = await load(() => Promise.all([me(ctx), listTokens(ctx)]));
+  const [person, { tokens }, { sessions }] = await load(() =>
+    Promise.all([me(ctx), listTokens(ctx), listSessions(ctx)]),
+  );
   return (
     <div className="max-w-4xl">
       <PageHeader title="Settings" />
@@ -32,12 +35,7 @@ export default async function SettingsPage() {
         </Card>
       </Section>
       <TokenSection tokens={tokens} />
-      <Section title="This session">
-        <Card className="flex flex-wrap items-center justify-between gap-3 px-4 py-3.5">
-          <p className="text-ink-2">Signing out closes the workspaces opened from this browser. They go on running.</p>
-          <SignOutButton />
-        </Card>
-      </Section>
+      <SessionSection sessions={sessions} />
     </div>
   );
 }

@@ -33,6 +33,10 @@ export const sessions = pgTable(
     expiresAt: instant("expires_at").notNull(),
     revokedAt: instant("revoked_at"),
     userAgent: text("user_agent"),
+    /** Where the person signed in from. */
+    address: text("address"),
+    /** Last use, exact to the minute. */
+    lastSeenAt: instant("last_seen_at"),
     /** Set when an admin opened this session for the sample user. */
     openedBy: text("opened_by").references(() => users.id),
   },

@@ -34,6 +34,8 @@ export async function createSession(
       createdAt: tx.now(),
       expiresAt,
       userAgent: input.userAgent?.slice(0, 300) ?? null,
+      address: input.address ?? null,
+      lastSeenAt: tx.now(),
       openedBy: input.openedBy ?? null,
     });
     const acting: Context = {

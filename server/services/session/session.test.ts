@@ -18,6 +18,7 @@ import { create as createToken } from "#server/services/access-token/create.ts";
 import { revoke } from "#server/services/access-token/revoke.ts";
 import { createSession } from "#server/services/session/create.ts";
 import { end } from "#server/services/session/end.ts";
+import { list } from "#server/services/session/list.ts";
 import { readSession } from "#server/services/session/read.ts";
 import { signInWithOidc } from "#server/services/session/sign-in-with-oidc.ts";
 import { signInWithPassword } from "#server/services/session/sign-in-with-password.ts";
@@ -201,6 +202,25 @@ describe("a session", () => {
       .from(gatewaySessions)
       .where(eq(gatewaySessions.sessionId, person.sessionId));
     expect(opened?.revokedAt).toBeInstanceOf(Date);
+  });
+
+  it("stands in its person's list with where it was opened and when it was used, until it is ended", async () => {
+    const person = await makePerson(test.db, { name: "Iva" });
+    const options = { userAgent: "Firefox/145.0", address: "192.0.2.7", by: "password" as const };
+    const other = await createSession(world.system, { userId: person.id, ...options });
+    const mine = async () => (await list(person.ctx)).sessions.map(({ id, current }) => [id, current]);
+    expect(await mine()).toEqual([
+      [other.sessionId, false],
+      [person.sessionId, true],
+    ]);
+    const later = new Date(Date.now() + 120_000);
+    await principalFromHeaders(test.db, new Headers({ cookie: person.cookie }), { now: () => later });
+    const [first, second] = (await list(person.ctx)).sessions;
+    expect(first).toMatchObject({ id: person.sessionId, lastSeenAt: later.toISOString() });
+    expect(second).toMatchObject({ userAgent: "Firefox/145.0", address: "192.0.2.7", openedByAdmin: false });
+    expect(await code(end(world.member.ctx, { sessionId: other.sessionId }))).toBe("forbidden");
+    await end(person.ctx, { sessionId: other.sessionId });
+    expect(await mine()).toEqual([[person.sessionId, true]]);
   });
 
   it("ends by itself after a week", async () => {

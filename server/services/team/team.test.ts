@@ -2,13 +2,24 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { loadUser } from "#server/auth/load-user.ts";
 import { anonymous } from "#server/auth/principal.ts";
-import { gpuServers, gpus, leaseRequests, quotas, workspaces } from "#server/db/schema/index.ts";
+import {
+  auditEvents,
+  gpuServers,
+  gpus,
+  leaseIntervals,
+  leaseRequests,
+  leases,
+  quotas,
+  workspaces,
+} from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { addMember } from "#server/services/team/add-member.ts";
+import { budget } from "#server/services/team/budget.ts";
 import { create } from "#server/services/team/create.ts";
 import { get } from "#server/services/team/get.ts";
 import { list } from "#server/services/team/list.ts";
+import { previewQuota } from "#server/services/team/preview-quota.ts";
 import { removeMember } from "#server/services/team/remove-member.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
@@ -86,6 +97,60 @@ describe("a quota", () => {
     for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(await code(setQuota(world.admin.ctx, quota(world.team, wrong)))).toBe("invalid");
     }
+  });
+
+  it("is previewed as it would be saved, and nothing of it stays", async () => {
+    const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
+    await setQuota(world.admin.ctx, quota(world.team, 0, 0));
+    const requestId = await wait(workspaceId);
+    const saved = await get(world.admin.ctx, { id: world.team });
+    const input = { ...quota(world.team, 250, 1000), budgetMilliHours: 4000 };
+    expect(await previewQuota(world.admin.ctx, input)).toMatchObject({
+      ...{ refusal: null, capacityMilli: 2000, unallocatedMilli: 1250, usedMilli: 0, overLimitMilli: 0 },
+      borrowedMilli: { before: 0, after: 250 },
+      granted: [{ who: "Max", teamName: "vision", milli: 500 }],
+      ...{ takenBack: [], overCeiling: [], budget: { usedMilliHours: 0, milliHours: 4000 } },
+    });
+    expect(await get(world.admin.ctx, { id: world.team })).toEqual(saved);
+    expect(await db().select({ state: leaseRequests.state }).from(leaseRequests)).toEqual([{ state: "queued" }]);
+    const before = await db().$count(auditEvents);
+    const refused = await previewQuota(world.admin.ctx, quota(world.team, 1501));
+    expect(refused).toMatchObject({ refusal: expect.stringContaining("at most 1.5 can be guaranteed"), granted: [] });
+    expect(await db().$count(auditEvents)).toBe(before);
+    // What is granted for good now, an edit below it leaves running and says so.
+    await setQuota(world.admin.ctx, input);
+    expect((await db().select().from(leaseRequests).where(eq(leaseRequests.id, requestId)))[0]?.state).toBe("granted");
+    expect(await previewQuota(world.admin.ctx, { ...quota(world.team, 0, 300), personMilli: 100 })).toMatchObject({
+      ...{ usedMilli: 500, overLimitMilli: 200, overCeiling: [{ who: "Max", milli: 500 }] },
+      borrowedMilli: { before: 250, after: 500 },
+    });
+    expect(await code(previewQuota(world.lead.ctx, input))).toBe("forbidden");
+  });
+
+  it("has a budget whose days add up to what was used", async () => {
+    await setQuota(world.admin.ctx, { ...quota(world.team, 500), budgetMilliHours: 10_000 });
+    const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
+    const requestId = await wait(workspaceId);
+    await setQuota(world.admin.ctx, { ...quota(world.team, 500), budgetMilliHours: 10_000 });
+    const [lease] = await db().select().from(leases).where(eq(leases.requestId, requestId));
+    // Six hours of half a GPU over a midnight, and four days of nothing.
+    const startedAt = new Date("2026-05-03T21:00:00Z");
+    const endedAt = new Date("2026-05-04T03:00:00Z");
+    await db()
+      .update(leaseIntervals)
+      .set({ startedAt, endedAt })
+      .where(eq(leaseIntervals.leaseId, lease?.id ?? ""));
+    await db().update(leases).set({ state: "ended", endedAt });
+    const now = () => new Date("2026-05-05T12:00:00Z");
+    const { month, budgets } = await budget({ ...world.member.ctx, now }, { id: world.team });
+    expect(month).toBe("2026-05");
+    expect(budgets).toEqual([
+      {
+        ...{ gpuType: "soft", milliHours: 10_000, usedMilliHours: 3000, spentAt: null },
+        days: [0, 0, 1500, 1500, 0].map((milliHours, index) => ({ day: `2026-05-0${index + 1}`, milliHours })),
+      },
+    ]);
+    expect(await code(budget(world.outsider.ctx, { id: world.team }))).toBe("forbidden");
   });
 
   it("is an admin's to set", async () => {
