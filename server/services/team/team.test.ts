@@ -115,7 +115,8 @@ describe("a quota", () => {
     expect(await db().select({ state: leaseRequests.state }).from(leaseRequests)).toEqual([{ state: "queued" }]);
     const before = await db().$count(auditEvents);
     const refused = await previewQuota(world.admin.ctx, quota(world.team, 1501));
-    expect(refused).toMatchObject({ refusal: expect.stringContaining("at most 1.5 can be guaranteed"), granted: [] });
+    expect(refused.refusal).toContain("at most 1.5 can be guaranteed");
+    expect(refused.granted).toEqual([]);
     expect(await db().$count(auditEvents)).toBe(before);
     // What is granted for good now, an edit below it leaves running and says so.
     await setQuota(world.admin.ctx, input);
