@@ -6,6 +6,11 @@ export function formatAmount(milli: number): string {
   return text;
 }
 
+/** Thousandths of a core: `250` → `0.25 cores`, `1000` → `1.00 cores`. */
+export function formatCores(milli: number): string {
+  return `${(milli / 1000).toFixed(2)} cores`;
+}
+
 const units = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** Bytes in the largest unit that leaves at least one whole: `4294967296` → `4.0 GiB`. */

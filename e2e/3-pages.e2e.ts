@@ -72,8 +72,23 @@ test("every page of a workspace is accessible and fits", async () => {
   const response = await page.request.get("/api/v1/workspaces?scope=all");
   const { workspaces } = (await response.json()) as { workspaces: { id: string }[] };
   for (const { id } of workspaces.slice(0, 1)) {
-    for (const tab of ["", "/log", "/gpu", "/settings"]) await check(page, `/workspaces/${id}${tab}`);
+    for (const tab of ["", "/notebooks", "/log", "/gpu", "/settings"]) await check(page, `/workspaces/${id}${tab}`);
   }
+});
+
+test("the dialogs of a workspace are accessible", async () => {
+  const response = await page.request.get("/api/v1/workspaces?scope=all");
+  const { workspaces } = (await response.json()) as { workspaces: { id: string; name: string }[] };
+  const [first] = workspaces;
+  if (first === undefined) return;
+  await page.goto(`/workspaces/${first.id}/settings`);
+  await page.getByRole("button", { name: `More for ${first.name}` }).click();
+  await page.getByRole("menuitem", { name: "Duplicate" }).click();
+  await expectAccessibleInBoth(page, "Duplicate");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Add variable" }).click();
+  await expectAccessibleInBoth(page, "Add variable");
+  await page.keyboard.press("Escape");
 });
 
 test("sign-in and set-up are accessible and fit without a session", async ({ browser }) => {

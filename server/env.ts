@@ -40,8 +40,19 @@ const schema = z.object({
         .map((name) => name.trim())
         .filter((name) => name !== ""),
     ),
+  /** A workspace without activity for so long is stopped, where its team says nothing else; 0: never. */
+  SLUICE_WORKSPACE_IDLE_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(8 * 3600),
   SLUICE_AUTH_SECRET: z.string().min(32).optional(),
   SLUICE_SIGNING_KEY: z.string().min(1).optional(),
+  /** 32 bytes in base64url that encrypt the workspaces' variables. */
+  SLUICE_SECRETS_KEY: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{43}$/, "32 bytes in base64url (43 characters)")
+    .optional(),
   SLUICE_ADMIN_EMAIL: z.email().optional(),
   SLUICE_ADMIN_PASSWORD: z.string().min(1).optional(),
   SLUICE_OIDC_ISSUER: z.url().optional(),

@@ -4,9 +4,9 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
 
 /**
  * `session`: a browser session ended; the gateway closes what it opened. `notice`: a person was told something, or has
- * read it; the id is the person's.
+ * read it; the id is the person's. `usage`: workspaces were measured again.
  */
-export const liveTopics = ["workspace", "lease", "pool", "setup", "audit", "session", "notice"] as const;
+export const liveTopics = ["workspace", "lease", "pool", "setup", "audit", "session", "notice", "usage"] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
 /** `id` is what changed; null after the connection was lost, when anything may have changed. */

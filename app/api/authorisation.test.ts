@@ -59,7 +59,12 @@ const adminOnly = (status: number): Expected => signedIn(403, { admin: status, a
 /** What belongs to a person of the team: to strangers it does not exist. */
 const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider: 404, colleague: 404 });
 
+/** What is the owner's alone, though leads and admins see that it exists. */
+const ownerAlone = (status: number): Expected =>
+  signedIn(404, { owner: status, ownerToken: status, lead: 403, admin: 403, adminToken: 403 });
+
 const workspace = (fixture: Fixture) => ({ id: fixture.workspaceId });
+const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".repeat(36) });
 const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
@@ -99,6 +104,30 @@ const matrix: Record<string, Row> = {
     // Only its owner, and only from a browser session.
     expected: signedIn(404, { owner: 200, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
     params: workspace,
+  },
+  "POST /workspaces/{id}/restart": { expected: ownerAlone(200), params: workspace },
+  "POST /workspaces/{id}/duplicate": { expected: ownerAlone(201), params: workspace, input: () => ({ name: "again" }) },
+  // This one has not been up yet, so that nothing is there to extend.
+  "POST /workspaces/{id}/extend": { expected: ownerAlone(409), params: workspace, input: () => ({ forSeconds: 3600 }) },
+  "PUT /workspaces/{id}/idle-limit": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ idleSeconds: 3600 }),
+  },
+  "GET /workspaces/{id}/samples": { expected: ownerLeadAdmin(200), params: workspace },
+  "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/kernels/{kernelId}/interrupt": { expected: ownerAlone(409), params: kernel },
+  "DELETE /workspaces/{id}/kernels/{kernelId}": { expected: ownerAlone(409), params: kernel },
+  "GET /workspaces/{id}/variables": { expected: ownerAlone(200), params: workspace },
+  "PUT /workspaces/{id}/variables/{name}": {
+    expected: ownerAlone(200),
+    params: (fixture) => ({ id: fixture.workspaceId, name: "API_KEY" }),
+    input: () => ({ value: "very secret", secret: true }),
+  },
+  // The owner learns that there is none.
+  "DELETE /workspaces/{id}/variables/{name}": {
+    expected: signedIn(404, { lead: 403, admin: 403, adminToken: 403 }),
+    params: (fixture) => ({ id: fixture.workspaceId, name: "NO_SUCH" }),
   },
   "GET /workspaces/{id}/events": { expected: ownerLeadAdmin(200), params: workspace },
   "GET /images": { expected: signedIn(200) },

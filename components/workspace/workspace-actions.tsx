@@ -9,16 +9,17 @@ import { Confirm } from "#components/ui/dialog.tsx";
 import { Menu, MenuItem } from "#components/ui/menu.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
+import { DuplicateWorkspaceDialog } from "./duplicate-workspace.tsx";
 import { leaseLoss } from "./lease-loss.ts";
 import { openWorkspace } from "./open-workspace.ts";
 import { RemoveWorkspaceDialog } from "./remove-workspace.tsx";
 
-/** Open, start, stop and remove, as far as the person may and the state allows. */
+/** Open, start, stop, restart, duplicate and remove, as far as the person may and the state allows. */
 export function WorkspaceActions({ workspace, size = "sm" }: { workspace: WorkspaceView; size?: "sm" | "md" }) {
   const router = useRouter();
   const toast = useToast();
   const [pending, setPending] = useState<"open" | "start">();
-  const [asking, setAsking] = useState<"stop" | "remove">();
+  const [asking, setAsking] = useState<"stop" | "restart" | "duplicate" | "remove">();
   const { id, name, can, desired, observed } = workspace;
 
   const open = async () => {
@@ -34,8 +35,8 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
     if (!result.ok) toast(result.error.message, "bad");
     router.refresh();
   };
-  const stop = async () => {
-    const result = await api("POST", `/workspaces/${id}/stop`);
+  const change = async (verb: "stop" | "restart") => {
+    const result = await api("POST", `/workspaces/${id}/${verb}`);
     router.refresh();
     return result.ok ? undefined : result.error.message;
   };
@@ -75,6 +76,8 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
           }
         >
           {can.stop && <MenuItem onSelect={() => setAsking("stop")}>Stop</MenuItem>}
+          {can.restart && <MenuItem onSelect={() => setAsking("restart")}>Restart</MenuItem>}
+          {can.duplicate && <MenuItem onSelect={() => setAsking("duplicate")}>Duplicate</MenuItem>}
           {can.remove && (
             <MenuItem danger onSelect={() => setAsking("remove")}>
               Remove
@@ -94,7 +97,26 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
         }
         confirmLabel="Stop workspace"
         pendingLabel="Stopping"
-        act={stop}
+        act={() => change("stop")}
+      />
+      <Confirm
+        open={asking === "restart"}
+        onOpenChange={(next) => setAsking(next ? "restart" : undefined)}
+        title={`Restart ${name}?`}
+        loses={
+          <>
+            Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed packages
+            stay; changed variables take effect.
+          </>
+        }
+        confirmLabel="Restart workspace"
+        pendingLabel="Restarting"
+        act={() => change("restart")}
+      />
+      <DuplicateWorkspaceDialog
+        workspace={workspace}
+        open={asking === "duplicate"}
+        onOpenChange={(next) => setAsking(next ? "duplicate" : undefined)}
       />
       <RemoveWorkspaceDialog
         workspace={workspace}

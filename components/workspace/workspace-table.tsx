@@ -1,17 +1,20 @@
 "use client";
 
 import Link from "next/link";
-import { formatAmount } from "#components/format.ts";
+import { formatAmount, formatBytes, formatCores } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
-import { Age, Remaining } from "#components/ui/time.tsx";
+import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import { WorkspaceActions } from "./workspace-actions.tsx";
 import { describeState, WorkspaceState } from "./workspace-state.tsx";
 
 const heldMilli = (row: WorkspaceView) => row.leases.reduce((sum, lease) => sum + lease.milli, 0);
-const firstEnd = (row: WorkspaceView) => row.leases.map((lease) => lease.expiresAt).sort()[0];
+/** When the first GPU ends: its time is up, or it has been idle for too long. */
+const firstEnd = (row: WorkspaceView) =>
+  row.leases.flatMap((lease) => [lease.expiresAt, lease.idleEndsAt ?? []].flat()).sort()[0];
+const none = <span className="text-ink-2">–</span>;
 
-/** Workspaces with their state, their GPU, the two timers, and the way in. */
+/** Workspaces with their state, what they use, the two timers, and the way in. */
 export function WorkspaceTable({ workspaces, withOwner }: { workspaces: WorkspaceView[]; withOwner: boolean }) {
   const columns: Column<WorkspaceView>[] = [
     {
@@ -49,6 +52,22 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
       : []),
     { id: "team", header: "Team", from: "lg", sort: (row) => row.team.name, cell: (row) => row.team.name },
     {
+      id: "cpu",
+      header: "CPU",
+      align: "right",
+      from: "md",
+      sort: (row) => row.cpuMilli ?? -1,
+      cell: (row) => (row.cpuMilli === null ? none : formatCores(row.cpuMilli)),
+    },
+    {
+      id: "memory",
+      header: "Memory",
+      align: "right",
+      from: "md",
+      sort: (row) => row.memoryBytes ?? -1,
+      cell: (row) => (row.memoryBytes === null ? none : formatBytes(row.memoryBytes)),
+    },
+    {
       id: "gpu",
       header: "GPU",
       align: "right",
@@ -56,7 +75,7 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
       sort: heldMilli,
       cell: (row) =>
         row.leases.length === 0 ? (
-          <span className="text-ink-2">none</span>
+          none
         ) : (
           <span title={row.leases.map((lease) => `${lease.deviceName} on ${lease.serverName}`).join(", ")}>
             {formatAmount(heldMilli(row))} {row.leases[0]?.gpuType}
@@ -67,25 +86,28 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
       id: "gpu-left",
       header: "GPU ends in",
       align: "right",
-      from: "lg",
+      from: "xl",
       sort: (row) => firstEnd(row) ?? "9",
       cell: (row) => {
         const end = firstEnd(row);
-        return end ? <Remaining until={end} /> : <span className="text-ink-2">–</span>;
+        return end ? <Remaining until={end} /> : none;
       },
     },
     {
-      id: "up",
-      header: "Running for",
+      id: "activity",
+      header: "Last activity",
       align: "right",
-      from: "md",
-      sort: (row) => (row.observed === "running" ? (row.startedAt ?? "") : ""),
-      cell: (row) =>
-        row.observed === "running" && row.startedAt ? (
-          <Age from={row.startedAt} />
-        ) : (
-          <span className="text-ink-2">–</span>
-        ),
+      from: "lg",
+      sort: (row) => row.lastActivityAt ?? "",
+      cell: (row) => (row.lastActivityAt ? <RelativeTime at={row.lastActivityAt} /> : none),
+    },
+    {
+      id: "stops",
+      header: "Stops in",
+      align: "right",
+      from: "lg",
+      sort: (row) => row.stopsAt ?? "9",
+      cell: (row) => (row.stopsAt ? <Remaining until={row.stopsAt} /> : none),
     },
     {
       id: "actions",
@@ -102,7 +124,7 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
       columns={columns}
       rowKey={(row) => row.id}
       filter={
-        workspaces.length > 5
+        workspaces.length > 3
           ? (row) => `${row.name} ${row.image.title} ${row.team.name} ${row.owner.name} ${describeState(row).word}`
           : undefined
       }

@@ -1,27 +1,75 @@
 "use client";
 
+import { useRouter } from "next/navigation";
+import { useState } from "react";
+import { api } from "#components/api.ts";
 import { formatAmount } from "#components/format.ts";
-import { Age, Remaining } from "#components/ui/time.tsx";
+import { Button } from "#components/ui/button.tsx";
+import { Remaining } from "#components/ui/time.tsx";
+import { useToast } from "#components/ui/toast.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 
-/** The two clocks: how long the workspace has run, and how long its GPU may stay. */
+const HOUR = 3600;
+
+/** The two clocks: how long the GPU stays without work and at most, and how long the workspace runs without activity. */
 export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
-  const [next] = [...workspace.leases].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt));
+  const { id, leases, stopsAt, can, observed } = workspace;
+  const [next] = [...leases].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt));
+  const idleEnds = leases
+    .flatMap((lease) => lease.idleEndsAt ?? [])
+    .sort()
+    .at(0);
   return (
     <>
-      {workspace.observed === "running" && workspace.startedAt && (
-        <span>
-          running for <Age from={workspace.startedAt} />
-        </span>
-      )}
       {next ? (
-        <span>
-          {formatAmount(workspace.leases.reduce((sum, lease) => sum + lease.milli, 0))} {next.gpuType}, ends in{" "}
-          <Remaining until={next.expiresAt} />
+        <span className="inline-flex flex-wrap items-center gap-x-1.5">
+          <span>
+            {formatAmount(leases.reduce((sum, lease) => sum + lease.milli, 0))} {next.gpuType} ends in{" "}
+            <Remaining until={next.expiresAt} />
+            {idleEnds && (
+              <>
+                , or without GPU work in <Remaining until={idleEnds} />
+              </>
+            )}
+          </span>
+          {can.change && <Extend path={`/leases/${next.id}/extend`} hours={1} what="GPU" />}
         </span>
       ) : (
-        workspace.observed === "running" && <span>no GPU attached</span>
+        observed === "running" && <span>no GPU attached</span>
+      )}
+      {stopsAt && (
+        <span className="inline-flex flex-wrap items-center gap-x-1.5">
+          <span>
+            without activity it stops in <Remaining until={stopsAt} />
+          </span>
+          {can.change && <Extend path={`/workspaces/${id}/extend`} hours={2} what="workspace" />}
+        </span>
       )}
     </>
+  );
+}
+
+function Extend({ path, hours, what }: { path: string; hours: number; what: string }) {
+  const router = useRouter();
+  const toast = useToast();
+  const [pending, setPending] = useState(false);
+  const extend = async () => {
+    setPending(true);
+    const result = await api("POST", path, { forSeconds: hours * HOUR });
+    setPending(false);
+    if (!result.ok) toast(result.error.message, "bad");
+    router.refresh();
+  };
+  return (
+    <Button
+      size="sm"
+      variant="ghost"
+      className="-my-1 h-6 px-1.5 text-accent"
+      pending={pending}
+      onClick={() => void extend()}
+      aria-label={`Extend ${hours} h: the ${what}`}
+    >
+      Extend {hours} h
+    </Button>
   );
 }

@@ -93,6 +93,13 @@ const rules = {
   "workspace.start": ownerInTeam,
   "workspace.stop": ownerLeadOrAdmin,
   "workspace.remove": ownerLeadOrAdmin,
+  "workspace.restart": ownerInTeam,
+  "workspace.duplicate": ownerInTeam,
+  /** Settings, variables, kernels, and a later stop. */
+  "workspace.change": owner,
+  "workspace.measure": systemOnly,
+  "workspace.read-secrets": systemOnly,
+  "workspace.stop-idle": systemOnly,
   /** Files and running notebooks are the owner's alone, and only from the browser session that asks. */
   "workspace.open": ownerInTeamBySession,
   "workspace.redeem-handover": systemOnly,

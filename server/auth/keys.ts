@@ -16,6 +16,13 @@ export async function signingKey(): Promise<JWK> {
   return JSON.parse(text) as JWK;
 }
 
+/** 32 bytes that encrypt the variables of workspaces. */
+export async function secretsKey(): Promise<Buffer> {
+  const text =
+    env().SLUICE_SECRETS_KEY ?? (await keepKey("secrets-key", async () => randomBytes(32).toString("base64url")));
+  return Buffer.from(text, "base64url");
+}
+
 async function makeSigningKey(): Promise<string> {
   const { privateKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
   const jwk = await exportJWK(privateKey);

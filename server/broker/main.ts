@@ -1,10 +1,11 @@
 /** The broker's process: leases, the control channel of every gpud, and the reconciler of workspaces. */
-import { startReconciler } from "#server/broker/reconciler/reconciler.ts";
+import { configuredLaunchers, startReconciler } from "#server/broker/reconciler/reconciler.ts";
 import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { databaseUrl, env } from "#server/env.ts";
 import { logger } from "#server/log.ts";
 import { startBroker } from "./broker.ts";
+import { startWorkspaceWatch } from "./workspace-watch.ts";
 
 const log = logger("broker");
 const database = openDatabase(databaseUrl(), { max: 20, applicationName: "sluice-broker" });
@@ -13,7 +14,9 @@ setDatabase(database);
 async function main(): Promise<void> {
   await checkSchema(database.sql);
   const broker = await startBroker({ database, env: env(), log, port: env().SLUICE_BROKER_PORT });
-  const reconciler = await startReconciler(database, { log: logger("reconciler") });
+  const launchers = await configuredLaunchers();
+  const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
+  const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });
   process.stdout.write(`${JSON.stringify({ ready: "broker", port: broker.port })}\n`);
 
   let stopping = false;
@@ -23,7 +26,7 @@ async function main(): Promise<void> {
     log.info({ signal }, "broker stops");
     // What hangs must not keep the process: everything that matters is in the tables.
     setTimeout(() => process.exit(0), 10_000).unref();
-    void Promise.allSettled([reconciler.stop(), broker.stop()])
+    void Promise.allSettled([watch.stop(), reconciler.stop(), broker.stop()])
       .then(async () => await database.close())
       .finally(() => process.exit(0));
   };

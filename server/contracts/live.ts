@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /** Topics a browser may follow. */
-export const publicTopic = z.enum(["workspace", "lease", "pool", "setup", "audit", "notice"]);
+export const publicTopic = z.enum(["workspace", "lease", "pool", "setup", "audit", "notice", "usage"]);
 export type PublicTopic = z.infer<typeof publicTopic>;
 
 export const liveInput = z.strictObject({
@@ -11,7 +11,7 @@ export const liveInput = z.strictObject({
     .string()
     .default("workspace,lease")
     .transform((value) => value.split(","))
-    .pipe(z.array(publicTopic).min(1).max(6)),
+    .pipe(z.array(publicTopic).min(1).max(7)),
 });
 export type LiveInput = z.input<typeof liveInput>;
 

@@ -43,6 +43,8 @@ export const teamPolicy = z.strictObject({
   maxLeaseSeconds: z.int().min(60).max(31_536_000).nullable(),
   /** A lease without GPU work for so long is parked and released; null follows the installation. */
   idleSeconds: z.int().min(60).max(31_536_000).nullable(),
+  /** A workspace without activity for so long is stopped; null follows the installation. */
+  workspaceIdleSeconds: z.int().min(300).max(31_536_000).nullable().default(null),
   /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
   coTenancy: z.enum(["any", "own-team", "whole-cards"]),
 });

@@ -44,6 +44,15 @@ export const workspaceView = z.strictObject({
   startedAt: instant.nullable(),
   stoppedAt: instant.nullable(),
   lastActivityAt: instant.nullable(),
+  /** Thousandths of a core in the last half minute, and the memory of its processes; null when it does not run. */
+  cpuMilli: z.int().nullable(),
+  memoryBytes: z.int().nullable(),
+  /** It stops after so long without activity; null: never. */
+  idleSeconds: z.int().nullable(),
+  /** The limit that its owner has set; null follows the team. */
+  ownIdleSeconds: z.int().nullable(),
+  /** When that will be, as things stand; null when it does not run or is never stopped. */
+  stopsAt: instant.nullable(),
   /** Leases that have not ended. */
   leases: z.array(
     z.strictObject({
@@ -56,10 +65,21 @@ export const workspaceView = z.strictObject({
       state: z.enum(["granted", "active", "unreachable", "ending"]),
       grantedAt: instant,
       expiresAt: instant,
+      /** When it is released unless its GPU works before; null while its server cannot tell. */
+      idleEndsAt: instant.nullable(),
     }),
   ),
   /** What the one who asks may do. */
-  can: z.strictObject({ open: z.boolean(), start: z.boolean(), stop: z.boolean(), remove: z.boolean() }),
+  can: z.strictObject({
+    open: z.boolean(),
+    start: z.boolean(),
+    stop: z.boolean(),
+    restart: z.boolean(),
+    duplicate: z.boolean(),
+    /** Settings, variables, kernels, and a later stop: the owner's alone. */
+    change: z.boolean(),
+    remove: z.boolean(),
+  }),
 });
 export type WorkspaceView = z.infer<typeof workspaceView>;
 
@@ -85,6 +105,35 @@ export type CreateWorkspaceInput = z.input<typeof createWorkspaceInput>;
 
 export const workspaceInput = z.strictObject({ id: workspaceId });
 export type WorkspaceInput = z.input<typeof workspaceInput>;
+
+/** The same environment, amounts, limits and variables once more, without the files. */
+export const duplicateWorkspaceInput = z.strictObject({ id: workspaceId, name: workspaceName });
+export type DuplicateWorkspaceInput = z.input<typeof duplicateWorkspaceInput>;
+
+/** Not stopped for being idle until then. */
+export const extendWorkspaceInput = z.strictObject({ id: workspaceId, forSeconds: z.int().min(60).max(604_800) });
+export type ExtendWorkspaceInput = z.input<typeof extendWorkspaceInput>;
+
+/** `null` follows the team; more than the team's is refused. */
+export const setIdleLimitInput = z.strictObject({
+  id: workspaceId,
+  idleSeconds: z.int().min(300).max(31_536_000).nullable(),
+});
+export type SetIdleLimitInput = z.input<typeof setIdleLimitInput>;
+
+export const workspaceSamplesInput = z.strictObject({
+  id: workspaceId,
+  /** The stretch that ends now; samples are kept for a day. */
+  minutes: z.coerce.number().int().min(5).max(1440).default(60),
+});
+export type WorkspaceSamplesInput = z.input<typeof workspaceSamplesInput>;
+export const workspaceSamples = z.strictObject({
+  from: instant,
+  to: instant,
+  /** Oldest first, at most 240: each the mean of its stretch. */
+  samples: z.array(z.strictObject({ at: instant, cpuMilli: z.int(), memoryBytes: z.int() })),
+});
+export type WorkspaceSamples = z.infer<typeof workspaceSamples>;
 
 /** A way into the running workspace: a one-time code on its own hostname. */
 export const handoverOutput = z.strictObject({ url: z.url(), expiresAt: instant });

@@ -153,7 +153,7 @@ class Handler {
     if (!runs || endpoint === null || serverToken === null) {
       return { problem: notRunning(workspace, this.#options.portalUrl) };
     }
-    this.#recordActivity(workspaceId);
+    if (isDoneByPerson(request)) this.#recordActivity(workspaceId);
     return { target: { ...admission, endpoint } };
   }
 
@@ -208,6 +208,17 @@ class Handler {
       .where(eq(workspaces.id, workspaceId))
       .catch(() => this.#activity.delete(workspaceId));
   }
+}
+
+/**
+ * Whether somebody is at work: a page was opened, something was saved or started. A tab that is only open asks for
+ * the lists of kernels and terminals for ever, and what runs in a notebook is seen by its kernel.
+ */
+function isDoneByPerson(request: IncomingMessage): boolean {
+  if (request.headers.upgrade !== undefined) return false;
+  return (
+    !["GET", "HEAD", "OPTIONS"].includes(request.method ?? "GET") || request.headers["sec-fetch-mode"] === "navigate"
+  );
 }
 
 /** The database may be away for a moment; nobody waits for it without end. */

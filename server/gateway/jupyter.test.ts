@@ -45,6 +45,7 @@ beforeAll(async () => {
       brokerUrl: "http://127.0.0.1:3001",
       portalUrl: "http://localhost:3000",
       publicUrl: `http://${host}`,
+      variables: {},
       allowUnisolated: false,
     },
     { started: () => undefined, done: () => undefined, log: () => undefined },

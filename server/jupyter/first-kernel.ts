@@ -1,4 +1,5 @@
-import { type JupyterServer, runCode } from "./run-code.ts";
+import { runCode } from "./run-code.ts";
+import type { JupyterServer } from "./server-settings.ts";
 
 /** Proves that notebooks work: a kernel starts, computes and ends. Throws a sentence for a person. */
 export async function tryFirstKernel(

@@ -1,7 +1,5 @@
-import { type Kernel, KernelManager, type KernelMessage, ServerConnection } from "@jupyterlab/services";
-import WebSocket from "ws";
-
-export type JupyterServer = { endpoint: string; token: string };
+import { type Kernel, KernelManager, type KernelMessage } from "@jupyterlab/services";
+import { type JupyterServer, serverSettings } from "./server-settings.ts";
 
 /**
  * Starts a kernel, runs `code` in it, ends it, and gives what it printed; an exception's text is part of that. Every
@@ -18,25 +16,6 @@ export async function runCode(
   } finally {
     manager.dispose();
   }
-}
-
-/** How the Jupyter client library reaches a server. */
-export function serverSettings({ endpoint, token }: JupyterServer): ServerConnection.ISettings {
-  const authorization = `token ${token}`;
-  /** The token goes into a header; the library itself would put it into the URL, and so into logs. */
-  class TokenSocket extends WebSocket {
-    constructor(url: string | URL, protocols?: string | string[]) {
-      super(url, protocols, { headers: { authorization } });
-    }
-  }
-  return ServerConnection.makeSettings({
-    baseUrl: endpoint,
-    wsUrl: endpoint.replace(/^http/, "ws"),
-    token: "",
-    appendToken: false,
-    init: { headers: { authorization } },
-    WebSocket: TokenSocket as unknown as typeof globalThis.WebSocket,
-  });
 }
 
 async function runInNewKernel(manager: KernelManager, code: string): Promise<string> {

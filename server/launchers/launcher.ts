@@ -29,6 +29,8 @@ export type WorkspaceSpec = {
   portalUrl: string;
   /** The workspace's address in the browser, e.g. `http://ws-….localhost:3002`. */
   publicUrl: string;
+  /** What the owner has set for its processes; secrets are among them. */
+  variables: Record<string, string>;
   /** Run even where this launcher cannot isolate workspaces from one another and from the installation. */
   allowUnisolated: boolean;
 };
@@ -46,6 +48,14 @@ export type Observation =
 /** Whether workspaces are kept apart; when not, `reason` says what is missing, for page and log. */
 export type Isolation = { isolated: true } | { isolated: false; reason: string };
 
+/** What a workspace's processes have used so far, and hold now. */
+export type Usage = {
+  /** Processor time since its start, milliseconds; it only grows. */
+  cpuMs: number;
+  /** Memory that is theirs alone: files they have mapped do not count. */
+  memoryBytes: number;
+};
+
 export interface Launcher {
   readonly name: string;
   isolation(): Promise<Isolation>;
@@ -56,6 +66,8 @@ export interface Launcher {
   stop(id: string): Promise<void>;
   /** Stops it and deletes its files. */
   remove(id: string): Promise<void>;
+  /** Measures these workspaces; those that do not run are left out. */
+  usage(ids: readonly string[]): Promise<Map<string, Usage>>;
   /** The last lines of its output. */
   logs(id: string, lines: number): Promise<string[]>;
   /** Where the gateway reaches it, or undefined when it does not run. */

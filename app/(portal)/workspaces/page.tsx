@@ -18,7 +18,7 @@ export default async function WorkspacesPage() {
   const others = workspaces.filter((each) => each.owner.id !== ctx.principal.userId);
   return (
     <>
-      <LiveRefresh topics="workspace,lease" />
+      <LiveRefresh topics="workspace,lease,usage" />
       <PageHeader
         title="Workspaces"
         actions={

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { hashSecret, newSecret } from "#server/ids.ts";
@@ -7,6 +8,7 @@ import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { workspaceOrigin } from "#server/services/workspace/handover.ts";
+import { values as variablesOf } from "#server/services/workspace-variable/values.ts";
 import { Journal, type Step } from "./journal.ts";
 import { changeWhileWanted, environmentOf, isFirstAdmin, type WorkspaceRow } from "./state.ts";
 
@@ -108,6 +110,7 @@ async function launch(start: Start, journal: Journal, at: (step: Step) => void):
     brokerUrl: env().SLUICE_BROKER_URL,
     portalUrl: env().SLUICE_PORTAL_URL,
     publicUrl: workspaceOrigin(row.id),
+    variables: await variablesOf(systemContext(db), row.id),
     allowUnisolated,
   };
   const report = {

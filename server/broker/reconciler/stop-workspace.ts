@@ -27,7 +27,8 @@ export async function stopWorkspace({ db, log, launcher, row }: Work): Promise<v
   await change(db, row, {
     ...nothingRuns,
     observed: step === "remove" ? "removed" : "stopped",
-    message: null,
+    // Why it was stopped, when nobody asked for it.
+    message: step === "remove" ? null : row.message,
     stoppedAt: new Date(),
   });
   log.info(

@@ -15,6 +15,8 @@ export const teamPolicies = pgTable("team_policies", {
   maxLeaseSeconds: integer("max_lease_seconds"),
   /** A lease without GPU work for so long is warned, parked and released. */
   idleSeconds: integer("idle_seconds"),
+  /** A workspace without activity for so long is stopped. */
+  workspaceIdleSeconds: integer("workspace_idle_seconds"),
   /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
   coTenancy: text("co_tenancy", { enum: ["any", "own-team", "whole-cards"] })
     .notNull()

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { bigserial, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { createdAt, id, instant } from "./columns.ts";
+import { bigserial, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { bytes, createdAt, id, instant } from "./columns.ts";
 import { imageVersions } from "./images.ts";
 import { teams } from "./teams.ts";
 import { users } from "./users.ts";
@@ -45,6 +45,15 @@ export const workspaces = pgTable(
     /** What the launcher needs to find the running server again after a restart of the broker. */
     handle: jsonb("handle"),
     lastActivityAt: instant("last_activity_at"),
+    /** Stops after so long without activity; null follows the team. */
+    idleSeconds: integer("idle_seconds"),
+    /** Not stopped for being idle before this time: somebody has asked for longer. */
+    keepUntil: instant("keep_until"),
+    /** When a variable was last set or removed: one that started before has the old ones. */
+    variablesChangedAt: instant("variables_changed_at"),
+    /** Processor time of the last half minute (thousandths of a core) and memory of its processes, while it runs. */
+    cpuMilli: integer("cpu_milli"),
+    memoryBytes: bytes("memory_bytes"),
     startedAt: instant("started_at"),
     stoppedAt: instant("stopped_at"),
     createdAt: createdAt(),
@@ -54,6 +63,38 @@ export const workspaces = pgTable(
     uniqueIndex("workspaces_credential").on(t.credentialHash),
     index("workspaces_team").on(t.teamId),
   ],
+);
+
+/** What a workspace's processes used, one row a round of measuring; old ones are deleted. */
+export const workspaceSamples = pgTable(
+  "workspace_samples",
+  {
+    workspaceId: text("workspace_id")
+      .notNull()
+      .references(() => workspaces.id, { onDelete: "cascade" }),
+    at: instant("at").notNull(),
+    /** Thousandths of a core since the sample before. */
+    cpuMilli: integer("cpu_milli").notNull(),
+    memoryBytes: bytes("memory_bytes").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.workspaceId, t.at] }), index("workspace_samples_at").on(t.at)],
+);
+
+/** Environment variables of a workspace's processes, from its next start on. */
+export const workspaceVariables = pgTable(
+  "workspace_variables",
+  {
+    workspaceId: text("workspace_id")
+      .notNull()
+      .references(() => workspaces.id, { onDelete: "cascade" }),
+    name: text("name").notNull(),
+    /** A secret's value is never shown again. */
+    secret: boolean("secret").notNull(),
+    /** Encrypted (server/secrets.ts), secret or not. */
+    sealed: text("sealed").notNull(),
+    updatedAt: instant("updated_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.workspaceId, t.name] })],
 );
 
 /** Steps and log lines of a workspace's life, streamed to its page. */

@@ -67,6 +67,7 @@ async function launch(generation = 1) {
     brokerUrl: "http://127.0.0.1:3001",
     portalUrl: "http://localhost:3000",
     publicUrl: "http://localhost:3002",
+    variables: {},
     allowUnisolated: false,
   };
   const { endpoint } = await launcher.ensure(spec, silent, signal);

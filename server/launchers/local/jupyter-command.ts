@@ -58,6 +58,8 @@ export function workspaceEnvironment(
     ...definedOnly(passedOn),
     ...frameworks,
     ...environment.env,
+    // Before what Sluice sets itself, so that none of that can be replaced.
+    ...spec.variables,
     LANG: "C.UTF-8",
     SHELL: "/bin/bash",
     USER: "user",

@@ -15,12 +15,14 @@ import type {
   LaunchReport,
   Observation,
   RunningWorkspace,
+  Usage,
   WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
 import { type BuiltEnvironment, environmentForWorkspace } from "./environment.ts";
 import { jupyterCommand, workspaceEnvironment } from "./jupyter-command.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
+import { usageOfTrees } from "./usage.ts";
 import {
   hostLayout,
   JUPYTER_CONFIG,
@@ -100,6 +102,15 @@ export class LocalLauncher implements Launcher {
   async remove(id: string): Promise<void> {
     await this.stop(id);
     await removeFiles(this.#paths(id));
+  }
+
+  async usage(ids: readonly string[]): Promise<Map<string, Usage>> {
+    const starts = new Map<string, ProcessStart>();
+    for (const id of ids) {
+      const handle = await readHandle(this.#paths(id)).catch(() => undefined);
+      if (handle !== undefined) starts.set(id, handle);
+    }
+    return await usageOfTrees(starts);
   }
 
   async logs(id: string, lines: number): Promise<string[]> {

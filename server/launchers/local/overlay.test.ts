@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Kernel, KernelManager } from "@jupyterlab/services";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { newCode, newId, newSecret } from "#server/ids.ts";
-import { runCode, serverSettings } from "#server/jupyter/run-code.ts";
+import { runCode } from "#server/jupyter/run-code.ts";
+import { serverSettings } from "#server/jupyter/server-settings.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { prune } from "./environment.ts";
@@ -37,6 +38,7 @@ beforeAll(async () => {
     brokerUrl: "http://127.0.0.1:3001",
     portalUrl: "http://localhost:3000",
     publicUrl: "http://localhost:3002",
+    variables: {},
     allowUnisolated: false,
   };
 }, 240_000);

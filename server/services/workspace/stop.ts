@@ -19,12 +19,13 @@ export async function stop(ctx: Context, raw: WorkspaceInput): Promise<Workspace
 }
 
 /** The stop itself, in the transaction of a caller who has authorised it and holds the row. */
-export async function stopLocked(tx: Context, row: WorkspaceRow): Promise<void> {
+export async function stopLocked(tx: Context, row: WorkspaceRow, why: Record<string, unknown> = {}): Promise<void> {
+  const observed = row.observed === "failed" ? "stopped" : "stopping";
   await tx.db
     .update(workspaces)
-    .set({ desired: "stopped", observed: row.observed === "failed" ? "stopped" : "stopping", message: null })
+    .set({ desired: "stopped", observed, message: null, keepUntil: null, cpuMilli: null, memoryBytes: null })
     .where(eq(workspaces.id, row.id));
   const endedLeases = await endForWorkspace(tx, { workspaceId: row.id });
-  await audit(tx, { action: "workspace.stop", subject: row.id, teamId: row.teamId, detail: { endedLeases } });
+  await audit(tx, { action: "workspace.stop", subject: row.id, teamId: row.teamId, detail: { ...why, endedLeases } });
   await notify(tx.db, "workspace", row.id);
 }

@@ -3,7 +3,21 @@ import { isAllowed } from "#server/auth/authorize.ts";
 import type { Principal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
-import { gpuServers, gpus, images, imageVersions, leases, teams, users, workspaces } from "#server/db/schema/index.ts";
+import {
+  gpuServers,
+  gpus,
+  images,
+  imageVersions,
+  leases,
+  teamPolicies,
+  teams,
+  users,
+  workspaces,
+} from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
+import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
+import { idleLimit, stopTime } from "./idle-limit.ts";
+import type { WorkspaceRow } from "./load.ts";
 
 /** Workspaces that are not removed, newest first, as pages and API show them to this principal. */
 export async function readWorkspaces(ctx: Context, where: SQL | undefined): Promise<WorkspaceView[]> {
@@ -14,19 +28,23 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined): Prom
       teamName: teams.name,
       image: images,
       version: imageVersions.version,
+      teamIdleSeconds: teamPolicies.workspaceIdleSeconds,
     })
     .from(workspaces)
     .innerJoin(users, eq(users.id, workspaces.ownerId))
     .innerJoin(teams, eq(teams.id, workspaces.teamId))
     .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
     .innerJoin(images, eq(images.id, imageVersions.imageId))
+    .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
     .where(and(ne(workspaces.desired, "removed"), where))
     .orderBy(desc(workspaces.createdAt), desc(workspaces.id));
   const held = await readLeases(
     ctx,
     rows.map((row) => row.workspace.id),
   );
-  return rows.map(({ workspace: w, ownerName, teamName, image, version }) => ({
+  const installation = env().SLUICE_WORKSPACE_IDLE_SECONDS;
+  const limitOf = (w: WorkspaceRow, team: number | null) => idleLimit({ own: w.idleSeconds, team, installation });
+  return rows.map(({ workspace: w, ownerName, teamName, image, version, teamIdleSeconds }) => ({
     id: w.id,
     name: w.name,
     owner: { id: w.ownerId, name: ownerName },
@@ -43,6 +61,11 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined): Prom
     startedAt: w.startedAt?.toISOString() ?? null,
     stoppedAt: w.stoppedAt?.toISOString() ?? null,
     lastActivityAt: w.lastActivityAt?.toISOString() ?? null,
+    cpuMilli: w.observed === "running" ? w.cpuMilli : null,
+    memoryBytes: w.observed === "running" ? w.memoryBytes : null,
+    idleSeconds: limitOf(w, teamIdleSeconds),
+    ownIdleSeconds: w.idleSeconds,
+    stopsAt: stopTime(w, limitOf(w, teamIdleSeconds))?.toISOString() ?? null,
     leases: held.get(w.id) ?? [],
     can: possibilities(ctx.principal, w),
   }));
@@ -55,6 +78,9 @@ function possibilities(principal: Principal, w: typeof workspaces.$inferSelect):
     open: w.desired === "running" && w.observed === "running" && isAllowed(principal, "workspace.open", resource),
     start: down && isAllowed(principal, "workspace.start", resource),
     stop: w.desired === "running" && isAllowed(principal, "workspace.stop", resource),
+    restart: w.desired === "running" && isAllowed(principal, "workspace.restart", resource),
+    duplicate: isAllowed(principal, "workspace.duplicate", resource),
+    change: isAllowed(principal, "workspace.change", resource),
     remove: isAllowed(principal, "workspace.remove", resource),
   };
 }
@@ -63,13 +89,19 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
   const found = new Map<string, WorkspaceView["leases"]>();
   if (workspaceIds.length === 0) return found;
   const rows = await ctx.db
-    .select({ lease: leases, deviceName: gpus.name, serverName: gpuServers.name })
+    .select({
+      lease: leases,
+      deviceName: gpus.name,
+      serverName: gpuServers.name,
+      idleSeconds: teamPolicies.idleSeconds,
+    })
     .from(leases)
+    .leftJoin(teamPolicies, eq(teamPolicies.teamId, leases.teamId))
     .innerJoin(gpus, eq(gpus.id, leases.gpuId))
     .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
     .where(and(inArray(leases.workspaceId, workspaceIds), ne(leases.state, "ended")))
     .orderBy(leases.grantedAt);
-  for (const { lease, deviceName, serverName } of rows) {
+  for (const { lease, deviceName, serverName, idleSeconds } of rows) {
     if (lease.state === "ended") continue;
     const list = found.get(lease.workspaceId) ?? [];
     list.push({
@@ -82,8 +114,16 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
       state: lease.state,
       grantedAt: lease.grantedAt.toISOString(),
       expiresAt: lease.expiresAt.toISOString(),
+      idleEndsAt: idleEndOf(lease, idleSeconds)?.toISOString() ?? null,
     });
     found.set(lease.workspaceId, list);
   }
   return found;
+}
+
+/** When a lease that does no GPU work is parked and released; null while that cannot be told. */
+function idleEndOf(lease: typeof leases.$inferSelect, idleSeconds: number | null): Date | null {
+  if (lease.state !== "active") return null;
+  const worked = lease.usageAt ?? lease.claimedAt ?? lease.grantedAt;
+  return new Date(worked.getTime() + (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000);
 }

@@ -144,7 +144,10 @@ describe("who sees and does what", () => {
     const { id } = await makeWorkspace(world, { owner: world.member });
     expect(await code(handover(world.admin.ctx, { id }))).toBe("forbidden");
     expect(await code(handover(world.lead.ctx, { id }))).toBe("forbidden");
-    expect((await get(world.admin.ctx, { id })).can).toEqual({ open: false, start: false, stop: true, remove: true });
+    expect((await get(world.admin.ctx, { id })).can).toEqual({
+      ...{ open: false, start: false, stop: true, remove: true },
+      ...{ restart: false, duplicate: false, change: false },
+    });
     expect(await code(stop(world.admin.ctx, { id }))).toBe("done");
     expect(await code(remove(world.admin.ctx, { id }))).toBe("done");
     expect(await code(get(world.member.ctx, { id }))).toBe("not-found");

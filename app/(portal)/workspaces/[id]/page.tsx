@@ -5,22 +5,27 @@ import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { Steps } from "#components/ui/steps.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import { stepsOf } from "#components/workspace/event-steps.ts";
+import { UsageCharts } from "#components/workspace/usage-charts.tsx";
 import { events } from "#server/services/workspace/events.ts";
+import { samples } from "#server/services/workspace/samples.ts";
 import { load, pageContext } from "../../../page-context.ts";
 import { readWorkspace, WorkspaceFrame } from "./workspace-frame.tsx";
 
-type Props = { params: Promise<{ id: string }> };
+type Props = { params: Promise<{ id: string }>; searchParams: Promise<Record<string, string | string[] | undefined>> };
 
 export async function generateMetadata({ params }: Props): Promise<Metadata> {
   return { title: (await readWorkspace((await params).id)).name };
 }
 
 /** Overview: the steps of this start as they happen, the GPU it holds, and what it is. */
-export default async function WorkspacePage({ params }: Props) {
+export default async function WorkspacePage({ params, searchParams }: Props) {
   const { id } = await params;
   const ctx = await pageContext();
   const workspace = await readWorkspace(id);
   const log = await load(() => events(ctx, { id, limit: 2000 }));
+  const asked = Number((await searchParams).minutes);
+  const minutes = [60, 360, 1440].find((each) => each === asked) ?? 60;
+  const chart = await load(() => samples(ctx, { id, minutes }));
   const steps = stepsOf(log.events.filter((event) => event.generation === workspace.generation));
   return (
     <WorkspaceFrame workspace={workspace} tab="overview">
@@ -28,6 +33,12 @@ export default async function WorkspacePage({ params }: Props) {
         <p role="alert" className="mb-5 rounded-md bg-bad-soft px-3 py-2 text-bad">
           {workspace.message ?? "It could not be started. The failed step below says why."}
         </p>
+      )}
+      {workspace.observed === "stopped" && workspace.message && (
+        <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">{workspace.message}</p>
+      )}
+      {(workspace.observed === "running" || chart.samples.length > 0) && (
+        <UsageCharts chart={chart} minutes={minutes} base={`/workspaces/${id}`} />
       )}
       <div className="grid gap-x-8 xl:grid-cols-[minmax(0,1fr)_22rem]">
         <Section title={workspace.generation > 1 ? `Steps of start ${workspace.generation}` : "Steps"}>

@@ -23,13 +23,13 @@ export function WorkspaceFrame({
   children,
 }: {
   workspace: WorkspaceView;
-  tab: "overview" | "log" | "gpu" | "settings";
+  tab: "overview" | "notebooks" | "log" | "gpu" | "settings";
   children: ReactNode;
 }) {
   const base = `/workspaces/${workspace.id}`;
   return (
     <>
-      <LiveRefresh topics="workspace,lease" />
+      <LiveRefresh topics="workspace,lease,usage" />
       <PageHeader
         above={
           <Link href="/workspaces" className="underline-offset-4 hover:underline">
@@ -50,6 +50,7 @@ export function WorkspaceFrame({
         current={tab}
         tabs={[
           { id: "overview", label: "Overview", href: base },
+          { id: "notebooks", label: "Notebooks", href: `${base}/notebooks` },
           { id: "log", label: "Log", href: `${base}/log` },
           { id: "gpu", label: "GPU history", href: `${base}/gpu` },
           { id: "settings", label: "Settings", href: `${base}/settings` },

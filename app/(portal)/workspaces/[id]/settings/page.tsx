@@ -2,7 +2,11 @@ import type { Metadata } from "next";
 import { formatAmount } from "#components/format.ts";
 import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
+import { IdleLimitForm } from "#components/workspace/idle-limit-form.tsx";
 import { RemoveWorkspace } from "#components/workspace/remove-workspace.tsx";
+import { VariableSection } from "#components/workspace-variable/variable-section.tsx";
+import { list as listVariables } from "#server/services/workspace-variable/list.ts";
+import { load, pageContext } from "../../../../page-context.ts";
 import { readWorkspace, WorkspaceFrame } from "../workspace-frame.tsx";
 
 type Props = { params: Promise<{ id: string }> };
@@ -13,7 +17,9 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
 
 /** What it was launched with, and its end. */
 export default async function WorkspaceSettingsPage({ params }: Props) {
+  const ctx = await pageContext();
   const workspace = await readWorkspace((await params).id);
+  const variables = workspace.can.change ? await load(() => listVariables(ctx, { id: workspace.id })) : undefined;
   return (
     <WorkspaceFrame workspace={workspace} tab="settings">
       <div className="max-w-3xl">
@@ -39,6 +45,17 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
             />
           </Card>
         </Section>
+        {workspace.can.change && (
+          <Section
+            title="Idle limit"
+            detail="Without a busy notebook, a save, GPU work or a tenth of a core at work for so long, it is stopped. Files and packages are kept."
+          >
+            <Card className="px-4 py-3.5">
+              <IdleLimitForm workspace={workspace} />
+            </Card>
+          </Section>
+        )}
+        {variables && <VariableSection workspaceId={workspace.id} list={variables} />}
         {workspace.can.remove && (
           <Section title="Remove">
             <Card className="flex flex-wrap items-center justify-between gap-3 px-4 py-3.5">

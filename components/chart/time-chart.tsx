@@ -1,0 +1,154 @@
+import { cx, formatExact } from "#components/format.ts";
+import { timeTicks, valueTicks } from "./ticks.ts";
+
+/** How a series looks: strength and pattern tell it apart, not colour alone. */
+export type Look = "used" | "held" | "free" | "warn" | "bad";
+
+const fills: Record<Look, string> = {
+  used: "fill-accent",
+  held: "fill-accent/40",
+  free: "fill-line",
+  warn: "fill-warn",
+  bad: "fill-bad",
+};
+const swatches: Record<Look, string> = {
+  used: "bg-accent",
+  held: "bg-accent/40",
+  free: "bg-line",
+  warn: "bg-warn",
+  bad: "bg-bad",
+};
+
+export type Series = { key: string; label: string; look: Look };
+/** One stretch of time with the value of each series in it. */
+export type Bin = { from: string; to: string; values: Record<string, number> };
+
+/**
+ * Values over time, stacked, one bar a stretch. It is drawn by the server; the words beside it and the table behind
+ * say the same, so a screen reader hears `label` alone.
+ */
+export function TimeChart({
+  label,
+  series,
+  bins,
+  from,
+  to,
+  format,
+  base,
+  legend = series.length > 1,
+}: {
+  label: string;
+  series: Series[];
+  bins: Bin[];
+  from: string;
+  to: string;
+  /** A value with its unit. */
+  format: (value: number) => string;
+  base?: 10 | 1024;
+  legend?: boolean;
+}) {
+  const [start, end] = [Date.parse(from), Date.parse(to)];
+  const highest = Math.max(0, ...bins.map((bin) => series.reduce((sum, { key }) => sum + (bin.values[key] ?? 0), 0)));
+  const ticks = valueTicks(highest, base);
+  const top = ticks.at(-1) ?? 1;
+  const x = (at: number) => ((at - start) / Math.max(1, end - start)) * 1000;
+  const y = (value: number) => 100 - (value / top) * 100;
+  return (
+    <figure className="min-w-0">
+      {legend && (
+        <ul className="mb-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-2">
+          {series.map((one) => (
+            <li key={one.key} className="inline-flex items-center gap-1.5">
+              <span aria-hidden="true" className={cx("size-2.5 rounded-[2px]", swatches[one.look])} />
+              {one.label}
+            </li>
+          ))}
+        </ul>
+      )}
+      <div className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-2">
+        <div aria-hidden="true" className="figures relative h-36 text-right text-xs text-ink-2">
+          {/* Takes the width of the widest label, of which none is in the flow. */}
+          <span className="invisible">{ticks.map(format).sort((a, b) => b.length - a.length)[0]}</span>
+          {ticks.map((tick) => (
+            <span key={tick} className="absolute right-0 -translate-y-1/2" style={{ top: `${y(tick)}%` }}>
+              {format(tick)}
+            </span>
+          ))}
+        </div>
+        <div className="relative h-36">
+          <svg
+            role="img"
+            aria-label={label}
+            viewBox="0 0 1000 100"
+            preserveAspectRatio="none"
+            className="absolute inset-0 size-full overflow-visible"
+          >
+            {ticks.map((tick) => (
+              <line
+                key={tick}
+                x1="0"
+                x2="1000"
+                y1={y(tick)}
+                y2={y(tick)}
+                vectorEffect="non-scaling-stroke"
+                className={tick === 0 ? "stroke-line-strong" : "stroke-line"}
+              />
+            ))}
+            {bins.map((bin) => (
+              <Bar key={bin.from} bin={bin} series={series} x={x} y={y} format={format} />
+            ))}
+          </svg>
+        </div>
+        <div aria-hidden="true" className="figures relative col-start-2 mt-1 h-4 overflow-hidden text-xs text-ink-2">
+          {timeTicks(start, end, 5)
+            .filter((tick) => x(tick.at) > 30 && x(tick.at) < 970)
+            .map((tick) => (
+              <span key={tick.at} className="absolute -translate-x-1/2" style={{ left: `${x(tick.at) / 10}%` }}>
+                {tick.label}
+              </span>
+            ))}
+        </div>
+      </div>
+    </figure>
+  );
+}
+
+function Bar({
+  bin,
+  series,
+  x,
+  y,
+  format,
+}: {
+  bin: Bin;
+  series: Series[];
+  x: (at: number) => number;
+  y: (value: number) => number;
+  format: (value: number) => string;
+}) {
+  const [left, right] = [x(Date.parse(bin.from)), x(Date.parse(bin.to))];
+  const heightOf = ({ key }: Series) => bin.values[key] ?? 0;
+  const parts = series.map((one, index) => ({
+    ...one,
+    value: heightOf(one),
+    bottom: series.slice(0, index).reduce((sum, below) => sum + heightOf(below), 0),
+  }));
+  const words = parts.map((part) => (series.length > 1 ? `${part.label} ${format(part.value)}` : format(part.value)));
+  return (
+    <g>
+      <title>{`${formatExact(bin.from).slice(0, 16)} UTC: ${words.join(", ")}`}</title>
+      {parts
+        .filter((part) => part.value > 0)
+        .map((part) => (
+          <rect
+            key={part.key}
+            x={left}
+            width={Math.max(0.5, (right - left) * 0.94)}
+            y={y(part.bottom + part.value)}
+            height={y(part.bottom) - y(part.bottom + part.value)}
+            className={fills[part.look]}
+          />
+        ))}
+    </g>
+  );
+}

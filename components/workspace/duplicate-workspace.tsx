@@ -1,0 +1,57 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import type { FormEvent } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { Button } from "#components/ui/button.tsx";
+import { Dialog } from "#components/ui/dialog.tsx";
+import { Field, FormError } from "#components/ui/field.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { WorkspaceView } from "#server/contracts/workspace.ts";
+
+/** Asks for a name, launches another workspace like this one, and goes there. */
+export function DuplicateWorkspaceDialog({
+  workspace,
+  open,
+  onOpenChange,
+}: {
+  workspace: WorkspaceView;
+  open: boolean;
+  onOpenChange: (open: boolean) => void;
+}) {
+  const router = useRouter();
+  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["name"], "name");
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const name = formText(new FormData(event.currentTarget), "name");
+    const made = await run(() => api("POST", `/workspaces/${workspace.id}/duplicate`, { name }));
+    if (made) router.push(`/workspaces/${made.id}`);
+  };
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={onOpenChange}
+      title={`Duplicate ${workspace.name}`}
+      description="The same environment, amounts, idle limit and variables. Files and installed packages are not copied."
+    >
+      <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+        <Field
+          label="Name"
+          name="name"
+          required
+          maxLength={60}
+          defaultValue={`${workspace.name.slice(0, 55)} copy`}
+          error={fields.name}
+        />
+        <FormError>{error}</FormError>
+        <div className="flex flex-wrap justify-end gap-2">
+          <Button onClick={() => onOpenChange(false)}>Cancel</Button>
+          <Button type="submit" variant="primary" pending={pending} pendingLabel="Launching">
+            Launch the duplicate
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,84 @@
+import Link from "next/link";
+import { BehindChart } from "#components/chart/behind.tsx";
+import { type Bin, TimeChart } from "#components/chart/time-chart.tsx";
+import { cx, formatBytes, formatCores } from "#components/format.ts";
+import { Card, Section } from "#components/ui/page.tsx";
+import type { WorkspaceSamples } from "#server/contracts/workspace.ts";
+import { SampleTable } from "./sample-table.tsx";
+
+const RANGES = [
+  [60, "1 h"],
+  [360, "6 h"],
+  [1440, "24 h"],
+] as const;
+
+/** Processor time and memory of the workspace's processes, over the last hour, six, or a day. */
+export function UsageCharts({ chart, minutes, base }: { chart: WorkspaceSamples; minutes: number; base: string }) {
+  const width = Math.max(30_000, (minutes * 60_000) / 240);
+  const bins = (key: "cpuMilli" | "memoryBytes"): Bin[] =>
+    chart.samples.map((sample) => ({
+      from: sample.at,
+      to: new Date(Date.parse(sample.at) + width).toISOString(),
+      values: { [key]: sample[key] },
+    }));
+  const frame = { from: chart.from, to: chart.to };
+  return (
+    <Section
+      title="Use"
+      detail="Of all its processes; measured twice a minute, kept for a day"
+      actions={
+        <nav aria-label="Stretch of time" className="flex gap-1 text-sm">
+          {RANGES.map(([value, label]) => (
+            <Link
+              key={value}
+              href={`${base}?minutes=${value}`}
+              scroll={false}
+              aria-current={value === minutes ? "true" : undefined}
+              className={cx(
+                "rounded-md px-2 py-1",
+                value === minutes ? "bg-accent-soft font-medium" : "hover:bg-hover",
+              )}
+            >
+              {label}
+            </Link>
+          ))}
+        </nav>
+      }
+    >
+      {chart.samples.length === 0 ? (
+        <Card className="px-3.5 py-3 text-ink-2">
+          Nothing was measured in this time. The first figures come half a minute after a start.
+        </Card>
+      ) : (
+        <Card className="grid gap-x-8 gap-y-6 px-3.5 py-3 md:grid-cols-2">
+          <div>
+            <h3 className="mb-2 font-medium">CPU</h3>
+            <TimeChart
+              {...frame}
+              label={`CPU in cores over the last ${minutes} minutes`}
+              series={[{ key: "cpuMilli", label: "CPU", look: "used" }]}
+              bins={bins("cpuMilli")}
+              format={formatCores}
+            />
+          </div>
+          <div>
+            <h3 className="mb-2 font-medium">Memory</h3>
+            <TimeChart
+              {...frame}
+              label={`Memory over the last ${minutes} minutes`}
+              series={[{ key: "memoryBytes", label: "Memory", look: "used" }]}
+              bins={bins("memoryBytes")}
+              format={formatBytes}
+              base={1024}
+            />
+          </div>
+          <div className="md:col-span-2">
+            <BehindChart>
+              <SampleTable samples={chart.samples} />
+            </BehindChart>
+          </div>
+        </Card>
+      )}
+    </Section>
+  );
+}

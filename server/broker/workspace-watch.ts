@@ -1,0 +1,147 @@
+/**
+ * One elected broker looks at every running workspace twice a minute: what its processes use, when somebody or
+ * something last worked there; and stops those that have been idle for longer than their limit.
+ */
+import { and, eq, inArray, max } from "drizzle-orm";
+import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
+import { systemContext } from "#server/context.ts";
+import type { Database, OpenDatabase } from "#server/db/client.ts";
+import { leases, workspaces } from "#server/db/schema/index.ts";
+import { lastActivity } from "#server/jupyter/activity.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
+import type { Logger } from "#server/log.ts";
+import { recordSamples, type WorkspaceSample } from "#server/services/workspace/record-samples.ts";
+import { stopIdle } from "#server/services/workspace/stop-idle.ts";
+
+const WATCH_LOCK = 7_411_012;
+const EVERY_MS = 30_000;
+/** So many workspaces are asked at one time. */
+const ASKED_AT_ONCE = 16;
+/** Processor time of a core, in thousandths, from which on a workspace is at work even if no notebook says so. */
+const WORKING_MILLI = 100;
+
+export type WorkspaceWatch = {
+  /** Looks now; settles when the round is written. */
+  look: () => Promise<void>;
+  stop: () => Promise<void>;
+};
+
+type Row = Pick<typeof workspaces.$inferSelect, "id" | "launcher" | "generation" | "endpoint" | "serverToken">;
+
+/** Starts the loop; `stop` waits for the round under way. */
+export function startWorkspaceWatch(
+  database: OpenDatabase,
+  options: { launchers: Map<string, Launcher>; log: Logger; everyMs?: number },
+): WorkspaceWatch {
+  const { launchers, log, everyMs = EVERY_MS } = options;
+  const leadership = holdLeadership(database.sql, log, WATCH_LOCK);
+  /** Processor time at the last look: its difference to the next is what was used between. */
+  let before = new Map<string, { generation: number; cpuMs: number; at: number }>();
+  let running: Promise<void> | undefined;
+
+  const round = async (): Promise<void> => {
+    if (!(await leadership.isLeader())) {
+      before = new Map();
+      return;
+    }
+    const rows = await runningWorkspaces(database.db);
+    const usages = new Map<string, { cpuMs: number; memoryBytes: number }>();
+    for (const [name, launcher] of launchers) {
+      const ids = rows.filter((row) => row.launcher === name).map((row) => row.id);
+      for (const [id, usage] of await launcher.usage(ids)) usages.set(id, usage);
+    }
+    const at = Date.now();
+    const worked = await lastGpuWork(database.db, rows);
+    const samples: WorkspaceSample[] = [];
+    const measured: typeof before = new Map();
+    await eachOf(rows, ASKED_AT_ONCE, async (row) => {
+      const usage = usages.get(row.id);
+      if (usage === undefined) return;
+      const last = before.get(row.id);
+      const since = last?.generation === row.generation ? last : undefined;
+      // Without an earlier look there is nothing to compare with yet.
+      const cpuMilli =
+        since === undefined
+          ? 0
+          : Math.round((Math.max(0, usage.cpuMs - since.cpuMs) / Math.max(1, at - since.at)) * 1000);
+      measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at });
+      const active = [worked.get(row.id), await jupyterActivity(row)];
+      if (cpuMilli >= WORKING_MILLI) active.push(new Date(at));
+      const times = active.flatMap((one) => (one === undefined || one === null ? [] : one.getTime()));
+      const activeAt = times.length === 0 ? null : new Date(Math.max(...times));
+      const { id: workspaceId, generation } = row;
+      samples.push({ workspaceId, generation, activeAt, cpuMilli, memoryBytes: usage.memoryBytes });
+    });
+    before = measured;
+    await recordSamples(systemContext(database.db), samples);
+    for (const workspaceId of await stopIdle(systemContext(database.db))) {
+      log.info({ workspaceId }, "idle workspace stopped");
+    }
+  };
+
+  /** A server that does not answer tells nothing about anybody's work. */
+  const jupyterActivity = async (row: Row): Promise<Date | null> => {
+    if (row.endpoint === null || row.serverToken === null) return null;
+    return await lastActivity({ endpoint: row.endpoint, token: row.serverToken }, new Date()).catch(
+      (error: unknown) => {
+        log.debug({ err: error, workspaceId: row.id }, "the Jupyter server did not say what it does");
+        return null;
+      },
+    );
+  };
+
+  const look = async (): Promise<void> => {
+    running ??= round()
+      .catch((error: unknown) => log.warn({ err: error }, "workspaces could not be measured"))
+      .finally(() => {
+        running = undefined;
+      });
+    await running;
+  };
+  const timer = setInterval(() => void look(), everyMs);
+  return {
+    look,
+    stop: async () => {
+      clearInterval(timer);
+      await running;
+      await leadership.release().catch(() => undefined);
+    },
+  };
+}
+
+async function runningWorkspaces(db: Database): Promise<Row[]> {
+  const { id, launcher, generation, endpoint, serverToken } = workspaces;
+  return await db
+    .select({ id, launcher, generation, endpoint, serverToken })
+    .from(workspaces)
+    .where(and(eq(workspaces.desired, "running"), eq(workspaces.observed, "running")));
+}
+
+/** When the leases that a workspace holds last had GPU work. */
+async function lastGpuWork(db: Database, rows: Row[]): Promise<Map<string, Date>> {
+  if (rows.length === 0) return new Map();
+  const found = await db
+    .select({ workspaceId: leases.workspaceId, at: max(leases.usageAt) })
+    .from(leases)
+    .where(
+      and(
+        inArray(leases.state, ["active", "ending"]),
+        inArray(
+          leases.workspaceId,
+          rows.map((row) => row.id),
+        ),
+      ),
+    )
+    .groupBy(leases.workspaceId);
+  return new Map(found.flatMap(({ workspaceId, at }) => (at === null ? [] : [[workspaceId, at] as const])));
+}
+
+/** Runs `work` for each, some at a time. */
+async function eachOf<T>(all: readonly T[], atOnce: number, work: (one: T) => Promise<void>): Promise<void> {
+  const rest = all[Symbol.iterator]();
+  await Promise.all(
+    Array.from({ length: Math.min(atOnce, all.length) }, async () => {
+      for (const one of rest) await work(one);
+    }),
+  );
+}

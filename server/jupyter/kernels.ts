@@ -1,0 +1,34 @@
+import { KernelAPI, SessionAPI } from "@jupyterlab/services";
+import { z } from "zod";
+import { type JupyterServer, onlookerSettings } from "./server-settings.ts";
+
+const TIMEOUT_MS = 5_000;
+
+const kernelModels = z.array(
+  z.object({
+    id: z.string(),
+    name: z.string(),
+    execution_state: z.string().optional(),
+    last_activity: z.string().optional(),
+    connections: z.number().optional(),
+  }),
+);
+export type RunningKernel = z.infer<typeof kernelModels>[number] & { path: string | null };
+
+/** Every kernel of a server, with the notebook or console that it runs for. */
+export async function listKernels(server: JupyterServer): Promise<RunningKernel[]> {
+  const settings = onlookerSettings(server, TIMEOUT_MS);
+  const [kernels, sessions] = await Promise.all([KernelAPI.listRunning(settings), SessionAPI.listRunning(settings)]);
+  const paths = new Map(sessions.map((session) => [session.kernel?.id, session.path]));
+  return kernelModels.parse(kernels).map((kernel) => ({ ...kernel, path: paths.get(kernel.id) ?? null }));
+}
+
+/** Stops what a kernel computes; its variables stay. */
+export async function interruptKernel(server: JupyterServer, kernelId: string): Promise<void> {
+  await KernelAPI.interruptKernel(kernelId, onlookerSettings(server, TIMEOUT_MS));
+}
+
+/** Ends a kernel; one that is gone already is no error. A kernel that is busy gets some seconds to leave. */
+export async function shutDownKernel(server: JupyterServer, kernelId: string): Promise<void> {
+  await KernelAPI.shutdownKernel(kernelId, onlookerSettings(server, 15_000));
+}

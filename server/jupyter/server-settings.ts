@@ -1,0 +1,35 @@
+import { ServerConnection } from "@jupyterlab/services";
+import WebSocket from "ws";
+
+export type JupyterServer = { endpoint: string; token: string };
+
+/** How the Jupyter client library reaches a server. */
+export function serverSettings({ endpoint, token }: JupyterServer): ServerConnection.ISettings {
+  const authorization = `token ${token}`;
+  /** The token goes into a header; the library itself would put it into the URL, and so into logs. */
+  class TokenSocket extends WebSocket {
+    constructor(url: string | URL, protocols?: string | string[]) {
+      super(url, protocols, { headers: { authorization } });
+    }
+  }
+  return ServerConnection.makeSettings({
+    baseUrl: endpoint,
+    wsUrl: endpoint.replace(/^http/, "ws"),
+    token: "",
+    appendToken: false,
+    init: { headers: { authorization } },
+    WebSocket: TokenSocket as unknown as typeof globalThis.WebSocket,
+  });
+}
+
+/** The same for a look from outside: it has an end, and the server does not take it for somebody at work. */
+export function onlookerSettings(server: JupyterServer, timeoutMs: number): ServerConnection.ISettings {
+  class QuietRequest extends Request {
+    constructor(input: string | URL | Request, init?: RequestInit) {
+      const url = new URL(input instanceof Request ? input.url : input);
+      url.searchParams.set("no_track_activity", "1");
+      super(url, { ...init, signal: AbortSignal.timeout(timeoutMs) });
+    }
+  }
+  return { ...serverSettings(server), Request: QuietRequest };
+}

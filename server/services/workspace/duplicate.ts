@@ -1,0 +1,60 @@
+import { eq } from "drizzle-orm";
+import { audit, type Context, inTransaction } from "#server/context.ts";
+import {
+  type DuplicateWorkspaceInput,
+  duplicateWorkspaceInput,
+  type WorkspaceView,
+} from "#server/contracts/workspace.ts";
+import { workspaces, workspaceVariables } from "#server/db/schema/index.ts";
+import { isUniqueViolation, SluiceError } from "#server/errors.ts";
+import { newId } from "#server/ids.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { seal, unseal } from "#server/secrets.ts";
+import { get } from "#server/services/workspace/get.ts";
+import { loadWorkspace } from "#server/services/workspace/load.ts";
+
+/**
+ * Launches another workspace like this one: the same version of the environment, amounts, idle limit and variables,
+ * secrets among them. Files and installed packages stay where they are.
+ */
+export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Promise<WorkspaceView> {
+  const input = parse(duplicateWorkspaceInput, raw);
+  try {
+    return await inTransaction(ctx, async (tx) => {
+      const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
+      const id = newId("ws");
+      const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, idleSeconds } = like;
+      await tx.db.insert(workspaces).values({
+        ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, idleSeconds },
+        ...{ desired: "running", observed: "pending", createdAt: tx.now() },
+      });
+      const variables = await tx.db
+        .select()
+        .from(workspaceVariables)
+        .where(eq(workspaceVariables.workspaceId, like.id));
+      if (variables.length > 0) {
+        const copies = variables.map(async ({ sealed, ...each }) => ({
+          ...each,
+          workspaceId: id,
+          // A sealed value is bound to its workspace.
+          sealed: await seal(await unseal(sealed, `${like.id}/${each.name}`), `${id}/${each.name}`),
+        }));
+        await tx.db.insert(workspaceVariables).values(await Promise.all(copies));
+      }
+      await audit(tx, {
+        action: "workspace.create",
+        subject: id,
+        teamId,
+        detail: { name: input.name, like: like.id, variables: variables.map(({ name }) => name) },
+      });
+      await notify(tx.db, "workspace", id);
+      return await get(tx, { id });
+    });
+  } catch (error) {
+    if (isUniqueViolation(error)) {
+      throw new SluiceError("conflict", `You have a workspace named "${input.name}" already. Choose another name.`);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,30 @@
+import { eq } from "drizzle-orm";
+import { audit, type Context, inTransaction } from "#server/context.ts";
+import { type WorkspaceInput, type WorkspaceView, workspaceInput } from "#server/contracts/workspace.ts";
+import { workspaces } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
+import { get } from "#server/services/workspace/get.ts";
+import { loadWorkspace } from "#server/services/workspace/load.ts";
+
+/** Wants it running as a new generation: notebooks end, GPUs go back, files stay. */
+export async function restart(ctx: Context, raw: WorkspaceInput): Promise<WorkspaceView> {
+  const { id } = parse(workspaceInput, raw);
+  return await inTransaction(ctx, async (tx) => {
+    const row = await loadWorkspace(tx, id, "workspace.restart", { lock: true });
+    if (row.desired !== "running") throw new SluiceError("conflict", `"${row.name}" does not run. Start it instead.`);
+    await tx.db
+      .update(workspaces)
+      .set({
+        ...{ observed: "pending", message: null, generation: row.generation + 1 },
+        ...{ keepUntil: null, cpuMilli: null, memoryBytes: null },
+      })
+      .where(eq(workspaces.id, id));
+    const endedLeases = await endForWorkspace(tx, { workspaceId: id });
+    await audit(tx, { action: "workspace.restart", subject: id, teamId: row.teamId, detail: { endedLeases } });
+    await notify(tx.db, "workspace", id);
+    return await get(tx, { id });
+  });
+}
