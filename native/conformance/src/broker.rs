@@ -1,6 +1,9 @@
 //! Plays the broker for one workspace: grants every request on one gpud. The real one is `server/broker`.
 
+use crate::control::Control;
 use crate::gpud::Gpud;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,6 +21,11 @@ pub struct Broker {
 impl Broker {
     /// Grants leases of `memory_bytes` on `gpud`.
     pub fn start(gpud: Arc<Gpud>, memory_bytes: u64) -> io::Result<Self> {
+        Self::start_with(gpud, memory_bytes, None)
+    }
+
+    /// As [`Broker::start`]; leases that are given back are ended at gpud, which keeps their memory.
+    pub fn start_with(gpud: Arc<Gpud>, memory_bytes: u64, control: Option<Arc<Control>>) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -32,9 +40,9 @@ impl Broker {
                 if gone.load(Ordering::Acquire) {
                     continue;
                 }
-                let (gpud, leases) = (Arc::clone(&gpud), Arc::clone(&leases));
+                let (gpud, leases, control) = (Arc::clone(&gpud), Arc::clone(&leases), control.clone());
                 std::thread::spawn(move || {
-                    let _ = answer(stream, &gpud, &leases, memory_bytes);
+                    let _ = answer(stream, &gpud, &leases, memory_bytes, control.as_deref());
                 });
             }
         });
@@ -53,7 +61,13 @@ impl Drop for Broker {
     }
 }
 
-fn answer(mut stream: TcpStream, gpud: &Gpud, leases: &AtomicU32, memory_bytes: u64) -> io::Result<()> {
+fn answer(
+    mut stream: TcpStream,
+    gpud: &Gpud,
+    leases: &AtomicU32,
+    memory_bytes: u64,
+    control: Option<&Control>,
+) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -83,7 +97,7 @@ fn answer(mut stream: TcpStream, gpud: &Gpud, leases: &AtomicU32, memory_bytes: 
                 200,
                 json!({
                     "state": "granted", "requestId": body["requestId"],
-                    "lease": lease(&format!("lea-{number}"), memory_bytes),
+                    "lease": lease(gpud, &format!("lea-{number}"), memory_bytes),
                 }),
             )
         }
@@ -93,11 +107,15 @@ fn answer(mut stream: TcpStream, gpud: &Gpud, leases: &AtomicU32, memory_bytes: 
                 200,
                 json!({
                     "token": gpud.token(key, id, memory_bytes), "sessionId": "gws-test", "address": gpud.address,
-                    "tlsFingerprint": null, "lease": lease(id, memory_bytes),
+                    "tlsFingerprint": gpud.fingerprint.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)),
+                    "lease": lease(gpud, id, memory_bytes),
                 }),
             )
         }
-        ("DELETE", ["v1", "leases", id]) => (200, json!({ "leaseId": id, "parkedBytes": 0, "heldSeconds": 1 })),
+        ("DELETE", ["v1", "leases", id]) => {
+            let parked = control.and_then(|control| control.end_lease(id)).unwrap_or(0);
+            (200, json!({ "leaseId": id, "parkedBytes": parked, "heldSeconds": 1 }))
+        }
         ("GET", ["v1", "status"]) => (200, json!({ "leases": [] })),
         _ => (404, json!({ "error": { "code": "not-found", "message": "no such path" } })),
     };
@@ -109,9 +127,9 @@ fn answer(mut stream: TcpStream, gpud: &Gpud, leases: &AtomicU32, memory_bytes: 
     )
 }
 
-fn lease(id: &str, memory_bytes: u64) -> Value {
+fn lease(gpud: &Gpud, id: &str, memory_bytes: u64) -> Value {
     json!({
-        "id": id, "gpuType": "soft", "milli": 500, "memoryBytes": memory_bytes, "deviceName": "soft-0",
+        "id": id, "gpuType": gpud.gpu_type(), "milli": 500, "memoryBytes": memory_bytes, "deviceName": "gpu-0",
         "gpuId": "gpu-1", "serverId": "gsv-1", "serverName": "conformance", "borrowed": false,
         "grantedAt": "2026-01-01T00:00:00Z", "expiresAt": "2126-01-01T00:00:00Z",
     })

@@ -65,16 +65,26 @@ pub fn libraries_beside() -> std::io::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Puts our libraries into a folder for a program's library path.
-pub fn link_libraries(folder: &Path) -> std::io::Result<()> {
+/// Our libraries: their names for programs, and where they lie.
+pub fn all_libraries() -> std::io::Result<Vec<(PathBuf, PathBuf)>> {
+    // A pack that was made to be carried has them under the names of programs.
+    let lies = |name: &str, built: &str| {
+        let named = native_dir().join(name);
+        if named.exists() { named } else { native_dir().join(built) }
+    };
     let mut all: Vec<(PathBuf, PathBuf)> =
-        LIBRARIES.iter().map(|(name, built)| (name.into(), native_dir().join(built))).collect();
+        LIBRARIES.iter().map(|(name, built)| (name.into(), lies(name, built))).collect();
     for path in libraries_beside()? {
         all.push((path.file_name().unwrap_or_default().into(), path));
     }
+    Ok(all)
+}
+
+/// Puts our libraries into a folder for a program's library path.
+pub fn link_libraries(folder: &Path) -> std::io::Result<()> {
     // Tests that share a folder link at the same time: a link is made aside and takes its place at once.
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    for (name, built) in all {
+    for (name, built) in all_libraries()? {
         let aside = folder.join(format!(".link-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         std::os::unix::fs::symlink(built, &aside)?;
         std::fs::rename(aside, folder.join(name))?;
@@ -87,6 +97,8 @@ pub struct Gpud {
     child: Child,
     pub address: String,
     pub device_uuid: String,
+    /// The device as gpud reports it to a broker.
+    pub device: Value,
     /// Of gpud's certificate, when it listens at a `tls://` address.
     pub fingerprint: Option<[u8; 32]>,
     key: Ed25519KeyPair,
@@ -96,6 +108,11 @@ pub struct Gpud {
 impl Gpud {
     /// Starts `gpud --backend BACKEND` on a free port, trusting this program's tokens.
     pub fn start(backend: &str, options: &[&str]) -> Result<Self, String> {
+        Self::start_with(backend, options, None)
+    }
+
+    /// As [`Gpud::start`], in a pool whose broker is at this URL if one is given.
+    pub fn start_with(backend: &str, options: &[&str], broker: Option<&str>) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).map_err(|error| error.to_string())?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +124,10 @@ impl Gpud {
             .to_vec();
         let failed = |error: std::io::Error| format!("{}: {error}", program.display());
         let listed = Command::new(&program).arg("devices").args(&common).args(options).output().map_err(failed)?;
-        let devices: Value = serde_json::from_slice(&listed.stdout).map_err(|error| error.to_string())?;
+        if !listed.status.success() {
+            return Err(String::from_utf8_lossy(&listed.stderr).trim().to_owned());
+        }
+        let mut devices: Value = serde_json::from_slice(&listed.stdout).map_err(|error| error.to_string())?;
         let device_uuid = devices[0]["uuid"].as_str().ok_or("gpud names no device")?.to_owned();
         let mut command = Command::new(&program);
         // SAFETY: prctl is allowed between fork and exec. gpud ends with this program, however that ends.
@@ -117,10 +137,16 @@ impl Gpud {
                 Ok(())
             });
         }
+        let joined = broker.map(|url| ["join", url, "--token", "slj_conformance"]);
         let mut child = command
+            .args(joined.into_iter().flatten())
             .args(&common)
             .args(["--trust-key", &trusted])
-            .args(if options.contains(&"--listen") { &[][..] } else { &["--listen", "127.0.0.1:0"] })
+            .args(if options.iter().any(|option| option.starts_with("--listen")) {
+                &[][..]
+            } else {
+                &["--listen", "127.0.0.1:0"]
+            })
             .args(options)
             .stdout(Stdio::piped())
             .spawn()
@@ -135,7 +161,8 @@ impl Gpud {
             .as_str()
             .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok())
             .and_then(|bytes| bytes.try_into().ok());
-        Ok(Self { child, address, device_uuid, fingerprint, key, state })
+        let device = devices[0].take();
+        Ok(Self { child, address, device_uuid, device, fingerprint, key, state })
     }
 
     /// A session token as the broker makes them, for half of the device.
@@ -153,13 +180,18 @@ impl Gpud {
             "iat": now, "exp": now + 600, "sid": format!("gws-{number}"), "cnf": { "ed25519": public_key },
             "lease": {
                 "id": lease, "epoch": 1, "deviceUuid": self.device_uuid, "milli": milli,
-                "memoryBytes": memory_bytes, "gpuType": "soft", "expiresAt": now + 3600,
+                "memoryBytes": memory_bytes, "gpuType": self.gpu_type(), "expiresAt": now + 3600,
             },
         });
         let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"EdDSA","kid":"k1","typ":"JWT"}"#);
         let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
         let signature = URL_SAFE_NO_PAD.encode(self.key.sign(signed.as_bytes()).as_ref());
         format!("{signed}.{signature}")
+    }
+
+    /// What a lease on the device is a lease of.
+    pub fn gpu_type(&self) -> &str {
+        self.device["gpuType"].as_str().unwrap_or("soft")
     }
 
     /// CPU time of gpud and its workers so far, microseconds.

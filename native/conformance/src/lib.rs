@@ -2,6 +2,7 @@
 
 pub mod broker;
 pub mod calls;
+pub mod control;
 pub mod driver;
 pub mod gpud;
 pub mod libraries;

@@ -26,16 +26,17 @@ struct Line {
 }
 
 impl Proxy {
-    /// A line to `upstream` (`tcp://host:port`).
+    /// A line to `upstream` (`tcp://host:port`, or `tls://…`: what passes is not looked at).
     pub fn start(upstream: &str) -> io::Result<Self> {
         Self::with_round_trip(upstream, Duration::ZERO)
     }
 
     /// As [`Proxy::start`], with this much added to each round trip.
     pub fn with_round_trip(upstream: &str, round_trip: Duration) -> io::Result<Self> {
-        let upstream = upstream.trim_start_matches("tcp://").to_owned();
+        let (scheme, upstream) = upstream.split_once("://").unwrap_or(("tcp", upstream));
+        let upstream = upstream.to_owned();
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = format!("tcp://{}", listener.local_addr()?);
+        let address = format!("{scheme}://{}", listener.local_addr()?);
         let line = Arc::new(Line { one_way: round_trip / 2, ..Line::default() });
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {

@@ -3,6 +3,7 @@
 use crate::config::{Config, parse_bytes, parse_listen};
 use crate::orders::BackendChoice;
 use crate::supervisor::hello::read_key;
+use sluice_backend::cuda::DRIVER;
 use std::path::PathBuf;
 
 /// What the user wants.
@@ -12,8 +13,10 @@ pub enum Invocation {
     Version,
     /// Inside: a worker process.
     Worker,
-    /// Inside: name the driver's devices.
-    Probe,
+    /// Inside: name the devices of the driver in this library.
+    Probe {
+        driver: String,
+    },
     /// Print the devices that these options offer, as JSON.
     Devices {
         config: Box<Config>,
@@ -41,6 +44,9 @@ Lends the GPUs of this host.
                          for a broker on this host 127.0.0.1 and the first free port from 3010 on)
   --advertise HOST:PORT  how clients reach this host, when it is not the address above
   --backend NAME         auto, cuda, soft or null (default: auto: cuda if its driver reports a device, else soft)
+  --driver LIBRARY       the CUDA driver's library, by name or path (default: libcuda.so.1)
+  --worker-env NAME      a variable of gpud's environment that the driver and its libraries read in workers; they see
+                         LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES and nothing else (repeatable)
   --name NAME            how the pool page calls this server (default: the host's name)
   --soft-devices N       how many software GPUs (default: 1)
   --soft-memory BYTES    memory of each (default: 8G)
@@ -57,7 +63,10 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut joining = false;
     match arguments.peek().map(String::as_str) {
         Some("worker") => return Ok(Invocation::Worker),
-        Some("probe") => return Ok(Invocation::Probe),
+        Some("probe") => {
+            arguments.next();
+            return Ok(Invocation::Probe { driver: arguments.next().unwrap_or_else(|| DRIVER.to_owned()) });
+        }
         Some("join") => {
             arguments.next();
             broker = arguments.next_if(|argument| !argument.starts_with('-'));
@@ -72,6 +81,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut advertise = None;
     let mut backend = "auto".to_owned();
     let mut name = None;
+    let mut driver = DRIVER.to_owned();
+    let mut worker_env = Vec::new();
     let mut soft_devices = 1;
     let mut soft_memory = 8 << 30;
     let mut park_limit = 4 << 30;
@@ -93,6 +104,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--listen" => listen = Some(parse_listen(&value()?)?),
             "--advertise" => advertise = Some(value()?),
             "--backend" => backend = value()?,
+            "--driver" => driver = value()?,
+            "--worker-env" => worker_env.push(value()?),
             "--name" => name = Some(value()?),
             "--soft-devices" => soft_devices = number(&value()?)?,
             "--soft-memory" => soft_memory = parse_bytes(&value()?)?,
@@ -123,7 +136,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         "auto" => None,
         "soft" => Some(BackendChoice::Soft { threads: 0 }),
         "null" => Some(BackendChoice::Null { recording }),
-        "cuda" => Some(BackendChoice::Cuda),
+        "cuda" => Some(BackendChoice::Cuda { driver: driver.clone() }),
         other => return Err(format!("--backend {other}: use auto, cuda, soft or null")),
     };
     let config = Config {
@@ -133,6 +146,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         advertise,
         name: name.unwrap_or_else(host_name),
         backend,
+        driver,
+        worker_env,
         soft_devices,
         soft_memory,
         park_limit,
@@ -182,6 +197,15 @@ mod tests {
     fn the_bare_line_leaves_backend_and_address_to_the_host() {
         let Ok(Invocation::Run { config, .. }) = parsed("join http://b:1 --token slj_x") else { panic!("not read") };
         assert_eq!((&config.backend, &config.listen), (&None, &None));
+    }
+
+    #[test]
+    fn the_driver_is_where_the_line_says() {
+        let line = "--broker http://b:1 --backend cuda --driver /opt/cuda/libcuda.so --worker-env NCCL_DEBUG";
+        let Ok(Invocation::Run { config, .. }) = parsed(line) else { panic!("not read") };
+        assert_eq!(config.backend, Some(BackendChoice::Cuda { driver: "/opt/cuda/libcuda.so".to_owned() }));
+        assert_eq!(config.worker_env, ["NCCL_DEBUG"]);
+        assert!(matches!(parsed("probe"), Ok(Invocation::Probe { driver }) if driver == "libcuda.so.1"));
     }
 
     #[test]

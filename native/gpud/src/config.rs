@@ -18,6 +18,10 @@ pub struct Config {
     pub name: String,
     /// Nothing: a real driver if it reports a device, else the software GPU.
     pub backend: Option<BackendChoice>,
+    /// The driver's library: a name that the dynamic linker finds, or a path.
+    pub driver: String,
+    /// Environment variables that workers get besides those that say where libraries and devices are.
+    pub worker_env: Vec<String>,
     pub soft_devices: u32,
     pub soft_memory: u64,
     /// Most bytes of host memory that parked leases may take.

@@ -17,10 +17,14 @@ pub struct Offer {
 /// Chooses the backend and names its devices.
 pub fn offered(config: &Config) -> io::Result<Offer> {
     let backend = match &config.backend {
-        Some(BackendChoice::Cuda) => return Ok(Offer { backend: BackendChoice::Cuda, devices: real()? }),
+        Some(BackendChoice::Cuda { driver }) => {
+            return Ok(Offer { devices: real(driver)?, backend: BackendChoice::Cuda { driver: driver.clone() } });
+        }
         Some(backend) => backend.clone(),
-        None => match real() {
-            Ok(devices) => return Ok(Offer { backend: BackendChoice::Cuda, devices }),
+        None => match real(&config.driver) {
+            Ok(devices) => {
+                return Ok(Offer { backend: BackendChoice::Cuda { driver: config.driver.clone() }, devices });
+            }
             Err(error) => {
                 eprintln!("gpud: {error}; lends the software GPU instead");
                 BackendChoice::Soft { threads: 0 }
@@ -37,8 +41,8 @@ pub fn offered(config: &Config) -> io::Result<Offer> {
 
 /// The driver's devices, at least one.  The driver is asked by a process of its own, so that the supervisor never
 /// holds a context.
-fn real() -> io::Result<Vec<DeviceReport>> {
-    let output = Command::new("/proc/self/exe").arg("probe").output()?;
+fn real(driver: &str) -> io::Result<Vec<DeviceReport>> {
+    let output = Command::new("/proc/self/exe").args(["probe", driver]).output()?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr);
         let reason = reason.trim().trim_start_matches("gpud: ");
@@ -53,8 +57,8 @@ fn real() -> io::Result<Vec<DeviceReport>> {
 }
 
 /// Prints the driver's devices as JSON: the body of `gpud probe`.
-pub fn probe() -> io::Result<()> {
-    let devices = sluice_backend::cuda::describe().map_err(|error| io::Error::other(error.to_string()))?;
+pub fn probe(driver: &str) -> io::Result<()> {
+    let devices = sluice_backend::cuda::describe(driver).map_err(|error| io::Error::other(error.to_string()))?;
     let reports: Vec<DeviceReport> = devices.into_iter().map(report).collect();
     println!("{}", serde_json::to_string(&reports)?);
     Ok(())

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Ok(Invocation::Worker) => worker::main(),
-        Ok(Invocation::Probe) => devices::probe(),
+        Ok(Invocation::Probe { driver }) => devices::probe(&driver),
         Ok(Invocation::Devices { config }) => devices::print(&config),
         Ok(Invocation::Run { config, token }) => run(*config, token),
         Err(message) => {

@@ -12,8 +12,8 @@ pub enum BackendChoice {
     Soft { threads: usize },
     /// Records and executes nothing; the recording goes to this file.
     Null { recording: Option<String> },
-    /// A real driver.
-    Cuda,
+    /// A real driver, in the library of this name or path.
+    Cuda { driver: String },
 }
 
 /// The lease that a worker works for, as far as it has to know.
@@ -32,7 +32,7 @@ pub struct LeasePart {
 #[serde(tag = "order", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Order {
     /// First order; beside it the account, the connection and the bell of the device's arbiter.
-    Start { backend: BackendChoice, device: DeviceReport, lease: LeasePart, ranges: Vec<AddressRange> },
+    Start { backend: BackendChoice, device: Box<DeviceReport>, lease: LeasePart, ranges: Vec<AddressRange> },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { received: u64 },
     /// A lane of the session, on the connection beside this.

@@ -10,9 +10,9 @@ const ATTRIBUTES: std::ops::RangeInclusive<u32> = 1..=148;
 /// What contexts and libraries take of a device besides what programs ask for; not lent.
 const RESERVE_BYTES: u64 = 1 << 30;
 
-/// The driver's devices.
-pub fn describe() -> CudaResult<Vec<DeviceDescription>> {
-    let driver = Driver::get()?;
+/// The devices of the driver in this library ([`super::DRIVER`] on most hosts).
+pub fn describe(library: &str) -> CudaResult<Vec<DeviceDescription>> {
+    let driver = Driver::open(library)?;
     let mut count = 0;
     // SAFETY: the driver writes one int.
     driver.check(unsafe { (driver.device_count)(&mut count) })?;

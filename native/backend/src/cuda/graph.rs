@@ -415,7 +415,7 @@ impl CudaDevice {
     pub(super) fn start(&self, graph: GraphId, stream: StreamId) -> CudaResult<()> {
         let (driver, stream, executable) = (self.shared.enter()?, self.stream(stream)?, self.executable(graph)?);
         // SAFETY: an executable graph and a stream of this context.
-        self.shared.check(unsafe { (driver.graph_launch)(executable, stream) })
+        self.in_turn(stream, || self.shared.check(unsafe { (driver.graph_launch)(executable, stream) }))
     }
 
     /// Uploads a graph.

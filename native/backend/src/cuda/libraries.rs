@@ -1,6 +1,6 @@
 //! The host's own libraries beside the driver, loaded by their SONAMEs and called by their functions' names.
 
-use super::{CudaDevice, lock};
+use super::{CudaDevice, Shareable, lock};
 use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
 use crate::types::{LibraryAnswer, LibraryCall, StreamId};
@@ -230,12 +230,14 @@ impl CudaDevice {
         self.shared.enter()?;
         let prepared = self.prepare(call)?;
         let objects = Arc::clone(&self.libraries.objects);
-        let shared = Arc::clone(&self.shared);
+        let (shared, turn) = (Arc::clone(&self.shared), Arc::clone(&self.turn));
+        let stream = Shareable(self.stream(call.stream)?);
         let work = move || {
+            let stream = stream;
             let run = || -> CudaResult<LibraryAnswer> {
                 shared.enter()?;
                 // SAFETY: the context was just made current; see `Prepared::call`.
-                let status = unsafe { prepared.call() };
+                let status = turn.take(&shared, stream.0, || Ok(unsafe { prepared.call() }))?;
                 let mut objects = lock(&objects);
                 if status == 0
                     && let Some((number, room, bytes)) = prepared.made

@@ -3,7 +3,7 @@
 
 use crate::error::{CudaError, CudaResult, code};
 use crate::types::Fill;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 /// `CUresult`.
@@ -315,10 +315,12 @@ driver! {
 }
 
 impl Driver {
-    /// The driver of this host, loaded and initialised once.
-    pub fn get() -> CudaResult<&'static Driver> {
+    /// The driver library of this name or path, loaded and initialised once in a process.
+    pub fn open(library: &str) -> CudaResult<&'static Driver> {
         static DRIVER: OnceLock<CudaResult<Driver>> = OnceLock::new();
-        DRIVER.get_or_init(|| load(c"libcuda.so.1")).as_ref().map_err(Clone::clone)
+        let name = CString::new(library);
+        let name = name.map_err(|_| CudaError::new(code::INVALID_VALUE, "the driver's path holds a zero byte"))?;
+        DRIVER.get_or_init(|| load(&name)).as_ref().map_err(Clone::clone)
     }
 
     /// A call's outcome with the driver's own words.

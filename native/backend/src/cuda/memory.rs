@@ -1,27 +1,34 @@
 //! Physical memory at the addresses that the client chose, by the driver's virtual memory management.
 
-use super::loader::{Access, AllocationProperties, Driver, Location};
+use super::loader::{Access, AllocationProperties, Driver, Handle, Location, Status};
 use crate::error::{CudaError, CudaResult, code};
 use std::collections::{BTreeMap, HashMap};
 
-/// One mapped chunk.
-struct Chunk {
+/// The most that one physical allocation backs: large allocations take few driver calls, and what a small neighbour
+/// keeps mapped stays bounded.
+const PIECE_BYTES: u64 = 64 << 20;
+/// Threads that copy at a time when memory is parked: one alone is slower than the bus.
+const COPIERS: usize = 4;
+
+/// One mapped piece: whole chunks.
+struct Piece {
+    bytes: u64,
     handle: u64,
-    /// Allocations with a byte in it.
+    /// Allocations with a byte in it, freed ones that work may still use among them.
     users: u32,
 }
 
-/// Parked chunks: address and contents.
+/// Parked pieces: address and contents.
 type Parked = Vec<(u64, Vec<u8>)>;
 
-/// The session's range, its chunks and allocations.
+/// The session's range, its pieces and allocations.
 pub struct Memory {
     driver: &'static Driver,
     base: u64,
     bytes: u64,
     chunk: u64,
     properties: AllocationProperties,
-    chunks: BTreeMap<u64, Chunk>,
+    pieces: BTreeMap<u64, Piece>,
     allocations: BTreeMap<u64, u64>,
     /// Freed while work may still use it: using the address again needs a fence.
     freed: Vec<(u64, u64)>,
@@ -34,8 +41,21 @@ pub struct Memory {
 // any thread that has set the context.
 unsafe impl Send for Memory {}
 
+/// Reserves exactly these addresses.
+fn reserve_at(driver: &Driver, base: u64, bytes: u64) -> CudaResult<()> {
+    let mut got = 0;
+    // SAFETY: a live local; the address is a hint.
+    driver.check(unsafe { (driver.address_reserve)(&mut got, bytes as usize, 0, base, 0) })?;
+    if got == base {
+        return Ok(());
+    }
+    // SAFETY: the range was just reserved and nothing is mapped in it.
+    unsafe { (driver.address_free)(got, bytes as usize) };
+    Err(CudaError::new(code::INVALID_VALUE, "the driver gave another address range"))
+}
+
 impl Memory {
-    /// Reserves the range at exactly this address.
+    /// Reserves the range, or as large a part of its beginning as the driver has free.
     pub fn reserve(driver: &'static Driver, device: i32, base: u64, bytes: u64) -> CudaResult<Memory> {
         let properties = AllocationProperties {
             kind: 1,
@@ -51,22 +71,45 @@ impl Memory {
         if !base.is_multiple_of(chunk) || !bytes.is_multiple_of(chunk) {
             return Err(CudaError::new(code::INVALID_VALUE, format!("the range must be a multiple of {chunk} bytes")));
         }
-        let mut got = 0;
-        // SAFETY: as above; the address is a hint.
-        driver.check(unsafe { (driver.address_reserve)(&mut got, bytes as usize, 0, base, 0) })?;
-        if got != base {
-            // SAFETY: the range was just reserved and nothing is mapped in it.
-            unsafe { (driver.address_free)(got, bytes as usize) };
-            return Err(CudaError::new(code::INVALID_VALUE, "the driver gave another address range"));
+        let parts = [bytes, bytes / 2, bytes / 4].map(|part| part / chunk * chunk);
+        let mut refusal = Ok(());
+        for bytes in parts {
+            refusal = reserve_at(driver, base, bytes);
+            if refusal.is_ok() {
+                let (pieces, allocations, physical) = Default::default();
+                let (freed, parked) = Default::default();
+                return Ok(Memory {
+                    driver,
+                    base,
+                    bytes,
+                    chunk,
+                    properties,
+                    pieces,
+                    allocations,
+                    freed,
+                    parked,
+                    physical,
+                });
+            }
         }
-        let (chunks, allocations, physical) = Default::default();
-        let (freed, parked) = Default::default();
-        Ok(Memory { driver, base, bytes, chunk, properties, chunks, allocations, freed, parked, physical })
+        refusal.and(Err(CudaError::new(code::INVALID_VALUE, "an empty address range")))
     }
 
-    fn span(&self, address: u64, bytes: u64) -> impl Iterator<Item = u64> + use<> {
-        let (first, chunk) = (address / self.chunk * self.chunk, self.chunk);
-        (first..address + bytes).step_by(chunk as usize)
+    /// Bytes of the range.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where the piece begins that backs an address.
+    fn piece_at(&self, address: u64) -> Option<u64> {
+        let (start, piece) = self.pieces.range(..=address).next_back()?;
+        (start + piece.bytes > address).then_some(*start)
+    }
+
+    /// The pieces with a byte of these addresses.
+    fn pieces_of(&self, address: u64, end: u64) -> Vec<u64> {
+        let first = self.piece_at(address).unwrap_or(address);
+        self.pieces.range(first..end).map(|(start, _)| *start).collect()
     }
 
     /// Backs an allocation; answers whether a fence is needed before the address is used.
@@ -81,31 +124,40 @@ impl Memory {
             return Err(CudaError::new(code::INVALID_VALUE, "something is allocated there already"));
         }
         let mut made = Vec::new();
-        for at in self.span(address, bytes) {
-            if !self.chunks.contains_key(&at) {
-                if let Err(error) = self.map(at) {
-                    made.into_iter().for_each(|at| self.unmap(at));
-                    return Err(error);
-                }
-                made.push(at);
+        let (mut at, last) = (address / self.chunk * self.chunk, end.next_multiple_of(self.chunk));
+        while at < last {
+            if let Some(piece) = self.piece_at(at) {
+                at = piece + self.pieces.get(&piece).map_or(self.chunk, |piece| piece.bytes);
+                continue;
             }
+            let next = self.pieces.range(at..).next().map_or(last, |(start, _)| (*start).min(last));
+            // A chunk that others may share stands alone, so that what is freed whole goes back whole.
+            let shared = at < address || at + self.chunk > end;
+            let whole = next.min(end / self.chunk * self.chunk).min(at + PIECE_BYTES);
+            let length = if shared { self.chunk } else { whole - at };
+            if let Err(error) = self.map(at, length) {
+                made.into_iter().for_each(|at| self.unmap(at));
+                return Err(error);
+            }
+            made.push(at);
+            at += length;
         }
-        for at in self.span(address, bytes) {
-            if let Some(chunk) = self.chunks.get_mut(&at) {
-                chunk.users += 1;
+        for at in self.pieces_of(address, end) {
+            if let Some(piece) = self.pieces.get_mut(&at) {
+                piece.users += 1;
             }
         }
         self.allocations.insert(address, bytes);
         Ok(self.freed.iter().any(|(from, to)| *from < end && *to > address))
     }
 
-    fn map(&mut self, at: u64) -> CudaResult<()> {
-        let (driver, length) = (self.driver, self.chunk as usize);
+    fn map(&mut self, at: u64, bytes: u64) -> CudaResult<()> {
+        let (driver, length) = (self.driver, bytes as usize);
         let mut handle = 0;
         // SAFETY: a live local, and properties that `reserve` filled in.
         driver.check(unsafe { (driver.memory_create)(&mut handle, length, &self.properties, 0) })?;
         let access = Access { location: self.properties.location, flags: 3 };
-        // SAFETY: the chunk lies in the reserved range and is not mapped; the handle was just made.
+        // SAFETY: the piece lies in the reserved range and is not mapped; the handle was just made.
         let mapped = driver.check(unsafe { (driver.memory_map)(at, length, 0, handle, 0) }).and_then(|()| {
             // SAFETY: just mapped.
             driver.check(unsafe { (driver.memory_access)(at, length, &access, 1) }).inspect_err(|_| {
@@ -118,37 +170,42 @@ impl Memory {
             unsafe { (driver.memory_release)(handle) };
             return Err(error);
         }
-        self.chunks.insert(at, Chunk { handle, users: 0 });
+        self.pieces.insert(at, Piece { bytes, handle, users: 0 });
         Ok(())
     }
 
     fn unmap(&mut self, at: u64) {
-        if let Some(chunk) = self.chunks.remove(&at) {
+        if let Some(piece) = self.pieces.remove(&at) {
             // SAFETY: mapped by `map` with this handle; no work uses it any more.  An error leaves nothing to do.
             unsafe {
-                (self.driver.memory_unmap)(at, self.chunk as usize);
-                (self.driver.memory_release)(chunk.handle);
+                (self.driver.memory_unmap)(at, piece.bytes as usize);
+                (self.driver.memory_release)(piece.handle);
             }
         }
     }
 
-    /// Ends an allocation; its chunks stay mapped until [`Memory::release`].
+    /// Ends an allocation; its pieces stay mapped until [`Memory::release`].
     pub fn free(&mut self, address: u64) -> CudaResult<u64> {
         let bytes = self.allocations.remove(&address);
         let bytes = bytes.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "nothing is allocated there"))?;
-        self.freed.push((address, address + bytes));
+        // What is parked has no work that could use it.
+        if self.parked.is_empty() {
+            self.freed.push((address, address + bytes));
+        }
         Ok(bytes)
     }
 
-    /// All work issued before the free has run: chunks that nobody uses go back to the driver.
+    /// All work issued before the free has run: pieces that nobody uses go back to the driver.
     pub fn release(&mut self, address: u64, bytes: u64) {
-        if let Some(at) = self.freed.iter().position(|freed| *freed == (address, address + bytes)) {
-            self.freed.swap_remove(at);
-        }
-        for at in self.span(address, bytes) {
-            let unused = self.chunks.get_mut(&at).is_some_and(|chunk| {
-                chunk.users = chunk.users.saturating_sub(1);
-                chunk.users == 0
+        let Some(at) = self.freed.iter().position(|freed| *freed == (address, address + bytes)) else {
+            // Parking has already let go of it.
+            return;
+        };
+        self.freed.swap_remove(at);
+        for at in self.pieces_of(address, address + bytes) {
+            let unused = self.pieces.get_mut(&at).is_some_and(|piece| {
+                piece.users = piece.users.saturating_sub(1);
+                piece.users == 0
             });
             if unused {
                 self.unmap(at);
@@ -200,47 +257,83 @@ impl Memory {
     /// A mapping lies in the session's range, where the client has allocated nothing.
     fn inside(&self, address: u64, bytes: u64) -> CudaResult<()> {
         let end = address.checked_add(bytes).filter(|end| address >= self.base && *end <= self.base + self.bytes);
-        let free = end.is_some_and(|end| self.chunks.range(address..end).next().is_none());
+        let free = end.is_some_and(|end| self.pieces_of(address, end).is_empty());
         if free { Ok(()) } else { Err(CudaError::new(code::INVALID_VALUE, "not a free part of the session's range")) }
     }
 
-    /// Copies all chunks to the host and gives them back; no work is running.
-    pub fn park(&mut self) -> CudaResult<u64> {
+    /// Allocations with a byte of these addresses.
+    fn users(&self, from: u64, to: u64) -> u32 {
+        let inside = |(address, bytes): &(&u64, &u64)| **address < to && **address + **bytes > from;
+        self.allocations.range(..to).filter(inside).count() as u32
+    }
+
+    /// Copies all that is allocated to the host and gives it back; no work is running.
+    pub fn park(&mut self, context: Handle) -> CudaResult<u64> {
         if !self.physical.is_empty() {
             let text = "memory that the program mapped itself cannot be kept without a lease on this device yet";
             return Err(CudaError::new(code::NOT_SUPPORTED, text));
         }
-        let addresses: Vec<u64> = self.chunks.keys().copied().collect();
-        for at in addresses {
-            let mut contents = vec![0u8; self.chunk as usize];
-            // SAFETY: the chunk is mapped and as long as the buffer.
-            self.driver
-                .check(unsafe { (self.driver.copy_out_now)(contents.as_mut_ptr().cast(), at, contents.len()) })?;
-            self.parked.push((at, contents));
-            self.unmap(at);
-        }
+        self.freed.clear();
+        let used: Vec<(u64, u64)> = self.pieces.iter().map(|(at, piece)| (*at, piece.bytes)).collect();
+        let used = used.into_iter().filter(|(at, bytes)| self.users(*at, at + bytes) > 0);
+        let mut contents: Parked = used.map(|(at, bytes)| (at, vec![0u8; bytes as usize])).collect();
+        side_by_side(self.driver, context, &mut contents, |driver, at, data| {
+            // SAFETY: the piece is mapped and as long as the buffer.
+            unsafe { (driver.copy_out_now)(data.as_mut_ptr().cast(), at, data.len()) }
+        })?;
+        let addresses: Vec<u64> = self.pieces.keys().copied().collect();
+        addresses.into_iter().for_each(|at| self.unmap(at));
+        self.parked = contents;
         Ok(self.allocations.values().sum())
     }
 
-    /// Maps parked chunks again and copies their contents back.
-    pub fn unpark(&mut self) -> CudaResult<()> {
-        while let Some((at, contents)) = self.parked.pop() {
-            let copied = self.map(at).and_then(|()| {
-                // SAFETY: just mapped, as long as the buffer.
-                self.driver.check(unsafe { (self.driver.copy_in_now)(at, contents.as_ptr().cast(), contents.len()) })
-            });
-            if let Err(error) = copied {
-                self.unmap(at);
-                self.parked.push((at, contents));
+    /// Maps parked pieces again and copies their contents back; what was freed meanwhile stays away.
+    pub fn unpark(&mut self, context: Handle) -> CudaResult<()> {
+        let wanted: Vec<(u64, u64, u32)> = self
+            .parked
+            .iter()
+            .map(|(at, data)| (*at, data.len() as u64, self.users(*at, *at + data.len() as u64)))
+            .filter(|(_, _, users)| *users > 0)
+            .collect();
+        for (at, bytes, users) in &wanted {
+            if let Err(error) = self.map(*at, *bytes) {
+                let made: Vec<u64> = self.pieces.keys().copied().collect();
+                made.into_iter().for_each(|at| self.unmap(at));
                 return Err(error);
             }
-            let (from, to) = (at, at + self.chunk);
-            let users = self.allocations.iter().filter(|(address, bytes)| **address < to && *address + *bytes > from);
-            let users = users.count() as u32;
-            if let Some(chunk) = self.chunks.get_mut(&at) {
-                chunk.users = users;
+            if let Some(piece) = self.pieces.get_mut(at) {
+                piece.users = *users;
             }
         }
-        Ok(())
+        let mut parked = std::mem::take(&mut self.parked);
+        parked.retain(|(at, _)| self.pieces.contains_key(at));
+        side_by_side(self.driver, context, &mut parked, |driver, at, data| {
+            // SAFETY: just mapped, as long as the buffer.
+            unsafe { (driver.copy_in_now)(at, data.as_ptr().cast(), data.len()) }
+        })
     }
+}
+
+/// Copies several pieces at a time, each on a thread that has the context.
+fn side_by_side(
+    driver: &'static Driver,
+    context: Handle,
+    pieces: &mut Parked,
+    copy: impl Fn(&Driver, u64, &mut Vec<u8>) -> Status + Sync,
+) -> CudaResult<()> {
+    let (context, copy) = (context as usize, &copy);
+    let share = pieces.len().div_ceil(COPIERS).max(1);
+    std::thread::scope(|scope| {
+        let work = |part: &mut [(u64, Vec<u8>)]| {
+            // SAFETY: the primary context, retained for the life of the process.
+            driver.check(unsafe { (driver.context_set)(context as Handle) })?;
+            part.iter_mut().try_for_each(|(at, data)| driver.check(copy(driver, *at, data)))
+        };
+        let threads: Vec<_> = pieces.chunks_mut(share).map(|part| scope.spawn(move || work(part))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(lost()))).fold(Ok(()), Result::and)
+    })
+}
+
+fn lost() -> CudaError {
+    CudaError::new(code::UNKNOWN, "a thread that copied memory is gone")
 }

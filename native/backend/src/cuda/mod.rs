@@ -1,37 +1,52 @@
 //! A real GPU through the driver API of libcuda.so.1, loaded at run time: no toolkit is needed to build or to start.
 //!
 //! Issuing work never waits: whatever waits does so on a thread of [`waiters::Waiters`], behind an event that marks
-//! its place.  GPU time is not measured here yet; [`Device::gpu_time`] answers zero.
+//! its place.  Kernels, graphs, library calls and large copies inside the device are issued in the lease's [`turn`]; GPU
+//! time is the time in which there was such work.  Bulk copies go through [`window`]s of pinned memory.
 
 mod describe;
 mod graph;
 mod libraries;
 mod loader;
 mod memory;
+mod printed;
 mod staging;
+mod turn;
 mod waiters;
+mod window;
 
 pub use describe::describe;
 
-use crate::device::{Device, Done, ErrorObserver, HostWork};
+/// Where the driver is on most hosts.
+pub const DRIVER: &str = "libcuda.so.1";
+
+use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
+use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, LibraryAnswer,
     LibraryCall, ModuleId, ModuleInfo, StreamId,
 };
+use crate::window::{Opened, Way};
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
+use printed::Printed;
 use sluice_softgpu::Module;
 use staging::Staging;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use turn::Turn;
 use waiters::Waiters;
+use window::PinnedWindow;
 
 /// `CUfunction_attribute` numbers 0 to 9.
 const FUNCTION_ATTRIBUTES: usize = 10;
+/// Copies inside the device up to this size take no turn.
+const LIGHT_BYTES: u64 = 1 << 20;
 
 /// A handle of the driver, which any thread may use once it has set the context.
 #[derive(Clone, Copy)]
@@ -60,6 +75,7 @@ struct Shared {
     staging: Mutex<Staging>,
     sticky: Mutex<Option<CudaError>>,
     observer: ErrorObserver,
+    printed: OnceLock<Printed>,
 }
 
 // SAFETY: the context's handle may be used from any thread; all else is behind mutexes or immutable.
@@ -71,7 +87,15 @@ pub struct CudaDevice {
     state: Mutex<State>,
     waiters: Waiters,
     libraries: libraries::Libraries,
+    turn: Arc<Turn>,
+    /// The streams of bulk copies to the device and from it.
+    lanes: [Shareable; 2],
+    /// Whether the program has used the legacy default stream: marking it would order streams that it never named.
+    legacy: AtomicBool,
 }
+
+// SAFETY: the handles of `lanes` may be used from any thread; all else is behind mutexes or immutable.
+unsafe impl Sync for CudaDevice {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -125,7 +149,12 @@ impl Shared {
 
     /// Marks a place in a stream.
     fn mark(&self, stream: Handle) -> CudaResult<Shareable> {
-        let event = self.event(2)?;
+        self.mark_with(stream, 2)
+    }
+
+    /// As [`Shared::mark`], with these flags of `cuEventCreate`.
+    fn mark_with(&self, stream: Handle, flags: u32) -> CudaResult<Shareable> {
+        let event = self.event(flags)?;
         // SAFETY: a stream and an event of this context.
         self.check(unsafe { (self.driver.event_record)(event.0, stream) })?;
         Ok(event)
@@ -138,7 +167,15 @@ impl Shared {
         let outcome = self.check(unsafe { (driver.event_synchronize)(event.0) });
         // SAFETY: as above.
         unsafe { (driver.event_destroy)(event.0) };
+        self.hear();
         outcome
+    }
+
+    /// Something has waited for the device: what was printed is there.
+    fn hear(&self) {
+        if let Some(printed) = self.printed.get() {
+            printed.tell();
+        }
     }
 }
 
@@ -164,9 +201,9 @@ impl CudaDevice {
         found.map(|(handle, _)| handle.0).ok_or_else(|| unknown("function"))
     }
 
-    /// Opens the device with this UUID and keeps its primary context.
-    pub fn open(uuid: &str, observer: ErrorObserver) -> CudaResult<CudaDevice> {
-        let driver = Driver::get()?;
+    /// Opens the device with this UUID by the driver in this library, and keeps its primary context.
+    pub fn open(library: &str, uuid: &str, observer: ErrorObserver) -> CudaResult<CudaDevice> {
+        let driver = Driver::open(library)?;
         let device = describe::find(driver, uuid)?;
         let mut context = std::ptr::null_mut();
         // SAFETY: the driver writes one handle; the device number came from the driver.
@@ -179,17 +216,34 @@ impl CudaDevice {
             staging: Mutex::new(Staging::new(driver)),
             sticky: Mutex::new(None),
             observer,
+            printed: OnceLock::new(),
         };
+        shared.enter()?;
+        let lane = || {
+            let mut stream = std::ptr::null_mut();
+            // SAFETY: the driver writes one handle; 1 = not ordered with the default stream.
+            shared.check(unsafe { (driver.stream_create)(&mut stream, 1, 0) }).map(|()| Shareable(stream))
+        };
+        let lanes = [lane()?, lane()?];
         Ok(CudaDevice {
             shared: Arc::new(shared),
             state: Mutex::default(),
             waiters: Waiters::default(),
             libraries: libraries::Libraries::default(),
+            turn: Arc::default(),
+            lanes,
+            legacy: AtomicBool::new(false),
         })
+    }
+
+    /// Issues work in the lease's turn.
+    fn in_turn(&self, stream: Handle, issue: impl FnOnce() -> CudaResult<()>) -> CudaResult<()> {
+        self.turn.take(&self.shared, stream, issue)
     }
 
     fn stream(&self, stream: StreamId) -> CudaResult<Handle> {
         if stream == StreamId::LEGACY {
+            self.legacy.store(true, Ordering::Relaxed);
             return Ok(std::ptr::null_mut());
         }
         lock(&self.state).streams.get(&stream).map(|handle| handle.0).ok_or_else(|| unknown("stream"))
@@ -212,10 +266,11 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Every stream, the default one first.
+    /// Every stream that may have work, the default one first.
     fn all_streams(&self) -> Vec<Shareable> {
         let state = lock(&self.state);
-        std::iter::once(Shareable(std::ptr::null_mut())).chain(state.streams.values().copied()).collect()
+        let legacy = self.legacy.load(Ordering::Relaxed).then_some(Shareable(std::ptr::null_mut()));
+        legacy.into_iter().chain(state.streams.values().copied()).collect()
     }
 
     /// Makes later work of every stream wait for what all streams hold now.
@@ -310,9 +365,21 @@ impl CudaDevice {
 }
 
 impl Device for CudaDevice {
+    fn print_to(&self, printer: Printer) {
+        match Printed::capture(printer) {
+            Ok(printed) => drop(self.shared.printed.set(printed)),
+            Err(error) => eprintln!("gpud: what kernels print is lost: {error}"),
+        }
+    }
+
+    fn ask(&self, gate: Arc<dyn Gate>) {
+        self.turn.ask(gate);
+    }
+
     fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
         let driver = self.shared.enter()?;
         let memory = Memory::reserve(driver, self.shared.device, base, bytes)?;
+        let bytes = memory.bytes();
         *lock(&self.shared.memory) = Some(memory);
         Ok(bytes)
     }
@@ -401,11 +468,48 @@ impl Device for CudaDevice {
         self.after(stream, read, done)
     }
 
+    fn has_windows(&self) -> bool {
+        true
+    }
+
+    fn open_window(
+        &self,
+        stream: StreamId,
+        way: Way,
+        address: u64,
+        bytes: u64,
+        opened: Opened,
+        done: Done<()>,
+    ) -> CudaResult<()> {
+        let handle = self.stream(stream)?;
+        let (shared, waiters) = (Arc::clone(&self.shared), self.waiters.clone());
+        let lane = self.lanes[usize::from(way == Way::Out)];
+        let work: HostWork = Box::new(move |go_on| {
+            let (lane, again, go_on) = (lane, waiters.clone(), Mutex::new(Some(go_on)));
+            // Not here: the driver's thread for host functions may not call the driver.
+            let open = move || {
+                let lane = lane;
+                opened(Arc::new(PinnedWindow { shared, waiters: again, stream: lane, address, bytes, go_on }));
+            };
+            waiters.run(Box::new(open));
+        });
+        if way == Way::Out {
+            self.shared.enter()?;
+            self.after(handle, |_| (), done)?;
+            return self.host_work(stream, work);
+        }
+        self.host_work(stream, work)?;
+        self.after(handle, |_| (), done)
+    }
+
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let small = copy.width.saturating_mul(copy.height) <= LIGHT_BYTES;
+        let issue = |work: &dyn Fn() -> CudaResult<()>| if small { work() } else { self.in_turn(stream, work) };
         if copy.height == 1 {
+            let bytes = copy.width as usize;
             // SAFETY: the driver checks the addresses.
-            return self.shared.check(unsafe { (driver.copy_device)(copy.dst, copy.src, copy.width as usize, stream) });
+            return issue(&|| self.shared.check(unsafe { (driver.copy_device)(copy.dst, copy.src, bytes, stream) }));
         }
         let description = Copy2DDescription {
             src_x: 0,
@@ -426,7 +530,7 @@ impl Device for CudaDevice {
             height: copy.height as usize,
         };
         // SAFETY: a description of the layout that cuda.h names; the driver checks the addresses.
-        self.shared.check(unsafe { (driver.copy_2d)(&description, stream) })
+        issue(&|| self.shared.check(unsafe { (driver.copy_2d)(&description, stream) }))
     }
 
     fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()> {
@@ -490,22 +594,24 @@ impl Device for CudaDevice {
         let (function, mut pointers) = self.arguments(function, &mut params)?;
         let ([gx, gy, gz], [bx, by, bz], shared) = (config.grid, config.block, config.shared_bytes);
         let (list, none) = (pointers.as_mut_ptr(), std::ptr::null_mut());
-        if !config.attributes.is_empty() {
-            return with_description(&config, stream, |description| {
-                // SAFETY: as below; the description and its attributes live through the call.
-                self.shared.check(unsafe { (driver.launch_with)(description, function, list, none) })
-            });
-        }
-        // SAFETY: a function of a loaded module; one pointer for each of its parameters, each to as many bytes as the
-        // driver said; the driver copies them before it returns.
-        let status = unsafe {
-            if config.cooperative {
-                (driver.launch_cooperative)(function, gx, gy, gz, bx, by, bz, shared, stream, list)
-            } else {
-                (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, list, none)
+        self.in_turn(stream, || {
+            if !config.attributes.is_empty() {
+                return with_description(&config, stream, |description| {
+                    // SAFETY: as below; the description and its attributes live through the call.
+                    self.shared.check(unsafe { (driver.launch_with)(description, function, list, none) })
+                });
             }
-        };
-        self.shared.check(status)
+            // SAFETY: a function of a loaded module; one pointer for each of its parameters, each to as many bytes as
+            // the driver said; the driver copies them before it returns.
+            let status = unsafe {
+                if config.cooperative {
+                    (driver.launch_cooperative)(function, gx, gy, gz, bx, by, bz, shared, stream, list)
+                } else {
+                    (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, list, none)
+                }
+            };
+            self.shared.check(status)
+        })
     }
 
     /// The driver's thread for host functions waits until the work is done.
@@ -616,8 +722,11 @@ impl Device for CudaDevice {
     fn destroy_stream(&self, stream: StreamId) -> CudaResult<()> {
         let gone = lock(&self.state).streams.remove(&stream).ok_or_else(|| unknown("stream"))?;
         match self.shared.enter() {
-            // SAFETY: a stream of this context, no longer in the table; the driver finishes its work first.
-            Ok(driver) => self.shared.check(unsafe { (driver.stream_destroy)(gone.0) }),
+            Ok(driver) => {
+                self.turn.retire(&self.shared, gone.0);
+                // SAFETY: a stream of this context, no longer in the table; the driver finishes its work first.
+                self.shared.check(unsafe { (driver.stream_destroy)(gone.0) })
+            }
             Err(_) => Ok(()),
         }
     }
@@ -670,8 +779,12 @@ impl Device for CudaDevice {
         let shared = Arc::clone(&self.shared);
         self.waiters.run(Box::new(move || {
             let event = event;
-            // SAFETY: an event of this context; one that is destroyed meanwhile is answered with an error.
-            done(shared.enter().and_then(|driver| shared.check(unsafe { (driver.event_synchronize)(event.0) })));
+            let passed = shared.enter().and_then(|driver| {
+                // SAFETY: an event of this context; one that is destroyed meanwhile is answered with an error.
+                shared.check(unsafe { (driver.event_synchronize)(event.0) })
+            });
+            shared.hear();
+            done(passed);
         }));
         Ok(())
     }
@@ -714,19 +827,21 @@ impl Device for CudaDevice {
     }
 
     fn gpu_time(&self) -> Duration {
-        Duration::ZERO
+        self.turn.used()
     }
 
     fn park(&self) -> CudaResult<u64> {
         let driver = self.shared.enter()?;
         // SAFETY: waits for the context's work.
         self.shared.check(unsafe { (driver.context_synchronize)() })?;
-        self.shared.memory(Memory::park)
+        // The lease's account is about to change: nobody may leave through its door later.
+        self.turn.settle();
+        self.shared.memory(|memory| memory.park(self.shared.context.0))
     }
 
     fn unpark(&self) -> CudaResult<()> {
         self.shared.enter()?;
-        self.shared.memory(Memory::unpark)
+        self.shared.memory(|memory| memory.unpark(self.shared.context.0))
     }
 
     /// The driver cannot stop a kernel; it ends with the process.

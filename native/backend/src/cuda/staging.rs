@@ -7,7 +7,7 @@ use std::ffi::c_void;
 /// Buffers are made in multiples of this.
 const UNIT: usize = 1 << 20;
 /// Idle buffers beyond this are given back.
-const KEPT: usize = 16;
+const KEPT: usize = 32;
 
 /// A pinned buffer.
 pub struct Buffer {

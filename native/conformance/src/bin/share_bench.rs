@@ -1,4 +1,5 @@
-//! `sluice-share-bench [SECONDS]`: whether leases get their shares of one software GPU, as one line of JSON.
+//! `sluice-share-bench [SECONDS] [BACKEND] [GPUD OPTION…]`: whether leases get their shares of one device (default: the
+//! software GPU), as one line of JSON.
 //!
 //! Every program is a session of its own with a lease of its own.  A share is what a program finished beside its
 //! neighbours over what the same program finished alone in the same time; gpud's own counters are not asked.
@@ -15,12 +16,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A kernel that does nothing but take time: `n` rounds in every thread.
+/// A kernel that does nothing but take time: `n` rounds in every thread. What it computes is written, or a compiler would
+/// leave it out.
 const SPIN: &str = ".version 7.0\n.target sm_75\n.address_size 64\n\
-.visible .entry spin(.param .u32 n) {\n\
-.reg .u32 %r<3>;\n.reg .pred %p<2>;\n\
-ld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\n\
-LOOP:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, %r1;\n@%p1 bra LOOP;\nret;\n}\n";
+.visible .entry spin(.param .u64 out, .param .u32 n) {\n\
+.reg .u32 %r<4>;\n.reg .u64 %rd<2>;\n.reg .pred %p<2>;\n\
+ld.param.u64 %rd1, [out];\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\nmov.u32 %r3, %tid.x;\n\
+LOOP:\nadd.u32 %r2, %r2, 1;\nmad.lo.u32 %r3, %r3, 1664525, %r2;\n\
+setp.lt.u32 %p1, %r2, %r1;\n@%p1 bra LOOP;\nst.global.u32 [%rd1], %r3;\nret;\n}\n";
 const MODULE: u64 = 1;
 const GRAPH: u64 = 1;
 const STREAM: u64 = 1;
@@ -93,7 +96,7 @@ impl Running {
                     block: BLOCK,
                     shared_bytes: 0,
                     attributes: Vec::new(),
-                    parameters: running.rounds(us).to_le_bytes().to_vec(),
+                    parameters: running.parameters(running.rounds(us)),
                 },
             });
             let graph = GraphInstantiate { graph: GRAPH, flags: 0, nodes: nodes.collect() };
@@ -106,8 +109,12 @@ impl Running {
         (us as f64 * self.rounds_per_us) as u32
     }
 
+    fn parameters(&self, rounds: u32) -> Vec<u8> {
+        [&self.memory.to_le_bytes()[..], &rounds.to_le_bytes()[..]].concat()
+    }
+
     fn launch(&self, rounds: u32) -> Outcome<()> {
-        let parameters = rounds.to_le_bytes();
+        let parameters = self.parameters(rounds);
         let (module, function, flags, shared_bytes) = (MODULE, 0, 0, 0);
         let (grid, block, stream) = (GRID, BLOCK, STREAM);
         let launch = Launch { module, function, grid, block, shared_bytes, flags, stream, parameters: &parameters };
@@ -299,7 +306,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome<Value> {
-    let seconds = std::env::args().nth(1).map_or(Ok(10.0), |text| text.parse().map_err(|_| "use SECONDS"))?;
+    let mut arguments = std::env::args().skip(1);
+    let seconds = arguments.next().map_or(Ok(10.0), |text| text.parse().map_err(|_| "use SECONDS"))?;
+    let backend = arguments.next().unwrap_or_else(|| "soft".to_owned());
+    let given: Vec<String> = arguments.collect();
     let short = Program { milli: 500, work: Work::Kernels { us: 50, ahead: 16 } };
     let long = Program { milli: 500, work: Work::Kernels { us: 200_000, ahead: 1 } };
     let graphs = Program { milli: 500, work: Work::Graphs { us: 500 } };
@@ -317,7 +327,8 @@ fn run() -> Outcome<Value> {
     ];
     let mut cases = serde_json::Map::new();
     let measure = |arbiter: &str, list: &[(&str, Vec<Program>)], cases: &mut serde_json::Map<String, Value>| {
-        let gpud = Gpud::start("soft", &["--arbiter", arbiter])?;
+        let options: Vec<&str> = given.iter().map(String::as_str).chain(["--arbiter", arbiter]).collect();
+        let gpud = Gpud::start(&backend, &options)?;
         let time = Duration::from_secs_f64(seconds);
         let rounds_per_us = calibrate(&gpud)?;
         let (mut deviation, mut total) = (0.0_f64, f64::INFINITY);

@@ -187,7 +187,12 @@ impl Supervisor {
         drop(pool);
         Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));
         let connection = descriptor(stream)?;
-        let order = Order::Start { backend: self.backend.clone(), device, lease, ranges: hello.ranges.clone() };
+        let order = Order::Start {
+            backend: self.backend.clone(),
+            device: Box::new(device),
+            lease,
+            ranges: hello.ranges.clone(),
+        };
         channel.send(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)
     }

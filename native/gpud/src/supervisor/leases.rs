@@ -11,6 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A worker that has not carried out the end of its lease by then is killed.
 const END_TIME: Duration = Duration::from_secs(8);
+/// Memory takes this long on its way to the host, at least: bytes.
+const PARKED_A_SECOND: u64 = 1 << 30;
 /// How long a growth waits for siblings' idle credit.
 const RECALL_TIME: Duration = Duration::from_secs(1);
 
@@ -113,7 +115,8 @@ impl Supervisor {
     fn kill_later(self: &Arc<Self>, workers: HashSet<WorkerId>, lease_id: String) {
         let supervisor = Arc::clone(self);
         let started = std::thread::Builder::new().name("end-lease".to_owned()).spawn(move || {
-            let deadline = Instant::now() + END_TIME;
+            let held = supervisor.pool().leases.get(&lease_id).map_or(0, |lease| lease.totals().memory);
+            let deadline = Instant::now() + END_TIME + Duration::from_secs(held / PARKED_A_SECOND);
             while Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(100));
                 let pool = supervisor.pool();

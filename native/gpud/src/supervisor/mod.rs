@@ -35,7 +35,9 @@ pub struct Supervisor {
 impl Supervisor {
     /// A supervisor for these devices.
     pub fn new(config: Config, identity: Identity, offer: Offer) -> io::Result<Arc<Supervisor>> {
-        let sandbox = !matches!(offer.backend, BackendChoice::Cuda);
+        // A real driver talks to its kernel modules and to daemons of the host: it keeps the host's namespaces.
+        let sandbox = !matches!(offer.backend, BackendChoice::Cuda { .. });
+        let spawner = Spawner::start(sandbox, config.worker_env.clone())?;
         let arbiters = offer.devices.iter().map(|device| Ok((device.uuid.clone(), Arbiter::start(config.arbiter)?)));
         let arbiters = arbiters.collect::<io::Result<_>>()?;
         let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone());
@@ -44,7 +46,7 @@ impl Supervisor {
             backend: offer.backend,
             identity: Mutex::new(identity),
             pool: Mutex::new(pool),
-            spawner: Mutex::new(Spawner::start(sandbox)?),
+            spawner: Mutex::new(spawner),
             outgoing: Mutex::new(None),
         }))
     }

@@ -11,6 +11,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// The user and group of workers where gpud runs as root: nobody's, who owns no file.
 const NOBODY: libc::c_long = 65534;
 
+/// What of gpud's environment every worker gets.
+const ENVIRONMENT: [&str; 2] = ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"];
+
 /// A worker process that waits for its first order.
 pub struct Fresh {
     pub child: Child,
@@ -23,8 +26,9 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// Starts to make workers; `sandbox` takes network and user namespace from them.
-    pub fn start(sandbox: bool) -> io::Result<Spawner> {
+    /// Starts to make workers; `sandbox` takes network and user namespace from them, `environment` are the names of
+    /// variables that they get besides [`ENVIRONMENT`].
+    pub fn start(sandbox: bool, environment: Vec<String>) -> io::Result<Spawner> {
         if is_root() && std::fs::metadata("/proc/self/exe")?.mode() & 0o001 == 0 {
             let program = std::env::current_exe()?;
             return Err(io::Error::new(
@@ -34,7 +38,7 @@ impl Spawner {
         }
         let (sender, ready) = sync_channel(0);
         // A worker gets a signal when the *thread* that made it ends, so one thread makes all and lives on.
-        std::thread::Builder::new().name("spawner".to_owned()).spawn(move || make(&sender, sandbox))?;
+        std::thread::Builder::new().name("spawner".to_owned()).spawn(move || make(&sender, sandbox, &environment))?;
         Ok(Spawner { ready })
     }
 
@@ -44,9 +48,9 @@ impl Spawner {
     }
 }
 
-fn make(sender: &SyncSender<io::Result<Fresh>>, sandbox: bool) {
+fn make(sender: &SyncSender<io::Result<Fresh>>, sandbox: bool, environment: &[String]) {
     loop {
-        if sender.send(spawn(sandbox)).is_err() {
+        if sender.send(spawn(sandbox, environment)).is_err() {
             loop {
                 std::thread::park();
             }
@@ -75,14 +79,14 @@ fn become_nobody() -> io::Result<()> {
     }
 }
 
-fn spawn(sandbox: bool) -> io::Result<Fresh> {
+fn spawn(sandbox: bool, environment: &[String]) -> io::Result<Fresh> {
     let (near, far) = Channel::pair()?;
     let descriptor = far.as_raw();
     let root = is_root();
     // This name leads to the program itself, not along its path: it may lie in a folder that only root may enter.
     let mut command = Command::new("/proc/self/exe");
     command.arg("worker").env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-    for name in ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"] {
+    for name in ENVIRONMENT.into_iter().chain(environment.iter().map(String::as_str)) {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
@@ -107,7 +111,9 @@ fn spawn(sandbox: bool) -> io::Result<Fresh> {
             checked(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0).into())?;
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);
-            let files = libc::rlimit { rlim_cur: 256, rlim_max: 256 };
+            // A real driver opens a file for each of many things.
+            let most = if sandbox { 256 } else { 4096 };
+            let files = libc::rlimit { rlim_cur: most, rlim_max: most };
             libc::setrlimit(libc::RLIMIT_NOFILE, &files);
             let placed = if descriptor == SUPERVISOR_DESCRIPTOR {
                 libc::fcntl(descriptor, libc::F_SETFD, 0)

@@ -12,8 +12,8 @@ pub fn open(backend: &BackendChoice, report: &DeviceReport, observer: ErrorObser
         BackendChoice::Null { recording } => {
             Arc::new(sluice_backend::null::NullDevice::open(recording.as_deref(), observer)?)
         }
-        BackendChoice::Cuda => {
-            return Err(sluice_backend::CudaError::new(801, format!("no driver for {}", report.uuid)));
+        BackendChoice::Cuda { driver } => {
+            Arc::new(sluice_backend::cuda::CudaDevice::open(driver, &report.uuid, observer)?)
         }
     })
 }

@@ -86,7 +86,7 @@ pub fn main() -> io::Result<()> {
     });
     let refusal = match opened {
         Ok((device, Some(range))) => {
-            let greeting = Greeting { report, range, outbox: Arc::clone(&outbox) };
+            let greeting = Greeting { report: *report, range, outbox: Arc::clone(&outbox) };
             let printing = Arc::clone(&outbox);
             device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
             let ledger = Arc::new(Ledger::map(account)?);

@@ -1,0 +1,66 @@
+//! The cuda backend without a GPU: its driver is our own client library, behind which stands a gpud on the software GPU.
+//! What a program computes must not differ from what it computes there directly.
+
+use serde_json::Value;
+use sluice_conformance::gpud::native_dir;
+use sluice_conformance::programs::programs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Our client as a driver waits in `cuMemcpyDtoHAsync`, which NVIDIA's does not for page-locked memory: copies to the host
+/// between host functions, issued by the one thread that hears of the functions' ends, would wait for one another.
+const NOT_BEHIND_OUR_CLIENT: &[&str] = &["host_functions"];
+
+/// Variables by which a client finds the owner of its lease.
+const FOUND_BY: [&str; 3] = ["SLUICE_OWNER_SOCKET", "SLUICE_RUNTIME_DIR", "SLUICE_GPU_TYPE"];
+
+/// Runs a command behind two gpuds.
+fn chain(options: &[&str], command: &[&str]) -> Output {
+    let loopback = env!("CARGO_BIN_EXE_sluice-loopback");
+    Command::new(loopback)
+        .env("SLUICE_NATIVE_DIR", native_dir())
+        .args(["--as-driver", "--memory", "3221225472", "--"])
+        .args([loopback, "--backend", "cuda", "--memory", "268435456", "--gpud=--driver=libcuda.so.1"])
+        .args(FOUND_BY.map(|name| format!("--gpud=--worker-env={name}")))
+        .args(options)
+        .arg("--")
+        .args(command)
+        .output()
+        .expect("runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn every_program_gets_cudas_answers() {
+    let names = programs().map(|(name, _)| *name).filter(|name| !NOT_BEHIND_OUR_CLIENT.contains(name));
+    let command: Vec<&str> = [env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1"].into_iter().chain(names).collect();
+    let output = chain(&[], &command);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn what_a_kernel_prints_comes_before_what_the_program_prints_next() {
+    let output = chain(&[], &[env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1", "print"]);
+    assert!(text(&output).contains("thread 0\nthread 1\nthread 2\nafter\n"), "{}", text(&output));
+}
+
+#[test]
+fn the_hosts_own_libraries_are_called() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/libraries.py");
+    let output = chain(&[], &["python3", &program.display().to_string()]);
+    assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{}", text(&output));
+}
+
+#[test]
+fn memory_is_parked_and_lies_at_its_addresses_again() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/parking.py");
+    let output = chain(&["--joined", "--no-attach"], &["python3", &program.display().to_string(), "200"]);
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(answer["parked_bytes"], 200 << 20);
+    assert_eq!(answer["total_bytes"], 256 << 20);
+}
