@@ -10,12 +10,13 @@ import { Confirm } from "#components/ui/dialog.tsx";
 import { Menu, MenuItem } from "#components/ui/menu.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { GpuServerView } from "#server/contracts/gpu-server.ts";
+import { SetZone } from "./set-zone.tsx";
 
-/** Drain, take leases again, remove. */
+/** Where it stands, drain, take leases again, remove. */
 export function ServerActions({ server }: { server: GpuServerView }) {
   const router = useRouter();
   const toast = useToast();
-  const [asking, setAsking] = useState<"drain" | "remove">();
+  const [asking, setAsking] = useState<"drain" | "remove" | "zone">();
   const draining = server.state === "draining";
 
   const drain = async (wanted: boolean) => {
@@ -40,6 +41,7 @@ export function ServerActions({ server }: { server: GpuServerView }) {
           </IconButton>
         }
       >
+        <MenuItem onSelect={() => setAsking("zone")}>Set zone</MenuItem>
         {draining ? (
           <MenuItem
             onSelect={() =>
@@ -57,6 +59,7 @@ export function ServerActions({ server }: { server: GpuServerView }) {
           Remove server
         </MenuItem>
       </Menu>
+      <SetZone server={server} open={asking === "zone"} onOpenChange={(open) => setAsking(open ? "zone" : undefined)} />
       <Confirm
         open={asking === "drain"}
         onOpenChange={(open) => setAsking(open ? "drain" : undefined)}

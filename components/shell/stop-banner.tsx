@@ -1,3 +1,4 @@
+import { LiftStop } from "#components/stop/lift-stop.tsx";
 import type { Me } from "#server/contracts/session.ts";
 import type { StopList } from "#server/contracts/sharing.ts";
 import { whoIsStopped } from "./who-is-stopped.ts";
@@ -18,9 +19,12 @@ export function StopBanner({
   return (
     <div role="status" className="border-b border-line bg-warn-soft px-4 py-1.5 text-sm text-warn">
       {shown.map(({ id, who, reason }) => (
-        <p key={id}>
-          <strong className="font-medium">No new GPUs for {who}:</strong> {reason} Who waits keeps the place.
-        </p>
+        <div key={id} className="flex flex-wrap items-center gap-x-4 gap-y-1">
+          <p>
+            <strong className="font-medium">No new GPUs for {who}:</strong> {reason} Who waits keeps the place.
+          </p>
+          {person.isAdmin && <LiftStop id={id} who={who} />}
+        </div>
       ))}
     </div>
   );

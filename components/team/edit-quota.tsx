@@ -1,7 +1,7 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
@@ -10,9 +10,29 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
-import type { QuotaView, TeamView } from "#server/contracts/team.ts";
+import type { QuotaEffects, QuotaView, TeamView } from "#server/contracts/team.ts";
+import { EffectsOfQuota } from "./effects-of-quota.tsx";
 
-/** Changes what a team may borrow of a GPU type, or adds a type to it. */
+/** The preview is asked for when nothing was typed for so long. */
+const STILL_MS = 300;
+const GPU_TYPE = /^[a-z0-9][a-z0-9-]*$/;
+
+/** The fields as the API takes them; an empty one sets no bound. */
+function readQuota(form: FormData) {
+  const number = (name: string) => Number(formText(form, name));
+  const optional = (name: string) => (formText(form, name) === "" ? null : Math.round(number(name) * 1000));
+  return {
+    guaranteedMilli: Math.round(number("guaranteed") * 1000),
+    limitMilli: Math.round(number("limit") * 1000),
+    weight: number("weight"),
+    priority: number("priority"),
+    personMilli: optional("person"),
+    largestMilli: optional("largest"),
+    budgetMilliHours: optional("budget"),
+  };
+}
+
+/** Changes what a team may borrow of a GPU type, or adds a type to it; what saving would do stands below the fields. */
 export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamName: string; quota?: QuotaView }) {
   const router = useRouter();
   const toast = useToast();
@@ -27,25 +47,28 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
     "largestMilli",
     "budgetMilliHours",
   ]);
+  const [effects, setEffects] = useState<QuotaEffects>();
+  const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });
+  const preview = (form: HTMLFormElement, wait: number) => {
+    clearTimeout(asking.current.timer);
+    asking.current.turn += 1;
+    const { turn } = asking.current;
+    asking.current.timer = setTimeout(() => {
+      const data = new FormData(form);
+      const gpuType = quota?.gpuType ?? formText(data, "gpuType").trim();
+      if (!form.checkValidity() || !GPU_TYPE.test(gpuType)) return setEffects(undefined);
+      void api<QuotaEffects>("POST", `/teams/${teamId}/quotas/${gpuType}/preview`, readQuota(data)).then((answer) => {
+        // An answer to what was typed before says nothing about what stands there now.
+        if (turn === asking.current.turn) setEffects(answer.ok ? answer.data : undefined);
+      });
+    }, wait);
+  };
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const number = (name: string) => Number(formText(form, name));
-    // An empty field sets no bound.
-    const optional = (name: string) => (formText(form, name) === "" ? null : Math.round(number(name) * 1000));
     const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
-    if (!/^[a-z0-9][a-z0-9-]*$/.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
-    const saved = await run(() =>
-      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, {
-        guaranteedMilli: Math.round(number("guaranteed") * 1000),
-        limitMilli: Math.round(number("limit") * 1000),
-        weight: number("weight"),
-        priority: number("priority"),
-        personMilli: optional("person"),
-        largestMilli: optional("largest"),
-        budgetMilliHours: optional("budget"),
-      }),
-    );
+    if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
+    const saved = await run(() => api("PUT", `/teams/${teamId}/quotas/${gpuType}`, readQuota(form)));
     if (!saved) return;
     setOpen(false);
     toast(`The quota of ${teamName} for ${gpuType} is saved.`);
@@ -56,7 +79,13 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
   const amounts = { type: "number", min: 0, step: 0.001, required: true, inputMode: "decimal" } as const;
   return (
     <>
-      <Button size="sm" onClick={() => setOpen(true)}>
+      <Button
+        size="sm"
+        onClick={() => {
+          setEffects(undefined);
+          setOpen(true);
+        }}
+      >
         {quota ? `Edit ${quota.gpuType} quota` : "Add GPU type"}
       </Button>
       <Dialog
@@ -69,7 +98,11 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
             : "What the team may borrow of a GPU type."
         }
       >
-        <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+        <form
+          className="flex flex-col gap-4"
+          onSubmit={(event) => void submit(event)}
+          onInput={(event) => preview(event.currentTarget, STILL_MS)}
+        >
           {!quota && (
             <Field
               label="GPU type"
@@ -154,6 +187,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
               error={fields.budgetMilliHours}
             />
           </div>
+          <EffectsOfQuota effects={effects} gpuType={quota?.gpuType} />
           <FormError>{error}</FormError>
           <div className="flex justify-end gap-2">
             <Button onClick={() => setOpen(false)}>Cancel</Button>

@@ -4,6 +4,7 @@ import { extendLeaseInput, openSessionInput } from "#server/contracts/lease.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { join } from "#server/services/gpu-server/join.ts";
+import { awaitNotice } from "#server/services/lease/await-notice.ts";
 import { cancel } from "#server/services/lease/cancel.ts";
 import { explanation } from "#server/services/lease/explanation.ts";
 import { extend } from "#server/services/lease/extend.ts";
@@ -55,6 +56,16 @@ export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] 
       auth: "workspace",
       handle: async (ctx, call) =>
         await extend(ctx, { leaseId: param(call, "id"), ...parse(extendLeaseInput, call.body) }),
+    },
+    {
+      method: "GET",
+      path: "/v1/leases/:id/notice",
+      auth: "workspace",
+      handle: async (ctx, call) => {
+        const waitSeconds = Math.min(MAX_POLL_SECONDS, number(call, "wait"));
+        const known = call.query.get("known") ?? "";
+        return await awaitNotice(ctx, { leaseId: param(call, "id"), waitSeconds, known }, watch);
+      },
     },
     {
       method: "DELETE",

@@ -235,6 +235,21 @@ export const leaseStatus = z.strictObject({
 });
 export type LeaseStatus = z.infer<typeof leaseStatus>;
 
+/** Answer of `GET /v1/leases/{id}/notice`: what its holder is to be told. */
+export const leaseNotice = z.strictObject({
+  /** Names this answer: asked with it, the next one comes when there is something else to tell. */
+  mark: z.string(),
+  /** false: it has ended or is ending, and nothing more will be told. */
+  held: z.boolean(),
+  notice: leaseView.shape.notice,
+  /** The team for whose sake it is taken back. */
+  forTeam: z.string().nullable(),
+  /** Set while it will soon be parked and released for want of GPU work. */
+  idleEndsAt: z.iso.datetime().nullable(),
+  usedMemoryBytes: z.int(),
+});
+export type LeaseNotice = z.infer<typeof leaseNotice>;
+
 /** `PUT /v1/owners`: every kernel of this workspace that is alive. */
 export const ownersReport = z.strictObject({ alive: z.array(leaseOwner).max(500) });
 export type OwnersReport = z.infer<typeof ownersReport>;

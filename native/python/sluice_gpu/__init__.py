@@ -7,7 +7,7 @@ Importing the package does nothing but define names: the start-up hook imports i
 
 from ._version import __version__
 
-__all__ = ["GpuError", "GpuNotGranted", "GpuRefused", "__version__", "attach"]
+__all__ = ["GpuError", "GpuNotGranted", "GpuRefused", "__version__", "attach", "on_reclaim"]
 
 
 def __getattr__(name):
@@ -15,6 +15,10 @@ def __getattr__(name):
         from . import _lease
 
         return getattr(_lease, name)
+    if name == "on_reclaim":
+        from . import _notice
+
+        return _notice.on_reclaim
     raise AttributeError(f"module 'sluice_gpu' has no attribute {name!r}")
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 import uuid
 
-from . import _client, _text
+from . import _client, _notice, _text
 
 # Short, so that Stop and the live line come through within a second; the broker answers earlier when it has news.
 POLL_SECONDS = 1
@@ -97,6 +97,7 @@ def borrow(request, show=None):
         raise GpuNotGranted(_text.left_queue(waiting.asked or typed or "a GPU")) from None
     if answer["state"] == "granted":
         waiting.answer = waiting.request_id = None
+        _notice.watch(answer["lease"]["id"])
         return {**answer, "seconds": time.monotonic() - began}
     asked = waiting.asked or _text.asked_for(answer, typed)
     reason = answer.get("reason") or (waiting.answer or {}).get("reason")
@@ -136,7 +137,9 @@ def own_lease():
 def give_back():
     """Detach: first let go of what only caches hold, so that less is parked. Returns the broker's answer."""
     free_caches()
-    return _ask("detach")
+    answer = _ask("detach")
+    _notice.forget()
+    return answer
 
 
 def extend(seconds):

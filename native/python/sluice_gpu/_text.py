@@ -235,6 +235,26 @@ def failed_call(message, kind="lease"):
     return f"{name}: {message}"
 
 
+def taken_back_soon(answer, now):
+    """The line when a lease is about to be taken back; `answer` is the broker's notice, `now` an aware datetime."""
+    left = max(0, (instant(answer["notice"]["releaseAt"]) - now).total_seconds())
+    whose = f"team {answer['forTeam']} needs what is guaranteed to it" if answer.get("forTeam") else "another team needs it"
+    kept = f" {memory(answer['usedMemoryBytes'])} in its memory is kept." if answer.get("usedMemoryBytes") else ""
+    return f"GPU: taken back in {duration(left)}: {whose}. The notebook lives on.{kept}"
+
+
+def may_stay():
+    """The line when a lease is not taken back after all."""
+    return "GPU: it stays yours, nobody needs it back any more."
+
+
+def idles(answer, now):
+    """The line when a lease soon ends for want of GPU work."""
+    left = max(0, (instant(answer["idleEndsAt"]) - now).total_seconds())
+    kept = f" {memory(answer['usedMemoryBytes'])} in its memory is kept." if answer.get("usedMemoryBytes") else ""
+    return f"GPU: no work for a while, so it is given back in {duration(left)}. The notebook lives on.{kept}"
+
+
 def given_back(answer):
     """The answer to a detach."""
     size = f"{amount(answer['milli'])} GPU" if answer.get("milli") else "the GPU"
@@ -305,13 +325,17 @@ def status(answer, own, now):
         used = used.split()[0]
     team = _quota_line(answer, lease["gpuType"]).split(" (")[0]
     hours = own["gpuMilliHours"] / 1000
+    notice = lease.get("notice")
+    taken = (instant(notice["releaseAt"]) - now).total_seconds() if notice else None
     return "\n".join(
         [
             f"GPU     {amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, "
             f"for {duration(max(0, held))}, {'borrowed' if lease['borrowed'] else 'guaranteed'}",
             f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
             f"{part(lease['milli'])} (last minute)",
-            f"Ends    in {duration(max(0, left))} (%gpu extend 1h)",
+            f"Ends    in {duration(max(0, left))} (%gpu extend 1h)"
+            if taken is None
+            else f"Ends    taken back in {duration(max(0, taken))} for another team; the notebook lives on",
             f"Cost    {hours:.2f} GPU-h    Team {team}",
         ]
     )
@@ -325,7 +349,10 @@ def pill(answer, now):
     for entry in answer["leases"]:
         lease = entry["lease"]
         left = max(0, (instant(lease["expiresAt"]) - now).total_seconds())
-        line = f"{amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, {duration(left)} left"
+        notice = lease.get("notice")
+        taken = max(0, (instant(notice["releaseAt"]) - now).total_seconds()) if notice else None
+        until = f"{duration(left)} left" if taken is None else f"taken back in {duration(taken)}"
+        line = f"{amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, {until}"
         lines.append(line + (f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""))
     if len(lines) == 1:
         return {"text": f"GPU: {lines[0].split(' (')[0]}", "detail": lines[0]}

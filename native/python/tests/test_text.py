@@ -308,6 +308,15 @@ def test_the_status_bar_item_names_what_is_borrowed():
     assert two["detail"].count("\n") == 1
 
 
+def test_a_lease_that_will_be_taken_back_says_so_everywhere():
+    notice = {"at": "2026-11-21T14:41:00Z", "finishAt": "2026-11-21T14:43:30Z", "releaseAt": "2026-11-21T14:44:00Z"}
+    lease = {**LEASE, "notice": notice}
+    owner = {"kind": "kernel", "pid": 7, "startTime": 9}
+    entry = {"lease": lease, "owner": owner, "usedMemoryBytes": 0, "computePercent": 0, "gpuMilliHours": 1}
+    assert _text.pill({**STATUS, "leases": [entry]}, NOW)["text"] == "GPU: 0.5 of soft-0 on gpu-1, taken back in 2 min"
+    assert "Ends    taken back in 2 min for another team" in _text.status(STATUS, entry, NOW)
+
+
 def test_a_failed_call_is_one_sentence_with_a_name():
     assert _text.failed_call("this notebook has no GPU. Run %gpu attach 0.5, then this cell again.") == (
         "NoGpuAttached: this notebook has no GPU. Run %gpu attach 0.5, then this cell again.\n  Nothing was lost."

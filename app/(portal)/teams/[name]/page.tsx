@@ -2,24 +2,29 @@ import type { Metadata } from "next";
 import Link from "next/link";
 import { notFound } from "next/navigation";
 import { cache } from "react";
-import { plural } from "#components/format.ts";
+import { formatAmount, plural } from "#components/format.ts";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { BudgetCard } from "#components/team/budget-card.tsx";
 import { EditQuota } from "#components/team/edit-quota.tsx";
 import { MemberTable } from "#components/team/member-table.tsx";
 import { QuotaBar } from "#components/team/quota-bar.tsx";
+import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
+import { RequestMore } from "#components/team/request-more.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
 import { board } from "#server/services/lease/board.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
+import { list as listQuotaRequests } from "#server/services/quota-request/list.ts";
+import { budget as readBudget } from "#server/services/team/budget.ts";
 import { get } from "#server/services/team/get.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
 
-type Props = { params: Promise<{ name: string }> };
+type Props = { params: Promise<{ name: string }>; searchParams: Promise<{ more?: string }> };
 
 const readTeam = cache(async (name: string) => {
   const ctx = await pageContext();
@@ -34,10 +39,21 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
 }
 
 /** A team: its one bar for each GPU type, who holds what, who waits, and its people. */
-export default async function TeamPage({ params }: Props) {
+export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
-  const [{ leases }, { requests }] = await load(() => Promise.all([teamLeases(ctx, { id: team.id }), board(ctx)]));
+  const [{ leases }, { requests }, budget, asked] = await load(() =>
+    Promise.all([
+      teamLeases(ctx, { id: team.id }),
+      board(ctx),
+      readBudget(ctx, { id: team.id }),
+      listQuotaRequests(ctx),
+    ]),
+  );
+  const more = asked.requests.filter((request) => request.teamId === team.id);
+  const nameOf = (userId: string) =>
+    team.members.find((member) => member.userId === userId)?.name ?? "somebody who left";
+  const wanted = Number((await searchParams).more);
   const waiting = requests.filter((request) => request.teamId === team.id);
   const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
   return (
@@ -53,7 +69,21 @@ export default async function TeamPage({ params }: Props) {
         detail={`${plural(team.memberCount, "person", "people")}, ${plural(team.workspaceCount, "workspace")}`}
         actions={may("user.invite") && <InvitePerson teams={[{ id: team.id, name: team.name }]} />}
       />
-      <Section title="Quota" actions={may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} />}>
+      <Section
+        title="Quota"
+        actions={
+          <>
+            {may("quota-request.ask") && team.quotas.length > 0 && (
+              <RequestMore
+                teamId={team.id}
+                gpuTypes={team.quotas.map((quota) => quota.gpuType)}
+                {...(wanted > 0 && { initialGpus: wanted })}
+              />
+            )}
+            {may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} />}
+          </>
+        }
+      >
         {team.quotas.length === 0 ? (
           <EmptyState title="No quota yet">
             Without one the team may borrow nothing. An admin adds a GPU type.
@@ -67,11 +97,33 @@ export default async function TeamPage({ params }: Props) {
                   {may("team.set-quota") && <EditQuota teamId={team.id} teamName={team.name} quota={quota} />}
                 </div>
                 <QuotaBar quota={quota} />
+                {quota.personMilli !== null && (
+                  <p className="figures mt-1.5 text-sm text-ink-2">
+                    One person at most: {formatAmount(quota.personMilli)} {quota.gpuType} at once
+                  </p>
+                )}
               </Card>
             ))}
           </div>
         )}
       </Section>
+      {more.length > 0 && (
+        <Section title="Requests for more" detail="On top of the quota while they last">
+          <QuotaRequestTable
+            requests={more.map((request) => ({ ...request, who: nameOf(request.userId) }))}
+            mayDecide={may("quota-request.decide")}
+          />
+        </Section>
+      )}
+      {budget.budgets.length > 0 && (
+        <Section title={`Budget of ${budget.month}`} detail="GPU-hours that are left this month">
+          <div className="grid gap-3 xl:grid-cols-2">
+            {budget.budgets.map((one) => (
+              <BudgetCard key={one.gpuType} budget={one} month={budget.month} endsAt={budget.endsAt} />
+            ))}
+          </div>
+        </Section>
+      )}
       <Section title="Who holds what">
         {leases.length === 0 ? (
           <EmptyState title="Nobody holds a GPU now">

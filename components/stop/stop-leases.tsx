@@ -1,0 +1,87 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { type FormEvent, useState } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { plural } from "#components/format.ts";
+import { Button } from "#components/ui/button.tsx";
+import { Dialog } from "#components/ui/dialog.tsx";
+import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { useToast } from "#components/ui/toast.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { SetStopAnswer } from "#server/contracts/sharing.ts";
+
+type Named = { id: string; name: string };
+
+/** Grants no new leases: to anybody, to a team or to a person, until it is lifted in the banner. */
+export function StopLeases({ teams, people }: { teams: Named[]; people: Named[] }) {
+  const router = useRouter();
+  const toast = useToast();
+  const [open, setOpen] = useState(false);
+  const { pending, error, fields, run } = useSubmit<SetStopAnswer>(["reason", "subjectId"]);
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const [scope = "all", subjectId] = formText(form, "whom").split(" ");
+    const stop = { scope, reason: formText(form, "reason"), endLeases: form.has("endLeases") };
+    const set = await run(() => api("POST", "/stops", subjectId === undefined ? stop : { ...stop, subjectId }));
+    if (!set) return;
+    setOpen(false);
+    toast(`No new leases are granted${set.endedLeases > 0 ? `; ${plural(set.endedLeases, "lease")} ended` : ""}.`);
+    router.refresh();
+  };
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>Stop new leases</Button>
+      <Dialog
+        open={open}
+        onOpenChange={setOpen}
+        title="Stop new leases"
+        description="Nothing new is granted until it is lifted. What runs goes on, and who waits keeps the place."
+      >
+        <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+          <Select label="For whom" name="whom" error={fields.subjectId}>
+            <option value="all">Everybody</option>
+            <optgroup label="Teams">
+              {teams.map(({ id, name }) => (
+                <option key={id} value={`team ${id}`}>
+                  Team {name}
+                </option>
+              ))}
+            </optgroup>
+            <optgroup label="People">
+              {people.map(({ id, name }) => (
+                <option key={id} value={`user ${id}`}>
+                  {name}
+                </option>
+              ))}
+            </optgroup>
+          </Select>
+          <Field
+            label="Why"
+            name="reason"
+            required
+            maxLength={200}
+            hint="Those whom it stops read this on every page"
+            error={fields.reason}
+          />
+          <label className="flex items-start gap-2">
+            <input type="checkbox" name="endLeases" className="mt-1" />
+            <span>
+              End what they hold, too
+              <span className="block text-sm text-ink-2">Notebooks live on, and what is in GPU memory is kept.</span>
+            </span>
+          </label>
+          <FormError>{error}</FormError>
+          <div className="flex justify-end gap-2">
+            <Button onClick={() => setOpen(false)}>Cancel</Button>
+            <Button type="submit" variant="danger" pending={pending} pendingLabel="Stopping">
+              Stop new leases
+            </Button>
+          </div>
+        </form>
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,111 @@
+import { formatAmount, formatExact } from "#components/format.ts";
+import { Card } from "#components/ui/page.tsx";
+import type { TeamBudget } from "#server/contracts/team.ts";
+import { burnDown } from "./burn-down.ts";
+
+type Budget = TeamBudget["budgets"][number];
+
+const WIDTH = 640;
+const HEIGHT = 120;
+
+/** The GPU-hours of a month that are left, day by day, against an even pace; the days as a table behind it. */
+export function BudgetCard({ budget, month, endsAt }: { budget: Budget; month: string; endsAt: string }) {
+  const { gpuType, milliHours, usedMilliHours, spentAt, days } = budget;
+  const left = Math.max(0, milliHours - usedMilliHours);
+  const points = burnDown(budget, endsAt);
+  const at = ({ day, part }: { day: number; part: number }) =>
+    `${((day / points.daysInMonth) * WIDTH).toFixed(1)},${((1 - part) * HEIGHT).toFixed(1)}`;
+  return (
+    <Card className="px-4 py-3.5">
+      <div className="flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1">
+        <h3 className="font-medium">{gpuType}</h3>
+        <p className="figures text-sm text-ink-2">
+          <span className="font-medium text-ink">{formatAmount(usedMilliHours)}</span> of {formatAmount(milliHours)}{" "}
+          GPU-h used, <span className="font-medium text-ink">{formatAmount(left)}</span> left
+        </p>
+      </div>
+      <svg
+        viewBox={`0 -2 ${WIDTH} ${HEIGHT + 4}`}
+        preserveAspectRatio="none"
+        className="mt-3 h-28 w-full"
+        role="img"
+        aria-label={`GPU-hours of ${gpuType} left in ${month}: ${formatAmount(left)} of ${formatAmount(milliHours)}`}
+      >
+        <g fill="none" vectorEffect="non-scaling-stroke">
+          <path
+            d={`M0,${HEIGHT}H${WIDTH}M0,0V${HEIGHT}`}
+            className="stroke-line-strong"
+            vectorEffect="non-scaling-stroke"
+          />
+          <polyline
+            points={`0,0 ${WIDTH},${HEIGHT}`}
+            className="stroke-ink-2"
+            strokeDasharray="4 4"
+            vectorEffect="non-scaling-stroke"
+          />
+          {points.ahead && (
+            <polyline
+              points={points.ahead.map(at).join(" ")}
+              className="stroke-warn"
+              strokeWidth={2}
+              strokeDasharray="2 3"
+              vectorEffect="non-scaling-stroke"
+            />
+          )}
+          <polyline
+            points={points.soFar.map(at).join(" ")}
+            className="stroke-accent"
+            strokeWidth={2}
+            vectorEffect="non-scaling-stroke"
+          />
+        </g>
+      </svg>
+      <div className="figures flex justify-between text-xs text-ink-2">
+        <span>{`${month}-01`}</span>
+        <span>{`${month}-${points.daysInMonth}`}</span>
+      </div>
+      <ul className="mt-1.5 flex flex-wrap gap-x-5 gap-y-1 text-sm text-ink-2">
+        <li>
+          <Stroke className="border-accent" /> left
+        </li>
+        <li>
+          <Stroke className="border-dashed border-ink-2" /> even pace
+        </li>
+        {spentAt !== null && (
+          <li>
+            <Stroke className="border-dotted border-warn" /> as the team goes on now: nothing left at{" "}
+            <time dateTime={spentAt}>{formatExact(spentAt)}</time>
+          </li>
+        )}
+      </ul>
+      <details className="mt-2 text-sm">
+        <summary className="cursor-pointer text-ink-2">Day by day</summary>
+        <table className="figures mt-1.5">
+          <caption className="sr-only">{`GPU-hours of ${gpuType} used, day by day`}</caption>
+          <thead>
+            <tr className="text-left text-ink-2">
+              <th scope="col" className="pr-6 font-normal">
+                Day (UTC)
+              </th>
+              <th scope="col" className="text-right font-normal">
+                GPU-h
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {days.map(({ day, milliHours: used }) => (
+              <tr key={day}>
+                <td className="pr-6">{day}</td>
+                <td className="text-right">{formatAmount(used)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </Card>
+  );
+}
+
+function Stroke({ className }: { className: string }) {
+  return <span aria-hidden="true" className={`mr-1 inline-block w-5 border-t-2 align-middle ${className}`} />;
+}

@@ -1,0 +1,107 @@
+"""What the holder of a lease is told while it is held: that it will be taken back, or that it idles.
+
+One thread asks the broker, which answers when there is something to tell; it ends with the lease.
+"""
+
+import datetime
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+
+from . import _text
+
+WAIT_SECONDS = 20
+# Not in the way of the first kernel after an attach; nothing is taken back within the first minutes.
+FIRST_SECONDS = 2.0
+AGAIN_SECONDS = 5.0
+
+_lock = threading.Lock()
+_callbacks = []
+_watched = None
+
+
+def on_reclaim(function):
+    """Call `function()` when this process's GPU is about to be taken back, to save what must not be lost.
+
+    It runs in a thread of its own while the GPU still works, within the notice time (two minutes unless the pool says
+    otherwise). Usable as a decorator. Every notice calls every function once; what it raises is shown and changes
+    nothing else.
+    """
+    with _lock:
+        _callbacks.append(function)
+    return function
+
+
+def watch(lease_id):
+    """From now on this lease's notices are told, until `forget` or another lease."""
+    global _watched
+    with _lock:
+        if _watched == lease_id:
+            return
+        _watched = lease_id
+    threading.Thread(target=_run, args=(lease_id,), name="sluice-notice", daemon=True).start()
+
+
+def forget():
+    """The lease is given back: nothing more is told."""
+    global _watched
+    with _lock:
+        _watched = None
+
+
+def _run(lease_id):
+    time.sleep(FIRST_SECONDS)
+    told = {"mark": "", "notice": None, "idleEndsAt": None}
+    while _watched == lease_id:
+        try:
+            answer = _ask(lease_id, told["mark"])
+        except Exception:  # noqa: BLE001 - a broker that is away is asked again; the lease's end is told elsewhere
+            time.sleep(AGAIN_SECONDS)
+            continue
+        if _watched != lease_id or not answer["held"]:
+            return
+        tell(told, answer)
+        told = answer
+
+
+def tell(before, answer):
+    """Say what is new since `before`, under the running cell or on the terminal."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    notice = answer["notice"]
+    if notice is not None and notice != before["notice"]:
+        _say(_text.taken_back_soon(answer, now))
+        with _lock:
+            callbacks = list(_callbacks)
+        for function in callbacks:
+            try:
+                function()
+            except Exception:  # noqa: BLE001 - the other functions are as important
+                traceback.print_exc()
+    elif notice is None and before["notice"] is not None:
+        _say(_text.may_stay())
+    if answer["idleEndsAt"] is not None and before["idleEndsAt"] is None:
+        _say(_text.idles(answer, now))
+
+
+def _say(line):
+    # Without a context of its own, a thread's output goes under the cell that runs now.
+    print(line, file=sys.stderr, flush=True)
+
+
+def _ask(lease_id, known):
+    # Imported late: only who holds a lease pays for it.
+    import urllib.parse
+    import urllib.request
+
+    with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
+        credential = file.read().strip()
+    query = urllib.parse.urlencode({"wait": WAIT_SECONDS, "known": known})
+    url = f"{os.environ['SLUICE_BROKER_URL'].rstrip('/')}/v1/leases/{lease_id}/notice?{query}"
+    call = urllib.request.Request(url, headers={"Authorization": f"Bearer {credential}"})
+    # The broker is asked directly, as by the native client.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(call, timeout=WAIT_SECONDS + 10) as answer:
+        return json.load(answer)
