@@ -1,0 +1,70 @@
+/** Puts all that `run.py` needs into one folder that can be carried to any x86-64 Linux with Python. */
+import { chmod, copyFile, cp, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { run } from "#scripts/lib/processes.ts";
+
+/** What a machine that is lent for a check may be sent. */
+export const MOST_BYTES = 60e6;
+
+const PROGRAMS = ["gpud", "sluice-loopback", "sluice-programs", "sluice-driver-bench", "sluice-share-bench"] as const;
+
+/** The client libraries, under the names that programs look for, and how the build calls them. */
+const LIBRARIES: Record<string, string> = {
+  "libsluice_client.so": "libsluice_client.so",
+  "libcuda.so.1": "libcuda.so",
+  "libnvidia-ml.so.1": "libnvidia_ml.so",
+  "libcudart.so.12": "libcudart12.so",
+  "libcudart.so.13": "libcudart13.so",
+};
+
+/** What a Python process of a workspace does by `sluice_gpu.pth`, without anything being installed. */
+const SITECUSTOMIZE = `import os
+
+if os.environ.get("SLUICE_BROKER_URL"):
+    from sluice_gpu._hook import install
+
+    install()
+`;
+
+/** Packs into `folder`, which is made anew; the Rust build has been made. */
+export async function pack(root: string, folder: string): Promise<{ bytes: number; files: number }> {
+  const built = path.join(root, "native", "target", "release");
+  const native = path.join(folder, "native");
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(path.join(native, "libraries"), { recursive: true });
+  for (const name of PROGRAMS) await stripped(path.join(built, name), path.join(native, name));
+  for (const [name, from] of Object.entries(LIBRARIES)) await stripped(path.join(built, from), path.join(native, name));
+  for (const name of await readdir(path.join(built, "libraries"))) {
+    if (!name.endsWith(".part")) {
+      await copyFile(path.join(built, "libraries", name), path.join(native, "libraries", name));
+    }
+  }
+  await mkdir(path.join(folder, "python"));
+  await cp(path.join(root, "native", "python", "sluice_gpu"), path.join(folder, "python", "sluice_gpu"), {
+    recursive: true,
+    filter: (from) => !from.includes("__pycache__"),
+  });
+  await writeFile(path.join(folder, "python", "sitecustomize.py"), SITECUSTOMIZE);
+  const own = path.join(root, "scripts", "gpu-check");
+  await copyFile(path.join(own, "run.py"), path.join(folder, "run.py"));
+  await cp(path.join(own, "parts"), path.join(folder, "parts"), {
+    recursive: true,
+    filter: (from) => !from.includes("__pycache__"),
+  });
+  const parking = path.join(root, "native", "conformance", "python", "parking.py");
+  await copyFile(parking, path.join(folder, "parts", "parking.py"));
+  return sizeOf(folder);
+}
+
+/** Without symbols: they are a third of a program's size. */
+async function stripped(from: string, to: string): Promise<void> {
+  await run("strip", ["-o", to, from], {});
+  await chmod(to, 0o755);
+}
+
+async function sizeOf(folder: string): Promise<{ bytes: number; files: number }> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const sizes = await Promise.all(files.map((entry) => stat(path.join(entry.parentPath, entry.name))));
+  return { bytes: sizes.reduce((sum, { size }) => sum + size, 0), files: files.length };
+}

@@ -1,0 +1,130 @@
+"""What PyTorch computes: one JSON line for each operation, with samples and a digest of its result."""
+
+import hashlib
+import json
+
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+torch.backends.cuda.matmul.allow_tf32 = False
+DEVICE = "cuda"
+
+
+def random(*shape, dtype=torch.float32, seed=1):
+    """The same numbers in every run."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
+
+
+def matmul():
+    return random(512, 384) @ random(384, 640, seed=2)
+
+
+def matmul_bf16():
+    return random(1024, 1024, dtype=torch.bfloat16) @ random(1024, 1024, dtype=torch.bfloat16, seed=2)
+
+
+def matmul_f64_batched():
+    return torch.bmm(random(8, 64, 32, dtype=torch.float64), random(8, 32, 48, dtype=torch.float64, seed=2))
+
+
+def convolution():
+    x, w = random(4, 16, 32, 32).requires_grad_(), random(24, 16, 3, 3, seed=2).requires_grad_()
+    y = F.conv2d(x, w, padding=1)
+    y.square().sum().backward()
+    return torch.cat([y.flatten(), x.grad.flatten(), w.grad.flatten()])
+
+
+def attention():
+    q, k, v = (random(2, 8, 256, 64, dtype=torch.bfloat16, seed=seed) for seed in (1, 2, 3))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def fft():
+    return torch.view_as_real(torch.fft.rfft2(random(4, 128, 96)))
+
+
+def svd():
+    return torch.linalg.svdvals(random(96, 64))
+
+
+def solve():
+    a = random(128, 128)
+    return torch.linalg.solve(a @ a.T + 128 * torch.eye(128, device=DEVICE), random(128, 8, seed=2))
+
+
+def eigen():
+    a = random(64, 64)
+    return torch.linalg.eigvalsh(a + a.T)
+
+
+def sort():
+    return torch.sort(random(200_000)).values
+
+
+def random_numbers():
+    torch.cuda.manual_seed(7)
+    return torch.rand(100_000, device=DEVICE)
+
+
+def sparse():
+    dense = random(256, 256)
+    return torch.sparse.mm(torch.where(dense.abs() > 1.5, dense, 0).to_sparse_csr(), random(256, 32, seed=2))
+
+
+def mixed_precision():
+    x, w = random(64, 256), random(128, 256, seed=2).requires_grad_()
+    with torch.autocast("cuda", dtype=torch.float16):
+        loss = F.layer_norm(F.gelu(F.linear(x, w)), (128,)).float().square().mean()
+    loss.backward()
+    return w.grad
+
+
+def graph():
+    x, w = random(256, 256), random(256, 256, seed=2)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            y = torch.relu(x @ w) * 0.5
+    torch.cuda.current_stream().wait_stream(side)
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        y = torch.relu(x @ w) * 0.5
+    for step in range(4):
+        x.add_(step)
+        captured.replay()
+    return y
+
+
+def compiled():
+    @torch.compile
+    def body(x, y):
+        return torch.softmax(x * 2 + y.sin(), dim=-1).cumsum(-1)
+
+    return body(random(256, 512), random(256, 512, seed=2))
+
+
+OPERATIONS = (
+    matmul, matmul_bf16, matmul_f64_batched, convolution, attention, fft, svd, solve, eigen, sort, random_numbers,
+    sparse, mixed_precision, graph, compiled,
+)
+
+
+def show(operation):
+    """One operation, whatever becomes of it."""
+    try:
+        result = operation().detach().double().cpu().flatten()
+        step = max(1, result.numel() // 64)
+        print(json.dumps({
+            "name": operation.__name__, "samples": result[::step].tolist(),
+            "digest": hashlib.sha256(result.numpy().tobytes()).hexdigest(),
+        }), flush=True)
+    except Exception as error:  # noqa: BLE001 - the others are asked too
+        text = str(error).strip().splitlines()
+        print(json.dumps({"name": operation.__name__, "error": f"{type(error).__name__}: {' | '.join(text[:3])}"[:500]}),
+              flush=True)
+
+
+for one in OPERATIONS:
+    show(one)

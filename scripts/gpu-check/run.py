@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+"""Native against remoted on one card: runs on any machine with an NVIDIA GPU, offline.
+
+    python3 run.py --out DIR [--parts 1,2,3,4,5,share] [--limit 480]
+
+Needs Python's standard library and what lies beside this file; frameworks are used where they are installed, and a
+part that cannot run says why. Every part is processes of its own with a time limit. Writes gpu-MODEL-DATE.json and a
+table of the same name. Programs run twice natively and then through a gpud of their own by each way: a Unix socket, TCP
+with TLS, and TCP with TLS and 1 ms added to each round trip.
+"""
+
+import argparse
+import ctypes
+import datetime
+import glob
+import importlib.util
+import json
+import os
+import platform
+import re
+import signal
+import site
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NATIVE = os.path.join(HERE, "native")
+MIB = 1 << 20
+PARTS = ("1", "4", "5", "2", "3", "share")
+# Where drivers lie that the dynamic linker does not find.
+DRIVER_PLACES = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+                 "/usr/lib/wsl/lib")
+# Whether a figure of a training run is within its reach: ways, and the most that remoted may be over native.
+REACH = {
+    "gpt2_8x1024": {"unix": 1.01, "tls": 1.01, "rtt1": 1.05},
+    "gpt2_1x128": {"unix": 1.15, "tls": 1.15},
+    "resnet50_64": {"unix": 1.03, "tls": 1.03},
+}
+
+
+class Problem(Exception):
+    """Why something cannot be measured here; for a person."""
+
+
+def tail(text, lines=6):
+    """The end of what a program said."""
+    return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])[-600:]
+
+
+class Bench:
+    """The machine, the options, and how programs are started."""
+
+    def __init__(self, options):
+        self.options = options
+        self.end = time.monotonic() + options.limit
+        self.folder = tempfile.mkdtemp(prefix="gpu-check-")
+        # gpud's workers are nobody where it runs as root; the socket lies here.
+        os.chmod(self.folder, 0o755)
+        self.library_path = self.find_libraries()
+        self.driver = options.driver or self.find_driver()
+        self.device = self.ask_gpud()
+        self.memory = options.memory or int(self.device["memoryBytes"] * 0.9) // (64 * MIB) * (64 * MIB)
+
+    def find_libraries(self):
+        """The folders of CUDA's libraries among Python's packages, and what the environment says already."""
+        roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()}
+        found = [folder for root in sorted(roots) for folder in sorted(glob.glob(f"{root}/nvidia/*/lib"))]
+        given = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+        return ":".join([*given, *found, *glob.glob("/usr/local/cuda/lib64")])
+
+    def find_driver(self):
+        """The driver's library."""
+        for name in ("libcuda.so.1", *(os.path.join(place, "libcuda.so.1") for place in DRIVER_PLACES)):
+            try:
+                ctypes.CDLL(name)
+                return name
+            except OSError:
+                continue
+        raise Problem("no NVIDIA driver is installed here (libcuda.so.1); name its library with --driver")
+
+    def environment(self):
+        """For programs that run natively, and for gpud."""
+        found = {**os.environ, "SLUICE_NATIVE_DIR": NATIVE, "LD_LIBRARY_PATH": self.library_path,
+                 "PYTHONUNBUFFERED": "1"}
+        return found
+
+    def ask_gpud(self):
+        """The first device, as gpud sees it."""
+        state = os.path.join(self.folder, "state")
+        command = [os.path.join(NATIVE, "gpud"), "devices", "--backend", "cuda", "--driver", self.driver,
+                   "--state", state]
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise Problem(f"gpud finds no device: {tail(done.stderr)}")
+        return json.loads(done.stdout)[0]
+
+    def left(self):
+        """Seconds until the whole check has to end."""
+        return self.end - time.monotonic()
+
+    def native(self, command, limit):
+        """Runs a program on the driver itself."""
+        return self.execute(command, self.environment(), limit)
+
+    def remoted(self, command, way, limit, options=()):
+        """Runs a program through a gpud of its own."""
+        ways = {
+            "tcp": [],
+            "unix": [f"--gpud=--listen=unix://{self.folder}/gpud-{time.monotonic_ns()}.sock"],
+            "tls": ["--gpud=--listen=tls://127.0.0.1:0"],
+            "rtt1": ["--gpud=--listen=tls://127.0.0.1:0", "--round-trip", "1"],
+        }
+        park = int(max(self.options.park_mib * MIB * 1.2, 4 << 30))
+        loopback = [os.path.join(NATIVE, "sluice-loopback"), "--backend", "cuda", "--memory", str(self.memory),
+                    f"--gpud=--driver={self.driver}", f"--gpud=--park-limit={park}", *ways[way], *options]
+        loopback += [f"--gpud=--worker-env={name}" for name in self.options.worker_env]
+        environment = self.environment()
+        # Python programs find the package, whose hook loads our libraries before a framework asks for NVIDIA's.
+        given = os.environ.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.path.join(HERE, "python") + (f":{given}" if given else "")
+        return self.execute([*loopback, "--", *command], environment, limit)
+
+    def execute(self, command, environment, limit):
+        """What a program printed; its end or the time limit's."""
+        limit = min(limit, self.left())
+        if limit < 2:
+            raise Problem("no time was left")
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            # The group is this program's own: its gpud and its children.
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            return out, f"{err}\nno end within {limit:.0f} s", 124
+        return out, err, process.returncode
+
+    def lines(self, outcome):
+        """The JSON lines among what a program printed; what went wrong as one more."""
+        out, err, code = outcome
+        found = []
+        for line in out.splitlines():
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+        if code != 0:
+            found.append({"name": "failed", "error": tail(err) or f"exit status {code}"})
+        return found
+
+    def part(self, name):
+        """The path of a program of ours."""
+        return os.path.join(HERE, "parts", name)
+
+
+def conformance(bench):
+    """1: the conformance programs, natively and remoted."""
+    skipped = set(bench.options.skip)
+    program = os.path.join(NATIVE, "sluice-programs")
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    names = [name for name in listed if name not in skipped]
+
+    def passed(outcome):
+        return {line[0]: line[1].startswith("ok") for line in re.findall(r"^(\w+): (ok|FAILED)", outcome[0], re.M)}
+
+    native = [bench.native([program, bench.driver, *names], 60)]
+    if not bench.options.short:
+        native.append(bench.native([program, bench.driver, *names], 60))
+    first, *others = [passed(outcome) for outcome in native]
+    unsteady = [name for name in names if any(first.get(name) != other.get(name) for other in others)]
+    result = {"programs": len(names), "native_passed": sum(first.values()), "unsteady": unsteady, "skipped": skipped}
+    for way in ("unix",) if bench.options.short else ("unix", "tls"):
+        outcome = bench.remoted([program, "libcuda.so.1", *names], way, 90)
+        remoted = passed(outcome)
+        differ = [name for name in names if name not in unsteady and remoted.get(name) != first.get(name)]
+        result[way] = {"passed": sum(remoted.values()), "differ": differ}
+        if differ:
+            result[way]["error"] = tail(outcome[1])
+    result["skipped"] = sorted(skipped)
+    result["native_failed"] = [name for name in names if not first.get(name)]
+    result["ok"] = all(not result[way]["differ"] for way in ("unix", "tls") if way in result)
+    return result
+
+
+def copies(bench):
+    """4: copies, launches, waiting, the first kernel."""
+    program, mib = os.path.join(NATIVE, "sluice-driver-bench"), str(bench.options.copy_mib)
+    measured = {"native": bench.lines(bench.native([program, bench.driver, mib], 60))[-1]}
+    for way in ("unix", "tls") if bench.options.short else ("unix", "tcp", "tls", "rtt1"):
+        measured[way] = bench.lines(bench.remoted([program, "libcuda.so.1", mib], way, 60))[-1]
+    result = dict(measured)
+    native = measured["native"]
+    for way, figures in measured.items():
+        if way != "native" and "error" not in native and "error" not in figures:
+            result[f"{way}_share"] = {
+                name: round(figures[name] / native[name], 4) for name in native if name.endswith("_gb_s")
+            }
+    result["ok"] = all("error" not in figures for figures in measured.values())
+    return result
+
+
+def parking(bench):
+    """5: the lease's view and its limit; memory that is given back and lies at its addresses again."""
+    command = [sys.executable, bench.part("parking.py"), str(bench.options.park_mib)]
+    found = bench.lines(bench.remoted(command, "unix", 120, ("--joined", "--no-attach")))[-1]
+    found["ok"] = "error" not in found and found["total_bytes"] == bench.memory
+    found["ok"] = found["ok"] and found["parked_bytes"] == bench.options.park_mib * MIB
+    return found
+
+
+def share(bench):
+    """Whether leases get their shares of the card."""
+    program = os.path.join(NATIVE, "sluice-share-bench")
+    seconds = max(0.3, min(3.0, (bench.left() - 20) / 40))
+    options = [f"--driver={bench.driver}", *(f"--worker-env={name}" for name in bench.options.worker_env)]
+    figures = bench.lines(bench.native([program, f"{seconds:.2f}", "cuda", *options], 150))[-1]
+    figures["seconds"] = round(seconds, 2)
+    figures["ok"] = "error" not in figures
+    return figures
+
+
+def installed(*modules):
+    """Refuses where a package is missing."""
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    if missing:
+        raise Problem(f"not installed here: {', '.join(missing)}")
+
+
+def compare_values(native, again, remoted):
+    """Samples of results by name: what differs from native by more than native from itself."""
+
+    def difference(one, other):
+        if one["digest"] == other["digest"]:
+            return 0.0
+        scale = max((abs(value) for value in one["samples"]), default=1.0) or 1.0
+        return max(abs(a - b) for a, b in zip(one["samples"], other["samples"], strict=True)) / scale
+
+    outcome = {}
+    for name, value in native.items():
+        other, mine = again.get(name), remoted.get(name)
+        if "error" in value:
+            outcome[name] = {"native": value["error"]}
+        elif mine is None or "error" in mine:
+            outcome[name] = {"remoted": mine["error"] if mine else "no result"}
+        else:
+            noise = difference(value, other) if other and "error" not in other else 0.0
+            found = difference(value, mine)
+            outcome[name] = {"noise": noise, "difference": found, "ok": found <= noise}
+    return outcome
+
+
+def samples(bench, program, ways):
+    """Runs a program of samples twice natively and once by each way."""
+
+    def values(outcome):
+        return {line["name"]: line for line in bench.lines(outcome) if "name" in line}
+
+    command = [sys.executable, bench.part(program)]
+    native, again = (values(bench.native(command, 120)) for _ in range(2))
+    result = {}
+    for way in ways:
+        remoted = values(bench.remoted(command, way, 150))
+        result[way] = compare_values({k: v for k, v in native.items() if k != "failed"}, again, remoted)
+        for kind, found in (("failed", remoted), ("native_failed", native)):
+            if "failed" in found:
+                result[way][kind] = found["failed"]["error"]
+    result["ok"] = all(value.get("ok") for way in ways for value in result[way].values() if isinstance(value, dict)
+                       and "native" not in value)
+    return result
+
+
+def torch_part(bench):
+    """2: PyTorch's operations and training steps."""
+    installed("torch")
+    result = {"operations": samples(bench, "torch_operations.py", ("unix",))}
+    runs = {}
+    command = [sys.executable, bench.part("torch_training.py")]
+    for way in ("native", "unix", "tls", "rtt1"):
+        if bench.left() < 15:
+            runs[way] = {"failed": {"name": "failed", "error": "no time was left"}}
+            continue
+        outcome = bench.native(command, 120) if way == "native" else bench.remoted(command, way, 150)
+        runs[way] = {line["name"]: line for line in bench.lines(outcome)}
+    result["training"] = runs
+    result["ratios"], within = {}, True
+    for way in ("unix", "tls", "rtt1"):
+        for name, native in runs["native"].items():
+            mine = runs[way].get(name)
+            if "step_ms" not in native:
+                continue
+            if mine is None or "step_ms" not in mine:
+                within = False
+                continue
+            ratio = mine["step_ms"] / native["step_ms"]
+            reach = REACH.get(name, {}).get(way)
+            result["ratios"].setdefault(name, {})[way] = {
+                "ratio": round(ratio, 4), "added_ms": round(mine["step_ms"] - native["step_ms"], 4),
+                "losses_equal": mine["losses"] == native["losses"], "reach": reach,
+            }
+            within = within and (reach is None or ratio <= reach)
+    result["ok"] = result["operations"]["ok"] and within
+    return result
+
+
+def frameworks(bench):
+    """3: samples of JAX, Numba and Triton; CuPy where it is our build."""
+    result, oks = {}, []
+    for name, modules in (("jax", ["jax"]), ("numba", ["numba"]), ("triton", ["triton", "torch"])):
+        try:
+            installed(*modules)
+            result[name] = samples(bench, f"{name}_samples.py", ("unix",))
+            oks.append(result[name]["ok"])
+        except Problem as problem:
+            result[name] = {"cannot": str(problem)}
+    result["cupy"] = {"cannot": "CuPy's wheels hold a static CUDA runtime; our build of it is not carried"}
+    result["ok"] = all(oks)
+    return result
+
+
+RUNS = {"1": conformance, "2": torch_part, "3": frameworks, "4": copies, "5": parking, "share": share}
+
+
+def table(report):
+    """The report for people."""
+    lines = [f"{report['device']} · driver {report['driver_version']} · {report['date']}", ""]
+
+    def walk(value, path):
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                if name not in ("name", "losses", "samples", "digest"):
+                    walk(inner, [*path, str(name)])
+        else:
+            text = f"{value:.4g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+            lines.append(f"{'  ' + ' · '.join(path):<64} {text}")
+
+    for name, part in report["parts"].items():
+        lines.append(f"part {name}: {RUNS[name].__doc__.split(':')[-1].strip()}  [{part['seconds']} s]")
+        walk({key: value for key, value in part.items() if key != "seconds"}, [])
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--parts", default=",".join(PARTS), help="which, in this order (default: all)")
+    parser.add_argument("--limit", type=float, default=480, help="seconds for all of it")
+    parser.add_argument("--driver", help="the driver's library, where the dynamic linker does not find it")
+    parser.add_argument("--memory", type=int, help="bytes of the lease (default: nine tenths of the card)")
+    parser.add_argument("--copy-mib", type=int, default=512)
+    parser.add_argument("--park-mib", type=int, default=10 * 1024)
+    parser.add_argument("--worker-env", action="append", default=[], help="passed on to gpud")
+    parser.add_argument("--skip", action="append", default=[], help="a conformance program that is left out")
+    parser.add_argument("--short", action="store_true", help="fewer repetitions and ways")
+    options = parser.parse_args()
+    names = [name.strip() for name in options.parts.split(",")]
+    unknown = [name for name in names if name not in RUNS]
+    if unknown:
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    for file in glob.glob(f"{NATIVE}/**", recursive=True):
+        os.chmod(file, 0o755)
+    began = time.monotonic()
+    try:
+        bench = Bench(options)
+    except (Problem, OSError, subprocess.SubprocessError) as problem:
+        sys.exit(f"gpu-check: {problem}")
+    profile = bench.device["profile"]
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    model = re.sub(r"[^a-z0-9]+", "-", bench.device["gpuType"].lower()).strip("-")
+    base = os.path.join(options.out, f"gpu-{model}-{date}")
+    report = {
+        "name": "gpu-check", "date": date, "device": bench.device["model"], "memory_bytes": bench.memory,
+        "compute_capability": f"{profile['computeCapabilityMajor']}.{profile['computeCapabilityMinor']}",
+        "driver_version": profile["driverVersion"], "cores": os.cpu_count(), "kernel": platform.release(),
+        "python": platform.python_version(), "parts": {},
+    }
+    os.makedirs(options.out, exist_ok=True)
+    for name in names:
+        started = time.monotonic()
+        try:
+            found = RUNS[name](bench)
+        except Problem as problem:
+            found = {"cannot": str(problem)}
+        except Exception as error:  # noqa: BLE001 - a part that breaks does not stop the rest
+            found = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        report["parts"][name] = {**found, "seconds": round(time.monotonic() - started, 1)}
+        report["seconds"] = round(time.monotonic() - began, 1)
+        # After each part: what is done is kept, whatever becomes of the rest.
+        for path, text in ((f"{base}.json", json.dumps(report, indent=1)), (f"{base}.txt", table(report))):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        words = "cannot run: " + found["cannot"] if "cannot" in found else "ok" if found.get("ok") else "NOT ok"
+        print(f"part {name}: {words} ({report['parts'][name]['seconds']} s)", flush=True)
+    print(table(report))
+    print(f"{base}.json")
+
+
+if __name__ == "__main__":
+    main()
