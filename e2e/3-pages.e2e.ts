@@ -67,6 +67,73 @@ test("the dialogs to invite and to add a GPU server are accessible", async () =>
   }
 });
 
+test("notices, an edit of a quota, a request for more, a stop and a zone are accessible", async () => {
+  for (const [address, name, shows] of [
+    ["/workspaces", /^Notices/, "heading"],
+    ["/teams/demo", "Edit soft quota", "spinbutton"],
+    ["/teams/demo", "Request more", "textbox"],
+    ["/pool", "Stop new leases", "textbox"],
+  ] as const) {
+    await page.goto(address);
+    await page.getByRole("button", { name, exact: true }).first().click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.getByRole(shows).first()).toBeVisible();
+    await expectAccessibleInBoth(page, `${String(name)} on ${address}`);
+    await page.keyboard.press("Escape");
+    await expect(dialog).toHaveCount(0);
+  }
+  await page.getByRole("button", { name: "More for local" }).click();
+  await page.getByRole("menuitem", { name: "Set zone" }).click();
+  await expectAccessibleInBoth(page, "Set zone on /pool");
+  await page.getByRole("textbox", { name: "Zone" }).fill("rack-7");
+  await page.getByRole("button", { name: "Save zone" }).click();
+  await expect(page.getByText("zone rack-7", { exact: false }).first()).toBeVisible();
+});
+
+test("an edit of a quota says what it would do before it is saved, and saves nothing when it is left", async () => {
+  await page.goto("/teams/demo");
+  const ceiling = page.getByText("One person at most", { exact: false });
+  await page.getByRole("button", { name: "Edit soft quota" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Guaranteed").fill("5");
+  await dialog.getByLabel("Limit").fill("5");
+  await expect(dialog.getByText("This cannot be saved")).toBeVisible();
+  await dialog.getByLabel("Guaranteed").fill("0.25");
+  await expect(dialog.getByText("guaranteed to nobody", { exact: false })).toBeVisible();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await expect(page.getByText("5.0")).toHaveCount(0);
+  await expect(ceiling).toHaveCount(0);
+});
+
+test("a stop shows why on every page until it is lifted", async () => {
+  await page.goto("/pool");
+  await page.getByRole("button", { name: "Stop new leases" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Why").fill("The rack is moved.");
+  await dialog.getByRole("button", { name: "Stop new leases" }).click();
+  await page.goto("/workspaces");
+  const banner = page.getByText("No new GPUs for anybody:");
+  await expect(banner).toBeVisible();
+  await expectAccessibleInBoth(page, "the banner of a stop");
+  await page.getByRole("button", { name: "Lift the stop for anybody" }).click();
+  await expect(banner).toHaveCount(0);
+});
+
+test("another browser is signed out from the settings", async ({ browser }) => {
+  const other = await asAdmin(await (await browser.newContext()).newPage());
+  await page.goto("/settings");
+  const sessions = page.getByRole("region", { name: "Sign-in sessions" });
+  const before = await sessions.getByRole("button", { name: /^Sign out / }).count();
+  await sessions
+    .getByRole("button", { name: /^Sign out / })
+    .first()
+    .click();
+  await page.getByRole("dialog").getByRole("button", { name: "Sign out there" }).click();
+  await expect(sessions.getByRole("button", { name: /^Sign out / })).toHaveCount(before - 1);
+  await other.goto("/workspaces");
+  await expect(other).toHaveURL(/sign-in/);
+});
+
 test("every page of a workspace is accessible and fits", async () => {
   await page.goto("/workspaces?scope=all");
   const response = await page.request.get("/api/v1/workspaces?scope=all");

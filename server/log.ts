@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { env } from "#server/env.ts";
+import { scrub } from "#server/scrub.ts";
 
 export type Logger = pino.Logger;
 
@@ -18,16 +19,23 @@ const redact = [
   "*.cookie",
 ];
 
+/** Fields that hold secrets are hidden by name; what stands in texts, by its shape. */
+export function loggerOptions(part: string): pino.LoggerOptions {
+  return {
+    level: env().SLUICE_LOG_LEVEL,
+    base: { part },
+    redact: { paths: redact, censor: "[hidden]" },
+    hooks: { streamWrite: scrub },
+  };
+}
+
 const loggers = new Map<string, Logger>();
 
 /** The logger of one part, e.g. `logger("portal")`. */
 export function logger(part: string): Logger {
   let found = loggers.get(part);
   if (found === undefined) {
-    found = pino(
-      { level: env().SLUICE_LOG_LEVEL, base: { part }, redact: { paths: redact, censor: "[hidden]" } },
-      pino.destination({ dest: 2, sync: true }),
-    );
+    found = pino(loggerOptions(part), pino.destination({ dest: 2, sync: true }));
     loggers.set(part, found);
   }
   return found;

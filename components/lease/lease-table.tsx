@@ -7,10 +7,11 @@ import { Badge } from "#components/ui/state.tsx";
 import { Age, RelativeTime, Remaining } from "#components/ui/time.tsx";
 import type { LeaseListItem } from "#server/contracts/gpu-server.ts";
 import { EndLease } from "./end-lease.tsx";
+import { ExtendLease } from "./extend-lease.tsx";
 import { LeaseState } from "./lease-state.tsx";
 import { ownerLabel } from "./owner-label.ts";
 
-type Extra = "notebook" | "holder" | "team" | "ended" | "end";
+type Extra = "notebook" | "holder" | "team" | "ended" | "extend" | "end";
 
 /** Leases: amount, where, memory, times, and what else the page asks for. */
 export function LeaseTable({ caption, leases, show }: { caption: string; leases: LeaseListItem[]; show: Extra[] }) {
@@ -67,6 +68,8 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
     {
       id: "state",
       header: "State",
+      // One's own are active as a rule, and narrow screens have to hold what can be done with them.
+      ...(has("extend") && { from: "md" as const }),
       sort: (row) => row.state,
       cell: (row) => (
         <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5">
@@ -130,14 +133,26 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
       header: "Ends in",
       align: "right",
       sort: (row) => row.expiresAt,
-      cell: (row) => <Remaining until={row.expiresAt} />,
+      cell: (row) =>
+        row.releaseAt === null ? (
+          <Remaining until={row.expiresAt} />
+        ) : (
+          <span className="text-warn">
+            taken back in <Remaining until={row.releaseAt} />
+          </span>
+        ),
     }),
     ...when(has("end"), {
       id: "end",
-      header: "End",
+      header: has("extend") ? "Extend or end" : "End",
       quiet: true,
       align: "right",
-      cell: (row) => <EndLease lease={row} />,
+      cell: (row) => (
+        <span className="inline-flex flex-wrap justify-end gap-2">
+          {has("extend") && <ExtendLease lease={row} />}
+          <EndLease lease={row} />
+        </span>
+      ),
     }),
   ];
   return (

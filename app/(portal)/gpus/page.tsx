@@ -27,7 +27,7 @@ export default async function GpusPage() {
             In a notebook, <code>%gpu attach 0.5</code> borrows half a GPU; <code>%gpu detach</code> gives it back.
           </EmptyState>
         ) : (
-          <LeaseTable caption="Your leases" leases={leases} show={["notebook", "end"]} />
+          <LeaseTable caption="Your leases" leases={leases} show={["notebook", "extend", "end"]} />
         )}
       </Section>
       {mine.length > 0 && (

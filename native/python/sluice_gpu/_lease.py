@@ -1,6 +1,7 @@
 """Attach and detach, the same for the magics and for scripts; what differs is how a waiting line is shown."""
 
 import gc
+import os
 import sys
 import time
 import uuid
@@ -103,8 +104,19 @@ def borrow(request, show=None):
     reason = answer.get("reason") or (waiting.answer or {}).get("reason")
     waiting.answer, waiting.asked, waiting.request_id = {**answer, "reason": reason}, asked, None
     if answer["state"] == "refused":
-        raise GpuRefused(_text.refused(answer["reason"]))
+        raise GpuRefused(_text.refused(answer["reason"], _request_page(answer["reason"], typed, request.get("type"))))
     raise GpuNotGranted(_text.not_granted(asked, reason, time.monotonic() - began, typed))
+
+
+def _request_page(reason, typed, gpu_type):
+    """Where to ask for more than the team's limit; None where that would not help or nobody can say."""
+    portal = os.environ.get("SLUICE_PORTAL_URL")
+    if reason["rule"] != "team-limit" or not portal:
+        return None
+    try:
+        return _text.request_page(portal, _client.request("status"), typed, gpu_type)
+    except _client.ClientProblem:
+        return None
 
 
 def _leave(request_id, state):

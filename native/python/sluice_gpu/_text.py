@@ -414,8 +414,20 @@ def queued(answer, waited, wait):
     return "\n".join(lines)
 
 
-def refused(reason):
-    """The message of GpuRefused, without the exception's name."""
+def request_page(portal, status, typed, gpu_type=None):
+    """Address of the form that asks a team's lead for what is missing to `typed`; None when an amount is no number."""
+    try:
+        wanted = float(typed or status["workspace"]["defaultMilli"] / 1000)
+    except ValueError:
+        return None
+    gpu_type = gpu_type or status["workspace"]["gpuType"]
+    limit = next((row["limitMilli"] / 1000 for row in status["team"]["quotas"] if row["gpuType"] == gpu_type), 0)
+    missing = wanted - limit if wanted > limit else wanted
+    return f"{portal.rstrip('/')}/teams/{status['team']['name']}?more={round(missing, 3):g}"
+
+
+def refused(reason, more=None):
+    """The message of GpuRefused, without the exception's name; `more` is the page that asks for more."""
     lines = [_sentence(reason["message"])]
     now, largest, hint = reason.get("fitsNowMilli"), reason.get("largestMilli"), reason.get("hint")
     facts = []
@@ -427,6 +439,8 @@ def refused(reason):
         lines.append("  " + "        ".join(facts))
     if hint and not (now and hint == f"%gpu attach {amount(now)}"):
         lines.append(f"  Try       {hint}")
+    if more:
+        lines.append(f"  More      ask your team lead: {more}")
     return "\n".join(lines)
 
 

@@ -250,6 +250,16 @@ def test_refused():
     )
 
 
+def test_a_refusal_for_the_limit_leads_to_the_form_that_asks_for_more():
+    page = _text.request_page("http://localhost:3000/", STATUS, "2")
+    assert page == "http://localhost:3000/teams/vision?more=1"
+    assert _text.request_page("http://h", STATUS, "0.5") == "http://h/teams/vision?more=0.5"
+    assert _text.request_page("http://h", STATUS, "2", "h200") == "http://h/teams/vision?more=2"
+    assert _text.request_page("http://h", STATUS, "40G") is None
+    reason = {"rule": "team-limit", "message": "team vision may use at most 1.0 soft at once; you asked for 2"}
+    assert _text.refused(reason, page).endswith(f"\n  More      ask your team lead: {page}")
+
+
 def test_not_granted_says_why_and_how_to_wait_longer():
     text = _text.not_granted("0.5 soft", QUEUED["reason"], 120, "0.5")
     assert text.startswith("0.5 soft did not become free within 2:00; left the queue.")

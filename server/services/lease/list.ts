@@ -90,5 +90,6 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     endedAt: lease.endedAt?.toISOString() ?? null,
     endReason: lease.endReason,
     endNote: lease.endNote,
+    releaseAt: lease.state === "ended" ? null : (lease.releaseAt?.toISOString() ?? null),
   }));
 }

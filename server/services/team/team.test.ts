@@ -193,7 +193,7 @@ describe("people of a team", () => {
     const left = { ...world.member.ctx, principal: { ...principal, sessionId: world.member.sessionId } };
     expect(await code(start(left, { id: here.id }))).toBe("forbidden");
     expect(await code(handover(left, { id: here.id }))).toBe("forbidden");
-    expect((await getWorkspace(left, { id: here.id })).can).toEqual({
+    expect((await getWorkspace(left, { id: here.id })).can).toMatchObject({
       open: false,
       start: false,
       stop: false,
