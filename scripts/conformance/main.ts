@@ -1,8 +1,8 @@
 /**
- * `npm run conformance -- <suite> [--json] [-- PYTEST-ARGUMENTS]`: runs a suite of CUDA programs, unmodified, through
- * the wire (client, gpud, software GPU) and prints what passed; with `--json` the last line is one JSON object
+ * `npm run conformance -- <suite> [--json] [--record] [-- PYTEST-ARGUMENTS]`: runs a suite of CUDA programs, unmodified,
+ * through the wire (client, gpud, software GPU) and prints what passed; with `--json` the last line is one JSON object
  * `{"suite", "collected", "not_applicable", "passed", "failed", "skipped"}`. Packages are downloaded once into
- * `.sluice/conformance`. Not part of `npm test`.
+ * `.sluice/conformance`. `--record` writes the result to the suite's `result.json`. Not part of `npm test`.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -11,15 +11,17 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
 import { buildNativeForTests, buildWheel } from "#scripts/start/builds.ts";
-import { count, outcomesSchema, type Suite, suiteSchema } from "./suite.ts";
+import { count, outcomesSchema, result, type Suite, suiteSchema } from "./suite.ts";
 
 const { values, positionals } = parseArgs({
   args: process.argv.slice(2),
   allowPositionals: true,
-  options: { json: { type: "boolean", default: false } },
+  options: { json: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
 });
 const root = process.cwd();
 const suites = path.join(root, "native", "conformance", "suites");
+// Apart from the suites: in one of their folders, a suite named like a package would hide it.
+const plugins = path.join(root, "native", "conformance", "plugins");
 const cache = path.join(root, ".sluice", "conformance");
 const [name, ...pytestArguments] = positionals;
 const known = (await readdir(suites, { withFileTypes: true })).filter((entry) => entry.isDirectory());
@@ -49,6 +51,11 @@ console.log(
   `${suite.title}: ${passed} of ${collected - not_applicable} applicable tests passed, ${failed} failed, ` +
     `${skipped} skipped; ${not_applicable} of ${collected} not applicable`,
 );
+if (values.record) {
+  const today = new Date().toISOString().slice(0, 10);
+  const text = JSON.stringify(result(today, outcomes, suite.notApplicable), null, 2);
+  await writeFile(path.join(suites, name, "result.json"), `${text}\n`);
+}
 if (values.json) console.log(JSON.stringify({ suite: name, ...counts }));
 process.exit(failed === 0 ? 0 : 1);
 
@@ -79,7 +86,7 @@ async function runSuite({ memoryBytes, pytest }: Suite, interpreter: string, out
     ["--memory", String(memoryBytes), "--", interpreter, ...words, ...pytestArguments],
     {
       cwd: path.join(suites, name ?? ""),
-      env: { ...process.env, SLUICE_NATIVE_DIR: folder, PYTHONPATH: suites, PYTHONDONTWRITEBYTECODE: "1" },
+      env: { ...process.env, SLUICE_NATIVE_DIR: folder, PYTHONPATH: plugins, PYTHONDONTWRITEBYTECODE: "1" },
       onLine: print,
     },
     // Failing tests are what the report tells.

@@ -388,6 +388,8 @@ pub struct Link {
     pub parts: Vec<Vec<u8>>,
     pub output: Option<Box<[u8]>>,
     pub error_log: Option<crate::driver::jit::Log>,
+    /// Most registers a thread of the kernels may use; zero: as many as they like.
+    pub most_registers: u32,
 }
 
 /// A memory pool: its attributes and its account. Its memory comes from the session's arena.

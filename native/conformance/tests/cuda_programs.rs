@@ -14,6 +14,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SPECIAL: &[(&str, &[&str])] =
     &[("several_files", &["several_files_other.cu"]), ("per_thread_stream", &["--default-stream", "per-thread"])];
 
+/// Programs of the folders beside, one or two of each, that are quickly built. `npm run conformance -- cuda` runs all
+/// of them, for two architectures.
+const SAMPLE: &[&str] = &[
+    "cub/block_reduce.cu",
+    "curand/philox.cu",
+    "groups/grid_sync.cu",
+    "groups/tiles.cu",
+    "kernels/attention.cu",
+    "kernels/fft.cu",
+];
+
 /// Where things are.
 struct Places {
     sources: PathBuf,
@@ -46,23 +57,24 @@ fn places() -> Places {
     Places { sources, toolkit, libraries, built }
 }
 
-/// Every program's name: a .cu file with a main function.
+/// Every program's name: a .cu file with a main function, and the sample of the folders beside.
 fn programs(sources: &Path) -> Vec<String> {
     let files = std::fs::read_dir(sources).expect("the folder of programs").flatten();
     let mut names: Vec<String> = files
         .filter(|file| std::fs::read_to_string(file.path()).is_ok_and(|text| text.contains("int main()")))
         .filter_map(|file| Some(file.path().file_name()?.to_str()?.to_owned()))
         .collect();
+    names.extend(SAMPLE.iter().map(|name| (*name).to_owned()));
     names.sort();
     names
 }
 
 /// Compiles a program unless its sources are those of the last time.
 fn compile(places: &Places, file: &str) -> PathBuf {
-    let name = file.split('.').next().unwrap_or(file);
+    let name = Path::new(file).file_stem().and_then(|name| name.to_str()).unwrap_or(file);
     let extra = SPECIAL.iter().find(|entry| entry.0 == name).map_or(&[][..], |entry| entry.1);
     let mut content = places.toolkit.display().to_string().into_bytes();
-    for part in [file, "check.h", "cuda12_kernel.cu"].iter().chain(extra) {
+    for part in [file, "check.h", "device_array.h", "cuda12_kernel.cu"].iter().chain(extra) {
         content.extend(std::fs::read(places.sources.join(part)).unwrap_or_else(|_| part.as_bytes().to_vec()));
     }
     let hash: String = digest(&SHA256, &content).as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -75,6 +87,7 @@ fn compile(places: &Places, file: &str) -> PathBuf {
     let nvcc = || {
         let mut nvcc = Command::new(places.toolkit.join("cu13/bin/nvcc"));
         nvcc.current_dir(&places.sources).args(["-std=c++17", "-gencode", "arch=compute_75,code=compute_75"]);
+        nvcc.arg("-I").arg(places.toolkit.join("cu13/include/cccl"));
         nvcc
     };
     let folder = format!("-L{}", places.libraries.display());

@@ -605,6 +605,8 @@ pub struct Function {
     /// Why it cannot run.
     pub unsupported: Option<PtxError>,
     pub registers: u32,
+    /// What `.maxnreg` allows; zero without it.
+    pub most_registers: u32,
     pub max_threads: u32,
     pub required: Option<[u32; 3]>,
     pub defined: bool,

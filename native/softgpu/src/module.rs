@@ -21,6 +21,8 @@ pub struct KernelInfo {
     pub param_bytes: u32,
     /// Bytes of statically declared shared memory.
     pub shared_bytes: u32,
+    /// Bytes of the module's `.const` variables.
+    pub const_bytes: u32,
     /// Bytes of local memory per thread.
     pub local_bytes: u32,
     /// An estimate of a GPU's 32-bit registers per thread, at most 255.
@@ -80,6 +82,9 @@ pub(crate) struct SharedVariable {
     pub external: bool,
 }
 
+/// What a program may call of CUDA's device runtime without defining it, in PTX.
+const DEVICE_RUNTIME: &str = include_str!("device_runtime.ptx");
+
 /// Parsed and verified PTX.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
@@ -111,6 +116,10 @@ impl Module {
             PtxError::syntax(line, 1, "the text is not UTF-8")
         })?;
         let mut module = crate::parser::parse(text)?;
+        if module.functions.iter().any(|f| !f.defined && f.name.starts_with("cudaCG")) {
+            // Behind the program's own text, so that its lines keep their numbers.
+            module = crate::parser::parse(&format!("{text}\n{DEVICE_RUNTIME}"))?;
+        }
         module.describe_kernels();
         Ok(module)
     }
@@ -216,6 +225,7 @@ impl Module {
 
     fn describe_kernels(&mut self) {
         let mut kernels = Vec::new();
+        let constants: u64 = self.globals.iter().filter(|g| g.constant && !g.external).map(|g| g.size).sum();
         for (index, function) in self.functions.iter().enumerate() {
             if !function.entry {
                 continue;
@@ -238,7 +248,11 @@ impl Module {
                 param_bytes: last.map_or(0, |p| p.offset + p.size),
                 shared_bytes: self.shared_layout(&reachable).bytes,
                 local_bytes: reachable.iter().map(|f| self.functions[*f as usize].depot_bytes).sum(),
-                registers: function.registers.clamp(16, 255),
+                registers: match function.most_registers {
+                    0 => function.registers.clamp(16, 255),
+                    most => function.registers.clamp(16, 255).min(most),
+                },
+                const_bytes: constants as u32,
                 max_threads: function.max_threads,
                 required_block: function.required,
                 ptx_version: self.version,

@@ -461,7 +461,8 @@ impl<'t, 'a> Parser<'t, 'a> {
                         function.required = Some(block);
                     }
                 }
-                "minnctapersm" | "maxnreg" | "maxclusterrank" => {
+                "maxnreg" => function.most_registers = self.small()?,
+                "minnctapersm" | "maxclusterrank" => {
                     self.small()?;
                 }
                 "noreturn" | "blocksareclusters" => {}

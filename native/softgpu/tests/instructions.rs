@@ -614,3 +614,21 @@ fn one_lane_is_elected() {
     assert_eq!(got.iter().sum::<f32>(), 1.0);
     assert_eq!(got[4], 1.0);
 }
+
+#[test]
+fn lanes_see_only_those_that_they_name() {
+    let lanes = lanes(11);
+    let odd = |l: usize| lanes[l][0] & 1;
+    // Tiles of 8 lanes come together, or in two halves of the warp of which the second comes later.
+    let tiles = "and.b32 %r0, %t, 24; shl.b32 %r1, 255, %r0; and.b32 %r2, %a, 1; setp.eq.u32 %p0, %r2, 1;";
+    let vote = "vote.sync.ballot.b32 %r3, %p0, %r1; match.any.sync.b32 %r4, %r2, %r1; mov.b64 %o, {%r3, %r4};";
+    let halves = format!("{tiles} setp.lt.u32 %p1, %t, 12; @%p1 bra go; add.u32 %r5, %r5, 1; go: {vote}");
+    for body in [format!("{tiles} {vote}"), halves] {
+        for (l, got) in run(&body, &lanes).into_iter().enumerate() {
+            let tile = l / 8 * 8..l / 8 * 8 + 8;
+            let ballot = tile.clone().fold(0, |set, k| set | odd(k) << k);
+            let equal = tile.fold(0, |set, k| set | u64::from(odd(k) == odd(l)) << k);
+            assert_eq!(got, ballot | equal << 32, "lane {l} of {body}");
+        }
+    }
+}

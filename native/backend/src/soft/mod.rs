@@ -114,7 +114,7 @@ pub fn describe_kernel(kernel: &KernelInfo) -> FunctionInfo {
         params: kernel.params.iter().map(|param| (param.offset, param.size)).collect(),
         max_threads_per_block: kernel.max_threads,
         static_shared_bytes: kernel.shared_bytes,
-        const_bytes: 0,
+        const_bytes: kernel.const_bytes,
         local_bytes: kernel.local_bytes,
         registers: kernel.registers,
         ptx_version: kernel.ptx_version,

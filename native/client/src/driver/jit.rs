@@ -1,4 +1,4 @@
-//! JIT options: only the buffer for the error log is of use here.
+//! JIT options: the buffer for the error log, and the most registers of a thread.
 
 use std::ffi::{c_char, c_void};
 
@@ -8,6 +8,22 @@ const ERROR_LOG: u32 = 5;
 const ERROR_LOG_BYTES: u32 = 6;
 /// CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES
 const INFO_LOG_BYTES: u32 = 4;
+
+/// CU_JIT_MAX_REGISTERS
+const MOST_REGISTERS: u32 = 0;
+
+/// The most registers that a thread may use, from an option list; zero when it does not say.
+///
+/// # Safety
+/// `options` and `values` are lists of `count` entries, as the CUDA Driver API describes them.
+pub unsafe fn most_registers(count: u32, options: *const u32, values: *const *mut c_void) -> u32 {
+    if options.is_null() || values.is_null() {
+        return 0;
+    }
+    // SAFETY: both lists are `count` long.
+    let mut pairs = (0..count as usize).map(|index| unsafe { (options.add(index).read(), values.add(index).read()) });
+    pairs.rfind(|(option, _)| *option == MOST_REGISTERS).map_or(0, |(_, value)| value as u32)
+}
 
 /// Where the program wants to read what went wrong.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,8 @@
-//! The linker: PTX in, the same PTX out. gpud's driver (or the software GPU) compiles it when it is loaded.
+//! The linker: PTX in, PTX out, several modules made into one. gpud's driver (or the software GPU) compiles it when it
+//! is loaded.
 
-use super::jit::error_log;
+use super::jit::{error_log, most_registers};
+use super::ptx_link::{limit_registers, merge};
 use super::{current, put, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::image;
@@ -18,10 +20,11 @@ pub unsafe fn cuLinkCreate_v2(
     let process = current()?;
     let handle = new_handle();
     // SAFETY: the caller's lists; the option values are outputs until cuLinkDestroy, as CUDA says.
-    let error_log = unsafe { error_log(count, options, values) };
+    let (most_registers, error_log) =
+        unsafe { (most_registers(count, options, values), error_log(count, options, values)) };
     // SAFETY: the caller's output.
     unsafe { put(state, handle as usize)? };
-    process.objects.links.put(handle, Mutex::new(Link { error_log, ..Link::default() }));
+    process.objects.links.put(handle, Mutex::new(Link { error_log, most_registers, ..Link::default() }));
     Ok(())
 }
 
@@ -31,11 +34,21 @@ fn add(state: usize, data: Vec<u8>) -> CudaResult {
     Ok(())
 }
 
+/// Whether an input is CUDA's device runtime (libcudadevrt.a). Nothing of it is needed: who loads the result brings
+/// its own.
+fn is_device_runtime(kind: u32, data: &[u8]) -> bool {
+    let name = b"cudaCGGetIntrinsicHandle";
+    kind == LIBRARY && data.starts_with(b"!<arch>\n") && data.windows(name.len()).any(|window| window == name)
+}
+
+/// CUDA's number for an archive of object files.
+const LIBRARY: u32 = 4;
+
 fn check_kind(kind: u32) -> CudaResult {
     match kind {
         // Cubin, PTX, fat binary
         0..=2 => Ok(()),
-        3 | 4 => Err(CudaError::new(
+        3 | LIBRARY => Err(CudaError::new(
             cuda::ERROR_NOT_SUPPORTED,
             "linking object files and libraries is not served yet; link PTX or a cubin",
         )),
@@ -53,12 +66,15 @@ pub unsafe fn cuLinkAddData_v2(
     _options: *const u32,
     _values: *const *mut c_void,
 ) -> CudaResult {
-    check_kind(kind)?;
     if data.is_null() || bytes == 0 {
         return Err(INVALID_VALUE);
     }
     // SAFETY: the caller's data, `bytes` long.
     let mut data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec();
+    if is_device_runtime(kind, &data) {
+        return current()?.objects.links.get(state).map(|_| ());
+    }
+    check_kind(kind)?;
     if image::is_ptx(&data) {
         let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
         data.truncate(end);
@@ -74,30 +90,48 @@ pub unsafe fn cuLinkAddFile_v2(
     _options: *const u32,
     _values: *const *mut c_void,
 ) -> CudaResult {
-    check_kind(kind)?;
     // SAFETY: the caller's string.
     let path = unsafe { text(path)? };
     let data = std::fs::read(path).map_err(|_| CudaError::code(cuda::ERROR_FILE_NOT_FOUND))?;
+    if is_device_runtime(kind, &data) {
+        return current()?.objects.links.get(state).map(|_| ());
+    }
+    check_kind(kind)?;
     add(state, data)
+}
+
+/// One image out of those that were added.
+fn join(parts: &[Vec<u8>]) -> CudaResult<Vec<u8>> {
+    match parts {
+        [] => Err(INVALID_VALUE),
+        [part] => Ok(part.clone()),
+        parts => {
+            let texts = parts.iter().map(|part| std::str::from_utf8(part).ok().filter(|_| image::is_ptx(part)));
+            let texts = texts.collect::<Option<Vec<_>>>().ok_or_else(|| {
+                let why = "several modules are linked into one as PTX only; one of these is machine code";
+                CudaError::new(cuda::ERROR_NOT_SUPPORTED, why)
+            })?;
+            merge(&texts).map(String::into_bytes).map_err(|why| CudaError::new(cuda::ERROR_INVALID_IMAGE, why))
+        }
+    }
 }
 
 pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut usize) -> CudaResult {
     let link = current()?.objects.links.get(state)?;
     let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
     if link.output.is_none() {
-        let [part] = &link.parts[..] else {
-            let error = if link.parts.is_empty() {
-                INVALID_VALUE
-            } else {
-                CudaError::new(cuda::ERROR_NOT_SUPPORTED, "linking several modules into one is not served yet")
-            };
-            if let (Some(log), Some(text)) = (&link.error_log, &error.text) {
-                // SAFETY: the program keeps its buffer until cuLinkDestroy.
-                unsafe { log.write(text) };
-            }
-            return Err(error);
-        };
-        let mut output = part.clone();
+        let joined = join(&link.parts);
+        if let (Some(log), Err(CudaError { text: Some(text), .. })) = (&link.error_log, &joined) {
+            // SAFETY: the program keeps its buffer until cuLinkDestroy.
+            unsafe { log.write(text) };
+        }
+        let mut output = joined?;
+        if link.most_registers > 0
+            && image::is_ptx(&output)
+            && let Ok(text) = std::str::from_utf8(&output)
+        {
+            output = limit_registers(text, link.most_registers).into_bytes();
+        }
         // Readers that take PTX as a C string find its end.
         output.push(0);
         link.output = Some(output.into_boxed_slice());

@@ -21,6 +21,7 @@ pub mod module;
 pub mod occupancy;
 pub mod pointer;
 pub mod pool;
+mod ptx_link;
 pub mod rectangle;
 pub mod stream;
 pub mod vmm;

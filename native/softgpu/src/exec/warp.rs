@@ -611,23 +611,34 @@ impl Warp {
             }
             Op::WarpSync | Op::Vote | Op::Shuffle | Op::Match | Op::Redux | Op::Elect | Op::Matrix => {
                 // SAFETY: decoding checked the row.
-                if i.c != NONE {
-                    let members = unsafe { f.get::<u32>(i.c) }[mask.trailing_zeros() as usize];
-                    let here = self.gathered(g);
-                    let missing = members & self.live & !(mask | here);
+                let members = (i.c != NONE).then(|| unsafe { f.get::<u32>(i.c) });
+                if let Some(members) = &members {
+                    let own = members[mask.trailing_zeros() as usize];
+                    let same = same_members(members, mask, own);
                     // A lane whose guard is false will not come.
-                    let missing = missing & !(g.mask & !mask);
-                    if missing != 0 && !self.forced {
+                    let absent = !self.live | (g.mask & !mask);
+                    let all = (0..32).filter(|l| mask >> l & 1 == 1).fold(0, |all, l| all | members[l]);
+                    // Lanes of several sets, one of which is not whole: each set by itself, the others stay here.
+                    let split = i.op != Op::Matrix && same != mask && all & !mask & !absent != 0;
+                    let set = if split { same } else { mask };
+                    let here = self.gathered(g) & own;
+                    let missing = if same == mask || split { own & !(set | here) & !absent } else { 0 };
+                    if split || (missing != 0 && !self.forced) || here & !set != 0 {
                         self.save(g, g.pc + 1);
                         self.put(mask, g.pc);
-                        self.gathering |= mask;
-                        return Ok(Next::Choose);
-                    }
-                    if here & !mask != 0 {
-                        // The lanes that waited join, and all of them execute it together.
-                        self.save(g, g.pc + 1);
-                        self.put(mask, g.pc);
-                        self.gathering &= !here;
+                        if missing != 0 && !self.forced {
+                            self.gathering |= set;
+                            return Ok(Next::Choose);
+                        }
+                        if here & !set != 0 {
+                            // The lanes that waited join, and all of them execute it together.
+                            self.gathering &= !here;
+                            return Ok(Next::Choose);
+                        }
+                        self.forced = false;
+                        // SAFETY: decoding checked the rows.
+                        unsafe { collective::execute(f, i, set) };
+                        self.put(set, g.pc + 1);
                         return Ok(Next::Choose);
                     }
                     self.forced = false;
@@ -639,8 +650,19 @@ impl Warp {
                     let done = unsafe { matrix::execute(c, self, f, matrix, mask) };
                     return done.map(|()| Next::Step).map_err(|bad| memory::fault(c, self, bad, i.line, write));
                 }
-                // SAFETY: decoding checked the rows.
-                unsafe { collective::execute(f, i, mask) };
+                let Some(members) = members else {
+                    // SAFETY: decoding checked the rows.
+                    unsafe { collective::execute(f, i, mask) };
+                    return Ok(Next::Step);
+                };
+                // Lanes see those of their own set: the tiles of a warp come here together.
+                let mut rest = mask;
+                while rest != 0 {
+                    let set = same_members(&members, rest, members[rest.trailing_zeros() as usize]);
+                    // SAFETY: decoding checked the rows.
+                    unsafe { collective::execute(f, i, set) };
+                    rest &= !set;
+                }
             }
             Op::ActiveMask => {
                 // SAFETY: decoding checked the row.
@@ -788,6 +810,15 @@ impl Warp {
             }
         }
     }
+}
+
+/// The lanes of a mask that name these members.
+fn same_members(members: &[u32; 32], mask: u32, wanted: u32) -> u32 {
+    let mut same = 0;
+    for (l, named) in members.iter().enumerate() {
+        same |= u32::from(*named == wanted) << l;
+    }
+    same & mask
 }
 
 fn write_constants(regs: &mut [Row], base: u32, constants: &[(u32, bool, u64)], mask: u32) {
