@@ -68,6 +68,22 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** Hours of a whole GPU: `0.42`, `12.5`, `1,204`; the column or label names the unit. */
+export function formatGpuHours(hours: number): string {
+  const digits = hours < 10 ? 2 : hours < 1000 ? 1 : 0;
+  return hours.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** A part of a whole: `43 %`; without a whole there is no part. */
+export function formatShare(part: number, whole: number): string {
+  return whole > 0 ? `${Math.round((part / whole) * 100)} %` : "–";
+}
+
+/** Hundredths of a currency's unit: `€1,204.50`. */
+export function formatMoney(cents: number, currency: string): string {
+  return (cents / 100).toLocaleString("en", { style: "currency", currency });
+}
+
 /** Joins class names, leaving out what is not set. */
 export function cx(...names: (string | false | null | undefined)[]): string {
   return names.filter(Boolean).join(" ");

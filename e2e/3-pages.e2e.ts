@@ -25,6 +25,8 @@ const PAGES = [
   "/teams",
   "/teams/demo",
   "/pool",
+  "/usage",
+  "/costs",
   "/people",
   "/audit",
   "/settings",

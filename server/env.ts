@@ -46,6 +46,11 @@ const schema = z.object({
     .int()
     .min(0)
     .default(8 * 3600),
+  /** In which prices are given and costs are told: ISO 4217. */
+  SLUICE_CURRENCY: z
+    .string()
+    .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
+    .default("EUR"),
   SLUICE_AUTH_SECRET: z.string().min(32).optional(),
   SLUICE_SIGNING_KEY: z.string().min(1).optional(),
   /** 32 bytes in base64url that encrypt the workspaces' variables. */

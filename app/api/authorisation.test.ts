@@ -254,6 +254,21 @@ const matrix: Record<string, Row> = {
   "PUT /gpu-servers/{id}/zone": { expected: adminOnly(200), params: server, input: () => ({ zone: "hall-2" }) },
   "POST /gpu-servers/{id}/drain": { expected: adminOnly(200), params: server, input: () => ({ draining: true }) },
 
+  "GET /utilisation": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /costs": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /costs/prices": { expected: adminOnly(200) },
+  "PUT /costs/prices/{type}": {
+    expected: adminOnly(200),
+    params: () => ({ type: "soft" }),
+    input: () => ({ basis: "hour", amount: 2.5 }),
+  },
+  "POST /costs/months/{month}/close": { expected: adminOnly(200), params: () => ({ month: "2020-01" }) },
   "GET /audit": { expected: adminOnly(200) },
   "GET /live": { expected: signedIn(200), input: () => ({ topics: "workspace,lease" }) },
   "GET /openapi.json": { expected: everybody(200) },

@@ -14,6 +14,17 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
       ],
     },
     ...(person.isAdmin ? [{ title: "Operate", pages: [{ href: "/pool", label: "Pool" }] }] : []),
+    ...(person.isAdmin || leads
+      ? [
+          {
+            title: "Plan",
+            pages: [
+              { href: "/usage", label: "Usage" },
+              { href: "/costs", label: "Costs" },
+            ],
+          },
+        ]
+      : []),
     ...(person.isAdmin
       ? [
           {

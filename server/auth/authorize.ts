@@ -119,6 +119,12 @@ const rules = {
   "lease.report-owners": ownWorkspace,
 
   "pool.read": admin,
+  /** Admins see all of it, a lead the own team. */
+  "utilisation.read": teamLeadOrAdmin,
+  "cost.read": teamLeadOrAdmin,
+  "cost.set-price": admin,
+  "cost.close-month": admin,
+  "health.read": admin,
   "gpu-server.create-join-token": admin,
   /** The join token is the authority. */
   "gpu-server.join": anyone,

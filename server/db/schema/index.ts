@@ -1,4 +1,5 @@
 export * from "./audit.ts";
+export * from "./costs.ts";
 export * from "./images.ts";
 export * from "./leases.ts";
 export * from "./notices.ts";

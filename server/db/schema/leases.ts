@@ -72,6 +72,7 @@ export const leaseRequests = pgTable(
   (t) => [
     uniqueIndex("lease_requests_key").on(t.workspaceId, t.idempotencyKey),
     index("lease_requests_queue").on(t.gpuType, t.state, t.createdAt),
+    index("lease_requests_decided").on(t.decidedAt),
   ],
 );
 
@@ -179,7 +180,12 @@ export const leaseIntervals = pgTable(
     startedAt: instant("started_at").notNull(),
     endedAt: instant("ended_at"),
   },
-  (t) => [index("lease_intervals_team").on(t.teamId, t.startedAt), index("lease_intervals_lease").on(t.leaseId)],
+  (t) => [
+    index("lease_intervals_team").on(t.teamId, t.startedAt),
+    index("lease_intervals_lease").on(t.leaseId),
+    // What a span of time has to do with: it ended after the span began, or has not ended.
+    index("lease_intervals_ended").on(t.endedAt),
+  ],
 );
 
 /** What gpud measured, one row a lease and sample. */

@@ -1,0 +1,160 @@
+import Link from "next/link";
+import { CloseMonth } from "#components/cost/close-month.tsx";
+import { type CostRow, CostTable } from "#components/cost/cost-table.tsx";
+import { PriceForm } from "#components/cost/price-form.tsx";
+import { cx, formatGpuHours, formatMoney } from "#components/format.ts";
+import { ButtonLink } from "#components/ui/button.tsx";
+import { Card, PageHeader, Section } from "#components/ui/page.tsx";
+import { Badge } from "#components/ui/state.tsx";
+import type { CostLine, CostReport } from "#server/contracts/cost.ts";
+import { report } from "#server/services/cost/report.ts";
+import { load, pageContext } from "../../page-context.ts";
+import { ledTeams } from "../led-teams.ts";
+
+export const metadata = { title: "Costs" };
+
+type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
+type By = "team" | "person" | "workspace";
+const BY: By[] = ["team", "person", "workspace"];
+const headers: Record<By, string> = { team: "Team", person: "Person", workspace: "Workspace" };
+
+/** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */
+export default async function CostsPage({ searchParams }: Props) {
+  const ctx = await pageContext();
+  const { isAdmin, teams } = await load(() => ledTeams(ctx));
+  const asked = await searchParams;
+  const thisMonth = new Date().toISOString().slice(0, 7);
+  const wanted = typeof asked.month === "string" && /^20\d\d-(0[1-9]|1[0-2])$/.test(asked.month) ? asked.month : "";
+  const month = wanted !== "" && wanted <= thisMonth ? wanted : thisMonth;
+  const by = BY.find((each) => each === asked.by) ?? "team";
+  const team = teams.find((each) => each.id === asked.team) ?? (isAdmin ? undefined : teams[0]);
+  const costs = await load(() => report(ctx, { month, ...(team ? { teamId: team.id } : {}) }));
+  const address = (change: Record<string, string>) =>
+    `/costs?${new URLSearchParams({ month, by, ...(team ? { team: team.id } : {}), ...change }).toString()}`;
+  const file = `/api/v1/costs?${new URLSearchParams({ month, format: "csv", ...(team ? { teamId: team.id } : {}) }).toString()}`;
+  const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
+  return (
+    <>
+      <PageHeader
+        title={`Costs of ${month}`}
+        detail={
+          <span className="flex flex-wrap items-center gap-2">
+            {team && `Team ${team.name}.`}
+            {costs.closed ? (
+              <Badge tone="ok">
+                closed by {costs.closed.by} on {costs.closed.at.slice(0, 10)}
+              </Badge>
+            ) : month === thisMonth ? (
+              <>so far, with today&apos;s prices</>
+            ) : (
+              <>not closed: with today&apos;s prices</>
+            )}
+          </span>
+        }
+        actions={
+          <>
+            <ButtonLink href={address({ month: shift(month, -1) })} className="print:hidden">
+              {shift(month, -1)}
+            </ButtonLink>
+            {month < thisMonth && (
+              <ButtonLink href={address({ month: shift(month, 1) })} className="print:hidden">
+                {shift(month, 1)}
+              </ButtonLink>
+            )}
+            {isAdmin && !team && costs.closed === null && month < thisMonth && (
+              <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />
+            )}
+          </>
+        }
+      />
+      {isAdmin && costs.unpriced.length > 0 && (
+        <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
+          Without a price, and so not in the sum: {costs.unpriced.join(", ")}.
+        </p>
+      )}
+      <Section title="Hardware" detail={team ? "As far as the team held it" : "The lines below sum to it"}>
+        <TypeCards costs={costs} mayPrice={isAdmin && costs.closed === null && team === undefined} />
+      </Section>
+      <Section
+        title="Who it is for"
+        actions={
+          <>
+            <nav aria-label="Split by" className="flex gap-1 text-sm print:hidden">
+              {BY.map((each) => (
+                <Link
+                  key={each}
+                  href={address({ by: each })}
+                  aria-current={each === by ? "true" : undefined}
+                  className={cx("rounded-md px-2 py-1", each === by ? "bg-accent-soft font-medium" : "hover:bg-hover")}
+                >
+                  by {each}
+                </Link>
+              ))}
+            </nav>
+            <a href={file} download className="text-sm text-accent underline underline-offset-4 print:hidden">
+              Download as CSV
+            </a>
+          </>
+        }
+      >
+        <CostTable rows={rowsOf(costs.lines, by)} header={headers[by]} currency={costs.currency} total={total} />
+      </Section>
+    </>
+  );
+}
+
+function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }) {
+  const { types, unpriced, currency } = costs;
+  if (types.length + unpriced.length === 0) {
+    return <Card className="px-3.5 py-3 text-ink-2">Nothing was in the pool in this month.</Card>;
+  }
+  return (
+    <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
+      {types.map(({ gpuType, basis, amount, hours, cents }) => (
+        <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
+          <span className="font-medium">{gpuType}</span>
+          <span className="text-ink-2">
+            {amount.toLocaleString("en", { maximumFractionDigits: 4 })} {currency}{" "}
+            {basis === "hour" ? "a GPU and hour" : "a month for all of it"}
+          </span>
+          <span className="figures ml-auto">{formatGpuHours(hours)} GPU-hours</span>
+          <span className="figures font-medium">{formatMoney(cents, currency)}</span>
+          {mayPrice && <PriceForm gpuType={gpuType} currency={currency} price={{ basis, amount }} />}
+        </li>
+      ))}
+      {unpriced.map((gpuType) => (
+        <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
+          <span className="font-medium">{gpuType}</span>
+          <span className="mr-auto text-ink-2">has no price</span>
+          {mayPrice && <PriceForm gpuType={gpuType} currency={currency} />}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const nobodys = { free: "Free", draining: "Draining", lost: "Lost: server away", leased: "" } as const;
+
+/** Lines with the same team, person or workspace together; what is nobody's stands last. */
+function rowsOf(lines: readonly CostLine[], by: By): CostRow[] {
+  const rows = new Map<string, CostRow>();
+  for (const line of lines) {
+    const nobody = line.what !== "leased";
+    const [id, name, within] = nobody ? [line.what, nobodys[line.what], null] : identify(line, by);
+    const before = rows.get(id) ?? { id, name, within, nobody, hours: 0, cents: 0 };
+    rows.set(id, { ...before, hours: before.hours + line.hours, cents: before.cents + line.cents });
+  }
+  return [...rows.values()].sort((a, b) => Number(a.nobody) - Number(b.nobody) || b.cents - a.cents);
+}
+
+function identify(line: CostLine, by: By): [id: string, name: string, within: string | null] {
+  if (by === "team") return [line.teamId ?? "", line.teamName ?? "", null];
+  // A person of two teams costs each of them.
+  if (by === "person") return [`${line.userId}/${line.teamId}`, line.userName ?? "", line.teamName];
+  return [line.workspaceId ?? "", line.workspaceName ?? "", `${line.userName}, ${line.teamName}`];
+}
+
+function shift(month: string, by: number): string {
+  const [year = 0, number = 1] = month.split("-").map(Number);
+  return new Date(Date.UTC(year, number - 1 + by, 1)).toISOString().slice(0, 7);
+}

@@ -1,0 +1,18 @@
+import { notFound } from "next/navigation";
+import type { Context } from "#server/context.ts";
+import { me } from "#server/services/session/me.ts";
+import { list } from "#server/services/team/list.ts";
+
+export type LedTeams = { isAdmin: boolean; teams: { id: string; name: string }[] };
+
+/** The teams whose figures a person may see: all for an admin, the led ones for a lead; others do not find the page. */
+export async function ledTeams(ctx: Context): Promise<LedTeams> {
+  const person = await me(ctx);
+  if (person.isAdmin) {
+    const { teams } = await list(ctx);
+    return { isAdmin: true, teams: teams.map(({ id, name }) => ({ id, name })) };
+  }
+  const teams = person.teams.filter((team) => team.role === "lead").map(({ id, name }) => ({ id, name }));
+  if (teams.length === 0) notFound();
+  return { isAdmin: false, teams };
+}

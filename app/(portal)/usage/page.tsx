@@ -1,0 +1,148 @@
+import { BehindChart } from "#components/chart/behind.tsx";
+import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
+import { formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
+import { TimeTable } from "#components/utilisation/time-table.tsx";
+import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
+import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
+import type { Utilisation } from "#server/contracts/utilisation.ts";
+import { read } from "#server/services/utilisation/read.ts";
+import { load, pageContext } from "../../page-context.ts";
+import { ledTeams } from "../led-teams.ts";
+
+export const metadata = { title: "Usage" };
+
+type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
+
+const HOUR = 3600_000;
+const SERIES: Series[] = [
+  { key: "used", label: "Used", look: "used" },
+  { key: "heldIdle", label: "Held idle", look: "held" },
+  { key: "free", label: "Free", look: "free" },
+  { key: "draining", label: "Draining", look: "warn" },
+  { key: "lost", label: "Lost", look: "bad" },
+];
+
+/** What became of the pool's time, and who had it. */
+export default async function UsagePage({ searchParams }: Props) {
+  const ctx = await pageContext();
+  const { isAdmin, teams } = await load(() => ledTeams(ctx));
+  const asked = await searchParams;
+  const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
+  const now = ctx.now().getTime();
+  const days = { from: dayOr(one("from"), new Date(now - 6 * 24 * HOUR)), to: dayOr(one("to"), new Date(now)) };
+  const by = (["team", "person", "workspace", "type"] as const).find((each) => each === one("by")) ?? "team";
+  const team = teams.find((each) => each.id === one("team")) ?? (isAdmin ? undefined : teams[0]);
+  const question = {
+    from: `${days.from}T00:00:00Z`,
+    // The last day is in it.
+    to: new Date(Date.parse(`${days.to}T00:00:00Z`) + 24 * HOUR).toISOString(),
+    ...(one("type") ? { gpuType: one("type") } : {}),
+    ...(team ? { teamId: team.id } : {}),
+    by,
+  };
+  const usage = days.from > days.to ? undefined : await load(() => read(ctx, question));
+  const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
+  return (
+    <>
+      <PageHeader title="Usage" detail="What became of the pool's time, and who had it" />
+      <UsageFilter
+        key={JSON.stringify(question)}
+        question={{ ...days, type: one("type"), team: team?.id ?? "", by }}
+        types={usage?.gpuTypes ?? []}
+        teams={teams}
+        anyTeam={isAdmin}
+      />
+      {usage === undefined ? (
+        <EmptyState title="The time ends before it begins">Choose a first day that is not after the last.</EmptyState>
+      ) : usage.bins.length === 0 ? (
+        <EmptyState title="Nothing was in the pool in this time">
+          Choose another time or type; a GPU server that joins is counted from its first minute.
+        </EmptyState>
+      ) : (
+        <>
+          <UsageFigures usage={usage} whole={team === undefined} />
+          <Section title="Over time" detail={`GPUs on average, ${usage.from.slice(0, 10)} to ${usage.to.slice(0, 10)}`}>
+            <Card className="px-3.5 py-3">
+              <TimeChart
+                label={`GPUs over time: ${SERIES.map(({ key, label }) => `${label} ${formatGpuHours(usage.total[key as "used"])} GPU-hours`).join(", ")}`}
+                series={team === undefined ? SERIES : SERIES.slice(0, 2)}
+                from={usage.from}
+                to={usage.to}
+                bins={usage.bins.map((bin) => ({ from: bin.from, to: bin.to, values: perHour(bin) }))}
+                format={(value) => `${formatGpuHours(value)} GPUs`}
+              />
+              <BehindChart csv={file("csv-time")}>
+                <TimeTable bins={usage.bins} />
+              </BehindChart>
+            </Card>
+          </Section>
+          <Section
+            title="Who had it"
+            actions={
+              <a href={file("csv")} download className="text-sm text-accent underline underline-offset-4">
+                Download as CSV
+              </a>
+            }
+          >
+            <UtilisationTable rows={usage.rows} by={by} />
+          </Section>
+        </>
+      )}
+    </>
+  );
+}
+
+function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) {
+  const { used, heldIdle, free, draining, lost } = usage.total;
+  const held = used + heldIdle;
+  const all = held + free + draining + lost;
+  const promised = usage.rows.reduce((sum, row) => sum + row.promised, 0);
+  const delivered = usage.rows.reduce((sum, row) => sum + row.delivered, 0);
+  const borrowed = usage.rows.reduce((sum, row) => sum + row.borrowed, 0);
+  return (
+    <Figures>
+      <Figure
+        label="Allocated"
+        value={whole ? formatShare(held, all) : formatGpuHours(held)}
+        unit={whole ? undefined : "GPU-h"}
+        detail={
+          whole
+            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h`
+            : `${formatGpuHours(borrowed)} of it borrowed`
+        }
+      />
+      <Figure
+        label="Used of allocated"
+        value={formatShare(used, held)}
+        detail={`${formatGpuHours(heldIdle)} GPU-h held idle`}
+      />
+      <Figure
+        label="95 of 100 waited at most"
+        value={usage.waitP95 === null ? "–" : formatDuration(usage.waitP95 * 1000)}
+        detail={
+          usage.waitMedian === null
+            ? "nothing was granted"
+            : `half ${formatDuration(usage.waitMedian * 1000)}, of ${usage.grants.toLocaleString("en")} grants`
+        }
+      />
+      <Figure
+        label="Delivered of promised"
+        value={formatShare(delivered, promised)}
+        detail={promised > 0 ? `of ${formatGpuHours(promised)} GPU-h while others waited` : "nobody shared a busy GPU"}
+      />
+    </Figures>
+  );
+}
+
+/** GPU-hours of a stretch as GPUs on average. */
+function perHour(bin: Utilisation["bins"][number]): Record<string, number> {
+  const hours = Math.max(1e-9, (Date.parse(bin.to) - Date.parse(bin.from)) / HOUR);
+  return Object.fromEntries(SERIES.map(({ key }) => [key, bin[key as "used"] / hours]));
+}
+
+function dayOr(text: string, other: Date): string {
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text)) ? text : undefined;
+  return day ?? other.toISOString().slice(0, 10);
+}

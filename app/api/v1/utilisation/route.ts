@@ -1,0 +1,48 @@
+import { type Utilisation, utilisation, utilisationInput } from "#server/contracts/utilisation.ts";
+import { csvResponse } from "#server/http/csv.ts";
+import { route } from "#server/http/route.ts";
+import { read } from "#server/services/utilisation/read.ts";
+
+export const GET = route(
+  {
+    method: "GET",
+    path: "/utilisation",
+    summary: "What became of the pool's time",
+    action: "utilisation.read",
+    input: utilisationInput,
+    output: utilisation,
+  },
+  async (ctx, input) => {
+    const answer = await read(ctx, input);
+    if (input.format === "csv-time") return timeAsCsv(answer);
+    return input.format === "csv" ? asCsv(answer, input.by) : answer;
+  },
+);
+
+const hours = (value: number) => Math.round(value * 1e4) / 1e4;
+
+function asCsv(answer: Utilisation, by: string): Response {
+  return csvResponse(
+    `utilisation-${by}-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
+    [
+      ...[by, "id", "team", "used GPU-hours", "held idle GPU-hours", "borrowed GPU-hours", "lent GPU-hours", "grants"],
+      ...["median wait s", "95 % wait s", "promised GPU-hours", "delivered GPU-hours"],
+    ],
+    answer.rows.map((row) => [
+      ...[row.name, row.id, row.within, hours(row.used), hours(row.heldIdle), hours(row.borrowed)],
+      ...[row.lent === null ? null : hours(row.lent), row.grants, row.waitMedian, row.waitP95],
+      ...[hours(row.promised), hours(row.delivered)],
+    ]),
+  );
+}
+
+function timeAsCsv(answer: Utilisation): Response {
+  return csvResponse(
+    `utilisation-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
+    ["from", "to", ...["used", "held idle", "free", "draining", "lost", "borrowed"].map((name) => `${name} GPU-hours`)],
+    answer.bins.map((bin) => [
+      ...[bin.from, bin.to],
+      ...[bin.used, bin.heldIdle, bin.free, bin.draining, bin.lost, bin.borrowed].map(hours),
+    ]),
+  );
+}

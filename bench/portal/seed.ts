@@ -1,0 +1,89 @@
+/** A large installation in the database: what a busy year leaves behind, made by a few statements. */
+import { sql } from "drizzle-orm";
+import type { Database } from "#server/db/client.ts";
+import { images, imageVersions, setupSteps } from "#server/db/schema/index.ts";
+import { newId } from "#server/ids.ts";
+
+export type Size = { servers: number; devices: number; teams: number; users: number; workspaces: number; days: number };
+export const FULL: Size = { servers: 125, devices: 1000, teams: 25, users: 500, workspaces: 2000, days: 90 };
+
+/** An id of the right form from a prefix and a number: base32 digits of its hash. */
+const idOf = (prefix: string, n: string) =>
+  sql.raw(`'${prefix}-' || translate(substr(md5('${prefix}' || (${n})::text), 1, 26), '0189', 'xyzw')`);
+
+/**
+ * Fills an empty database: servers, devices, teams, people, workspaces, and for each day and device three leases with
+ * their requests and intervals, a twentieth of them still open; half the devices have been away for a day.
+ */
+export async function seed(db: Database, size: Size): Promise<void> {
+  const imageId = newId("img");
+  const version = newId("imv");
+  await db.insert(images).values({ id: imageId, name: "cuda-python", title: "CUDA Python", description: "Sample." });
+  await db.insert(imageVersions).values({
+    ...{ id: version, imageId, version: "0123456789ab", state: "approved", spec: {}, buildState: "ready" },
+  });
+  await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
+  const rows = (n: number) => sql.raw(`generate_series(1, ${n}) n`);
+  const type = sql.raw(`(array['h200', 'a100', 'l40s', 'soft'])[1 + n % 4]`);
+  await db.execute(
+    sql`insert into teams (id, name) select ${idOf("team", "n")}, 'team-' || n from ${rows(size.teams)}`,
+  );
+  await db.execute(sql`insert into users (id, email, name) select ${idOf("usr", "n")}, 'user-' || n || '@example.org',
+    'User ' || n from ${rows(size.users)}`);
+  await db.execute(sql`insert into memberships (team_id, user_id, role)
+    select ${idOf("team", `1 + n % ${size.teams}`)}, ${idOf("usr", "n")}, case when n <= ${size.teams} then 'lead' else 'member' end
+    from ${rows(size.users)}`);
+  await db.execute(sql`insert into quotas (team_id, gpu_type, guaranteed_milli, limit_milli)
+    select ${idOf("team", "t")}, gpu_type, 8000, 40000
+    from generate_series(1, ${size.teams}::int) t, unnest(array['h200', 'a100', 'l40s', 'soft']) gpu_type`);
+  await db.execute(sql`insert into gpu_servers (id, name, public_key, state, last_seen_at)
+    select ${idOf("gsv", "n")}, 'gpu-' || n, 'key-' || n, 'online', now() from ${rows(size.servers)}`);
+  await db.execute(sql`insert into gpus (id, server_id, uuid, name, gpu_type, model, compute_capability, memory_bytes, state, profile)
+    select ${idOf("gpu", "n")}, ${idOf("gsv", `1 + n % ${size.servers}`)}, 'GPU-' || n, ${type} || '-' || n, ${type}, 'Model',
+      '9.0', 80 * 1073741824::bigint, 'active', '{}' from ${rows(size.devices)}`);
+  await db.execute(sql`insert into workspaces (id, name, owner_id, team_id, image_version_id, launcher, gpu_type, desired,
+      observed, started_at, last_activity_at, cpu_milli, memory_bytes)
+    select ${idOf("ws", "n")}, 'workspace-' || n, ${idOf("usr", `1 + n % ${size.users}`)},
+      ${idOf("team", `1 + (1 + n % ${size.users}) % ${size.teams}`)}, ${version}, 'local', ${type},
+      case when n % 3 = 0 then 'stopped' else 'running' end, case when n % 3 = 0 then 'stopped' else 'running' end,
+      now() - interval '5 hours', now() - (n % 400) * interval '1 minute', n % 4000, (n % 64) * 268435456::bigint
+    from ${rows(size.workspaces)}`);
+  await db.execute(sql`insert into workspace_samples (workspace_id, at, cpu_milli, memory_bytes)
+    select ${idOf("ws", "n")}, now() - m * interval '30 seconds', (n * m) % 4000, (n % 64) * 268435456::bigint
+    from ${rows(Math.min(50, size.workspaces))}, generate_series(1, 2880) m`);
+  await db.execute(sql`insert into device_intervals (gpu_id, state, started_at, ended_at)
+    select ${idOf("gpu", "n")}, state, now() - ${size.days} * interval '1 day' + f * interval '1 day',
+      case when t is null then null else now() - ${size.days} * interval '1 day' + t * interval '1 day' end
+    from ${rows(size.devices)}, (values ('open', 0.0, 30.0, 1), ('lost', 30.0, 30.4, 1), ('draining', 30.4, 31.0, 1),
+      ('open', 31.0, null, 1), ('open', 0.0, null, 0)) p (state, f, t, odd)
+    where odd = n % 2`);
+  // One row for each device, day and third of a day; `k` numbers them, and decides whose it is.
+  const begun = sql.raw(`now() - ${size.days} * interval '1 day' + d * interval '1 day' + third * interval '8 hours'`);
+  await db.execute(sql`create temporary table seeded as
+    select n, k, ${idOf("req", "k")} as request, ${idOf("lea", "k")} as lease, ${idOf("ws", `1 + k % ${size.workspaces}`)} as workspace,
+      ${idOf("gpu", "n")} as gpu, ${idOf("gsv", `1 + n % ${size.servers}`)} as server, ${type} as gpu_type,
+      250 * (1 + k % 4) as milli, ${begun} + (k % 60) * interval '1 minute' as s,
+      ${begun} + interval '2 hours' + (k % 300) * interval '1 minute' as e
+    from (select n, d, third, ((n * ${size.days}::int + d) * 3 + third) as k from ${rows(size.devices)},
+      generate_series(0, ${size.days - 1}::int) d, generate_series(0, 2) third) each`);
+  await db.execute(sql`insert into lease_requests (id, workspace_id, team_id, user_id, idempotency_key, gpu_type, milli,
+      memory_bytes, owner, state, created_at, decided_at, last_polled_at, wait_until)
+    select request, workspace, w.team_id, w.owner_id, request, x.gpu_type, milli, 1073741824, '{"kind":"process","pid":1,"startTime":1}',
+      'granted', s - (k % 600) * interval '1 second', s, s, s
+    from seeded x join workspaces w on w.id = x.workspace`);
+  await db.execute(sql`insert into leases (id, request_id, workspace_id, team_id, user_id, gpu_id, server_id, gpu_type, milli,
+      memory_bytes, borrowed, owner, state, epoch, granted_at, claimed_at, owner_seen_at, expires_at, ended_at, end_reason,
+      gpu_time_us, promised_us, delivered_us)
+    select lease, request, workspace, w.team_id, w.owner_id, gpu, server, x.gpu_type, milli, 1073741824, (k % 5 = 0)::int,
+      '{"kind":"kernel","pid":1,"startTime":1,"label":"train.ipynb"}', case when e < now() then 'ended' else 'active' end, 1,
+      s, s, least(e, now()), e + interval '1 hour', case when e < now() then e end,
+      case when e < now() then 'given back' end,
+      (extract(epoch from least(e, now()) - s) * 1000000 * (k % 100) / 100)::bigint, (k % 7) * 1000000000::bigint,
+      (k % 7) * 960000000::bigint
+    from seeded x join workspaces w on w.id = x.workspace where s < now()`);
+  await db.execute(sql`insert into lease_intervals (lease_id, team_id, user_id, gpu_id, gpu_type, milli, started_at, ended_at)
+    select lease, w.team_id, w.owner_id, gpu, x.gpu_type, milli, s, case when e < now() then e end
+    from seeded x join workspaces w on w.id = x.workspace where s < now()`);
+  await db.execute(sql`drop table seeded`);
+  await db.execute(sql`analyze`);
+}

@@ -1,0 +1,71 @@
+"use client";
+
+import { formatGpuHours, formatMoney } from "#components/format.ts";
+import { DataTable } from "#components/ui/data-table.tsx";
+
+export type CostRow = {
+  id: string;
+  name: string;
+  within: string | null;
+  hours: number;
+  cents: number;
+  /** Nobody's: free, draining, lost. */
+  nobody: boolean;
+};
+
+/** Costs by team, person or workspace, with the lines that are nobody's. */
+export function CostTable({
+  rows,
+  header,
+  currency,
+  total,
+}: {
+  rows: CostRow[];
+  header: string;
+  currency: string;
+  total: { hours: number; cents: number };
+}) {
+  return (
+    <>
+      <DataTable
+        caption={`Costs by ${header.toLowerCase()}`}
+        rows={rows}
+        rowKey={(row) => row.id}
+        filter={rows.length > 10 ? (row) => `${row.name} ${row.within ?? ""}` : undefined}
+        filterLabel={`Filter by ${header.toLowerCase()}`}
+        columns={[
+          {
+            id: "name",
+            header,
+            sort: (row) => row.name.toLowerCase(),
+            cell: (row) => (
+              <div className={row.nobody ? "min-w-20 text-ink-2" : "min-w-20"}>
+                {row.name}
+                {row.within && <p className="text-sm text-ink-2">{row.within}</p>}
+              </div>
+            ),
+          },
+          {
+            id: "hours",
+            header: "GPU-hours",
+            align: "right",
+            sort: (row) => row.hours,
+            cell: (row) => formatGpuHours(row.hours),
+          },
+          {
+            id: "money",
+            header: "Cost",
+            align: "right",
+            sort: (row) => row.cents,
+            cell: (row) => formatMoney(row.cents, currency),
+          },
+        ]}
+      />
+      <p className="figures mt-2 flex flex-wrap justify-end gap-x-6 px-3 font-medium">
+        <span>Sum</span>
+        <span>{formatGpuHours(total.hours)} GPU-hours</span>
+        <span>{formatMoney(total.cents, currency)}</span>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { type FormEvent, useState } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { Button } from "#components/ui/button.tsx";
+import { Dialog } from "#components/ui/dialog.tsx";
+import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { GpuPriceList } from "#server/contracts/cost.ts";
+
+/** Sets what a GPU type costs. */
+export function PriceForm({
+  gpuType,
+  currency,
+  price,
+}: {
+  gpuType: string;
+  currency: string;
+  price?: { basis: "hour" | "month"; amount: number };
+}) {
+  const router = useRouter();
+  const [open, setOpen] = useState(false);
+  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"]);
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const amount = Number(formText(form, "amount"));
+    if (!Number.isFinite(amount)) return fail("The amount is a number, for example 2.15.");
+    const done = await run(() => api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount }));
+    if (!done) return;
+    setOpen(false);
+    router.refresh();
+  };
+  return (
+    <>
+      <Button
+        size="sm"
+        onClick={() => setOpen(true)}
+        aria-label={`${price ? "Change" : "Set"} the price of ${gpuType}`}
+      >
+        {price ? "Change" : "Set"}
+      </Button>
+      <Dialog
+        open={open}
+        onOpenChange={setOpen}
+        title={`What ${gpuType} costs`}
+        description="For this month and every other that is not closed."
+      >
+        <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+          <Select label="Price" name="basis" defaultValue={price?.basis ?? "hour"} error={fields.basis}>
+            <option value="hour">of one GPU for an hour</option>
+            <option value="month">of all its hardware for a month</option>
+          </Select>
+          <Field
+            label="Amount"
+            name="amount"
+            inputMode="decimal"
+            required
+            defaultValue={price?.amount ?? ""}
+            suffix={currency}
+            error={fields.amount}
+          />
+          <FormError>{error}</FormError>
+          <div className="flex flex-wrap justify-end gap-2">
+            <Button onClick={() => setOpen(false)}>Cancel</Button>
+            <Button type="submit" variant="primary" pending={pending} pendingLabel="Saving">
+              Save
+            </Button>
+          </div>
+        </form>
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,77 @@
+"use client";
+
+import { formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import type { UtilisationRow } from "#server/contracts/utilisation.ts";
+
+const held = (row: UtilisationRow) => row.used + row.heldIdle;
+const none = <span className="text-ink-2">–</span>;
+const words = { team: "Team", person: "Person", type: "GPU type", workspace: "Workspace" } as const;
+
+/** Who had the time: held and used, borrowed and lent, waited for, promised and delivered. */
+export function UtilisationTable({ rows, by }: { rows: UtilisationRow[]; by: keyof typeof words }) {
+  const hours = (
+    id: string,
+    header: string,
+    value: (row: UtilisationRow) => number | null,
+    from?: Column<UtilisationRow>["from"],
+  ): Column<UtilisationRow> => ({
+    ...{ id, header, from, align: "right" },
+    sort: (row) => value(row) ?? -1,
+    cell: (row) => {
+      const found = value(row);
+      return found === null ? none : formatGpuHours(found);
+    },
+  });
+  const wait = (id: string, header: string, value: (row: UtilisationRow) => number | null): Column<UtilisationRow> => ({
+    ...{ id, header, align: "right", from: "lg" },
+    sort: (row) => value(row) ?? -1,
+    cell: (row) => {
+      const found = value(row);
+      return found === null ? none : formatDuration(found * 1000);
+    },
+  });
+  return (
+    <DataTable
+      caption={`Usage by ${words[by].toLowerCase()}`}
+      rows={rows}
+      rowKey={(row) => row.id}
+      filter={rows.length > 8 ? (row) => `${row.name} ${row.within ?? ""}` : undefined}
+      filterLabel={`Filter by ${words[by].toLowerCase()}`}
+      columns={[
+        {
+          id: "name",
+          header: words[by],
+          sort: (row) => row.name.toLowerCase(),
+          cell: (row) => (
+            <div className="min-w-20">
+              {row.name}
+              {row.within && <p className="text-sm text-ink-2">{row.within}</p>}
+            </div>
+          ),
+        },
+        hours("held", "Held, GPU-h", held),
+        hours("used", "Used, GPU-h", (row) => row.used, "sm"),
+        {
+          ...{ id: "share", header: "Used of held", align: "right", from: "sm" },
+          sort: (row) => (held(row) > 0 ? row.used / held(row) : -1),
+          cell: (row) => formatShare(row.used, held(row)),
+        },
+        hours("borrowed", "Borrowed", (row) => row.borrowed, "md"),
+        ...(by === "team" ? [hours("lent", "Lent", (row) => row.lent, "md")] : []),
+        {
+          ...{ id: "grants", header: "Grants", align: "right", from: "lg" },
+          sort: (row) => row.grants,
+          cell: (row) => row.grants.toLocaleString("en"),
+        },
+        wait("wait", "Median wait", (row) => row.waitMedian),
+        wait("wait95", "95 % waited", (row) => row.waitP95),
+        {
+          ...{ id: "delivered", header: "Delivered of promised", align: "right", from: "xl" },
+          sort: (row) => (row.promised > 0 ? row.delivered / row.promised : -1),
+          cell: (row) => formatShare(row.delivered, row.promised),
+        },
+      ]}
+    />
+  );
+}

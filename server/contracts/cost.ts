@@ -1,0 +1,80 @@
+/** Costs: a month's hardware, split to whoever held it. Money is whole hundredths of the currency's unit (cents). */
+import { z } from "zod";
+import { gpuType, instant, teamId } from "./common.ts";
+
+export const month = z.string().regex(/^20\d{2}-(0[1-9]|1[0-2])$/, "A month is written 2026-11.");
+
+export const gpuPrice = z.strictObject({
+  gpuType: z.string(),
+  /** hour: of one GPU for an hour; month: of all hardware of this type for a calendar month. */
+  basis: z.enum(["hour", "month"]),
+  /** In the currency's unit. */
+  amount: z.number(),
+  changedAt: instant,
+});
+export const gpuPriceList = z.strictObject({ currency: z.string(), prices: z.array(gpuPrice) });
+export type GpuPriceList = z.infer<typeof gpuPriceList>;
+
+export const setPriceInput = z.strictObject({
+  type: gpuType,
+  basis: z.enum(["hour", "month"]),
+  amount: z
+    .number()
+    .min(0)
+    .max(1_000_000_000)
+    .refine((value) => Math.abs(value * 1e4 - Math.round(value * 1e4)) < 1e-6, "At most four decimals."),
+});
+export type SetPriceInput = z.input<typeof setPriceInput>;
+
+export const costLine = z.strictObject({
+  gpuType: z.string(),
+  /** leased: somebody held it; free, draining, lost: nobody did. */
+  what: z.enum(["leased", "free", "draining", "lost"]),
+  teamId: z.string().nullable(),
+  teamName: z.string().nullable(),
+  userId: z.string().nullable(),
+  userName: z.string().nullable(),
+  workspaceId: z.string().nullable(),
+  workspaceName: z.string().nullable(),
+  /** GPU-hours. */
+  hours: z.number(),
+  cents: z.int(),
+});
+export type CostLine = z.infer<typeof costLine>;
+
+export const costReport = z.strictObject({
+  month: z.string(),
+  from: instant,
+  /** The month's end, or now while it is not over. */
+  to: instant,
+  currency: z.string(),
+  closed: z.strictObject({ at: instant, by: z.string() }).nullable(),
+  /** What each type cost: the lines of a type sum to it exactly. */
+  types: z.array(
+    z.strictObject({
+      gpuType: z.string(),
+      basis: z.enum(["hour", "month"]),
+      amount: z.number(),
+      hours: z.number(),
+      cents: z.int(),
+    }),
+  ),
+  /** Types in the pool that have no price: nothing of them is in the lines. */
+  unpriced: z.array(z.string()),
+  lines: z.array(costLine),
+  cents: z.int(),
+});
+export type CostReport = z.infer<typeof costReport>;
+
+export const costsInput = z.strictObject({
+  /** This month when left out. */
+  month: month.optional(),
+  /** A lead names the own team. */
+  teamId: teamId.optional(),
+  /** `csv` answers the lines as a file. */
+  format: z.enum(["json", "csv"]).default("json"),
+});
+export type CostsInput = z.input<typeof costsInput>;
+
+export const closeMonthInput = z.strictObject({ month });
+export type CloseMonthInput = z.input<typeof closeMonthInput>;

@@ -1,0 +1,69 @@
+/** What became of the pool's time. Amounts of time are GPU-hours: one whole GPU for an hour. */
+import { z } from "zod";
+import { gpuType, instant, teamId, userId } from "./common.ts";
+
+export const utilisationInput = z.strictObject({
+  /** Seven days ago when left out. */
+  from: instant.optional(),
+  /** Now when left out; later counts as now. */
+  to: instant.optional(),
+  gpuType: gpuType.optional(),
+  /** A lead names the own team; what is idle or away is told for the whole pool alone. */
+  teamId: teamId.optional(),
+  userId: userId.optional(),
+  /** What the rows of the table are. */
+  by: z.enum(["team", "person", "type", "workspace"]).default("team"),
+  /** `csv` answers the rows as a file, `csv-time` the stretches of time. */
+  format: z.enum(["json", "csv", "csv-time"]).default("json"),
+});
+export type UtilisationInput = z.input<typeof utilisationInput>;
+
+const hours = z.number().min(0);
+
+/** What became of the time: the parts sum to what there was. */
+export const timeParts = z.strictObject({
+  /** Leased, and the GPU worked. */
+  used: hours,
+  /** Leased, and it did not. */
+  heldIdle: hours,
+  /** Open for leases, and nobody held it. */
+  free: hours,
+  draining: hours,
+  lost: hours,
+});
+export type TimeParts = z.infer<typeof timeParts>;
+
+export const utilisationRow = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  /** The team of a person or a workspace. */
+  within: z.string().nullable(),
+  used: hours,
+  heldIdle: hours,
+  /** Of both: above the team's guarantee when it was granted. */
+  borrowed: hours,
+  /** What others borrowed of today's guarantee; for teams alone. */
+  lent: hours.nullable(),
+  /** GPUs that were granted, and how long half of them and 95 of 100 had waited, seconds. */
+  grants: z.int(),
+  waitMedian: z.number().nullable(),
+  waitP95: z.number().nullable(),
+  /** Compute while others wanted the device too: what was promised and what was delivered. */
+  promised: hours,
+  delivered: hours,
+});
+export type UtilisationRow = z.infer<typeof utilisationRow>;
+
+export const utilisation = z.strictObject({
+  from: instant,
+  to: instant,
+  gpuTypes: z.array(z.string()),
+  total: timeParts,
+  /** Over all rows. */
+  grants: z.int(),
+  waitMedian: z.number().nullable(),
+  waitP95: z.number().nullable(),
+  bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours })),
+  rows: z.array(utilisationRow),
+});
+export type Utilisation = z.infer<typeof utilisation>;

@@ -1,0 +1,91 @@
+import { asc, eq } from "drizzle-orm";
+import { authorize, type Context } from "#server/context.ts";
+import {
+  type TimeParts,
+  type Utilisation,
+  type UtilisationInput,
+  type UtilisationRow,
+  utilisationInput,
+} from "#server/contracts/utilisation.ts";
+import { gpus, quotas } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { parse } from "#server/parse.ts";
+import { readBins } from "./bins.ts";
+import type { Filter, Span } from "./held.ts";
+import { lentBy } from "./lent.ts";
+import { type HeldTime, readHeldTimes, readWaits, rowsOf } from "./rows.ts";
+
+const DAY_MS = 24 * 3600_000;
+const LONGEST_DAYS = 731;
+
+/** What became of the pool's time, over any span, and who had it. Admins ask for all of it, a lead for the own team. */
+export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Utilisation> {
+  const input = parse(utilisationInput, raw);
+  authorize(ctx.principal, "utilisation.read", { teamId: input.teamId });
+  const span = spanOf(ctx, input);
+  const { gpuType, teamId, userId } = input;
+  const filter: Filter = { gpuType, teamId, userId };
+  const [bins, times, waits, types] = await Promise.all([
+    readBins(ctx, span, filter),
+    readHeldTimes(ctx, span, filter),
+    readWaits(ctx, span, filter, input.by),
+    ctx.db.selectDistinct({ gpuType: gpus.gpuType }).from(gpus).orderBy(asc(gpus.gpuType)),
+  ]);
+  const rows = rowsOf(times, waits.byId, input.by);
+  return {
+    from: span.from.toISOString(),
+    to: span.to.toISOString(),
+    gpuTypes: types.map((row) => row.gpuType),
+    total: sumParts(bins),
+    ...waits.all,
+    bins,
+    rows: input.by === "team" && userId === undefined ? await withLent(ctx, span, filter, rows, times) : rows,
+  };
+}
+
+function spanOf(ctx: Context, input: { from?: string; to?: string }): Span {
+  const now = ctx.now().getTime();
+  const to = Math.min(now, input.to === undefined ? now : Date.parse(input.to));
+  const from = input.from === undefined ? to - 7 * DAY_MS : Date.parse(input.from);
+  if (from >= to) throw new SluiceError("invalid", "from: The time begins before it ends, and before now.");
+  if (to - from > LONGEST_DAYS * DAY_MS) throw new SluiceError("invalid", "from: Ask for two years at most.");
+  return { from: new Date(from), to: new Date(to) };
+}
+
+function sumParts(bins: readonly TimeParts[]): TimeParts {
+  const total: TimeParts = { used: 0, heldIdle: 0, free: 0, draining: 0, lost: 0 };
+  for (const bin of bins) for (const key of Object.keys(total) as (keyof TimeParts)[]) total[key] += bin[key];
+  return total;
+}
+
+/** Lending is between teams, so all of them are looked at, whichever are shown. */
+async function withLent(
+  ctx: Context,
+  span: Span,
+  filter: Filter,
+  rows: UtilisationRow[],
+  times: HeldTime[],
+): Promise<UtilisationRow[]> {
+  const { gpuType, teamId } = filter;
+  const [all, guarantees] = await Promise.all([
+    teamId === undefined ? times : readHeldTimes(ctx, span, { gpuType }),
+    ctx.db
+      .select()
+      .from(quotas)
+      .where(gpuType === undefined ? undefined : eq(quotas.gpuType, gpuType)),
+  ]);
+  const hours = (span.to.getTime() - span.from.getTime()) / 3600_000;
+  const lent = lentBy(
+    guarantees.map((quota) => {
+      const own = all.filter((time) => time.teamId === quota.teamId && time.gpuType === quota.gpuType);
+      return {
+        teamId: quota.teamId,
+        gpuType: quota.gpuType,
+        guaranteed: (quota.guaranteedMilli / 1000) * hours,
+        held: own.reduce((sum, time) => sum + time.held, 0),
+        borrowed: own.reduce((sum, time) => sum + time.borrowed, 0),
+      };
+    }),
+  );
+  return rows.map((row) => ({ ...row, lent: lent.get(row.id) ?? 0 }));
+}

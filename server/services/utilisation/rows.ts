@@ -1,0 +1,113 @@
+import { type SQL, sql } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
+import type { UtilisationRow } from "#server/contracts/utilisation.ts";
+import { type Filter, heldTables, ownSeconds, type Span } from "./held.ts";
+
+export type By = "team" | "person" | "type" | "workspace";
+
+/** What one workspace held of one type, GPU-hours. */
+export type HeldTime = {
+  teamId: string;
+  userId: string;
+  workspaceId: string;
+  gpuType: string;
+  teamName: string;
+  userName: string;
+  workspaceName: string;
+  used: number;
+  held: number;
+  borrowed: number;
+  promised: number;
+  delivered: number;
+};
+
+/** Time held and used, and compute promised and delivered, by workspace and type: everything else sums these. */
+export async function readHeldTimes(ctx: Context, span: Span, filter: Filter): Promise<HeldTime[]> {
+  const rows = await ctx.db.execute<HeldTime>(sql`
+    with ${heldTables(span, filter)}, x as (
+      select team_id, user_id, workspace_id, gpu_type, sum(milli * used * ${ownSeconds}) as used,
+        sum(milli * ${ownSeconds}) as held, sum(milli * borrowed * ${ownSeconds}) as borrowed,
+        sum(promised * ${ownSeconds}) as promised, sum(delivered * ${ownSeconds}) as delivered
+      from held where e > s group by 1, 2, 3, 4
+    )
+    select x.team_id as "teamId", x.user_id as "userId", x.workspace_id as "workspaceId", x.gpu_type as "gpuType",
+      coalesce(t.name, x.team_id) as "teamName", coalesce(u.name, x.user_id) as "userName",
+      coalesce(w.name, x.workspace_id) as "workspaceName", (x.used / 3600000)::float8 as used,
+      (x.held / 3600000)::float8 as held, (x.borrowed / 3600000)::float8 as borrowed,
+      (x.promised / 3.6e9)::float8 as promised, (x.delivered / 3.6e9)::float8 as delivered
+    from x
+    left join teams t on t.id = x.team_id
+    left join users u on u.id = x.user_id
+    left join workspaces w on w.id = x.workspace_id`);
+  return [...rows];
+}
+
+const keys: Record<By, { column: SQL; id: (time: HeldTime) => string; name: (time: HeldTime) => string }> = {
+  team: { column: sql`r.team_id`, id: (time) => time.teamId, name: (time) => time.teamName },
+  person: { column: sql`r.user_id`, id: (time) => time.userId, name: (time) => time.userName },
+  type: { column: sql`r.gpu_type`, id: (time) => time.gpuType, name: (time) => time.gpuType },
+  workspace: { column: sql`r.workspace_id`, id: (time) => time.workspaceId, name: (time) => time.workspaceName },
+};
+
+export type Waits = { grants: number; waitMedian: number | null; waitP95: number | null };
+const noWaits: Waits = { grants: 0, waitMedian: null, waitP95: null };
+
+/** How long grants of the span had waited: over all of them, and by what the rows are. */
+export async function readWaits(
+  ctx: Context,
+  span: Span,
+  filter: Filter,
+  by: By,
+): Promise<{ all: Waits; byId: Map<string, Waits> }> {
+  const wait = sql`extract(epoch from r.decided_at - r.created_at)::float8`;
+  const key = keys[by].column;
+  const rows = await ctx.db.execute<Waits & { id: string | null }>(sql`
+    select ${key} as id, count(*)::int as grants,
+      percentile_cont(0.5) within group (order by ${wait}) as "waitMedian",
+      percentile_cont(0.95) within group (order by ${wait}) as "waitP95"
+    from lease_requests r
+    where r.state = 'granted' and r.decided_at >= ${span.from.toISOString()}::timestamptz
+      and r.decided_at < ${span.to.toISOString()}::timestamptz and ${requestFilter(filter)}
+    group by grouping sets ((${key}), ())`);
+  const waits = [...rows].map(({ id, ...rest }) => [id, rest] as const);
+  return {
+    all: waits.find(([id]) => id === null)?.[1] ?? noWaits,
+    byId: new Map(waits.flatMap(([id, rest]) => (id === null ? [] : [[id, rest] as const]))),
+  };
+}
+
+/** The table: times with the same team, person, type or workspace together, most held first. */
+export function rowsOf(times: readonly HeldTime[], waits: ReadonlyMap<string, Waits>, by: By): UtilisationRow[] {
+  const { id: idOf, name: nameOf } = keys[by];
+  const rows = new Map<string, UtilisationRow & { teams: Set<string> }>();
+  for (const time of times) {
+    const id = idOf(time);
+    const row = rows.get(id) ?? {
+      ...{ id, name: nameOf(time), within: null, used: 0, heldIdle: 0, borrowed: 0, lent: null },
+      ...{ ...(waits.get(id) ?? noWaits), promised: 0, delivered: 0, teams: new Set<string>() },
+    };
+    rows.set(id, row);
+    row.teams.add(time.teamName);
+    row.used += time.used;
+    row.heldIdle += Math.max(0, time.held - time.used);
+    row.borrowed += time.borrowed;
+    row.promised += time.promised;
+    row.delivered += time.delivered;
+  }
+  const belongs = by === "person" || by === "workspace";
+  return [...rows.values()]
+    .map(({ teams, ...row }) => ({ ...row, within: belongs ? [...teams].sort().join(", ") : null }))
+    .sort((a, b) => b.used + b.heldIdle - a.used - a.heldIdle || a.name.localeCompare(b.name));
+}
+
+function requestFilter({ gpuType, teamId, userId }: Filter): SQL {
+  return sql.join(
+    [
+      sql`true`,
+      ...(gpuType === undefined ? [] : [sql`r.gpu_type = ${gpuType}`]),
+      ...(teamId === undefined ? [] : [sql`r.team_id = ${teamId}`]),
+      ...(userId === undefined ? [] : [sql`r.user_id = ${userId}`]),
+    ],
+    sql` and `,
+  );
+}

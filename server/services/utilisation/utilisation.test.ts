@@ -1,0 +1,142 @@
+/** What became of the pool's time, from real rows: the parts sum to wall time, whatever the span and the bins. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { TimeParts } from "#server/contracts/utilisation.ts";
+import { deviceIntervals, leaseIntervals, leaseRequests, leases } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { lentBy } from "./lent.ts";
+import { read } from "./read.ts";
+
+let test: TestDatabase;
+let world: World;
+const hour = 3600_000;
+const start = Math.floor((Date.now() - 100 * hour) / hour) * hour;
+const at = (hours: number) => new Date(start + hours * hour);
+const iso = (hours: number) => at(hours).toISOString();
+
+beforeAll(async () => {
+  test = await useTestDatabase();
+  world = await makeWorld(test.db);
+  const [first, second] = world.gpuIds;
+  await test.db.insert(deviceIntervals).values([
+    { gpuId: first, state: "open", startedAt: at(0), endedAt: null },
+    { gpuId: second, state: "open", startedAt: at(0), endedAt: at(6) },
+    { gpuId: second, state: "draining", startedAt: at(6), endedAt: at(8) },
+    { gpuId: second, state: "lost", startedAt: at(8), endedAt: at(10) },
+  ]);
+  const mine = (await makeWorkspace(world, { owner: world.member })).id;
+  const theirs = (await makeWorkspace(world, { owner: world.outsider, teamId: world.otherTeam })).id;
+  // 4 h of 0.5, half of it at work; it waited a minute.
+  await lease(world.member, world.team, mine, first, 500, 2, 6, { usedHours: 2, waitedMs: 60_000 });
+  // 4 h of 1.0, of which two while the device drains; borrowed.
+  await lease(world.outsider, world.otherTeam, theirs, second, 1000, 4, 8, {
+    ...{ usedHours: 4, waitedMs: 180_000, borrowed: true, promisedUs: 2e9, deliveredUs: 1.5e9 },
+  });
+});
+afterAll(() => test.drop());
+
+async function lease(
+  who: Person,
+  teamId: string,
+  workspaceId: string,
+  gpuId: string,
+  milli: number,
+  from: number,
+  to: number,
+  more: { usedHours: number; waitedMs: number; borrowed?: boolean; promisedUs?: number; deliveredUs?: number },
+): Promise<void> {
+  const [id, requestId] = [newId("lea"), newId("req")];
+  const owner = { kind: "process" as const, pid: 1, startTime: 1 };
+  const shared = { workspaceId, teamId, userId: who.id, gpuType: "soft", milli, memoryBytes: 2 ** 30, owner };
+  const createdAt = new Date(at(from).getTime() - more.waitedMs);
+  await test.db.insert(leaseRequests).values({
+    ...shared,
+    ...{ id: requestId, idempotencyKey: requestId, state: "granted", createdAt, decidedAt: at(from) },
+    ...{ lastPolledAt: at(from), waitUntil: at(from) },
+  });
+  await test.db.insert(leases).values({
+    ...shared,
+    ...{ id, requestId, gpuId, serverId: world.serverId, state: "ended", epoch: 1, borrowed: more.borrowed ? 1 : 0 },
+    ...{ grantedAt: at(from), ownerSeenAt: at(to), expiresAt: at(to), endedAt: at(to) },
+    ...{ gpuTimeUs: more.usedHours * 3.6e9, promisedUs: more.promisedUs ?? 0, deliveredUs: more.deliveredUs ?? 0 },
+  });
+  const interval = { leaseId: id, teamId, userId: who.id, gpuId, gpuType: "soft", milli };
+  await test.db.insert(leaseIntervals).values({ ...interval, startedAt: at(from), endedAt: at(to) });
+}
+
+const sum = ({ used, heldIdle, free, draining, lost }: TimeParts) => used + heldIdle + free + draining + lost;
+
+describe("the time of the pool", () => {
+  it("is told by what became of it", async () => {
+    const all = await read(world.admin.ctx, { from: iso(0), to: iso(10) });
+    // 0.5 x 2 h + 1 x 4 h used; 0.5 x 2 h idle; 20 h of devices, of which 2 drained under a lease and 2 were lost.
+    expect(all.total.used).toBeCloseTo(5);
+    expect(all.total.heldIdle).toBeCloseTo(1);
+    expect(all.total.draining).toBeCloseTo(0);
+    expect(all.total.lost).toBeCloseTo(2);
+    expect(all.total.free).toBeCloseTo(12);
+    expect(sum(all.total)).toBeCloseTo(20);
+    expect(all.grants).toBe(2);
+    expect(all.waitMedian).toBeCloseTo(120);
+  });
+
+  it.each([
+    [0, 10],
+    [0, 100],
+    [1.234, 7.891],
+    [3, 3.01],
+    [-50, 12],
+  ])("sums to wall time from hour %d to %d", async (from, to) => {
+    const all = await read(world.admin.ctx, { from: iso(from), to: iso(to) });
+    const wall = Math.max(0, Math.min(to, 10) - Math.max(0, from)) + Math.max(0, to - Math.max(0, from));
+    expect(sum(all.total)).toBeCloseTo(wall, 6);
+    for (const bin of all.bins) {
+      const hours = (Date.parse(bin.to) - Date.parse(bin.from)) / hour;
+      expect(sum(bin)).toBeLessThanOrEqual(2 * hours + 1e-9);
+    }
+    const rows = all.rows.reduce((total, row) => total + row.used + row.heldIdle, 0);
+    expect(rows).toBeCloseTo(all.total.used + all.total.heldIdle, 6);
+  });
+
+  it.each(["team", "person", "type", "workspace"] as const)("is split by %s", async (by) => {
+    const { rows } = await read(world.admin.ctx, { from: iso(0), to: iso(10), by });
+    expect(rows.reduce((total, row) => total + row.used, 0)).toBeCloseTo(5);
+    expect(rows).toHaveLength(by === "type" ? 1 : 2);
+    const [first] = rows;
+    if (by !== "type") expect(first).toMatchObject({ grants: 1, waitMedian: 180, used: 4, borrowed: 4 });
+    if (by === "person") expect(first).toMatchObject({ name: "Oto", within: "nlp" });
+    expect((first?.promised ?? 0) * 3600).toBeCloseTo(2000);
+    expect((first?.delivered ?? 0) * 3600).toBeCloseTo(1500);
+  });
+
+  it("names what a team lent of its guarantee, and leaves the others' time out for a lead", async () => {
+    const { rows } = await read(world.admin.ctx, { from: iso(0), to: iso(10) });
+    // Guaranteed 0.5 x 10 h, held 2 h: at most 3 h; the others borrowed 4 h, split by 3 h and 5 h left.
+    expect(rows.find((row) => row.name === "vision")?.lent).toBeCloseTo((3 * 4) / 8);
+    const own = await read(world.lead.ctx, { from: iso(0), to: iso(10), teamId: world.team });
+    expect(own.rows.map((row) => row.name)).toEqual(["vision"]);
+    expect(own.rows[0]?.lent).toBeCloseTo(1.5);
+    expect(own.total).toMatchObject({ free: 0, lost: 0 });
+    await expect(read(world.lead.ctx, { teamId: world.otherTeam })).rejects.toMatchObject({ code: "forbidden" });
+    await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
+    await expect(read(world.member.ctx, { teamId: world.team })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("refuses a time that ends before it begins", async () => {
+    await expect(read(world.admin.ctx, { from: iso(5), to: iso(5) })).rejects.toMatchObject({ code: "invalid" });
+  });
+});
+
+describe("lending", () => {
+  it("is never more than what was left of the guarantee, and never to oneself", () => {
+    const time = { gpuType: "soft", guaranteed: 10, held: 0, borrowed: 0 };
+    const lent = lentBy([
+      { ...time, teamId: "a", held: 4 },
+      { ...time, teamId: "b", guaranteed: 0, held: 50, borrowed: 50 },
+    ]);
+    expect(lent.get("a")).toBe(6);
+    expect(lent.get("b")).toBe(0);
+    expect(lentBy([{ ...time, teamId: "a", held: 15, borrowed: 5 }]).get("a") ?? 0).toBe(0);
+  });
+});
