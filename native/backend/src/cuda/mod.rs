@@ -11,6 +11,7 @@ mod loader;
 mod memory;
 mod printed;
 mod staging;
+mod symbols;
 mod turn;
 mod waiters;
 mod window;
@@ -32,7 +33,6 @@ use crate::window::{Opened, Way};
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
 use printed::Printed;
-use sluice_softgpu::Module;
 use staging::Staging;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -339,17 +339,16 @@ impl CudaDevice {
         })
     }
 
-    /// The variables that PTX text names; of machine code the driver does not list them.
+    /// The module's variables and where the driver has put them.
     fn globals(&self, module: Handle, image: &[u8]) -> Vec<GlobalInfo> {
-        let Ok(parsed) = Module::parse(image) else { return Vec::new() };
-        let find = |name: &str| {
-            let (symbol, mut address, mut bytes) = (CString::new(name).ok()?, 0, 0);
+        let find = |name: String| {
+            let (symbol, mut address, mut bytes) = (CString::new(name.as_str()).ok()?, 0, 0);
             let found =
                 // SAFETY: live locals and a C string.
                 unsafe { (self.shared.driver.module_global)(&mut address, &mut bytes, module, symbol.as_ptr()) };
-            (found == 0).then(|| GlobalInfo { name: name.to_owned(), address, bytes: bytes as u64 })
+            (found == 0).then_some(GlobalInfo { name, address, bytes: bytes as u64 })
         };
-        parsed.globals().filter_map(|global| find(&global.name)).collect()
+        symbols::variables(image).into_iter().filter_map(find).collect()
     }
 
     fn functions(&self, module: Handle) -> CudaResult<Vec<(Shareable, FunctionInfo)>> {

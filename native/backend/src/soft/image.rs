@@ -6,6 +6,7 @@ use std::io::Read;
 
 const FAT_MAGIC: u32 = 0xba55_ed50;
 const KIND_PTX: u16 = 1;
+const KIND_MACHINE_CODE: u16 = 2;
 const LZ4: u64 = 0x2000;
 const ZSTD: u64 = 0x8000;
 /// The software GPU's compute capability.
@@ -31,8 +32,9 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// One PTX entry of a fat binary.
+/// One entry of a fat binary.
 struct Entry<'a> {
+    kind: u16,
     arch: u32,
     flags: u64,
     full_size: usize,
@@ -48,11 +50,11 @@ fn entries(image: &[u8]) -> Option<Vec<Entry<'_>>> {
         let kind = u16::from_le_bytes(rest.get(0..2)?.try_into().ok()?);
         let (begin, length) = (word(rest, 4)? as usize, long(rest, 8)? as usize);
         let payload = rest.get(begin..begin.checked_add(length)?)?;
-        if kind == KIND_PTX {
+        if matches!(kind, KIND_PTX | KIND_MACHINE_CODE) {
             let (packed, flags) = (word(rest, 16)? as usize, long(rest, 40)?);
             let compressed = flags & (LZ4 | ZSTD) != 0;
             let bytes = if compressed { payload.get(..packed)? } else { payload };
-            found.push(Entry { arch: word(rest, 28)?, flags, full_size: long(rest, 56)? as usize, bytes });
+            found.push(Entry { kind, arch: word(rest, 28)?, flags, full_size: long(rest, 56)? as usize, bytes });
         }
         rest = rest.get(begin + length..)?;
     }
@@ -62,19 +64,34 @@ fn entries(image: &[u8]) -> Option<Vec<Entry<'_>>> {
 /// The newest PTX that is not newer than the device, else the oldest.
 fn from_fat_binary(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     let broken = || CudaError::new(code::INVALID_IMAGE, "the fat binary is damaged");
-    let found = entries(image).ok_or_else(broken)?;
+    let mut found = entries(image).ok_or_else(broken)?;
+    found.retain(|entry| entry.kind == KIND_PTX);
     let best = found.iter().filter(|entry| entry.arch <= OURS).max_by_key(|entry| entry.arch);
     let best = best.or_else(|| found.iter().min_by_key(|entry| entry.arch)).ok_or_else(|| {
         let text = "this fat binary holds machine code for NVIDIA GPUs and no PTX; the software GPU runs PTX only";
         CudaError::new(code::NO_BINARY_FOR_GPU, text)
     })?;
-    if best.flags & ZSTD != 0 {
-        return unpack_zstd(best.bytes, best.full_size).map(Cow::Owned).ok_or_else(broken);
+    best.contents().ok_or_else(broken)
+}
+
+impl<'a> Entry<'a> {
+    fn contents(&self) -> Option<Cow<'a, [u8]>> {
+        if self.flags & ZSTD != 0 {
+            return unpack_zstd(self.bytes, self.full_size).map(Cow::Owned);
+        }
+        if self.flags & LZ4 != 0 {
+            return unpack_lz4(self.bytes, self.full_size).map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(self.bytes))
     }
-    if best.flags & LZ4 != 0 {
-        return unpack_lz4(best.bytes, best.full_size).map(Cow::Owned).ok_or_else(broken);
+}
+
+/// Everything that can be read in what a program hands over: PTX and machine code, unpacked.
+pub fn all_of(image: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    if word(image, 0) != Some(FAT_MAGIC) {
+        return vec![Cow::Borrowed(image)];
     }
-    Ok(Cow::Borrowed(best.bytes))
+    entries(image).unwrap_or_default().iter().filter_map(Entry::contents).collect()
 }
 
 /// Most bytes that PTX may have when it is unpacked.

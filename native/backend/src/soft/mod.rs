@@ -1,7 +1,7 @@
 //! The software GPU as a device: sluice-softgpu runs the kernels, the timeline orders them.
 
 mod graph;
-mod image;
+pub(crate) mod image;
 mod libraries;
 mod memory;
 mod physical;
