@@ -325,7 +325,9 @@ def frameworks(bench):
         except Problem as problem:
             result[name] = {"cannot": str(problem)}
     result["cupy"] = {"cannot": "CuPy's wheels hold a static CUDA runtime; our build of it is not carried"}
-    result["ok"] = all(oks)
+    if not oks:
+        result["cannot"] = "none of JAX, Numba and Triton is installed here"
+    result["ok"] = bool(oks) and all(oks)
     return result
 
 
