@@ -25,6 +25,7 @@ const PAGES = [
   "/teams",
   "/teams/demo",
   "/pool",
+  "/health",
   "/usage",
   "/costs",
   "/people",

@@ -258,6 +258,7 @@ const matrix: Record<string, Row> = {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
   },
+  "GET /health": { expected: adminOnly(200) },
   "GET /costs": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),

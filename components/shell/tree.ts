@@ -13,7 +13,17 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
         { href: "/teams", label: person.isAdmin ? "Teams & quotas" : "Team" },
       ],
     },
-    ...(person.isAdmin ? [{ title: "Operate", pages: [{ href: "/pool", label: "Pool" }] }] : []),
+    ...(person.isAdmin
+      ? [
+          {
+            title: "Operate",
+            pages: [
+              { href: "/pool", label: "Pool" },
+              { href: "/health", label: "Health" },
+            ],
+          },
+        ]
+      : []),
     ...(person.isAdmin || leads
       ? [
           {

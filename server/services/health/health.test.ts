@@ -1,0 +1,50 @@
+/** The health of real parts: one that answers, one that does not, and servers in every state. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { gpuServers } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { resetEnv } from "#server/env.ts";
+import { newId } from "#server/ids.ts";
+import { makeWorld, type World } from "#server/services/testing.ts";
+import { read } from "./read.ts";
+
+let test: TestDatabase;
+let world: World;
+let broker: Server;
+
+beforeAll(async () => {
+  broker = createServer((_request, response) => response.end("{}"));
+  await new Promise<void>((resolve) => broker.listen(0, "127.0.0.1", resolve));
+  process.env.SLUICE_BROKER_URL = `http://127.0.0.1:${(broker.address() as AddressInfo).port}`;
+  // Nothing listens on port 1.
+  process.env.SLUICE_GATEWAY_PORT = "1";
+  resetEnv();
+  test = await useTestDatabase();
+  world = await makeWorld(test.db);
+  await test.db.insert(gpuServers).values(
+    (["lost", "draining", "joining", "removed"] as const).map((state) => ({
+      ...{ id: newId("gsv"), name: state, publicKey: state, state },
+    })),
+  );
+});
+afterAll(async () => {
+  delete process.env.SLUICE_BROKER_URL;
+  delete process.env.SLUICE_GATEWAY_PORT;
+  resetEnv();
+  broker.close();
+  await test.drop();
+});
+
+it("puts what is wrong first, and says what to do about it and nothing else", async () => {
+  const { components } = await read(world.admin.ctx);
+  const states = Object.fromEntries(components.map(({ name, state }) => [name, state]));
+  expect(states).toMatchObject({
+    ...{ Broker: "ok", Gateway: "down", Portal: "ok", "gpu-1": "ok" },
+    ...{ lost: "down", draining: "warning", joining: "warning" },
+  });
+  expect(states).not.toHaveProperty("removed");
+  expect(components[0]?.state).toBe("down");
+  for (const { state, next } of components) expect(next !== null).toBe(state !== "ok");
+  await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
+});

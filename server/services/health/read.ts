@@ -1,0 +1,99 @@
+import { ne, sql } from "drizzle-orm";
+import { authorize, type Context } from "#server/context.ts";
+import type { Component, Health } from "#server/contracts/health.ts";
+import { gpuServers } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
+
+const TIMEOUT_MS = 2_000;
+const order: Component["state"][] = ["down", "warning", "ok"];
+
+/** Asks every part whether it works; what is wrong stands first, each with what to do. */
+export async function read(ctx: Context): Promise<Health> {
+  authorize(ctx.principal, "health.read");
+  const at = ctx.now().toISOString();
+  const { SLUICE_BROKER_URL, SLUICE_GATEWAY_PORT } = env();
+  const parts = await Promise.all([
+    database(ctx, at),
+    service("broker", SLUICE_BROKER_URL, at, "Nobody gets a GPU and no workspace starts meanwhile; what runs goes on."),
+    service(
+      "gateway",
+      `http://127.0.0.1:${SLUICE_GATEWAY_PORT}`,
+      at,
+      "No workspace can be opened meanwhile; notebooks go on.",
+    ),
+    servers(ctx),
+  ]);
+  const portal: Component = {
+    ...{ kind: "portal", name: "Portal", state: "ok", detail: "answers, as you see", seenAt: at, next: null },
+    version: `Node ${process.versions.node}`,
+  };
+  const components = [portal, ...parts.flat()];
+  components.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
+  return { at, components };
+}
+
+async function database(ctx: Context, at: string): Promise<Component> {
+  const began = performance.now();
+  const [row] = await ctx.db.execute<{ version: string }>(sql`select current_setting('server_version') as version`);
+  const ms = Math.round(performance.now() - began);
+  const slow = ms > 250;
+  return {
+    ...{ kind: "database", name: "PostgreSQL", state: slow ? "warning" : "ok", seenAt: at },
+    detail: `answered in ${ms} ms`,
+    version: row?.version ?? null,
+    next: slow ? "Look at its load and its disk: every decision waits for it." : null,
+  };
+}
+
+/** One of our own processes, by its `/healthz`. */
+async function service(kind: "broker" | "gateway", url: string, at: string, meanwhile: string): Promise<Component> {
+  const name = kind === "broker" ? "Broker" : "Gateway";
+  const status = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(
+    async (answer) => {
+      await answer.body?.cancel();
+      return answer.status;
+    },
+    () => undefined,
+  );
+  if (status === 200) {
+    return { kind, name, state: "ok", detail: `answers at ${url}`, version: null, seenAt: at, next: null };
+  }
+  const next = `${meanwhile} npm start starts it again by itself; if not, its last lines are in logs/${kind}.log of the state directory.`;
+  const detail = status === undefined ? `does not answer at ${url}` : `answers ${status} at ${url}`;
+  return { kind, name, state: "down", detail, version: null, seenAt: null, next };
+}
+
+async function servers(ctx: Context): Promise<Component[]> {
+  const rows = await ctx.db.select().from(gpuServers).where(ne(gpuServers.state, "removed")).orderBy(gpuServers.name);
+  return rows.map((row) => ({
+    ...{ kind: "gpu-server", name: row.name, version: row.version, seenAt: row.lastSeenAt?.toISOString() ?? null },
+    ...stateOf(row.state, row.name),
+  }));
+}
+
+type ServerState = (typeof gpuServers.$inferSelect)["state"];
+
+function stateOf(state: ServerState, name: string): Pick<Component, "state" | "detail" | "next"> {
+  switch (state) {
+    case "online":
+      return { state: "ok", detail: "lends its devices", next: null };
+    case "draining":
+      return {
+        state: "warning",
+        detail: "takes nothing new",
+        next: "Resume it on the pool page when it may lend again.",
+      };
+    case "joining":
+      return {
+        state: "warning",
+        detail: "has not connected yet",
+        next: "Run the line from “Add GPU server” on it, or look whether gpud reaches the broker.",
+      };
+    default:
+      return {
+        state: "down",
+        detail: "does not answer; its leases end after a minute",
+        next: `Look whether gpud runs on ${name} and reaches the broker; it comes back by itself. Gone for good: remove it on the pool page.`,
+      };
+  }
+}
