@@ -6,8 +6,12 @@
  *   asking for a lease to the result of a first kernel. `_rtt02` and `_rtt1`: through a line that adds 0.2 and 1 ms.
  * - `h2d_share`, `d2h_share`: copies of 256 MiB, contents compared, as a share of what bare connections of the same
  *   kind and number carry between the same memory; `tls_` the same with TLS.
+ * - `blocking_gpt`, `_mlp`, `_inference`: round trips that an iteration of these PyTorch programs waits for, from the
+ *   third on (`bench/remoting`; on the null device).
  */
+import path from "node:path";
 import { figures, nativeProgram } from "#scripts/bench/program.ts";
+import { countBlocking } from "./remoting/blocking.ts";
 
 export const targets = {
   launch_us: "<= 1.0",
@@ -17,8 +21,14 @@ export const targets = {
   d2h_share: ">= 0.8",
   tls_h2d_share: ">= 0.8",
   tls_d2h_share: ">= 0.8",
+  blocking_gpt: "1",
+  blocking_mlp: "1",
+  blocking_inference: "0",
 };
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {
-  return { metrics: await nativeProgram("sluice-remoting-bench", figures) };
+  const metrics = await nativeProgram("sluice-remoting-bench", figures);
+  const root = path.resolve(import.meta.dirname, "..");
+  const { gpt, mlp, inference } = await countBlocking(root, (line) => console.log(line));
+  return { metrics: { ...metrics, blocking_gpt: gpt, blocking_mlp: mlp, blocking_inference: inference } };
 }

@@ -4,13 +4,13 @@
  * `{"suite", "collected", "not_applicable", "passed", "failed", "skipped"}`. Packages are downloaded once into
  * `.sluice/conformance`. `--record` writes the result to the suite's `result.json`. Not part of `npm test`.
  */
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
 import { buildNativeForTests, buildWheel } from "#scripts/start/builds.ts";
+import { prepareSuite } from "./prepare.ts";
 import { count, outcomesSchema, result, type Suite, suiteSchema } from "./suite.ts";
 
 const { values, positionals } = parseArgs({
@@ -35,7 +35,7 @@ const suite = suiteSchema.parse(JSON.parse(await readFile(path.join(suites, name
 await mkdir(cache, { recursive: true });
 await buildNativeForTests(root, print);
 const wheel = await buildWheel(root, cache, print);
-const python = await preparePython(name, suite, wheel);
+const python = await prepareSuite(root, name, suite, wheel, print);
 const report = path.join(cache, `${name}.json`);
 await rm(report, { force: true });
 await runSuite(suite, python, report);
@@ -58,24 +58,6 @@ if (values.record) {
 }
 if (values.json) console.log(JSON.stringify({ suite: name, ...counts }));
 process.exit(failed === 0 ? 0 : 1);
-
-/** A virtual environment with the suite's packages, made once for each list of them, and this build's own package. */
-async function preparePython(suiteName: string, suite: Suite, ownWheel: string): Promise<string> {
-  const wanted = [...(suite.withDependencies ? [] : ["--no-deps"]), ...suite.requirements];
-  const hash = createHash("sha256").update(JSON.stringify(wanted)).digest("hex").slice(0, 12);
-  const venv = path.join(cache, `${suiteName}-${hash}`);
-  const interpreter = path.join(venv, "bin", "python");
-  const stamp = path.join(venv, "complete");
-  if (!existsSync(stamp)) {
-    await rm(venv, { recursive: true, force: true });
-    await run("python3", ["-m", "venv", venv], { onLine: print });
-    await run(interpreter, ["-m", "pip", "install", "-q", ...wanted], { onLine: print });
-    await writeFile(stamp, "");
-  }
-  const own = ["-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", ownWheel];
-  await run(interpreter, own, { onLine: print });
-  return interpreter;
-}
 
 /** In the surroundings of a workspace: an own gpud, a lease, and our libraries first. */
 async function runSuite({ memoryBytes, pytest }: Suite, interpreter: string, out: string): Promise<void> {

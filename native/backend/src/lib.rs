@@ -4,9 +4,11 @@
 //! the software GPU ([`soft`]), a real driver ([`cuda`]) and a recorder that executes nothing ([`null`]).
 
 mod attributes;
+mod cubin;
 pub mod cuda;
 pub mod device;
 pub mod error;
+mod fat_binary;
 mod gate;
 pub mod graph;
 pub mod null;

@@ -1,6 +1,7 @@
 //! A device that executes nothing: it records calls, bytes and the points at which a program waits.
 //!
-//! Tests use it to count blocking round trips.  Memory reads as zero, every kernel that PTX names exists.
+//! Tests use it to count blocking round trips.  Memory reads as zero, every kernel that PTX or machine code
+//! names exists.
 
 use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork};
@@ -12,6 +13,7 @@ use crate::types::{
     ModuleId, ModuleInfo, StreamId,
 };
 use crate::window::{Opened, Way, Window};
+use crate::{cubin, fat_binary};
 use sluice_protocol::library::take_arguments;
 use sluice_softgpu::Module;
 use sluice_softlibs::{Libraries, Step};
@@ -51,6 +53,25 @@ pub fn describe(count: u32, memory_bytes: u64, host: &[u8]) -> Vec<DeviceDescrip
 
 fn no_graph() -> CudaError {
     CudaError::new(code::INVALID_HANDLE, "there is no such graph")
+}
+
+/// The kernels of an image: PTX, machine code, or a fat binary with either.
+fn describe_image(image: &[u8]) -> CudaResult<ModuleInfo> {
+    let broken = || CudaError::new(code::INVALID_IMAGE, "the image is damaged");
+    if fat_binary::is_fat(image) {
+        let mut whole = ModuleInfo::default();
+        for entry in fat_binary::entries(image).ok_or_else(broken)? {
+            let part = describe_image(&entry.unpacked().ok_or_else(broken)?)?;
+            whole.functions.extend(part.functions);
+        }
+        return Ok(whole);
+    }
+    if image.starts_with(b"\x7fELF") {
+        return cubin::describe(image).ok_or_else(broken);
+    }
+    let parsed = Module::parse(image).map_err(|error| CudaError::new(code::INVALID_PTX, error.to_string()))?;
+    let functions = parsed.kernels().map(crate::soft::describe_kernel).collect();
+    Ok(ModuleInfo { functions, globals: Vec::new(), bytes: 0 })
 }
 
 impl NullDevice {
@@ -229,12 +250,7 @@ impl Device for NullDevice {
 
     fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo> {
         self.record("load-module", StreamId::LEGACY, image.len() as u64, true);
-        let parsed = Module::parse(image).map_err(|error| CudaError::new(code::INVALID_PTX, error.to_string()))?;
-        let info = ModuleInfo {
-            functions: parsed.kernels().map(crate::soft::describe_kernel).collect(),
-            globals: Vec::new(),
-            bytes: 0,
-        };
+        let info = describe_image(image)?;
         self.modules.lock().unwrap_or_else(PoisonError::into_inner).insert(module, info.clone());
         Ok(info)
     }

@@ -20,6 +20,8 @@ use std::time::Duration;
 pub const BULK_IN_BYTES: usize = 4 << 20;
 /// As [`BULK_IN_BYTES`] for copies to the host, which wait anyway.
 pub const BULK_OUT_BYTES: usize = 1 << 20;
+/// Frames of one such copy in the stream of calls: [`BulkOut`] and [`BulkTaken`].
+pub const BULK_OUT_FRAMES: u64 = 2;
 /// Most lanes: more only pays on links of 100 Gbit/s.
 const MOST_LANES: usize = 4;
 

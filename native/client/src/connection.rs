@@ -265,6 +265,42 @@ impl Connection {
         Ok(Pending { connection: Arc::clone(self), waiter, traced })
     }
 
+    /// Sends a question whose answer is looked for later, with [`Pending::peek`]; like [`Connection::post`] it leaves the
+    /// writing to the writer thread.
+    pub fn ask<'a, R: CallRequest<'a>>(self: &Arc<Self>, request: &R) -> CudaResult<Pending> {
+        let waiter = Arc::<Waiter>::default();
+        let mut out = self.room(lock(&self.out));
+        lock(&self.calls).insert(out.last + 1, Arc::clone(&waiter));
+        match self.append(&mut out, R::OPCODE, |bytes| request.put(bytes)) {
+            Ok(bytes) => trace::posted(R::OPCODE, bytes),
+            Err(error) => {
+                lock(&self.calls).remove(&(out.last + 1));
+                return Err(error);
+            }
+        }
+        self.wake_writer(&mut out);
+        Ok(Pending { connection: Arc::clone(self), waiter, traced: None })
+    }
+
+    /// The number of the last frame that was sent.
+    pub fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed)
+    }
+
+    /// Takes what gpud has sent by now, unless another thread reads anyway.
+    pub fn read_available(&self) {
+        let Some(mut reading) = self.take_reading() else { return };
+        let mut broken = false;
+        while !broken
+            && (reading.frames.has_frame()
+                || reading.frames.source().holds_bytes()
+                || readable_within(reading.descriptor, 0))
+        {
+            broken = self.read_frame(&mut reading).is_err();
+        }
+        self.leave_reading(reading, broken);
+    }
+
     /// Says goodbye and closes; what was posted before is executed. Waits for its acknowledgement only shortly.
     pub fn close(&self) {
         let mut out = lock(&self.out);
@@ -760,6 +796,11 @@ impl Pending {
     pub(crate) fn carrying(mut self, bytes: usize) -> Self {
         self.traced.iter_mut().for_each(|traced| traced.carries(bytes));
         self
+    }
+
+    /// The answer, if it is here; it is taken.
+    pub fn peek(&self) -> Option<CudaResult<Vec<u8>>> {
+        lock(&self.waiter.state).answer.take()
     }
 
     /// The payload of the reply frame.

@@ -3,6 +3,7 @@
 //! A handle is a number that is never used twice. An object lives through generations: it is made again at gpud on its
 //! first use after a new attach.
 
+use crate::connection::Pending;
 use crate::driver::capture::Captures;
 use crate::driver::graph::Graphs;
 use crate::driver::occupancy;
@@ -15,7 +16,7 @@ use sluice_protocol::messages::{
 };
 use sluice_protocol::{FunctionInfo, ModuleInfo, cuda};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// First handle; small numbers mean something else in CUDA (0 none, 1 legacy, 2 per-thread stream). Handles are not
@@ -157,6 +158,8 @@ pub struct Event {
     recording: Mutex<Recording>,
     /// The newest record of which gpud has said that it was passed.
     passed: AtomicU64,
+    /// The program has asked whether it was passed: later records are followed.
+    queried: AtomicBool,
 }
 
 /// An event's last record.
@@ -172,13 +175,33 @@ pub struct Recording {
     pub mark: u64,
     /// gpud tells when it is passed.
     pub watched: bool,
+    /// That has been asked for, and the answer was not looked at yet.
+    pub asked: Option<Arc<Pending>>,
     /// Known to be passed.
     pub passed: bool,
 }
 
 impl Event {
     pub fn new(handle: u64, context: u64, flags: u32) -> Self {
-        Self { handle, context, flags, made: Mutex::new(0), recording: Mutex::default(), passed: AtomicU64::new(0) }
+        Self {
+            handle,
+            context,
+            flags,
+            made: Mutex::new(0),
+            recording: Mutex::default(),
+            passed: AtomicU64::new(0),
+            queried: AtomicBool::new(false),
+        }
+    }
+
+    /// The program asks whether it was passed.
+    pub fn queried(&self) {
+        self.queried.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the program has ever asked.
+    pub fn was_queried(&self) -> bool {
+        self.queried.load(Ordering::Relaxed)
     }
 
     /// The last record; records of one event are made under this lock, so that they keep their order.

@@ -1,7 +1,8 @@
 //! What this process knows to be done at gpud without asking.
 //!
 //! Every record of an event takes a mark when it has been posted. A synchronising call takes the newest mark before it
-//! is sent: what is marked up to there in what it waited for is done when the answer has come.
+//! is sent: what is marked up to there in what it waited for is done when the answer has come. When nothing has been
+//! sent since such an answer, what it waited for is idle, and waiting for it once more needs no question.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,10 @@ pub struct Progress {
     all: AtomicU64,
     /// By stream, the mark up to which its records are done.
     streams: Mutex<HashMap<u64, u64>>,
+    /// The last stream that was waited for, and the number of the frame that asked: it was idle then.
+    idle: Mutex<(u64, u64)>,
+    /// The frame that asked whether all streams are idle.
+    all_idle: AtomicU64,
 }
 
 impl Progress {
@@ -38,6 +43,33 @@ impl Progress {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let done = streams.entry(stream).or_default();
         *done = (*done).max(mark);
+    }
+
+    /// A stream was found idle by the call whose last frame should be `asked`. It says nothing when other threads have
+    /// sent frames meanwhile, which `newest`, the number of the last frame of all, shows.
+    pub fn stream_idle(&self, stream: u64, asked: u64, newest: u64) {
+        if asked == newest {
+            *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = (stream, asked);
+        }
+    }
+
+    /// As [`Progress::stream_idle`], of all streams.
+    pub fn all_idle(&self, asked: u64, newest: u64) {
+        if asked == newest {
+            self.all_idle.store(asked, Ordering::Release);
+        }
+    }
+
+    /// Whether a stream is known to be idle when the last frame sent is `newest`.
+    pub fn is_idle(&self, stream: u64, newest: u64) -> bool {
+        newest > 0
+            && (self.all_idle.load(Ordering::Acquire) == newest
+                || *self.idle.lock().unwrap_or_else(PoisonError::into_inner) == (stream, newest))
+    }
+
+    /// Whether all streams are known to be idle.
+    pub fn are_all_idle(&self, newest: u64) -> bool {
+        newest > 0 && self.all_idle.load(Ordering::Acquire) == newest
     }
 
     /// Whether what was marked in a stream is known to be done.
@@ -67,5 +99,19 @@ mod tests {
         assert!(progress.is_done(7, first) && !progress.is_done(8, first) && !progress.is_done(7, second));
         progress.all_done(progress.now());
         assert!(progress.is_done(8, first) && progress.is_done(7, second));
+    }
+
+    #[test]
+    fn a_stream_is_idle_until_something_is_sent() {
+        let progress = Progress::default();
+        assert!(!progress.is_idle(0, 0) && !progress.are_all_idle(0));
+        progress.stream_idle(7, 5, 5);
+        assert!(progress.is_idle(7, 5) && !progress.is_idle(8, 5) && !progress.is_idle(7, 6));
+        assert!(!progress.are_all_idle(5));
+        // Another thread sent frame 9 while frame 8 was waited for.
+        progress.stream_idle(7, 8, 9);
+        assert!(!progress.is_idle(7, 8) && !progress.is_idle(7, 9));
+        progress.all_idle(12, 12);
+        assert!(progress.is_idle(8, 12) && progress.are_all_idle(12) && !progress.is_idle(8, 13));
     }
 }

@@ -31,6 +31,8 @@ pub struct Session {
     pub connection: Arc<Connection>,
     pub shared: Arc<Shared>,
     pub welcome: Welcome,
+    /// The program has asked whether an event was passed.
+    queries_events: AtomicBool,
     /// What is known to be done at gpud.
     pub progress: Progress,
     /// What its server knows of the libraries beside the driver.
@@ -150,7 +152,8 @@ impl Session {
             shared.host.connect(&connection);
             let progress = Progress::default();
             let libraries = crate::library::Remote::default();
-            return Ok(Arc::new(Self { generation, connection, shared, welcome, progress, libraries }));
+            let queries_events = AtomicBool::new(false);
+            return Ok(Arc::new(Self { generation, connection, shared, welcome, queries_events, progress, libraries }));
         }
         Err(DialError::Io("no address range is free on both sides".into()))
     }
@@ -205,6 +208,16 @@ impl Session {
         let deferred = std::mem::take(&mut *lock(&self.shared.deferred));
         deferred.into_iter().try_for_each(|address| self.free(address))?;
         self.release_unused()
+    }
+
+    /// The program asks whether an event was passed.
+    pub fn events_are_queried(&self) {
+        self.queries_events.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it ever has.
+    pub fn queries_events(&self) -> bool {
+        self.queries_events.load(Ordering::Relaxed)
     }
 
     /// The lease that the session is bound to.

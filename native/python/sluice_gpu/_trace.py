@@ -16,9 +16,12 @@ _LIBRARIES = tuple(
 
 
 class Tracer:
-    """Counts one cell after another, from `start` to `stop`. `last` is the client's count of the last cell."""
+    """Counts one cell after another, from `start` to `stop`. `last` is the client's count of the last cell.
 
-    def __init__(self, shell):
+    Without a shell, for programs, a cell is what lies between `cell_begins` and `cell_ends`.
+    """
+
+    def __init__(self, shell=None):
         self._shell = shell
         self._sites = {}
         self._hook = None
@@ -78,7 +81,8 @@ class Tracer:
         return {**self.last, "calls": calls}
 
     def _describe(self, filename, line):
-        kind, name = self._shell.compile.format_code_name(filename) or ("File", os.path.basename(filename))
+        named = self._shell.compile.format_code_name(filename) if self._shell else None
+        kind, name = named or ("File", os.path.basename(filename))
         where = f"{name} line {line}" if kind == "Cell" else f"{os.path.basename(filename)} line {line}"
         return where, linecache.getline(filename, line).strip()
 

@@ -1,14 +1,9 @@
 //! Finds the PTX in what a program hands over: text, or a fat binary as nvcc embeds it.
 
 use crate::error::{CudaError, CudaResult, code};
+use crate::fat_binary::{Entry, Kind, entries, is_fat};
 use std::borrow::Cow;
-use std::io::Read;
 
-const FAT_MAGIC: u32 = 0xba55_ed50;
-const KIND_PTX: u16 = 1;
-const KIND_MACHINE_CODE: u16 = 2;
-const LZ4: u64 = 0x2000;
-const ZSTD: u64 = 0x8000;
 /// The software GPU's compute capability.
 const OURS: u32 = 75;
 
@@ -18,139 +13,37 @@ pub fn ptx_of(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
         let text = "this module holds machine code for an NVIDIA GPU and no PTX; the software GPU runs PTX only";
         return Err(CudaError::new(code::NO_BINARY_FOR_GPU, text));
     }
-    if word(image, 0) == Some(FAT_MAGIC) {
-        return from_fat_binary(image);
-    }
-    Ok(Cow::Borrowed(image))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
-}
-
-/// One entry of a fat binary.
-struct Entry<'a> {
-    kind: u16,
-    arch: u32,
-    flags: u64,
-    full_size: usize,
-    bytes: &'a [u8],
-}
-
-fn entries(image: &[u8]) -> Option<Vec<Entry<'_>>> {
-    let header = u16::from_le_bytes(image.get(6..8)?.try_into().ok()?) as usize;
-    let size = long(image, 8)? as usize;
-    let mut rest = image.get(header..header.checked_add(size)?)?;
-    let mut found = Vec::new();
-    while rest.len() >= 64 {
-        let kind = u16::from_le_bytes(rest.get(0..2)?.try_into().ok()?);
-        let (begin, length) = (word(rest, 4)? as usize, long(rest, 8)? as usize);
-        let payload = rest.get(begin..begin.checked_add(length)?)?;
-        if matches!(kind, KIND_PTX | KIND_MACHINE_CODE) {
-            let (packed, flags) = (word(rest, 16)? as usize, long(rest, 40)?);
-            let compressed = flags & (LZ4 | ZSTD) != 0;
-            let bytes = if compressed { payload.get(..packed)? } else { payload };
-            found.push(Entry { kind, arch: word(rest, 28)?, flags, full_size: long(rest, 56)? as usize, bytes });
-        }
-        rest = rest.get(begin + length..)?;
-    }
-    Some(found)
+    if is_fat(image) { from_fat_binary(image) } else { Ok(Cow::Borrowed(image)) }
 }
 
 /// The newest PTX that is not newer than the device, else the oldest.
 fn from_fat_binary(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     let broken = || CudaError::new(code::INVALID_IMAGE, "the fat binary is damaged");
-    let mut found = entries(image).ok_or_else(broken)?;
-    found.retain(|entry| entry.kind == KIND_PTX);
-    let best = found.iter().filter(|entry| entry.arch <= OURS).max_by_key(|entry| entry.arch);
-    let best = best.or_else(|| found.iter().min_by_key(|entry| entry.arch)).ok_or_else(|| {
+    let found = entries(image).ok_or_else(broken)?;
+    let ptx = || found.iter().filter(|entry| entry.kind == Kind::Ptx);
+    let best = ptx().filter(|entry| entry.arch <= OURS).max_by_key(|entry| entry.arch);
+    let best = best.or_else(|| ptx().min_by_key(|entry| entry.arch)).ok_or_else(|| {
         let text = "this fat binary holds machine code for NVIDIA GPUs and no PTX; the software GPU runs PTX only";
         CudaError::new(code::NO_BINARY_FOR_GPU, text)
     })?;
-    best.contents().ok_or_else(broken)
-}
-
-impl<'a> Entry<'a> {
-    fn contents(&self) -> Option<Cow<'a, [u8]>> {
-        if self.flags & ZSTD != 0 {
-            return unpack_zstd(self.bytes, self.full_size).map(Cow::Owned);
-        }
-        if self.flags & LZ4 != 0 {
-            return unpack_lz4(self.bytes, self.full_size).map(Cow::Owned);
-        }
-        Some(Cow::Borrowed(self.bytes))
-    }
+    best.unpacked().ok_or_else(broken)
 }
 
 /// Everything that can be read in what a program hands over: PTX and machine code, unpacked.
 pub fn all_of(image: &[u8]) -> Vec<Cow<'_, [u8]>> {
-    if word(image, 0) != Some(FAT_MAGIC) {
+    if !is_fat(image) {
         return vec![Cow::Borrowed(image)];
     }
-    entries(image).unwrap_or_default().iter().filter_map(Entry::contents).collect()
-}
-
-/// Most bytes that PTX may have when it is unpacked.
-const MOST_BYTES: usize = 256 << 20;
-
-/// Unpacks a zstd frame of so many bytes.
-fn unpack_zstd(packed: &[u8], size: usize) -> Option<Vec<u8>> {
-    if size > MOST_BYTES {
-        return None;
-    }
-    let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
-    let mut out = Vec::with_capacity(size);
-    decoder.take(size as u64 + 1).read_to_end(&mut out).ok()?;
-    (out.len() == size).then_some(out)
-}
-
-/// Unpacks one LZ4 block (lz4_Block_format.md of the LZ4 project).
-fn unpack_lz4(packed: &[u8], size: usize) -> Option<Vec<u8>> {
-    if size > MOST_BYTES {
-        return None;
-    }
-    let mut out = Vec::with_capacity(size);
-    let mut rest = packed.iter().copied();
-    let length = |rest: &mut dyn Iterator<Item = u8>, nibble: u8| {
-        let mut total = usize::from(nibble);
-        if nibble == 15 {
-            loop {
-                let more = rest.next()?;
-                total = total.checked_add(usize::from(more))?;
-                if more != 255 {
-                    break;
-                }
-            }
-        }
-        Some(total)
-    };
-    while let Some(token) = rest.next() {
-        let literals = length(&mut rest, token >> 4)?;
-        let before = out.len();
-        out.extend(rest.by_ref().take(literals));
-        if out.len() - before < literals || out.len() > size {
-            return None;
-        }
-        let Some(low) = rest.next() else { break };
-        let offset = usize::from(u16::from_le_bytes([low, rest.next()?]));
-        let matched = length(&mut rest, token & 15)? + 4;
-        if offset == 0 || offset > out.len() || matched > size - out.len() {
-            return None;
-        }
-        for _ in 0..matched {
-            out.push(*out.get(out.len() - offset)?);
-        }
-    }
-    (out.len() == size).then_some(out)
+    entries(image).unwrap_or_default().iter().filter_map(Entry::unpacked).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FAT_MAGIC: u32 = 0xba55_ed50;
+    const LZ4: u64 = 0x2000;
+    const ZSTD: u64 = 0x8000;
 
     fn fat(entries: &[(u16, u32, u64, &[u8], usize)]) -> Vec<u8> {
         let mut body = Vec::new();

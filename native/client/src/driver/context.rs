@@ -254,9 +254,13 @@ pub(crate) fn synchronize(process: &Process) -> CudaResult {
     }
     super::capture::refuse_any(process)?;
     let session = process.session()?;
-    let mark = session.progress.now();
+    let (mark, before) = (session.progress.now(), session.connection.newest());
+    if session.progress.are_all_idle(before) {
+        return session.check_sticky();
+    }
     session.connection.call(&ContextSynchronize)?;
     session.progress.all_done(mark);
+    session.progress.all_idle(before + 1, session.connection.newest());
     Ok(())
 }
 

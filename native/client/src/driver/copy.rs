@@ -4,7 +4,7 @@ use super::graph::layout::Fill as FillNode;
 use super::memory::check_range;
 use super::{capture, context, current, put, stream};
 use crate::arena::Lookup;
-use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES};
+use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES};
 use crate::connection::{Pending, broken};
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::process::Process;
@@ -73,10 +73,20 @@ pub(super) unsafe fn from_device(
     let session = process.session()?;
     check_range(process, &session, source, bytes as u64)?;
     let stream = stream::at_server(process, &session, on)?;
+    // What comes before the copy in its stream is done when the data are here.
+    let mark = session.progress.now();
+    let copied = |frames: u64, before: u64| {
+        session.progress.stream_done(stream, mark);
+        session.progress.stream_idle(stream, before + frames, session.connection.newest());
+    };
+    let before = session.connection.newest();
     if bytes >= BULK_OUT_BYTES
         // SAFETY: the caller's memory, room for `bytes`, until this returns.
         && let Some(outcome) = unsafe { session.connection.copy_out(source, stream, target.cast(), bytes) }
     {
+        if outcome.is_ok() {
+            copied(BULK_OUT_FRAMES, before);
+        }
         return outcome;
     }
     let mut under_way: VecDeque<(usize, usize, Pending)> = VecDeque::new();
@@ -99,6 +109,7 @@ pub(super) unsafe fn from_device(
         // SAFETY: the caller's memory has room for `bytes`; offset + length lies inside.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target.cast::<u8>().add(offset), length) };
     }
+    copied(bytes.div_ceil(CHUNK_BYTES) as u64, before);
     Ok(())
 }
 

@@ -2,11 +2,15 @@
 
 use super::context::current_context;
 use super::{capture, current, put, ready, stream};
+use crate::connection::broken;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
 use crate::objects::{Event, Recording, new_handle};
 use crate::process::Process;
-use sluice_protocol::cuda;
-use sluice_protocol::messages::{EventDestroy, EventElapsed, EventRecord, EventSynchronize, EventWatch};
+use sluice_protocol::messages::{
+    EventDestroy, EventElapsed, EventRecord, EventSynchronize, EventWatch, EventWatchReply,
+};
+use sluice_protocol::reply::decode_reply;
+use sluice_protocol::{Reader, Wire, cuda};
 use std::sync::Arc;
 
 /// CU_EVENT_DISABLE_TIMING
@@ -60,6 +64,11 @@ pub(crate) fn record(process: &Process, event: Arc<Event>, on: usize, external: 
     *recording = Recording { generation: session.generation, number, stream, mark: u64::MAX, ..Recording::default() };
     session.connection.post(&EventRecord { event: event.handle, stream })?;
     recording.mark = session.progress.issue();
+    // Events without timing are those by which programs learn that memory can be used again.
+    if event.was_queried() || (event.flags & NO_TIMING != 0 && session.queries_events()) {
+        recording.asked =
+            Some(Arc::new(session.connection.ask(&EventWatch { event: event.handle, recording: number })?));
+    }
     Ok(())
 }
 
@@ -97,8 +106,8 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
     Ok(())
 }
 
-/// The first question about a record goes to gpud, which tells on its own account when the event is passed: further
-/// questions are answered here.
+/// The first question about an event goes to gpud, which tells on its own account when the event is passed: further
+/// questions are answered here. Later records of the event carry the question with them.
 pub unsafe fn cuEventQuery(event: usize) -> CudaResult {
     let process = current()?;
     let event = process.objects.events.get(event)?;
@@ -111,8 +120,20 @@ pub unsafe fn cuEventQuery(event: usize) -> CudaResult {
         if recording.generation != session.generation || event.is_passed(&mut recording, &session.progress) {
             return Ok(());
         }
-        if recording.watched {
-            return Err(NOT_READY);
+        event.queried();
+        session.events_are_queried();
+        if recording.watched || recording.asked.is_some() {
+            session.connection.read_available();
+            session.check_sticky()?;
+            if let Some(answer) = recording.asked.as_ref().and_then(|asked| asked.peek()) {
+                recording.asked = None;
+                recording.watched = true;
+                if is_ready(&answer?)? {
+                    event.passed(recording.number);
+                }
+            }
+            let passed = event.is_passed(&mut recording, &session.progress);
+            return if passed { Ok(()) } else { Err(NOT_READY) };
         }
         recording.watched = true;
         recording.number
@@ -129,6 +150,12 @@ pub unsafe fn cuEventQuery(event: usize) -> CudaResult {
             Err(error)
         }
     }
+}
+
+/// What an answer to `EventWatch` says.
+fn is_ready(answer: &[u8]) -> CudaResult<bool> {
+    let (_, body) = decode_reply(answer).map_err(broken)?;
+    Ok(EventWatchReply::take(&mut Reader::new(body?)).map_err(broken)?.ready != 0)
 }
 
 pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> CudaResult {

@@ -156,9 +156,13 @@ pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
     }
     let session = process.session()?;
     let stream = at_server(process, &session, stream)?;
-    let mark = session.progress.now();
+    let (mark, before) = (session.progress.now(), session.connection.newest());
+    if session.progress.is_idle(stream, before) {
+        return session.check_sticky();
+    }
     session.connection.call(&StreamSynchronize { stream })?;
     session.progress.stream_done(stream, mark);
+    session.progress.stream_idle(stream, before + 1, session.connection.newest());
     Ok(())
 }
 
@@ -168,6 +172,9 @@ pub unsafe fn cuStreamQuery(stream: usize) -> CudaResult {
     capture::refuse(process, stream)?;
     let Some(session) = process.session_now() else { return Ok(()) };
     let stream = at_server(process, &session, stream)?;
+    if session.progress.is_idle(stream, session.connection.newest()) {
+        return session.check_sticky();
+    }
     if session.connection.call(&StreamQuery { stream })?.ready != 0 { Ok(()) } else { Err(NOT_READY) }
 }
 

@@ -107,6 +107,7 @@ fn run() -> Result<ExitCode, String> {
         std::env::set_var("SLUICE_BROKER_URL", &broker.url);
         std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
         std::env::set_var("SLUICE_RUNTIME_DIR", &runtime);
+        std::env::set_var("SLUICE_LIBRARY_DIR", &runtime);
         std::env::set_var("SLUICE_GPU_TYPE", gpud.gpu_type());
     }
     let mut child = Command::new(program);

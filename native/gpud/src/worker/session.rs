@@ -23,8 +23,10 @@ use std::time::Duration;
 const IMAGE_BYTES: usize = 256 << 20;
 /// How long running work may take before a lease that is to be parked is ended without keeping its memory.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
-/// A growth for something small brings this much, so that the next small allocations need not ask.
-const SMALL_GROWTH: u64 = 1 << 20;
+/// A growth brings at least this much, and as much as there is already, so that the next allocations need not ask.
+const LEAST_GROWTH: u64 = 64 << 20;
+/// What is more than was asked for is at most this part of the lease's memory.
+const GROWTH_SHARE: u64 = 16;
 
 /// Where the session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,7 +281,8 @@ impl Session {
     }
 
     fn try_grow(&mut self, bytes: u64) -> Option<u64> {
-        let generous = if bytes < SMALL_GROWTH { SMALL_GROWTH } else { bytes };
+        let ahead = self.allocated.max(LEAST_GROWTH).min(self.ledger.limit() / GROWTH_SHARE);
+        let generous = bytes.max(ahead);
         let granted = [generous, bytes].into_iter().find(|bytes| self.ledger.charge(self.lease.slot, *bytes))?;
         self.credit += granted;
         Some(granted)

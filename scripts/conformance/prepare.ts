@@ -1,0 +1,30 @@
+/** The Python of a conformance suite: a virtual environment in `.sluice/conformance`. */
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { run } from "#scripts/lib/processes.ts";
+import type { Suite } from "./suite.ts";
+
+/** A virtual environment with the suite's packages, made once for each list of them, and this build's own package. */
+export async function prepareSuite(
+  root: string,
+  name: string,
+  suite: Suite,
+  ownWheel: string,
+  onLine: (line: string) => void,
+): Promise<string> {
+  const wanted = [...(suite.withDependencies ? [] : ["--no-deps"]), ...suite.requirements];
+  const hash = createHash("sha256").update(JSON.stringify(wanted)).digest("hex").slice(0, 12);
+  const venv = path.join(root, ".sluice", "conformance", `${name}-${hash}`);
+  const interpreter = path.join(venv, "bin", "python");
+  const stamp = path.join(venv, "complete");
+  if (!existsSync(stamp)) {
+    await rm(venv, { recursive: true, force: true });
+    await run("python3", ["-m", "venv", venv], { onLine });
+    await run(interpreter, ["-m", "pip", "install", "-q", ...wanted], { onLine });
+    await writeFile(stamp, "");
+  }
+  await run(interpreter, ["-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", ownWheel], { onLine });
+  return interpreter;
+}
