@@ -37,7 +37,8 @@ fn add(state: usize, data: Vec<u8>) -> CudaResult {
 /// Whether an input is CUDA's device runtime (libcudadevrt.a). Nothing of it is needed: who loads the result brings
 /// its own.
 fn is_device_runtime(kind: u32, data: &[u8]) -> bool {
-    let name = b"cudaCGGetIntrinsicHandle";
+    // Its functions' names stand in compressed code; the member's name is in the open.
+    let name = b"cuda_device_runtime.o";
     kind == LIBRARY && data.starts_with(b"!<arch>\n") && data.windows(name.len()).any(|window| window == name)
 }
 
@@ -146,4 +147,16 @@ pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut 
 
 pub unsafe fn cuLinkDestroy(state: usize) -> CudaResult {
     super::ready()?.objects.links.remove(state).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_device_runtime_is_known_by_its_member() {
+        assert!(is_device_runtime(LIBRARY, b"!<arch>\ncuda_device_runtime.o/ 0"));
+        assert!(!is_device_runtime(LIBRARY, b"!<arch>\nmine.o/ 0"));
+        assert!(!is_device_runtime(1, b"!<arch>\ncuda_device_runtime.o/ 0"));
+    }
 }
