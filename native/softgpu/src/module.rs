@@ -31,7 +31,8 @@ pub struct KernelInfo {
     pub max_threads: u32,
     /// The block that the kernel requires (`.reqntid`).
     pub required_block: Option<[u32; 3]>,
-    /// PTX ISA version times ten, as `CU_FUNC_ATTRIBUTE_PTX_VERSION` counts (7.5 is 75).
+    /// The virtual architecture that it was compiled for (`.target sm_75` is 75). That is what drivers answer to
+    /// `CU_FUNC_ATTRIBUTE_PTX_VERSION`, whatever its name says, and CUB chooses its code by it.
     pub ptx_version: u32,
     /// The module's `.target`, such as `sm_75`.
     pub target: String,
@@ -255,11 +256,18 @@ impl Module {
                 const_bytes: constants as u32,
                 max_threads: function.max_threads,
                 required_block: function.required,
-                ptx_version: self.version,
+                ptx_version: architecture(&self.target),
                 target: self.target.clone(),
                 unsupported: reachable.iter().find_map(first),
             });
         }
         self.kernels = kernels;
     }
+}
+
+/// The number in a target's name: 75 of `sm_75`, 120 of `sm_120a`.
+fn architecture(target: &str) -> u32 {
+    let digits = target.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(0)
 }
