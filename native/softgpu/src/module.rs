@@ -249,10 +249,7 @@ impl Module {
                 param_bytes: last.map_or(0, |p| p.offset + p.size),
                 shared_bytes: self.shared_layout(&reachable).bytes,
                 local_bytes: reachable.iter().map(|f| self.functions[*f as usize].depot_bytes).sum(),
-                registers: match function.most_registers {
-                    0 => function.registers.clamp(16, 255),
-                    most => function.registers.clamp(16, 255).min(most),
-                },
+                registers: registers(function),
                 const_bytes: constants as u32,
                 max_threads: function.max_threads,
                 required_block: function.required,
@@ -263,6 +260,18 @@ impl Module {
         }
         self.kernels = kernels;
     }
+}
+
+/// 32-bit registers of a multiprocessor, and the step in which they are given to threads.
+const REGISTERS: u32 = 65_536;
+const REGISTER_STEP: u32 = 8;
+
+/// What a compiler would have given a thread: never so many that the largest block that may be launched does not fit.
+/// Programs divide by the occupancy that follows from it.
+fn registers(function: &Function) -> u32 {
+    let fits = REGISTERS / function.max_threads / REGISTER_STEP * REGISTER_STEP;
+    let most = if function.most_registers == 0 { 255 } else { function.most_registers };
+    function.registers.clamp(16, 255).min(fits).min(most)
 }
 
 /// The number in a target's name: 75 of `sm_75`, 120 of `sm_120a`.

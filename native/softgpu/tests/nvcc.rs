@@ -12,6 +12,18 @@ fn samples(threads: usize) -> (Device, LoadedModule) {
 }
 
 #[test]
+fn the_largest_block_of_a_kernel_fits_its_registers() {
+    let (d, _m) = samples(1);
+    for (threads, registers) in [(64, 255), (384, 168), (512, 128), (1024, 64)] {
+        let m = d.load(&format!(
+            ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n.maxntid {threads}, 1, 1\n\
+             {{\n.reg .b32 %r<400>;\nret;\n}}\n"
+        ));
+        assert_eq!(m.kernel("k").unwrap().registers, registers, "{threads} threads");
+    }
+}
+
+#[test]
 fn kernels_are_described() {
     let (_d, m) = samples(1);
     let saxpy = m.kernel("saxpy").unwrap();
