@@ -3,8 +3,6 @@ import { type BrowserContext, expect, type Page, test } from "@playwright/test";
 import { expectAccessible, expectAccessibleInBoth } from "./fixtures/accessible.ts";
 import { asAdmin } from "./fixtures/portal.ts";
 
-test.describe.configure({ mode: "serial" });
-
 let context: BrowserContext;
 let page: Page;
 const refused: string[] = [];

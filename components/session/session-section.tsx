@@ -69,7 +69,7 @@ export function SessionSection({ sessions }: { sessions: SessionView[] }) {
           <Button
             size="sm"
             onClick={() => setEnding(row)}
-            aria-label={`Sign out ${browserName(row.userAgent)}, signed in ${row.createdAt}`}
+            aria-label={`Sign out there: ${browserName(row.userAgent)}, signed in ${row.createdAt}`}
           >
             Sign out there
           </Button>
