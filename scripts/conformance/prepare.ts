@@ -14,9 +14,11 @@ export async function prepareSuite(
   ownWheel: string,
   onLine: (line: string) => void,
 ): Promise<string> {
-  const wanted = [...(suite.withDependencies ? [] : ["--no-deps"]), ...suite.requirements];
+  const cache = path.join(root, ".sluice", "conformance");
+  const built = suite.build === undefined ? [] : [await buildWheel(path.join(root, suite.build), cache, onLine)];
+  const wanted = [...(suite.withDependencies ? [] : ["--no-deps"]), ...suite.requirements, ...built];
   const hash = createHash("sha256").update(JSON.stringify(wanted)).digest("hex").slice(0, 12);
-  const venv = path.join(root, ".sluice", "conformance", `${name}-${hash}`);
+  const venv = path.join(cache, `${name}-${hash}`);
   const interpreter = path.join(venv, "bin", "python");
   const stamp = path.join(venv, "complete");
   if (!existsSync(stamp)) {
@@ -27,4 +29,18 @@ export async function prepareSuite(
   }
   await run(interpreter, ["-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", ownWheel], { onLine });
   return interpreter;
+}
+
+/** What the suite's own build makes, kept in `cache`; the last line it prints is the wheel's path. */
+async function buildWheel(program: string, cache: string, onLine: (line: string) => void): Promise<string> {
+  let last = "";
+  const folder = path.join(cache, "built");
+  await run("python3", [program, "--cache", folder], {
+    onLine: (line) => {
+      last = line;
+      onLine(line);
+    },
+  });
+  if (!last.endsWith(".whl")) throw new Error(`${program} printed no wheel's path: ${last}`);
+  return last;
 }

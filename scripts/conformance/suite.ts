@@ -5,6 +5,8 @@ export const suiteSchema = z.strictObject({
   title: z.string(),
   /** What pip installs, versions pinned. */
   requirements: z.array(z.string()),
+  /** A Python program that builds a wheel (`--cache FOLDER`, prints its path), which is installed with them. */
+  build: z.string().optional(),
   /** Whether pip adds what they depend on; without, all that is wanted is listed. */
   withDependencies: z.boolean().default(true),
   /** The lease's memory. */
