@@ -6,13 +6,15 @@ export default defineConfig({
   testMatch: "**/*.e2e.ts",
   fullyParallel: false,
   workers: 1,
+  // What passes the second time is named as flaky in the closing table.
+  retries: 1,
   timeout: 240_000,
   expect: { timeout: 20_000 },
   reporter: [["list"], ["json", { outputFile: process.env.SLUICE_E2E_REPORT ?? "test-results/e2e.json" }]],
   globalSetup: "./e2e/fixtures/global-setup.ts",
   use: {
     baseURL: process.env.SLUICE_PORTAL_URL,
-    trace: "retain-on-failure",
+    trace: "retain-on-first-failure",
     screenshot: "only-on-failure",
     viewport: { width: 1440, height: 900 },
     launchOptions: {

@@ -3,6 +3,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import module from "node:module";
 import { setPriority } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,6 +24,7 @@ export async function bootstrap(entry, { native = true } = {}) {
   process.env.SLUICE_STARTED_AT ??= String(Date.now());
   refuseWrongPlatform();
   installPackages(native);
+  keepCompiled();
   const major = Number(process.versions.node.split(".")[0]);
   if (major >= OWN_NODE_MAJOR) return true;
   const node = path.join(root, "node_modules", ".bin", "node");
@@ -41,6 +43,16 @@ function refuseWrongPlatform() {
   if (major < MINIMUM_NODE[0] || (major === MINIMUM_NODE[0] && minor < MINIMUM_NODE[1])) {
     fail(`Node ${MINIMUM_NODE.join(".")} or newer is needed; this is ${process.versions.node}.`);
   }
+}
+
+/**
+ * Keeps what Node makes of the TypeScript sources, for this process and those it starts: a third of a second start's time.
+ * Beside the packages, so that it goes when they are installed anew.
+ */
+function keepCompiled() {
+  process.env.NODE_COMPILE_CACHE ??= path.join(root, "node_modules", ".cache", "compiled");
+  // Missing in Node 20, which only hands over to another one here.
+  module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE);
 }
 
 function installPackages(native) {

@@ -1,5 +1,13 @@
 /** One runner's outcome; the test command adds them up for its closing line. */
-export type Result = { name: string; passed: number; failed: number; seconds: number; note?: string };
+export type Result = {
+  name: string;
+  passed: number;
+  failed: number;
+  seconds: number;
+  /** Tests that failed and passed when they were run once more; counted as passed, and named. */
+  flaky?: readonly string[];
+  note?: string;
+};
 
 /** Where `npm test` leaves its sums for `.ci/run`, which adds its own checks. */
 export const RESULT_FILE = ".sluice/test/result.json";
@@ -28,5 +36,6 @@ export function table(results: readonly Result[], budgets: Readonly<Record<strin
     const counts = `${String(result.passed).padStart(5)} passed ${String(result.failed).padStart(4)} failed`;
     return `${result.name.padEnd(14)}${counts}  ${time}${over}${note}`;
   });
-  return rows.join("\n");
+  const flaky = results.flatMap((result) => (result.flaky ?? []).map((test) => `flaky: ${result.name}: ${test}`));
+  return [...rows, ...flaky].join("\n");
 }

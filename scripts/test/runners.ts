@@ -1,6 +1,7 @@
 /** Each runner of `npm test`: how it is called, and how its counts are read from what it reports. */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { run } from "#scripts/lib/processes.ts";
 import type { Result } from "#scripts/test/result.ts";
@@ -31,6 +32,7 @@ export const vitest: Runner = {
   budget: 300,
   run: async (root, out) => {
     const report = path.join(out, "vitest.json");
+    const flaky: string[] = [];
     const problem = await attempt(() =>
       run(
         process.execPath,
@@ -41,13 +43,21 @@ export const vitest: Runner = {
           "--reporter=json",
           `--outputFile.json=${report}`,
         ],
-        { cwd: root, env: process.env, onLine: print },
+        {
+          cwd: root,
+          env: process.env,
+          onLine: (line) => {
+            if (/\(retry x\d+\)/.test(stripVTControlCharacters(line)))
+              flaky.push(stripVTControlCharacters(line).trim());
+            print(line);
+          },
+        },
       ),
     );
     if (!existsSync(report)) return { passed: 0, failed: 1, note: problem ?? "no report" };
     const counts = vitestReport.parse(JSON.parse(readFileSync(report, "utf8")));
     const broken = counts.numFailedTests === 0 && problem !== undefined ? Math.max(1, counts.numFailedTestSuites) : 0;
-    return { passed: counts.numPassedTests, failed: counts.numFailedTests + broken };
+    return { passed: counts.numPassedTests, failed: counts.numFailedTests + broken, flaky };
   },
 };
 
@@ -57,18 +67,24 @@ export const cargo: Runner = {
   // 90 of them to fetch CUDA's compiler and to compile the CUDA programs of native/conformance; both are kept.
   budget: 510,
   run: async (root) => {
+    const cwd = path.join(root, "native");
+    // The programs were built before; tests that start them need not ask cargo again.
+    const env = {
+      ...process.env,
+      CARGO_TERM_COLOR: "never",
+      SLUICE_NATIVE_DIR: path.join(root, "native", "target", "release"),
+    };
     let passed = 0;
     let failed = 0;
+    const failures: string[] = [];
+    const command = ["test", "--release", "--locked", "--workspace", "--no-fail-fast"];
     const problem = await attempt(() =>
-      run("cargo", ["test", "--release", "--locked", "--workspace", "--no-fail-fast"], {
-        cwd: path.join(root, "native"),
-        // The programs were built before; tests that start them need not ask cargo again.
-        env: {
-          ...process.env,
-          CARGO_TERM_COLOR: "never",
-          SLUICE_NATIVE_DIR: path.join(root, "native", "target", "release"),
-        },
+      run("cargo", command, {
+        cwd,
+        env,
         onLine: (line) => {
+          const failure = /^test (.+) \.\.\. FAILED$/.exec(line)?.[1];
+          if (failure !== undefined) failures.push(failure);
           const counts = /^test result: \w+\. (\d+) passed; (\d+) failed;/.exec(line);
           if (counts !== null) {
             passed += Number(counts[1]);
@@ -78,7 +94,15 @@ export const cargo: Runner = {
         },
       }),
     );
-    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed };
+    if (problem !== undefined && failed === 0) return { passed, failed: 1 };
+    const flaky: string[] = [];
+    // Each once more, alone. More than a few are no accident of timing.
+    for (const test of failures.length <= 3 ? failures : []) {
+      console.log(`\nOnce more: ${test}`);
+      const again = await attempt(() => run("cargo", [...command, "--", "--exact", test], { cwd, env, onLine: print }));
+      if (again === undefined) flaky.push(test);
+    }
+    return { passed: passed + flaky.length, failed: failed - flaky.length, flaky };
   },
 };
 
@@ -120,7 +144,7 @@ async function testPython(root: string, out: string): Promise<string> {
   return python;
 }
 
-type Suite = { specs?: { tests: { results: { status: string }[]; status: string }[] }[]; suites?: Suite[] };
+type Suite = { specs?: { title: string; tests: { status: string }[] }[]; suites?: Suite[] };
 
 export const playwright: Runner = {
   name: "playwright",
@@ -137,16 +161,17 @@ export const playwright: Runner = {
       }),
     );
     if (!existsSync(report)) return { passed: 0, failed: 1, note: "no report" };
-    const statuses = countStatuses(JSON.parse(readFileSync(report, "utf8")) as Suite);
-    const passed = statuses.filter((status) => status === "expected" || status === "flaky").length;
-    const failed = statuses.filter((status) => status === "unexpected").length;
-    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed };
+    const tests = outcomes(JSON.parse(readFileSync(report, "utf8")) as Suite);
+    const flaky = tests.filter((test) => test.status === "flaky").map((test) => test.title);
+    const passed = tests.filter((test) => test.status === "expected").length + flaky.length;
+    const failed = tests.filter((test) => test.status === "unexpected").length;
+    return { passed, failed: problem !== undefined && failed === 0 ? 1 : failed, flaky };
   },
 };
 
-function countStatuses(suite: Suite): string[] {
-  const own = (suite.specs ?? []).flatMap((spec) => spec.tests.map((test) => test.status));
-  return [...own, ...(suite.suites ?? []).flatMap(countStatuses)];
+function outcomes(suite: Suite): { title: string; status: string }[] {
+  const own = (suite.specs ?? []).flatMap((spec) => spec.tests.map(({ status }) => ({ title: spec.title, status })));
+  return [...own, ...(suite.suites ?? []).flatMap(outcomes)];
 }
 
 async function installChromium(): Promise<void> {

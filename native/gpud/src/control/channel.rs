@@ -129,6 +129,8 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
             match message {
                 BrokerMessage::Challenge { nonce } => {
                     let nonce = from_base64url(&nonce).ok_or_else(|| io::Error::other("a challenge without bytes"))?;
+                    // What happens from here on waits for the welcome: the hello may be too early to tell it.
+                    supervisor.set_outgoing(Some(sender.clone()));
                     let hello = hello(supervisor, reachable, &nonce);
                     say(&mut channel, &hello)?;
                 }
@@ -136,7 +138,6 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
                     if server_id != supervisor.server_id() {
                         return Err(io::Error::other("the broker takes this server for another one"));
                     }
-                    supervisor.set_outgoing(Some(sender.clone()));
                     supervisor.reconcile(epoch, &keys, leases);
                     eprintln!("gpud: in the pool as {server_id}");
                     open = true;
@@ -149,7 +150,9 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
                 BrokerMessage::Removed { reason } => return Ok(Removed(reason)),
             }
         }
-        forward(&mut channel, &outgoing)?;
+        if open {
+            forward(&mut channel, &outgoing)?;
+        }
         if open && reported_at.elapsed() >= USAGE_TIME {
             reported_at = Instant::now();
             report(supervisor, &mut channel, &mut reported)?;
