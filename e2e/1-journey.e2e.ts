@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { type BrowserContext, expect, type Page, test } from "@playwright/test";
-import { expectAccessibleInBoth } from "./fixtures/accessible.ts";
+import { expectAccessible } from "./fixtures/accessible.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { acceptInvitation, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
 
@@ -38,7 +38,7 @@ test.beforeAll(async ({ browser }) => {
 test("the set-up link is one form and makes the first admin", async () => {
   await setUp(admin, process.env.SLUICE_E2E_SETUP_LINK ?? "", async () => {
     await expect(admin.getByRole("button", { name: "Set up Sluice" })).toBeVisible();
-    await expectAccessibleInBoth(admin, "the set-up form");
+    await expectAccessible(admin, "the set-up form");
   });
   await expect(admin.getByRole("heading", { level: 1 })).toBeVisible();
 });
@@ -47,7 +47,7 @@ test("the admin invites a data scientist by a link", async () => {
   const link = await inviteMember(admin, "demo", "scientist@example.test");
   await acceptInvitation(scientist, link, "Data Scientist", async () => {
     await expect(scientist.getByRole("button", { name: "Accept invitation" })).toBeVisible();
-    await expectAccessibleInBoth(scientist, "the invitation");
+    await expectAccessible(scientist, "the invitation");
   });
   await expect(scientist).toHaveURL(/\/workspaces/);
 });
@@ -206,7 +206,7 @@ test("the admin ends a lease: a clear error, the notebook lives, and the same di
     .first()
     .click();
   await expect(admin.getByRole("dialog").getByRole("textbox")).toBeVisible();
-  await expectAccessibleInBoth(admin, "the dialog to end a lease");
+  await expectAccessible(admin, "the dialog to end a lease");
   await admin
     .getByRole("dialog")
     .getByRole("button", { name: /End lease/ })
