@@ -1,8 +1,11 @@
 /**
- * `npm run soak [-- <part>…] [--seconds 600] [--seed N]`: what finds its bugs only in hours. Each part is a test that
+ * `npm run soak [-- <part>…] [--seconds 600] [--seed N] [--record]`: what finds its bugs only in hours. Each part is a test that
  * plays for longer than in `npm test`; frames are spoiled from a seed of today. The last line is one JSON object
- * `{"name", "metrics"}` with the seconds and findings of each part.
+ * `{"name", "metrics"}` with the seconds and findings of each part; `--record` keeps it with the commit it ran on in
+ * `bench/results/soak.json`.
  */
+import { execFileSync } from "node:child_process";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
@@ -10,7 +13,11 @@ import { buildNativeForTests } from "#scripts/start/builds.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: "string", default: "600" }, seed: { type: "string" } },
+  options: {
+    seconds: { type: "string", default: "600" },
+    seed: { type: "string" },
+    record: { type: "boolean", default: false },
+  },
 });
 const root = process.cwd();
 const native = path.join(root, "native");
@@ -74,5 +81,10 @@ for (const { name, command, args, cwd, env } of parts) {
   metrics[`${name}_seconds`] = Math.round((Date.now() - began) / 1000);
 }
 for (const [name, value] of Object.entries(metrics)) console.log(`soak         ${name.padEnd(24)} ${value}`);
+if (values.record) {
+  const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
+  const result = { name: "soak", date: new Date().toISOString().slice(0, 10), commit, seed: Number(seed), metrics };
+  await writeFile(path.join(root, "bench", "results", "soak.json"), `${JSON.stringify(result, null, 2)}\n`);
+}
 console.log(JSON.stringify({ name: "soak", metrics }));
 process.exit(chosen.some((name) => metrics[`${name}_findings`] !== 0) ? 1 : 0);
