@@ -13,7 +13,8 @@ const idOf = (prefix: string, n: string) =>
 
 /**
  * Fills an empty database: servers, devices, teams, people, workspaces, and for each day and device three leases with
- * their requests and intervals, a twentieth of them still open; half the devices have been away for a day.
+ * their requests and intervals, a twentieth of them still open, with samples
+ * of their work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
   const imageId = newId("img");
@@ -84,6 +85,13 @@ export async function seed(db: Database, size: Size): Promise<void> {
   await db.execute(sql`insert into lease_intervals (lease_id, team_id, user_id, gpu_id, gpu_type, milli, started_at, ended_at)
     select lease, w.team_id, w.owner_id, gpu, x.gpu_type, milli, s, case when e < now() then e end
     from seeded x join workspaces w on w.id = x.workspace where s < now()`);
+  // One sample an hour of each lease: what the seconds between would add up to all the same.
+  await db.execute(sql`insert into usage_samples (lease_id, at, memory_bytes, gpu_time_us, delivered_us, promised_us, calls)
+    select lease, h, 1073741824, (k % 100) * 36000000::bigint, (k % 7) * 200000000::bigint, (k % 7) * 210000000::bigint, 1000
+    from seeded, generate_series(s + interval '1 minute', least(e, now()), interval '1 hour') h`);
+  await db.execute(sql`insert into lease_work (lease_id, hour, gpu_time_us, delivered_us, promised_us)
+    select lease_id, date_bin('1 hour', at, timestamptz 'epoch'), sum(gpu_time_us), sum(delivered_us), sum(promised_us)
+    from usage_samples group by 1, 2`);
   await db.execute(sql`drop table seeded`);
   await db.execute(sql`analyze`);
 }

@@ -11,6 +11,7 @@ import { startLivenessLoop } from "./liveness-loop.ts";
 import { createMetrics } from "./metrics.ts";
 import { createRouter } from "./router.ts";
 import { brokerRoutes } from "./routes.ts";
+import { startUsageLoop } from "./usage-loop.ts";
 import { createWatchers } from "./watchers.ts";
 
 export type Broker = { port: number; live: Live; stop: () => Promise<void> };
@@ -47,11 +48,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const port = await listen(server, options.port, options.host ?? "127.0.0.1");
   await live.ready();
   const liveness = startLivenessLoop({ database, live, log });
+  const usage = startUsageLoop({ database, log });
   return {
     port,
     live,
     stop: async () => {
-      await liveness.stop();
+      await Promise.all([liveness.stop(), usage.stop()]);
       await control.close();
       watchers.close();
       server.close();

@@ -7,5 +7,6 @@ export * from "./pool.ts";
 export * from "./sharing.ts";
 export * from "./sign-in-failures.ts";
 export * from "./teams.ts";
+export * from "./usage.ts";
 export * from "./users.ts";
 export * from "./workspaces.ts";

@@ -188,7 +188,7 @@ export const leaseIntervals = pgTable(
   ],
 );
 
-/** What gpud measured, one row a lease and sample. */
+/** What gpud measured lately, one row a lease and sample; their sums by the hour are kept in lease_work. */
 export const usageSamples = pgTable(
   "usage_samples",
   {
@@ -205,7 +205,11 @@ export const usageSamples = pgTable(
     promisedUs: bytes("promised_us").notNull().default(0),
     calls: bytes("calls").notNull(),
   },
-  (t) => [index("usage_samples_lease").on(t.leaseId, t.at)],
+  (t) => [
+    index("usage_samples_lease").on(t.leaseId, t.at),
+    // They are written in order and swept in order.
+    index("usage_samples_at").using("brin", t.at),
+  ],
 );
 
 /** Kernels and processes that a workspace's server extension last reported alive. */

@@ -3,7 +3,8 @@ import type { Context } from "#server/context.ts";
 import type { CostLine, CostReport } from "#server/contracts/cost.ts";
 import { gpuPrices } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
-import { heldTables, ownSeconds, type Span } from "#server/services/utilisation/held.ts";
+import { account } from "#server/services/utilisation/account.ts";
+import type { Span } from "#server/services/utilisation/ledger.ts";
 import { monthSpan } from "./month.ts";
 import { splitCents } from "./split.ts";
 
@@ -69,25 +70,28 @@ function linesOf(gpuType: string, held: readonly Held[], walls: readonly Wall[])
   return [...leased.values(), ...rest];
 }
 
+const DAY_S = 86_400;
+
 async function readHeld(ctx: Context, span: Span): Promise<Held[]> {
+  const { held } = await account(ctx, span, {}, DAY_S);
   const rows = await ctx.db.execute<Held>(sql`
-    with ${heldTables(span, {})}
-    select h.gpu_type as "gpuType", h.state, h.team_id as "teamId", max(t.name) as "teamName", h.user_id as "userId",
-      max(u.name) as "userName", h.workspace_id as "workspaceId", coalesce(max(w.name), h.workspace_id) as "workspaceName",
-      (sum(h.milli * ${ownSeconds}) / 3600000)::float8 as hours
-    from held h
-    left join teams t on t.id = h.team_id
-    left join users u on u.id = h.user_id
-    left join workspaces w on w.id = h.workspace_id
-    where e > s
-    group by 1, 2, 3, 5, 7 order by 1, 4, 6, 8, 2`);
+    with x as (
+      select gpu_type, state, team_id, user_id, workspace_id, sum(held)::float8 / 3.6e12 as hours
+      from ${held} h group by 1, 2, 3, 4, 5
+    )
+    select x.gpu_type as "gpuType", x.state, x.team_id as "teamId", t.name as "teamName", x.user_id as "userId",
+      u.name as "userName", x.workspace_id as "workspaceId", coalesce(w.name, x.workspace_id) as "workspaceName", x.hours
+    from x
+    left join teams t on t.id = x.team_id
+    left join users u on u.id = x.user_id
+    left join workspaces w on w.id = x.workspace_id
+    order by 1, 4, 6, 8, 2`);
   return [...rows];
 }
 
 async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {
+  const { pool } = await account(ctx, span, {}, DAY_S);
   const rows = await ctx.db.execute<Wall>(sql`
-    with ${heldTables(span, {})}
-    select gpu_type as "gpuType", state, (sum(${ownSeconds}) / 3600)::float8 as hours
-    from states where e > s group by 1, 2`);
+    select gpu_type as "gpuType", state, sum(wall)::float8 / 3.6e9 as hours from ${pool} p group by 1, 2`);
   return [...rows];
 }

@@ -1,7 +1,8 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import type { LeaseUsage } from "#server/contracts/control.ts";
-import { leases, usageSamples } from "#server/db/schema/index.ts";
+import type { Transaction } from "#server/db/client.ts";
+import { leases, leaseWork, usageSamples } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 
 /** Takes what gpud measured: totals go to the lease, the difference since the last report into a sample. */
@@ -39,11 +40,29 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
           ...(worked ? { usageAt: now } : {}),
         })
         .where(eq(leases.id, lease.id));
-      await tx.db.insert(usageSamples).values({
-        ...{ leaseId: lease.id, at: now, memoryBytes: usage.memoryBytes, calls },
-        ...{ gpuTimeUs, deliveredUs, promisedUs },
-      });
+      const measured = { leaseId: lease.id, gpuTimeUs, deliveredUs, promisedUs };
+      await tx.db.insert(usageSamples).values({ ...measured, at: now, memoryBytes: usage.memoryBytes, calls });
+      await addWork(tx.db, measured, now);
       await notify(tx.db, "pool", lease.gpuId);
     }
   });
+}
+
+type Measured = { leaseId: string; gpuTimeUs: number; deliveredUs: number; promisedUs: number };
+
+/** Adds a sample to its hour: with it in one transaction, so that the sums by the hour are those of the samples. */
+async function addWork(db: Transaction, measured: Measured, now: Date): Promise<void> {
+  const hour = new Date(now);
+  hour.setUTCMinutes(0, 0, 0);
+  await db
+    .insert(leaseWork)
+    .values({ ...measured, hour })
+    .onConflictDoUpdate({
+      target: [leaseWork.leaseId, leaseWork.hour],
+      set: {
+        gpuTimeUs: sql`${leaseWork.gpuTimeUs} + excluded.gpu_time_us`,
+        deliveredUs: sql`${leaseWork.deliveredUs} + excluded.delivered_us`,
+        promisedUs: sql`${leaseWork.promisedUs} + excluded.promised_us`,
+      },
+    });
 }

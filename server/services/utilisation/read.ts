@@ -11,7 +11,7 @@ import { gpus, quotas } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { readBins } from "./bins.ts";
-import type { Filter, Span } from "./held.ts";
+import type { Filter, Span } from "./ledger.ts";
 import { lentBy } from "./lent.ts";
 import { type HeldTime, readHeldTimes, readWaits, rowsOf } from "./rows.ts";
 
@@ -27,7 +27,7 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   const filter: Filter = { gpuType, teamId, userId };
   const [bins, times, waits, types] = await Promise.all([
     readBins(ctx, span, filter),
-    readHeldTimes(ctx, span, filter),
+    readHeldTimes(ctx, span, filter, input.by),
     readWaits(ctx, span, filter, input.by),
     ctx.db.selectDistinct({ gpuType: gpus.gpuType }).from(gpus).orderBy(asc(gpus.gpuType)),
   ]);
@@ -68,7 +68,7 @@ async function withLent(
 ): Promise<UtilisationRow[]> {
   const { gpuType, teamId } = filter;
   const [all, guarantees] = await Promise.all([
-    teamId === undefined ? times : readHeldTimes(ctx, span, { gpuType }),
+    teamId === undefined ? times : readHeldTimes(ctx, span, { gpuType }, "team"),
     ctx.db
       .select()
       .from(quotas)

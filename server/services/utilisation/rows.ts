@@ -1,19 +1,20 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
-import { type Filter, heldTables, ownSeconds, type Span } from "./held.ts";
+import { account } from "./account.ts";
+import type { Filter, Span } from "./ledger.ts";
 
 export type By = "team" | "person" | "type" | "workspace";
 
-/** What one workspace held of one type, GPU-hours. */
+/** What somebody held of one type, GPU-hours; person and workspace are told where the rows are of them. */
 export type HeldTime = {
   teamId: string;
-  userId: string;
-  workspaceId: string;
+  userId: string | null;
+  workspaceId: string | null;
   gpuType: string;
   teamName: string;
-  userName: string;
-  workspaceName: string;
+  userName: string | null;
+  workspaceName: string | null;
   used: number;
   held: number;
   borrowed: number;
@@ -21,20 +22,24 @@ export type HeldTime = {
   delivered: number;
 };
 
-/** Time held and used, and compute promised and delivered, by workspace and type: everything else sums these. */
-export async function readHeldTimes(ctx: Context, span: Span, filter: Filter): Promise<HeldTime[]> {
+const DAY_S = 86_400;
+
+/** Time held and used, and compute promised and delivered, as finely as the rows need it: everything else sums these. */
+export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by: By): Promise<HeldTime[]> {
+  const { held } = await account(ctx, span, filter, DAY_S);
+  const userId = by === "person" || by === "workspace" ? sql`user_id` : sql`null::text`;
+  const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
   const rows = await ctx.db.execute<HeldTime>(sql`
-    with ${heldTables(span, filter)}, x as (
-      select team_id, user_id, workspace_id, gpu_type, sum(milli * used * ${ownSeconds}) as used,
-        sum(milli * ${ownSeconds}) as held, sum(milli * borrowed * ${ownSeconds}) as borrowed,
-        sum(promised * ${ownSeconds}) as promised, sum(delivered * ${ownSeconds}) as delivered
-      from held where e > s group by 1, 2, 3, 4
+    with x as (
+      select team_id, ${userId} as user_id, ${workspaceId} as workspace_id, gpu_type, sum(used)::float8 as used,
+        sum(held)::float8 as held, sum(borrowed)::float8 as borrowed, sum(promised)::float8 as promised,
+        sum(delivered)::float8 as delivered
+      from ${held} h group by 1, 2, 3, 4
     )
     select x.team_id as "teamId", x.user_id as "userId", x.workspace_id as "workspaceId", x.gpu_type as "gpuType",
       coalesce(t.name, x.team_id) as "teamName", coalesce(u.name, x.user_id) as "userName",
-      coalesce(w.name, x.workspace_id) as "workspaceName", (x.used / 3600000)::float8 as used,
-      (x.held / 3600000)::float8 as held, (x.borrowed / 3600000)::float8 as borrowed,
-      (x.promised / 3.6e9)::float8 as promised, (x.delivered / 3.6e9)::float8 as delivered
+      coalesce(w.name, x.workspace_id) as "workspaceName", x.used / 3.6e12 as used, x.held / 3.6e12 as held,
+      x.borrowed / 3.6e12 as borrowed, x.promised / 3.6e9 as promised, x.delivered / 3.6e9 as delivered
     from x
     left join teams t on t.id = x.team_id
     left join users u on u.id = x.user_id
@@ -44,9 +49,13 @@ export async function readHeldTimes(ctx: Context, span: Span, filter: Filter): P
 
 const keys: Record<By, { column: SQL; id: (time: HeldTime) => string; name: (time: HeldTime) => string }> = {
   team: { column: sql`r.team_id`, id: (time) => time.teamId, name: (time) => time.teamName },
-  person: { column: sql`r.user_id`, id: (time) => time.userId, name: (time) => time.userName },
+  person: { column: sql`r.user_id`, id: (time) => time.userId ?? "", name: (time) => time.userName ?? "" },
   type: { column: sql`r.gpu_type`, id: (time) => time.gpuType, name: (time) => time.gpuType },
-  workspace: { column: sql`r.workspace_id`, id: (time) => time.workspaceId, name: (time) => time.workspaceName },
+  workspace: {
+    column: sql`r.workspace_id`,
+    id: (time) => time.workspaceId ?? "",
+    name: (time) => time.workspaceName ?? "",
+  },
 };
 
 export type Waits = { grants: number; waitMedian: number | null; waitP95: number | null };

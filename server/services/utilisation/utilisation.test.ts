@@ -1,7 +1,7 @@
 /** What became of the pool's time, from real rows: the parts sum to wall time, whatever the span and the bins. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { TimeParts } from "#server/contracts/utilisation.ts";
-import { deviceIntervals, leaseIntervals, leaseRequests, leases } from "#server/db/schema/index.ts";
+import { deviceIntervals, leaseIntervals, leaseRequests, leases, leaseWork } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
@@ -59,8 +59,14 @@ async function lease(
     ...shared,
     ...{ id, requestId, gpuId, serverId: world.serverId, state: "ended", epoch: 1, borrowed: more.borrowed ? 1 : 0 },
     ...{ grantedAt: at(from), ownerSeenAt: at(to), expiresAt: at(to), endedAt: at(to) },
-    ...{ gpuTimeUs: more.usedHours * 3.6e9, promisedUs: more.promisedUs ?? 0, deliveredUs: more.deliveredUs ?? 0 },
   });
+  const hours = to - from;
+  await test.db.insert(leaseWork).values(
+    Array.from({ length: hours }, (_, index) => ({
+      ...{ leaseId: id, hour: at(from + index), gpuTimeUs: (more.usedHours / hours) * 3.6e9 },
+      ...{ promisedUs: (more.promisedUs ?? 0) / hours, deliveredUs: (more.deliveredUs ?? 0) / hours },
+    })),
+  );
   const interval = { leaseId: id, teamId, userId: who.id, gpuId, gpuType: "soft", milli };
   await test.db.insert(leaseIntervals).values({ ...interval, startedAt: at(from), endedAt: at(to) });
 }

@@ -1,0 +1,66 @@
+/**
+ * Accounts of GPU time by the hour, so that nobody has to read a year of leases. Hours and days are UTC. Amounts of time
+ * are thousandths of a GPU times microseconds, whole numbers, so that sums of sums stay exact.
+ */
+import { pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+import { bytes, instant } from "./columns.ts";
+import { leases } from "./leases.ts";
+
+/** What gpud measured of a lease in an hour: the sums of its samples, written with them, and kept when they go. */
+export const leaseWork = pgTable(
+  "lease_work",
+  {
+    leaseId: text("lease_id")
+      .notNull()
+      .references(() => leases.id, { onDelete: "cascade" }),
+    hour: instant("hour").notNull(),
+    /** GPU time, and of it while others wanted the device too and what was promised then, microseconds. */
+    gpuTimeUs: bytes("gpu_time_us").notNull(),
+    deliveredUs: bytes("delivered_us").notNull(),
+    promisedUs: bytes("promised_us").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.leaseId, t.hour] })],
+);
+
+/** What was held, by whom, on devices in which state. */
+const held = () => ({
+  gpuType: text("gpu_type").notNull(),
+  teamId: text("team_id").notNull(),
+  userId: text("user_id").notNull(),
+  workspaceId: text("workspace_id").notNull(),
+  state: text("state", { enum: ["open", "draining", "lost"] }).notNull(),
+  held: bytes("held").notNull(),
+  /** Of it while the GPU worked. */
+  used: bytes("used").notNull(),
+  /** Of it above the team's guarantee when it was granted. */
+  borrowed: bytes("borrowed").notNull(),
+  /** Microseconds. */
+  promised: bytes("promised").notNull(),
+  delivered: bytes("delivered").notNull(),
+});
+
+export const usageHours = pgTable("usage_hours", { at: instant("at").notNull(), ...held() }, (t) => [
+  primaryKey({ columns: [t.at, t.gpuType, t.workspaceId, t.userId, t.teamId, t.state] }),
+]);
+
+export const usageDays = pgTable("usage_days", { at: instant("at").notNull(), ...held() }, (t) => [
+  primaryKey({ columns: [t.at, t.gpuType, t.workspaceId, t.userId, t.teamId, t.state] }),
+]);
+
+/** How long devices were in each state, microseconds. */
+export const poolHours = pgTable(
+  "pool_hours",
+  {
+    at: instant("at").notNull(),
+    gpuType: text("gpu_type").notNull(),
+    state: text("state", { enum: ["open", "draining", "lost"] }).notNull(),
+    wall: bytes("wall").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.at, t.gpuType, t.state] })],
+);
+
+/** One row: up to which hour the tables above are complete. A trigger turns it back when the ledger changes before it. */
+export const usageRollup = pgTable("usage_rollup", {
+  id: smallint("id").primaryKey().default(1),
+  rolledTo: instant("rolled_to").notNull(),
+});

@@ -1,0 +1,63 @@
+/** The account of GPU time: from the hours and days that are rolled up, and from the ledger what they do not hold yet. */
+import { type SQL, sql } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
+import { usageRollup } from "#server/db/schema/index.ts";
+import { ceilTo, type Filter, floorTo, HOUR_S, heldInLedger, is, poolInLedger, type Span } from "./ledger.ts";
+
+const DAY_S = 24 * HOUR_S;
+
+/** Two queries, for a `from`: see `heldInLedger` and `poolInLedger` for their columns. */
+export type Account = { held: SQL; pool: SQL };
+
+/**
+ * What became of a span, in steps of `seconds`: a divisor of the hour, an hour or a multiple (rows are then by the hour),
+ * a day or a multiple (by the day, but for the ends of the span). Steps shorter than an hour are for spans of about a day.
+ */
+export async function account(ctx: Context, span: Span, filter: Filter, seconds: number): Promise<Account> {
+  const [mark] = await ctx.db.select().from(usageRollup);
+  const now = ctx.now();
+  const live = (part: Span): Account => ({
+    held: heldInLedger(part, filter, Math.min(seconds, HOUR_S), now),
+    pool: poolInLedger(part, filter, Math.min(seconds, HOUR_S), now),
+  });
+  const hours = seconds < HOUR_S ? undefined : within(span, HOUR_S, mark?.rolledTo ?? span.from);
+  const days = seconds < DAY_S || hours === undefined ? undefined : within(hours, DAY_S, hours.to);
+  const parts = [
+    ...around(span, hours).map(live),
+    ...(hours === undefined ? [] : around(hours, days)).map((part) => rolled("usage_hours", part, filter)),
+    ...(days === undefined ? [] : [rolled("usage_days", days, filter)]),
+  ];
+  const all = (pick: keyof Account) => {
+    const queries = parts.map((part) => sql`(${part[pick]})`);
+    return sql`(${sql.join(queries, sql` union all `)})`;
+  };
+  return { held: all("held"), pool: all("pool") };
+}
+
+function rolled(table: "usage_hours" | "usage_days", { from, to }: Span, filter: Filter): Account {
+  const inTime = sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz
+    and ${is(sql`gpu_type`, filter.gpuType)}`;
+  return {
+    held: sql`select at, gpu_type, team_id, user_id, workspace_id, state, held, used, borrowed, promised, delivered
+      from ${sql.raw(table)} where ${inTime} and ${is(sql`team_id`, filter.teamId)} and ${is(sql`user_id`, filter.userId)}`,
+    // So few rows that days would not be worth a table.
+    pool: sql`select at, gpu_type, state, wall from pool_hours where ${inTime}`,
+  };
+}
+
+/** The largest part of a span of whole steps that ends by `until`, when there is one. */
+function within(span: Span, seconds: number, until: Date): Span | undefined {
+  const from = ceilTo(seconds, span.from);
+  const to = floorTo(seconds, span.to < until ? span.to : until);
+  return from < to ? { from, to } : undefined;
+}
+
+/** What a part leaves of its span: all of it where there is no such part. */
+function around(span: Span, part: Span | undefined): Span[] {
+  if (part === undefined) return [span];
+  const ends = [
+    { from: span.from, to: part.from },
+    { from: part.to, to: span.to },
+  ];
+  return ends.filter(({ from, to }) => from < to);
+}

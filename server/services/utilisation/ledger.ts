@@ -1,0 +1,80 @@
+/** The account of GPU time straight from the ledger: exact for any span, and as slow as the span is full of leases. */
+import { type SQL, sql } from "drizzle-orm";
+
+export type Span = { from: Date; to: Date };
+/** What is looked at; capacity can be told by type alone. */
+export type Filter = { gpuType?: string; teamId?: string; userId?: string };
+
+export const HOUR_S = 3600;
+const EPOCH = sql.raw(`timestamptz 'epoch'`);
+const at = (date: Date) => sql`${date.toISOString()}::timestamptz`;
+const microseconds = (from: SQL, to: SQL) => sql`greatest(0, extract(epoch from ${to} - ${from}) * 1000000)::bigint`;
+/** The starts of the steps that a stretch has a part in; one that ends where a step begins is not in that step. */
+const steps = (step: SQL) =>
+  sql`generate_series(date_bin(${step}, s, ${EPOCH}), e - interval '1 microsecond', ${step})`;
+const stepOf = (seconds: number) => sql.raw(`interval '${Math.floor(seconds)} seconds'`);
+
+/**
+ * A query for who held what in a span, split by steps of `seconds`, a divisor of the hour: `at` (the step's start),
+ * `gpu_type`, `team_id`, `user_id`, `workspace_id`, `state` of the device, and `held`, `used`, `borrowed`, `promised`,
+ * `delivered` (server/db/schema/usage.ts). A lease's work in an hour is spread evenly over the time that it held in that
+ * hour, and is at most all of it. Its time on a device that the pool did not know counts for nobody.
+ */
+export function heldInLedger(span: Span, filter: Filter, seconds: number, now: Date): SQL {
+  const { gpuType, teamId, userId } = filter;
+  const whole = wholeHours(span);
+  const step = stepOf(seconds);
+  return sql`
+    select at, gpu_type, team_id, user_id, workspace_id, state, milli * inside as held,
+      round(milli * inside * least(1, coalesce(w.gpu_time_us, 0) / greatest(1, of_lease)))::bigint as used,
+      milli * inside * borrowed as borrowed,
+      round(coalesce(w.promised_us, 0)::float8 * inside / greatest(1, of_lease))::bigint as promised,
+      round(coalesce(w.delivered_us, 0)::float8 * inside / greatest(1, of_lease))::bigint as delivered
+    from (
+      select x.*, at, date_bin('1 hour', at, ${EPOCH}) as hour,
+        (sum(${microseconds(sql`greatest(s, at)`, sql`least(e, at + ${step})`)})
+          over (partition by lease_id, date_bin('1 hour', at, ${EPOCH})))::float8 as of_lease,
+        ${microseconds(sql`greatest(s, at, ${at(span.from)})`, sql`least(e, at + ${step}, ${at(span.to)})`)} as inside
+      from (
+        select i.lease_id, i.team_id, i.user_id, l.workspace_id, l.borrowed, i.milli, g.gpu_type, d.state,
+          greatest(i.started_at, d.started_at, ${at(whole.from)}) as s,
+          least(coalesce(i.ended_at, ${at(now)}), coalesce(d.ended_at, ${at(now)}), ${at(whole.to)}) as e
+        from lease_intervals i
+        join leases l on l.id = i.lease_id
+        join gpus g on g.id = i.gpu_id
+        join device_intervals d on d.gpu_id = i.gpu_id and d.started_at < coalesce(i.ended_at, ${at(now)})
+          and coalesce(d.ended_at, ${at(now)}) > i.started_at
+        where i.started_at < ${at(whole.to)} and (i.ended_at is null or i.ended_at > ${at(whole.from)})
+          and ${is(sql`g.gpu_type`, gpuType)} and ${is(sql`i.team_id`, teamId)} and ${is(sql`i.user_id`, userId)}
+      ) x cross join lateral ${steps(step)} as series (at)
+      where e > s
+    ) y left join lease_work w on w.lease_id = y.lease_id and w.hour = y.hour
+    where inside > 0`;
+}
+
+/** A query for how long devices were in each state, split by steps: `at`, `gpu_type`, `state`, `wall`. */
+export function poolInLedger({ from, to }: Span, { gpuType }: Filter, seconds: number, now: Date): SQL {
+  const step = stepOf(seconds);
+  return sql`
+    select at, gpu_type, state, sum(${microseconds(sql`greatest(s, at)`, sql`least(e, at + ${step})`)})::bigint as wall
+    from (
+      select g.gpu_type, d.state, greatest(d.started_at, ${at(from)}) as s,
+        least(coalesce(d.ended_at, ${at(now)}), ${at(to)}) as e
+      from device_intervals d join gpus g on g.id = d.gpu_id
+      where d.started_at < ${at(to)} and (d.ended_at is null or d.ended_at > ${at(from)})
+        and ${is(sql`g.gpu_type`, gpuType)}
+    ) x cross join lateral ${steps(step)} as series (at)
+    where e > s group by 1, 2, 3`;
+}
+
+/** A column has a value, where one is asked for. */
+export const is = (column: SQL, value: string | undefined): SQL =>
+  value === undefined ? sql`true` : sql`${column} = ${value}`;
+
+/** The start of the step that an instant is in, and of the next unless it is one itself. */
+export const floorTo = (seconds: number, date: Date): Date =>
+  new Date(Math.floor(date.getTime() / (seconds * 1000)) * seconds * 1000);
+export const ceilTo = (seconds: number, date: Date): Date =>
+  new Date(Math.ceil(date.getTime() / (seconds * 1000)) * seconds * 1000);
+
+const wholeHours = ({ from, to }: Span): Span => ({ from: floorTo(HOUR_S, from), to: ceilTo(HOUR_S, to) });

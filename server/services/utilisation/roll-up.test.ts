@@ -1,0 +1,270 @@
+/** Accounts by the hour on random histories: what is rolled up tells the same as the ledger and the samples, whatever is asked. */
+import { sql } from "drizzle-orm";
+import fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemContext } from "#server/context.ts";
+import type { Utilisation } from "#server/contracts/utilisation.ts";
+import {
+  deviceIntervals,
+  leaseIntervals,
+  leaseRequests,
+  leases,
+  usageHours,
+  usageRollup,
+  usageSamples,
+} from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { recordUsage } from "#server/services/lease/record-usage.ts";
+import { KEEP_SAMPLES_MS, sweepSamples } from "#server/services/lease/sweep-samples.ts";
+import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { read } from "./read.ts";
+import { rollUp } from "./roll-up.ts";
+
+const HOUR = 3600_000;
+const MINUTES = 100 * 60;
+/** Begins in the middle of a day, and ends long enough ago to be over. */
+const start = Math.floor((Date.now() - 130 * HOUR) / (24 * HOUR)) * 24 * HOUR + 7 * HOUR;
+const at = (minute: number) => new Date(start + minute * 60_000);
+const end = at(MINUTES);
+
+let test: TestDatabase;
+let world: World;
+let workspaces: string[];
+
+beforeAll(async () => {
+  test = await useTestDatabase();
+  world = await makeWorld(test.db);
+  workspaces = [
+    (await makeWorkspace(world, { owner: world.member })).id,
+    (await makeWorkspace(world, { owner: world.outsider, teamId: world.otherTeam })).id,
+  ];
+});
+afterAll(() => test.drop());
+beforeEach(async () => {
+  await test.db.execute(sql`truncate lease_requests, device_intervals, usage_hours, usage_days, pool_hours cascade`);
+  await test.db.update(usageRollup).set({ rolledTo: new Date(Math.floor(Date.now() / HOUR) * HOUR) });
+});
+
+type Interval = { from: number; to: number };
+type Lease = Interval & { gpu: 0 | 1; whose: 0 | 1; milli: number; borrowed: 0 | 1; reports: [number, number][] };
+type State = { gpu: 0 | 1; state: "open" | "draining" | "lost" } & Interval;
+type History = { leases: Lease[]; states: State[] };
+
+const minute = fc.integer({ min: 0, max: MINUTES });
+const history: fc.Arbitrary<History> = fc.record({
+  leases: fc.array(
+    fc.record({
+      ...{ gpu: fc.constantFrom(0 as const, 1 as const), whose: fc.constantFrom(0 as const, 1 as const) },
+      ...{ milli: fc.integer({ min: 1, max: 1000 }), borrowed: fc.constantFrom(0 as const, 1 as const) },
+      ...{ from: minute, to: minute },
+      /** When gpud reports, as a part of the lease's time, and GPU seconds since the report before. */
+      reports: fc.array(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 0, max: 9000 })), { maxLength: 6 }),
+    }),
+    { minLength: 1, maxLength: 12 },
+  ),
+  /** Where each device changes to another state: one after the other. */
+  states: fc.tuple(fc.uniqueArray(minute, { maxLength: 6 }), fc.uniqueArray(minute, { maxLength: 6 })).map(([a, b]) =>
+    ([a, b] as const).flatMap((cuts, gpu) => {
+      const sorted = [0, ...cuts.sort((x, y) => x - y), MINUTES];
+      return sorted.slice(1).map((to, index) => ({
+        ...{ gpu: gpu as 0 | 1, from: sorted[index] ?? 0, to },
+        state: (["open", "draining", "lost"] as const)[index % 3] ?? "open",
+      }));
+    }),
+  ),
+});
+
+/** Writes a history as the product does: gpud's reports go the way of every report. */
+async function write({ leases: all, states }: History): Promise<void> {
+  const intervals = states.filter(({ from, to }) => from < to);
+  for (const { gpu, state, from, to } of intervals) {
+    const gpuId = world.gpuIds[gpu];
+    await test.db.insert(deviceIntervals).values({ gpuId, state, startedAt: at(from), endedAt: at(to) });
+  }
+  for (const lease of all) {
+    if (lease.from >= lease.to) continue;
+    const [id, requestId] = [newId("lea"), newId("req")];
+    const owner = { kind: "process" as const, pid: 1, startTime: 1 };
+    const whose = lease.whose === 0 ? world.member : world.outsider;
+    const teamId = lease.whose === 0 ? world.team : world.otherTeam;
+    const shared = { workspaceId: workspaces[lease.whose] ?? "", teamId, userId: whose.id, gpuType: "soft", owner };
+    const [begins, ends] = [at(lease.from), at(lease.to)];
+    await test.db.insert(leaseRequests).values({
+      ...{ ...shared, id: requestId, idempotencyKey: requestId, state: "granted", milli: lease.milli, memoryBytes: 1 },
+      ...{ createdAt: begins, decidedAt: begins, lastPolledAt: begins, waitUntil: begins },
+    });
+    await test.db.insert(leases).values({
+      ...{ ...shared, id, requestId, gpuId: world.gpuIds[lease.gpu], serverId: world.serverId, milli: lease.milli },
+      ...{ memoryBytes: 1, state: "active", epoch: 1, borrowed: lease.borrowed, grantedAt: begins },
+      ...{ ownerSeenAt: ends, expiresAt: ends, endedAt: ends },
+    });
+    await test.db.insert(leaseIntervals).values({
+      ...{ leaseId: id, teamId, userId: whose.id, gpuId: world.gpuIds[lease.gpu], gpuType: "soft" },
+      ...{ milli: lease.milli, startedAt: begins, endedAt: ends },
+    });
+    let gpuTimeUs = 0;
+    for (const [part, seconds] of lease.reports.sort(([a], [b]) => a - b)) {
+      gpuTimeUs += seconds * 1e6;
+      const when = new Date(begins.getTime() + ((ends.getTime() - begins.getTime()) * part) / 100);
+      const measured = { gpuTimeUs, deliveredUs: gpuTimeUs / 2, promisedUs: gpuTimeUs / 2, calls: 1, memoryBytes: 1 };
+      const usage = { leaseId: id, sessions: 1, bytesIn: 0, bytesOut: 0, parkedBytes: 0, ...measured };
+      await recordUsage(systemContext(test.db, { now: () => when }), { serverId: world.serverId, usages: [usage] });
+    }
+  }
+}
+
+type Sums = { used: number; held: number; borrowed: number; wall: number };
+
+/** The same account in plain loops over the history, from the rows of single samples. */
+async function expected(from: Date, to: Date): Promise<Sums> {
+  const [states, intervals, samples] = await Promise.all([
+    test.db.select().from(deviceIntervals),
+    test.db
+      .select({ interval: leaseIntervals, borrowed: leases.borrowed })
+      .from(leaseIntervals)
+      .innerJoin(leases, sql`true`)
+      .where(sql`${leases.id} = ${leaseIntervals.leaseId}`),
+    test.db.select().from(usageSamples),
+  ]);
+  const overlap = (...parts: { from: number; to: number }[]) =>
+    Math.max(0, Math.min(...parts.map((part) => part.to)) - Math.max(...parts.map((part) => part.from)));
+  const of = (row: { startedAt: Date; endedAt: Date | null }) => ({
+    ...{ from: row.startedAt.getTime(), to: row.endedAt?.getTime() ?? Date.now() },
+  });
+  const span = { from: from.getTime(), to: to.getTime() };
+  const sums = { used: 0, held: 0, borrowed: 0, wall: 0 };
+  for (const state of states) sums.wall += overlap(of(state), span);
+  for (const { interval, borrowed } of intervals) {
+    const on = states.filter((state) => state.gpuId === interval.gpuId);
+    for (let hour = Math.floor(start / HOUR) * HOUR; hour < end.getTime(); hour += HOUR) {
+      const whole = { from: hour, to: hour + HOUR };
+      const all = on.reduce((sum, state) => sum + overlap(of(state), of(interval), whole), 0);
+      const inside = on.reduce((sum, state) => sum + overlap(of(state), of(interval), whole, span), 0);
+      if (inside === 0) continue;
+      const work = samples
+        .filter(
+          ({ leaseId, at: when }) =>
+            leaseId === interval.leaseId && overlap(whole, { from: when.getTime(), to: when.getTime() + 1 }) > 0,
+        )
+        .reduce((sum, sample) => sum + sample.gpuTimeUs / 1000, 0);
+      sums.held += (interval.milli / 1000) * inside;
+      sums.borrowed += (interval.milli / 1000) * inside * borrowed;
+      sums.used += (interval.milli / 1000) * inside * Math.min(1, work / all);
+    }
+  }
+  return { used: sums.used / HOUR, held: sums.held / HOUR, borrowed: sums.borrowed / HOUR, wall: sums.wall / HOUR };
+}
+
+function close(answer: Utilisation, sums: Sums): void {
+  const { used, heldIdle, free, draining, lost } = answer.total;
+  expect(used).toBeCloseTo(sums.used, 6);
+  expect(used + heldIdle).toBeCloseTo(sums.held, 6);
+  expect(answer.rows.reduce((sum, row) => sum + row.used, 0)).toBeCloseTo(sums.used, 6);
+  expect(answer.rows.reduce((sum, row) => sum + row.used + row.heldIdle, 0)).toBeCloseTo(sums.held, 6);
+  expect(answer.rows.reduce((sum, row) => sum + row.borrowed, 0)).toBeCloseTo(sums.borrowed, 6);
+  // Two leases of this history may hold one device at once; what is free is never told as less than nothing.
+  expect(used + heldIdle + free + draining + lost).toBeGreaterThanOrEqual(sums.wall - 1e-6);
+}
+
+const rollAll = async (now = new Date()) => {
+  while (await rollUp(systemContext(test.db, { now: () => now })));
+};
+
+describe("hours that are rolled up", () => {
+  it("tell the same as the ledger and the samples, for any span and however far they are made", async () => {
+    const spans = fc.array(fc.tuple(minute, minute, fc.boolean()), { minLength: 2, maxLength: 2 });
+    await fc.assert(
+      fc.asyncProperty(history, spans, minute, async (past, asked, half) => {
+        await write(past);
+        const check = async () => {
+          for (const [a, b, byHour] of [...asked, [0, MINUTES, true] as const]) {
+            const unit = byHour ? HOUR : 60_000;
+            const [from, to] = [at(Math.min(a, b)), at(Math.max(a, b))].map(
+              (one) => new Date(Math.floor(one.getTime() / unit) * unit),
+            );
+            if (from === undefined || to === undefined || from >= to) continue;
+            for (const by of ["team", "workspace"] as const) {
+              const answer = await read(world.admin.ctx, { from: from.toISOString(), to: to.toISOString(), by });
+              close(answer, await expected(from, to));
+            }
+          }
+        };
+        await check();
+        await rollAll(at(half));
+        await check();
+        await rollAll();
+        await check();
+        const made = await test.db.select().from(usageHours);
+        await test.db.update(usageRollup).set({ rolledTo: at(half) });
+        await test.db.execute(
+          sql`update usage_rollup set rolled_to = date_bin('1 hour', rolled_to, timestamptz 'epoch')`,
+        );
+        await rollAll();
+        const again = await test.db.select().from(usageHours);
+        const order = (rows: typeof made) => rows.map((row) => JSON.stringify(row)).sort();
+        expect(order(again)).toEqual(order(made));
+      }),
+      {
+        numRuns: 4,
+      },
+    );
+  });
+});
+
+describe("the mark", () => {
+  const one: History = {
+    leases: [{ gpu: 0, whose: 0, milli: 500, borrowed: 0, from: 60, to: 600, reports: [[10, 100]] }],
+    states: [{ gpu: 0, state: "open", from: 0, to: MINUTES }],
+  };
+
+  it("is turned back by whatever changes the ledger before it, and by nothing else", async () => {
+    await write(one);
+    await rollAll();
+    const mark = async () => (await test.db.select().from(usageRollup))[0]?.rolledTo.getTime();
+    const all = await mark();
+    await test.db.update(leaseIntervals).set({ milli: 500 });
+    expect(await mark()).toBe(all);
+    const [gpuId] = world.gpuIds;
+    await test.db.insert(deviceIntervals).values({ gpuId, state: "open", startedAt: new Date() });
+    expect(await mark()).toBe(all);
+    await test.db.update(leaseIntervals).set({ endedAt: at(125) });
+    expect(await mark()).toBe(at(120).getTime());
+    close(
+      await read(world.admin.ctx, { from: at(0).toISOString(), to: end.toISOString() }),
+      await expected(at(0), end),
+    );
+    await rollAll();
+    expect(await mark()).toBe(all);
+    close(
+      await read(world.admin.ctx, { from: at(0).toISOString(), to: end.toISOString() }),
+      await expected(at(0), end),
+    );
+  });
+
+  it("leaves out the hour that is not settled", async () => {
+    await write(one);
+    await rollAll(new Date(at(180).getTime() + 4 * 60_000));
+    expect((await test.db.select().from(usageRollup))[0]?.rolledTo).toEqual(at(120));
+    await rollAll(new Date(at(180).getTime() + 5 * 60_000));
+    expect((await test.db.select().from(usageRollup))[0]?.rolledTo).toEqual(at(180));
+  });
+});
+
+describe("single samples", () => {
+  it("go after two days, and what they said of their hour stays", async () => {
+    await write({
+      leases: [{ gpu: 0, whose: 0, milli: 1000, borrowed: 0, from: 0, to: 60, reports: [[50, 600]] }],
+      states: [{ gpu: 0, state: "open", from: 0, to: MINUTES }],
+    });
+    const ask = () => read(world.admin.ctx, { from: at(0).toISOString(), to: at(120).toISOString() });
+    const before = await ask();
+    expect(before.total.used).toBeCloseTo(1 / 6, 6);
+    const sweep = (ms: number) => sweepSamples(systemContext(test.db, { now: () => new Date(ms) }));
+    await sweep(at(30).getTime() + KEEP_SAMPLES_MS);
+    expect(await test.db.select().from(usageSamples)).toHaveLength(1);
+    await sweep(at(30).getTime() + KEEP_SAMPLES_MS + 1);
+    expect(await test.db.select().from(usageSamples)).toHaveLength(0);
+    expect((await ask()).total).toEqual(before.total);
+  });
+});

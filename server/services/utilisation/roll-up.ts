@@ -1,0 +1,43 @@
+import { sql } from "drizzle-orm";
+import { authorize, type Context, inTransaction } from "#server/context.ts";
+import { usageRollup } from "#server/db/schema/index.ts";
+import { floorTo, HOUR_S, heldInLedger, poolInLedger } from "./ledger.ts";
+
+const HOUR_MS = HOUR_S * 1000;
+/** An hour is taken when it has been over for so long that no transaction can still write into it. */
+const SETTLED_MS = 5 * 60_000;
+/** So much is made at once, so that a year to catch up with holds nobody up. */
+const MOST_MS = 48 * HOUR_MS;
+
+/**
+ * Makes the accounts of the next hours that are over, and of the days that are complete with them. What was there for
+ * these hours is replaced, so that the same hour may be made any number of times. Tells whether more is left to make.
+ */
+export async function rollUp(ctx: Context): Promise<boolean> {
+  authorize(ctx.principal, "gpu-server.control");
+  return await inTransaction(ctx, async (tx) => {
+    const [mark] = await tx.db.select().from(usageRollup).for("update");
+    const over = floorTo(HOUR_S, new Date(tx.now().getTime() - SETTLED_MS));
+    if (mark === undefined || mark.rolledTo >= over) return false;
+    const from = mark.rolledTo;
+    const to = new Date(Math.min(over.getTime(), from.getTime() + MOST_MS));
+    const [first, last] = [sql`${from.toISOString()}::timestamptz`, sql`${to.toISOString()}::timestamptz`];
+    const key = sql.raw("at, gpu_type, team_id, user_id, workspace_id, state");
+    const sums = sql.raw("sum(held), sum(used), sum(borrowed), sum(promised), sum(delivered)");
+    await tx.db.execute(sql`delete from usage_hours where at >= ${first}`);
+    await tx.db.execute(sql`insert into usage_hours (${key}, held, used, borrowed, promised, delivered)
+      select ${key}, ${sums} from (${heldInLedger({ from, to }, {}, HOUR_S, to)}) x group by ${key}`);
+    await tx.db.execute(sql`delete from pool_hours where at >= ${first}`);
+    await tx.db.execute(sql`insert into pool_hours (at, gpu_type, state, wall)
+      select at, gpu_type, state, wall from (${poolInLedger({ from, to }, {}, HOUR_S, to)}) x`);
+    const day = sql`date_bin('1 day', at, timestamptz 'epoch')`;
+    const days = sql`at >= date_bin('1 day', ${first}, timestamptz 'epoch')`;
+    await tx.db.execute(sql`delete from usage_days where ${days}`);
+    await tx.db.execute(sql`insert into usage_days (${key}, held, used, borrowed, promised, delivered)
+      select ${day}, gpu_type, team_id, user_id, workspace_id, state, ${sums} from usage_hours
+      where ${days} and at < date_bin('1 day', ${last}, timestamptz 'epoch')
+      group by ${day}, gpu_type, team_id, user_id, workspace_id, state`);
+    await tx.db.update(usageRollup).set({ rolledTo: to });
+    return to < over;
+  });
+}
