@@ -1,11 +1,12 @@
 /** The builds that `npm start` makes on first use, each skipped while its inputs are unchanged. */
 import { existsSync } from "node:fs";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import path from "node:path";
 import { fingerprint, unlessFresh } from "#scripts/lib/fingerprint.ts";
 import { EVERYTHING_BUILD, PRODUCT_BUILD } from "#scripts/lib/native-build.mjs";
 import { run } from "#scripts/lib/processes.ts";
 import { missingTools } from "#scripts/lib/toolchain.ts";
+import { wheelIn, wheelPlaces } from "#server/launchers/local/wheel.ts";
 
 type OnLine = (line: string) => void;
 
@@ -73,20 +74,18 @@ async function cargoBuilds(root: string, builds: CargoBuild[], onLine: OnLine): 
 
 /** The `sluice-gpu` wheel with the native libraries inside; returns its path. */
 export async function buildWheel(root: string, stateDir: string, onLine: OnLine): Promise<string> {
-  const out = path.join(stateDir, "wheels");
-  await mkdir(out, { recursive: true });
   const current = await fingerprint(root, ["native/python", "native/target/release/sluice-stamp"]);
-  const folder = path.join(out, current.slice(0, 16));
-  await unlessFresh(path.join(out, "stamp"), current, async () => {
+  const { stamp, folder } = wheelPlaces(stateDir, current);
+  await mkdir(folder, { recursive: true });
+  await unlessFresh(stamp, current, async () => {
     const missing = missingTools(["python"]);
     if (missing.length > 0) throw new Error(missing.join("\n"));
-    await mkdir(folder, { recursive: true });
     await run("python3", ["native/python/build_wheel.py", "--native-dir", "native/target/release", "--out", folder], {
       cwd: root,
       onLine,
     });
   });
-  const wheel = (await readdir(folder)).find((name) => name.endsWith(".whl"));
+  const wheel = await wheelIn(folder);
   if (wheel === undefined) throw new Error(`The wheel was not built: nothing in ${folder}.`);
-  return path.join(folder, wheel);
+  return wheel;
 }

@@ -12,6 +12,7 @@ import { readEnv } from "#server/env.ts";
 import { withFileLock } from "./file-lock.ts";
 import { isAlive, runLines } from "./processes.ts";
 import { findUv } from "./uv.ts";
+import { builtWheel } from "./wheel.ts";
 
 const DEFINITIONS = path.resolve(import.meta.dirname, "..", "..", "environments");
 
@@ -112,16 +113,17 @@ export async function ensureEnvironment(name: string, options: BuildOptions): Pr
 }
 
 /**
- * The environment for a workspace. A process that knows the wheel builds it when it must; one that does not (the
- * broker, started before everything was compiled) waits for the step of start-up that builds it.
+ * The environment for a workspace, built now when nobody has built it yet. Before the first wheel is there (the broker
+ * starts while everything is still compiled), it waits for the step of start-up that makes it.
  */
 export async function environmentForWorkspace(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
   if ((await readDefinition(name)) === undefined)
     throw new Error(`There is no environment "${name}" on this installation.`);
-  if (options.wheel !== undefined) return await ensureEnvironment(name, options);
   let told = false;
   for (;;) {
     options.signal?.throwIfAborted();
+    const wheel = options.wheel ?? (await builtWheel(options.stateDir));
+    if (wheel !== undefined) return await ensureEnvironment(name, { ...options, wheel });
     const found = await environmentState(options.stateDir, name);
     if (found.state === "ready")
       return await readBuilt(path.join(options.stateDir, "environments", `${name}-${found.hash}`));
@@ -256,7 +258,8 @@ async function installPackages(
   const venv = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python.executable, unfinished];
   await runUv(uv, venv, options);
   const requirements = path.join(DEFINITIONS, definition.name, definition.requirements);
-  const locked = installInto(unfinished, "--require-hashes", "-r", requirements);
+  // The lock names everything, and leaves out what it means to: dependencies are not followed.
+  const locked = installInto(unfinished, "--no-deps", "--require-hashes", "-r", requirements);
   await runUv(uv, locked, options).catch(async (error: unknown) => {
     if (options.signal?.aborted) throw error;
     options.onLine("The installation failed; trying once more");

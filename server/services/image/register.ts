@@ -62,6 +62,15 @@ export async function register(ctx: Context, raw: RegisterImageInput): Promise<I
   return found;
 }
 
+/** The folders of all definitions that come with Sluice. */
+export async function definitionFolders(): Promise<string[]> {
+  const entries = await readdir(path.resolve(ROOT), { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
+}
+
 async function readDefinition(folder: string) {
   const at = path.join(ROOT, folder);
   const absolute = path.resolve(at);

@@ -5,7 +5,7 @@ import { email, password } from "#server/contracts/common.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
-import { register } from "#server/services/image/register.ts";
+import { definitionFolders, register } from "#server/services/image/register.ts";
 import { sweep } from "#server/services/session/sweep.ts";
 import { hasAdmin, lockSetup, makeFirstAdmin } from "#server/services/setup/complete.ts";
 
@@ -21,7 +21,7 @@ export type Prepared =
 export async function prepare(ctx: Context): Promise<Prepared> {
   authorize(ctx.principal, "setup.prepare");
   await sweep(ctx);
-  await register(ctx, { folder: "cuda-python" });
+  for (const folder of await definitionFolders()) await register(ctx, { folder });
   if (await hasAdmin(ctx.db)) return { state: "done", made: false };
   const { SLUICE_ADMIN_EMAIL, SLUICE_ADMIN_PASSWORD, SLUICE_PORTAL_URL } = env();
   if (SLUICE_ADMIN_EMAIL === undefined || SLUICE_ADMIN_PASSWORD === undefined) {

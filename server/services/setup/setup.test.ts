@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { anonymous } from "#server/auth/principal.ts";
 import { type Context, systemContext } from "#server/context.ts";
+import { localImageSpec } from "#server/contracts/image.ts";
 import { images, imageVersions, memberships, quotas, teams, users } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
@@ -45,7 +46,8 @@ describe("the one form", () => {
     expect(await test.db.select().from(quotas)).toMatchObject([
       { gpuType: "soft", guaranteedMilli: 500, limitMilli: 1000 },
     ]);
-    expect(await test.db.select().from(images)).toMatchObject([{ name: "cuda-python" }]);
+    const catalogue = await test.db.select().from(images).orderBy(images.name);
+    expect(catalogue).toMatchObject([{ name: "cuda-python" }, { name: "jax" }, { name: "pytorch" }]);
     expect(await status(nobody)).toMatchObject({ done: true });
   });
 
@@ -101,8 +103,9 @@ it("registers a definition once, and a changed one as a new version", async () =
   await prepare(system);
   await prepare(system);
   const versions = await test.db.select().from(imageVersions);
-  expect(versions).toHaveLength(1);
-  expect(versions[0]).toMatchObject({ state: "approved", spec: { folder: "server/environments/cuda-python" } });
+  const folders = versions.map(({ spec }) => localImageSpec.parse(spec).folder).sort();
+  expect(folders).toEqual(["cuda-python", "jax", "pytorch"].map((name) => `server/environments/${name}`));
+  expect(new Set(versions.map(({ state }) => state))).toEqual(new Set(["approved"]));
 });
 
 it("shows the steps of start-up to everybody until there is an admin, then to people who signed in", async () => {
