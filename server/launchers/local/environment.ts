@@ -14,7 +14,8 @@ import { isAlive, runLines } from "./processes.ts";
 import { findUv } from "./uv.ts";
 import { builtWheel } from "./wheel.ts";
 
-const DEFINITIONS = path.resolve(import.meta.dirname, "..", "..", "environments");
+const REPOSITORY = path.resolve(import.meta.dirname, "..", "..", "..");
+const DEFINITIONS = path.join(REPOSITORY, "server", "environments");
 
 /** Raised when the way of building changes, so that environments are built again. */
 const RECIPE = "1";
@@ -26,6 +27,8 @@ const definitionSchema = z.object({
   /** Python versions it is locked for, e.g. `>=3.10,<3.14`. */
   python: z.string(),
   requirements: z.string(),
+  /** A Python program of this repository that builds one more wheel and prints its path: what no index has. */
+  build: z.string().optional(),
   /** JupyterLab settings, a file of the definition. */
   labSettings: z.string().optional(),
   /** Environment variables of every process in a workspace. */
@@ -265,7 +268,24 @@ async function installPackages(
     options.onLine("The installation failed; trying once more");
     return await runUv(uv, locked, options);
   });
+  if (definition.build !== undefined) {
+    const wheel = await ownWheel(definition.build, python, options);
+    await runUv(uv, installInto(unfinished, "--no-deps", wheel), options);
+  }
   await rename(unfinished, base);
+}
+
+/** What a definition's own build makes; the program keeps it for the next time. */
+async function ownWheel(program: string, python: Python, options: PrepareOptions): Promise<string> {
+  options.onLine(`Building with ${program}; this takes minutes`);
+  const printed = await runLines(
+    python.executable,
+    [path.join(REPOSITORY, program), "--cache", path.join(options.stateDir, "built")],
+    { onLine: options.onLine, signal: options.signal },
+  );
+  const wheel = printed.findLast((line) => line.endsWith(".whl"));
+  if (wheel === undefined) throw new Error(`${program} built no wheel.`);
+  return wheel;
 }
 
 function installInto(folder: string, ...what: string[]): string[] {
@@ -348,12 +368,9 @@ async function contentHash(
 ): Promise<string> {
   const folder = path.join(DEFINITIONS, definition.name);
   const hash = createHash("sha256").update(`${RECIPE}\0${python.executable}\0${python.version}\0${process.arch}\0`);
-  const files = [
-    "environment.json",
-    definition.requirements,
-    ...(definition.labSettings ? [definition.labSettings] : []),
-  ];
+  const files = ["environment.json", definition.requirements, definition.labSettings ?? []].flat();
   for (const file of files) hash.update(await readFile(path.join(folder, file))).update("\0");
+  if (definition.build !== undefined) hash.update(await readFile(path.join(REPOSITORY, definition.build))).update("\0");
   if (wheel !== undefined) {
     if (
       !(await stat(wheel).then(
