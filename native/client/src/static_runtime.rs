@@ -14,7 +14,7 @@ pub fn advice(file: &Path) -> String {
         file.display()
     );
     if file.as_os_str().as_bytes().windows(5).any(|part| part == b"/cupy") {
-        return format!("{text} Use the environment with Sluice's build of CuPy: it loads the runtime dynamically.");
+        return format!("{text} Use the environment CuPy, whose build loads the runtime dynamically.");
     }
     format!("{text} Use a build that loads libcudart dynamically (nvcc --cudart=shared), or the driver API.")
 }
@@ -92,6 +92,6 @@ mod tests {
     #[test]
     fn advice_names_the_file_and_what_to_do() {
         assert!(advice(Path::new("/home/u/saxpy")).contains("/home/u/saxpy was built"));
-        assert!(advice(Path::new("/x/site-packages/cupy_backends/runtime.so")).contains("build of CuPy"));
+        assert!(advice(Path::new("/x/site-packages/cupy_backends/runtime.so")).contains("the environment CuPy"));
     }
 }
