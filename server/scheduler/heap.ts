@@ -24,6 +24,13 @@ export class Heap<T> {
     const last = items.pop();
     if (last === undefined || items.length === 0) return top;
     items[0] = last;
+    this.sinkTop();
+    return top;
+  }
+
+  /** Puts the first element where it belongs after it has changed: cheaper than to take it out and push it again. */
+  sinkTop(): void {
+    const items = this.#items;
     for (let at = 0; ; ) {
       const left = 2 * at + 1;
       if (left >= items.length) break;
@@ -32,7 +39,6 @@ export class Heap<T> {
       this.#swap(at, child);
       at = child;
     }
-    return top;
   }
 
   peek(): T | undefined {

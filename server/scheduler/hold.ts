@@ -1,5 +1,7 @@
 /** Keeping devices for a request that waits for them. */
+
 import { type CoTenancyOf, mayJoin, mayShare } from "./allowed.ts";
+import { WHOLE } from "./amount.ts";
 import { type Asker, type Candidate, closest, devicesOf, mayLie, pieceOn } from "./placement.ts";
 import { type Room, spareFor } from "./room.ts";
 import type { Holding, Waiting } from "./types.ts";
@@ -66,9 +68,12 @@ export function readyAt(
   bound: number = Number.POSITIVE_INFINITY,
 ): Ready | undefined {
   const { request, policyOf } = asker;
-  if (!mayLie(asker, room)) return undefined;
   const { hold } = room;
   if (hold !== undefined && hold.requestId !== request.requestId) return undefined;
+  // The cheapest test first: most devices are full until after the best that is known.
+  const full = hold === undefined && room.freeMilli < Math.min(request.milli, WHOLE);
+  if (full && (ends[0] === undefined || ends[0].at >= bound)) return undefined;
+  if (!mayLie(asker, room)) return undefined;
   const piece = pieceOn(request, room);
   let { milli, bytes } = spareFor(request.requestId, room);
   const leavingOf = policyOf === undefined ? undefined : new Map<string, number>();

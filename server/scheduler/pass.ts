@@ -112,11 +112,10 @@ export class Pass {
   #judgeClaims(waiting: readonly Waiting[]): void {
     const heads = new Heap<Line>((a, b) => byAge(a.requests[a.at] as Waiting, b.requests[b.at] as Waiting));
     for (const line of this.#lines(waiting)) heads.push(line);
-    for (let line = heads.pop(); line !== undefined; line = heads.pop()) {
+    for (let line = heads.peek(); line !== undefined; line = heads.peek()) {
       this.#judgeClaim(line.requests[line.at] as Waiting);
       if (this.#replanned) return;
-      line.at += 1;
-      if (line.at < line.requests.length) heads.push(line);
+      nextOf(line, heads);
     }
   }
 
@@ -212,13 +211,12 @@ export class Pass {
       (a, b) => byNeed(a.team, b.team) || byAge(a.requests[a.at] as Waiting, b.requests[b.at] as Waiting),
     );
     for (const line of this.#lines(this.#surplus)) heads.push(line);
-    for (let line = heads.pop(); line !== undefined; line = heads.pop()) {
+    for (let line = heads.peek(); line !== undefined; line = heads.peek()) {
       const request = line.requests[line.at] as Waiting;
       const stopped = heldBack(request, this.#world);
       if (stopped) this.#wait(request, stopped);
       else this.#judge(request, line.team, this.#leastCharge(request));
-      line.at += 1;
-      if (line.at < line.requests.length) heads.push(line);
+      nextOf(line, heads);
     }
   }
 
@@ -327,6 +325,13 @@ export class Pass {
     this.#pool.release(request);
     this.#verdicts.push({ state: "refused", requestId: request.requestId, obstacle });
   }
+}
+
+/** The first line goes on with its next request, or is done. */
+function nextOf(line: Line, heads: Heap<Line>): void {
+  line.at += 1;
+  if (line.at < line.requests.length) heads.sinkTop();
+  else heads.pop();
 }
 
 function numbered(verdicts: readonly Verdict[]): Verdict[] {
