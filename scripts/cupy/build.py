@@ -27,11 +27,11 @@ TOOLS = [
     "nvidia-cuda-nvrtc==13.5.37",
     "nvidia-cuda-cccl==13.3.5.0.6",
     "nvidia-cuda-profiler-api==13.5.25",
-    "nvidia-curand",
-    "cython>=3.2,<3.3",
-    "numpy>=2.0",
-    "setuptools>=77",
-    "wheel",
+    "nvidia-curand==10.4.5.25",
+    "cython==3.2.9",
+    "numpy==2.2.6",
+    "setuptools==84.2.1",
+    "wheel==0.48.0",
 ]
 # Module, its Cython file, and CUDA source.
 MODULES = [

@@ -239,7 +239,7 @@ fn refused() {
     let dnn = Library::load("cudnn", 9);
     assert_eq!(dnn.call("cudnnBackendExecute", &[0, 0, 0]), 3000);
     let solver = Library::load("cusolver", 12);
-    assert_eq!(solver.call("cusolverDnCreate", &[0]), 9);
+    assert_eq!(solver.call("cusolverSpCreate", &[0]), 9);
 }
 
 #[test]

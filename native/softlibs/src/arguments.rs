@@ -209,8 +209,13 @@ impl<'a> Call<'a> {
         self.at(name).is_ok()
     }
 
-    /// Whether this is a function of single precision, by its letter; the others compute with the same code.
+    /// Whether this is a function of single precision, by its letter or its matrix's type; the others compute with the
+    /// same code.
     pub fn single(&self) -> bool {
+        if let Some(name) = self.function.symbol.strip_prefix("cusolverDn") {
+            let any = name.starts_with('X');
+            return if any { matches!(self.int("atype"), Ok(0 | 4)) } else { name.starts_with(['S', 'C']) };
+        }
         let name = self.function.symbol.strip_prefix("cublas").unwrap_or("");
         name.strip_prefix('I').unwrap_or(name).starts_with(['S', 's', 'C', 'c'])
     }

@@ -33,6 +33,20 @@ impl Description {
         Ok(())
     }
 
+    /// Sets a number under a name.
+    pub fn put(&mut self, name: &str, number: i64) {
+        self.made.insert(name.to_owned(), number);
+    }
+
+    /// Takes over a call that gives the maker's numbers anew.
+    pub fn set(&mut self, call: &Call) -> Result<(), Problem> {
+        if call.has("data") {
+            return self.change(call);
+        }
+        self.made.extend(Description::of(call).made);
+        Ok(())
+    }
+
     /// A number of the maker's.
     pub fn made_with(&self, name: &str) -> Result<i64, Problem> {
         self.made.get(name).copied().ok_or_else(|| invalid(name))

@@ -1,5 +1,5 @@
-//! The libraries that programs use beside the driver (cuBLAS, cuBLASLt, cuFFT, cuRAND), computed on the CPU for the
-//! software GPU: correct first, then fast.
+//! The libraries that programs use beside the driver (cuBLAS, cuBLASLt, cuFFT, cuRAND, cuSOLVER, cuSPARSE), computed on
+//! the CPU for the software GPU: correct first, then fast.
 //!
 //! [`Libraries::prepare`] checks a call and answers what there is to do; the work itself runs later, in stream order,
 //! on copies of its operands.
@@ -14,6 +14,9 @@ mod memory;
 mod number;
 mod objects;
 mod rand;
+mod solver;
+mod sparse;
+mod spectral;
 mod types;
 
 pub use memory::{Fault, Memory};

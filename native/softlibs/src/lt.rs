@@ -12,13 +12,13 @@ use num_traits::{Float, NumCast, Zero};
 
 /// A matrix of a layout, and its batch.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
-    kind: Kind,
-    place: Place,
+pub(crate) struct Layout {
+    pub kind: Kind,
+    pub place: Place,
     /// The order is by rows: what lies in memory is the transpose.
-    by_rows: bool,
-    batch: usize,
-    stride: i64,
+    pub by_rows: bool,
+    pub batch: usize,
+    pub stride: i64,
 }
 
 impl Layout {
@@ -46,7 +46,7 @@ impl Layout {
     }
 
     /// Rows and columns as the layout says them.
-    fn size(&self) -> (usize, usize) {
+    pub fn size(&self) -> (usize, usize) {
         if self.by_rows { (self.place.columns, self.place.rows) } else { (self.place.rows, self.place.columns) }
     }
 
@@ -55,12 +55,12 @@ impl Layout {
         Place { address: self.place.address.wrapping_add(offset as u64), ..self.place }
     }
 
-    fn load<T: Field>(&self, memory: &dyn Memory, index: usize) -> Result<Matrix<T>, Fault> {
+    pub fn load<T: Field>(&self, memory: &dyn Memory, index: usize) -> Result<Matrix<T>, Fault> {
         let matrix = load_matrix(memory, self.kind, self.at(index))?;
         Ok(if self.by_rows { applied(&matrix, Op::Transpose) } else { matrix })
     }
 
-    fn store<T: Field>(&self, memory: &dyn Memory, index: usize, matrix: &Matrix<T>) -> Result<(), Fault> {
+    pub fn store<T: Field>(&self, memory: &dyn Memory, index: usize, matrix: &Matrix<T>) -> Result<(), Fault> {
         if self.by_rows {
             store_matrix(memory, self.kind, self.at(index), &applied(matrix, Op::Transpose))
         } else {

@@ -5,7 +5,7 @@ use crate::description::Description;
 use crate::fft::Plan;
 use crate::memory::{Fault, Memory};
 use crate::rand::Generator;
-use crate::{Problem, Refused, blas, invalid, lt, unsupported};
+use crate::{Problem, Refused, blas, invalid, lt, solver, sparse, unsupported};
 use sluice_api::libraries::{Function, Kind, Library, Way, library};
 use sluice_protocol::library::{Argument, take_arguments};
 use std::collections::HashMap;
@@ -50,6 +50,8 @@ pub(crate) enum Object {
     /// A cuFFT plan, described or not yet.
     Plan(Option<Plan>),
     Generator(Generator),
+    /// A sparse matrix or what belongs to one.
+    Described(Description),
 }
 
 /// What descriptors say, by their numbers.
@@ -118,9 +120,22 @@ impl Libraries {
             _ => {}
         }
         match (library.source.name, call.function.way) {
-            ("cublas" | "cublaslt" | "cudnn", Way::Make) => self.put(number, Object::Handle),
-            // The stream comes with every call; modes and workspaces change nothing here.
-            ("cublas" | "cudnn", Way::Set) => {}
+            ("cublas" | "cublaslt" | "cudnn" | "cusolver", Way::Make) => self.put(number, Object::Handle),
+            // The stream comes with every call; modes, workspaces and an iteration's limits change nothing here.
+            ("cublas" | "cudnn" | "cusolver", Way::Set) => {}
+            ("cusolver", _) => return solver::prepare(call),
+            ("cusparse", Way::Make) => self.put(number, Object::Described(sparse::made(call))),
+            ("cusparse", Way::Set) => {
+                if let Some(Object::Described(description)) = self.objects.get_mut(&number) {
+                    description.set(call)?;
+                }
+            }
+            ("cusparse", _) => {
+                return sparse::prepare(call, &|name| match self.objects.get(&call.object(name)?) {
+                    Some(Object::Described(description)) => Ok(description),
+                    _ => Err(invalid(format!("{name} names no matrix or vector"))),
+                });
+            }
             ("cublas", _) => {
                 let handler = blas::find(&call.function.symbol).ok_or_else(|| unsupported(&call.function.symbol))?;
                 return Ok(scheduled(call, handler(call)?));
@@ -177,13 +192,15 @@ pub(crate) fn scheduled(call: &Call, job: Job) -> Step {
 }
 
 fn serves(library: &str) -> bool {
-    matches!(library, "cublas" | "cublaslt" | "cufft" | "curand" | "cudnn")
+    matches!(library, "cublas" | "cublaslt" | "cufft" | "curand" | "cusolver" | "cusparse" | "cudnn")
 }
 
 fn is_served(library: &str, function: &Function) -> bool {
     match (library, function.way) {
         ("cublas", Way::Run) => blas::find(&function.symbol).is_some(),
         ("cublaslt", _) => lt::serves(&function.symbol),
+        ("cusolver", Way::Run | Way::Ask) => solver::serves(&function.symbol),
+        ("cusparse", Way::Run | Way::Ask) => sparse::serves(&function.symbol),
         _ => true,
     }
 }

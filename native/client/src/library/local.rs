@@ -31,7 +31,7 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         "cublasLtGetVersion" => Ok(version as usize),
         "cublasGetCudartVersion" | "cublasLtGetCudartVersion" => Ok((version / 10_000 * 1000) as usize),
         // SAFETY: the caller's output, an int.
-        "cufftGetVersion" | "curandGetVersion" => unsafe { put(loaded, slots[0], version) },
+        "cufftGetVersion" | "curandGetVersion" | "cusolverGetVersion" => unsafe { put(loaded, slots[0], version) },
         // SAFETY: the caller's output, an int. The handle may be null: versions are asked for before anything is made.
         "cublasGetVersion_v2" | "cusparseGetVersion" => unsafe { put(loaded, slots[1], version) },
         // SAFETY: as the caller's.

@@ -1,6 +1,7 @@
 """CuPy, built against the shared runtime, on the software GPU, against NumPy."""
 
 import cupy as cp
+import cupyx
 import numpy as np
 import pytest
 
@@ -148,6 +149,54 @@ def test_linear_algebra(rng, name):
         agrees(got, wanted, rtol=1e-8)
     else:
         agrees(abs(got[part]), abs(wanted[part]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(15, 15), (20, 12), (12, 20), (4, 9, 6)])
+def test_decompositions_multiply_to_what_was_decomposed(rng, dtype, shape):
+    x = rng.random(shape).astype(dtype) - (0.5j * rng.random(shape) if dtype.startswith("complex") else 0.5)
+    x = x.astype(dtype)
+    near = {"rtol": 1e-3, "atol": 1e-4} if dtype in ("float32", "complex64") else {"rtol": 1e-9, "atol": 1e-10}
+    a = cp.asarray(x)
+    u, s, v = cp.linalg.svd(a, full_matrices=False)
+    agrees((u * s[..., None, :]) @ v, x, **near)
+    q, r = cp.linalg.qr(a)
+    agrees(q @ r, x, **near)
+    square = x @ x.conj().swapaxes(-1, -2)
+    values, vectors = cp.linalg.eigh(cp.asarray(square))
+    agrees((vectors * values[..., None, :]) @ vectors.conj().swapaxes(-1, -2), square, **near)
+    definite = square + shape[-2] * np.eye(shape[-2], dtype=dtype)
+    factor = cp.linalg.cholesky(cp.asarray(definite))
+    agrees(factor @ factor.conj().swapaxes(-1, -2), definite, **near)
+    b = rng.random((*shape[:-1], 2)).astype(dtype)
+    agrees(cp.asarray(definite) @ cp.linalg.solve(cp.asarray(definite), cp.asarray(b)), b, **near)
+
+
+def test_what_cannot_be_decomposed_is_said():
+    with cupyx.errstate(linalg="raise"):
+        with pytest.raises(np.linalg.LinAlgError):
+            cp.linalg.cholesky(cp.asarray([[1.0, 2.0], [2.0, 1.0]]))
+        with pytest.raises(np.linalg.LinAlgError):
+            cp.linalg.inv(cp.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_sparse_matrices(rng, dtype):
+    from cupyx.scipy import sparse
+
+    x = (rng.random((30, 20)) * (rng.random((30, 20)) < 0.2)).astype(dtype)
+    rows, columns = np.nonzero(x)
+    shuffled = rng.permutation(len(rows))
+    parts = (cp.asarray(part[shuffled]) for part in (x[rows, columns], rows, columns))
+    values, rows, columns = parts
+    matrix = sparse.coo_matrix((values, (rows, columns)), shape=x.shape).tocsr()
+    vector, dense = rng.random(20).astype(dtype), rng.random((20, 7)).astype(dtype)
+    agrees(matrix @ cp.asarray(vector), x @ vector, rtol=1e-4)
+    agrees(matrix @ cp.asarray(dense), x @ dense, rtol=1e-4)
+    agrees(matrix.T @ cp.asarray(x[:, 0].copy()), x.T @ x[:, 0], rtol=1e-4)
+    agrees(matrix.toarray(), x)
+    agrees(matrix.tocsc().toarray(), x)
+    agrees(matrix.tocoo().toarray(), x)
 
 
 def test_streams_and_events():

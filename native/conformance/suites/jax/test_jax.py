@@ -104,6 +104,100 @@ def test_a_small_network_learns_as_on_the_cpu(rng):
     agrees(train, start, rtol=1e-3)
 
 
-def test_what_cusolver_would_do_is_refused_by_name(rng):
+TYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def random_of(rng, dtype, *shape):
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype.startswith("complex") else x).astype(dtype)
+
+
+def precision(dtype):
+    return {"rtol": 1e-3, "atol": 1e-3} if dtype in ("float32", "complex64") else {"rtol": 1e-9, "atol": 1e-9}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(6, 6), (50, 40), (40, 60), (5, 7, 4)])
+def test_singular_values(rng, dtype, shape):
+    x = random_of(rng, dtype, *shape)
+    agrees(lambda x: jnp.linalg.svd(x, compute_uv=False), x, **precision(dtype))
+    u, s, v = (np.asarray(part) for part in jnp.linalg.svd(x, full_matrices=False))
+    np.testing.assert_allclose((u * s[..., None, :]) @ v, x, **precision(dtype))
+
+
+@pytest.mark.parametrize("algorithm", ["QR", "JACOBI"])
+def test_singular_values_by_each_algorithm(rng, algorithm):
+    x = rng.random((30, 20))
+    u, s, v = jax.lax.linalg.svd(x, full_matrices=True, algorithm=getattr(jax.lax.linalg.SvdAlgorithm, algorithm))
+    np.testing.assert_allclose((np.asarray(u)[:, :20] * s) @ np.asarray(v), x, atol=1e-10)
+    np.testing.assert_allclose(np.asarray(u).T @ np.asarray(u), np.eye(30), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(6, 6), (70, 70), (5, 8, 8)])
+def test_eigenvalues_of_hermitian_matrices(rng, dtype, shape):
+    x = random_of(rng, dtype, *shape)
+    x = x + x.conj().swapaxes(-1, -2)
+    agrees(jnp.linalg.eigvalsh, x, **precision(dtype))
+    values, vectors = (np.asarray(part) for part in jnp.linalg.eigh(x))
+    again = (vectors * values[..., None, :]) @ vectors.conj().swapaxes(-1, -2)
+    np.testing.assert_allclose(again, x, **precision(dtype))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(6, 6), (70, 70), (5, 8, 8)])
+def test_cholesky_and_systems(rng, dtype, shape):
+    x = random_of(rng, dtype, *shape)
+    x = x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1], dtype=dtype)
+    b = random_of(rng, dtype, *shape[:-1], 3)
+    agrees(jnp.linalg.cholesky, x, **precision(dtype))
+    agrees(jnp.linalg.solve, x, b, **precision(dtype))
+    agrees(jnp.linalg.inv, x, **precision(dtype))
+    agrees(lambda x: jnp.linalg.slogdet(x)[1], x, **precision(dtype))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(6, 6), (50, 40), (30, 45), (5, 8, 6)])
+def test_qr(rng, dtype, shape):
+    x = random_of(rng, dtype, *shape)
+    q, r = (np.asarray(part) for part in jnp.linalg.qr(x))
+    np.testing.assert_allclose(q @ r, x, **precision(dtype))
+    products = q.conj().swapaxes(-1, -2) @ q
+    np.testing.assert_allclose(products, np.broadcast_to(np.eye(q.shape[-1]), products.shape), atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (30, 20), (5, 8, 8)])
+def test_lu(rng, shape):
+    agrees(jax.lax.linalg.lu, rng.random(shape), rtol=1e-9)
+
+
+def test_what_is_not_positive_definite_has_no_cholesky_factor():
+    factor = jnp.linalg.cholesky(jnp.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert np.isnan(np.asarray(factor)).any()
+    assert not np.isfinite(np.asarray(jnp.linalg.inv(jnp.zeros((2, 2))))).any()
+
+
+def test_gradients_of_decompositions(rng):
+    x = rng.random((6, 6))
+    agrees(jax.grad(lambda x: jnp.sum(jnp.linalg.svd(x, compute_uv=False))), x, rtol=1e-8)
+    agrees(jax.grad(lambda x: jnp.linalg.slogdet(x @ x.T + jnp.eye(6))[1]), x, rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_products_of_sparse_matrices(rng, dtype):
+    from jax.experimental import sparse
+
+    x = random_of(rng, dtype, 30, 20) * (rng.random((30, 20)) < 0.2)
+    rows, columns = np.nonzero(x)
+    offsets = np.searchsorted(rows, np.arange(31)).astype(np.int32)
+    parts = (x[rows, columns], columns.astype(np.int32), offsets)
+    matrix = sparse.CSR(tuple(jnp.asarray(part) for part in parts), shape=x.shape)
+    vector, dense = random_of(rng, dtype, 20), random_of(rng, dtype, 20, 7)
+    np.testing.assert_allclose(np.asarray(matrix @ vector), x @ vector, **precision(dtype))
+    np.testing.assert_allclose(np.asarray(matrix @ dense), x @ dense, **precision(dtype))
+    np.testing.assert_allclose(np.asarray(matrix.todense()), x)
+
+
+def test_what_cusolver_does_not_do_is_refused_by_name(rng):
     with pytest.raises(Exception, match="cuSolver|cusolver"):
-        np.asarray(jnp.linalg.svd(rng.random((4, 4)))[1])
+        np.asarray(jnp.linalg.eig(rng.random((4, 4)))[0])

@@ -9,7 +9,7 @@ use crate::objects::{Job, job};
 use crate::{Problem, invalid};
 
 /// Addresses of a batch's matrices.
-fn addresses(memory: &dyn Memory, array: u64, batch: usize) -> Result<Vec<u64>, Fault> {
+pub fn addresses(memory: &dyn Memory, array: u64, batch: usize) -> Result<Vec<u64>, Fault> {
     load(memory, array, batch)
 }
 
