@@ -1,6 +1,6 @@
 "use client";
 
-import { useCallback, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import type { ApiError, ApiResult } from "#components/api.ts";
 
 type Submit<T> = {
@@ -18,9 +18,18 @@ type Submit<T> = {
  * The state of a form: on its way, refused with a sentence, or at rest. `known` are the fields that show their own;
  * `unique` is the one that a conflict is about, such as a name that is taken.
  */
-export function useSubmit<T>(known: readonly string[], unique?: string): Submit<T> {
+export function useSubmit<T>(
+  known: readonly string[],
+  unique?: string,
+  /** Called when somebody else has changed it meanwhile: to read how it is now. What was typed stays. */
+  onConflict?: () => void,
+): Submit<T> {
   const [pending, setPending] = useState(false);
   const [refused, setRefused] = useState<ApiError>();
+  const again = useRef(onConflict);
+  useEffect(() => {
+    again.current = onConflict;
+  });
   const run = useCallback(async (call: () => Promise<ApiResult<T>>) => {
     setPending(true);
     setRefused(undefined);
@@ -28,6 +37,7 @@ export function useSubmit<T>(known: readonly string[], unique?: string): Submit<
     setPending(false);
     if (result.ok) return result.data;
     setRefused(result.error);
+    if (result.error.code === "conflict") again.current?.();
     return undefined;
   }, []);
   const fail = useCallback((message: string) => setRefused({ code: "invalid", message, fields: {} }), []);

@@ -157,6 +157,7 @@ const matrix: Record<string, Row> = {
     params: () => ({ type: "soft" }),
     input: () => ({ windows: [] }),
   },
+  "GET /teams/{id}/policy": { expected: signedIn(200, { outsider: 403 }), params: team },
   "PUT /teams/{id}/policy": {
     expected: adminOnly(200),
     params: team,
@@ -260,6 +261,10 @@ const matrix: Record<string, Row> = {
   },
   "GET /health": { expected: adminOnly(200) },
   "GET /costs": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /costs/rows": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
   },

@@ -37,6 +37,8 @@ export async function seed(db: Database, size: Size): Promise<void> {
   await db.execute(sql`insert into quotas (team_id, gpu_type, guaranteed_milli, limit_milli)
     select ${idOf("team", "t")}, gpu_type, 8000, 40000
     from generate_series(1, ${size.teams}::int) t, unnest(array['h200', 'a100', 'l40s', 'soft']) gpu_type`);
+  await db.execute(sql`insert into gpu_prices (gpu_type, basis, micro, changed_at)
+    select gpu_type, 'hour', 2150000, now() from unnest(array['h200', 'a100', 'l40s']) gpu_type`);
   await db.execute(sql`insert into gpu_servers (id, name, public_key, state, last_seen_at)
     select ${idOf("gsv", "n")}, 'gpu-' || n, 'key-' || n, 'online', now() from ${rows(size.servers)}`);
   await db.execute(sql`insert into gpus (id, server_id, uuid, name, gpu_type, model, compute_capability, memory_bytes, state, profile)

@@ -2,16 +2,7 @@
 
 import { formatGpuHours, formatMoney } from "#components/format.ts";
 import { DataTable } from "#components/ui/data-table.tsx";
-
-export type CostRow = {
-  id: string;
-  name: string;
-  within: string | null;
-  hours: number;
-  cents: number;
-  /** Nobody's: free, draining, lost. */
-  nobody: boolean;
-};
+import type { CostRow } from "#server/contracts/cost.ts";
 
 /** Costs by team, person or workspace, with the lines that are nobody's. */
 export function CostTable({
@@ -31,8 +22,6 @@ export function CostTable({
         caption={`Costs by ${header.toLowerCase()}`}
         rows={rows}
         rowKey={(row) => row.id}
-        filter={rows.length > 10 ? (row) => `${row.name} ${row.within ?? ""}` : undefined}
-        filterLabel={`Filter by ${header.toLowerCase()}`}
         columns={[
           {
             id: "name",
@@ -62,7 +51,7 @@ export function CostTable({
         ]}
       />
       <p className="figures mt-2 flex flex-wrap justify-end gap-x-6 px-3 font-medium">
-        <span>Sum</span>
+        <span>Sum of all</span>
         <span>{formatGpuHours(total.hours)} GPU-hours</span>
         <span>{formatMoney(total.cents, currency)}</span>
       </p>

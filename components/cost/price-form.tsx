@@ -6,7 +6,8 @@ import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { Field, Select } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { GpuPriceList } from "#server/contracts/cost.ts";
 
@@ -18,17 +19,19 @@ export function PriceForm({
 }: {
   gpuType: string;
   currency: string;
-  price?: { basis: "hour" | "month"; amount: number };
+  price?: { basis: "hour" | "month"; amount: number; version?: number | undefined };
 }) {
   const router = useRouter();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"]);
+  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, router.refresh);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const amount = Number(formText(form, "amount"));
     if (!Number.isFinite(amount)) return fail("The amount is a number, for example 2.15.");
-    const done = await run(() => api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount }));
+    const done = await run(() =>
+      api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount, version: price ? price.version : 0 }),
+    );
     if (!done) return;
     setOpen(false);
     router.refresh();
@@ -46,7 +49,11 @@ export function PriceForm({
         open={open}
         onOpenChange={setOpen}
         title={`What ${gpuType} costs`}
-        description="For this month and every other that is not closed."
+        description={
+          price
+            ? `Now ${price.amount} ${currency} ${price.basis === "hour" ? "a GPU and hour" : "a month for all of it"}; for this month and every other that is not closed.`
+            : "For this month and every other that is not closed."
+        }
       >
         <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
           <Select label="Price" name="basis" defaultValue={price?.basis ?? "hour"} error={fields.basis}>
@@ -62,13 +69,7 @@ export function PriceForm({
             suffix={currency}
             error={fields.amount}
           />
-          <FormError>{error}</FormError>
-          <div className="flex flex-wrap justify-end gap-2">
-            <Button onClick={() => setOpen(false)}>Cancel</Button>
-            <Button type="submit" variant="primary" pending={pending} pendingLabel="Saving">
-              Save
-            </Button>
-          </div>
+          <FormFooter error={error} pending={pending} onCancel={() => setOpen(false)} />
         </form>
       </Dialog>
     </>

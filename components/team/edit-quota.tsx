@@ -7,7 +7,8 @@ import { formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError } from "#components/ui/field.tsx";
+import { Field } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaEffects, QuotaView, TeamView } from "#server/contracts/team.ts";
@@ -37,16 +38,20 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
   const router = useRouter();
   const toast = useToast();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run, fail } = useSubmit<TeamView>([
-    "gpuType",
-    "guaranteedMilli",
-    "limitMilli",
-    "weight",
-    "priority",
-    "personMilli",
-    "largestMilli",
-    "budgetMilliHours",
-  ]);
+  const { pending, error, fields, run, fail } = useSubmit<TeamView>(
+    [
+      "gpuType",
+      "guaranteedMilli",
+      "limitMilli",
+      "weight",
+      "priority",
+      "personMilli",
+      "largestMilli",
+      "budgetMilliHours",
+    ],
+    undefined,
+    router.refresh,
+  );
   const [effects, setEffects] = useState<QuotaEffects>();
   const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });
   const preview = (form: HTMLFormElement, wait: number) => {
@@ -68,7 +73,9 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
     const form = new FormData(event.currentTarget);
     const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
     if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
-    const saved = await run(() => api("PUT", `/teams/${teamId}/quotas/${gpuType}`, readQuota(form)));
+    const saved = await run(() =>
+      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version: quota?.version ?? 0 }),
+    );
     if (!saved) return;
     setOpen(false);
     toast(`The quota of ${teamName} for ${gpuType} is saved.`);
@@ -94,7 +101,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
         title={quota ? `Quota of ${teamName} for ${quota.gpuType}` : `New quota of ${teamName}`}
         description={
           quota
-            ? `${formatAmount(quota.usedMilli)} ${quota.gpuType} in use now. What runs goes on when a limit is lowered.`
+            ? `Now ${formatAmount(quota.guaranteedMilli)} guaranteed, limit ${formatAmount(quota.limitMilli)}, ${formatAmount(quota.usedMilli)} ${quota.gpuType} in use. What runs goes on when a limit is lowered.`
             : "What the team may borrow of a GPU type."
         }
       >
@@ -188,13 +195,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
             />
           </div>
           <EffectsOfQuota effects={effects} gpuType={quota?.gpuType} />
-          <FormError>{error}</FormError>
-          <div className="flex justify-end gap-2">
-            <Button onClick={() => setOpen(false)}>Cancel</Button>
-            <Button type="submit" variant="primary" pending={pending} pendingLabel="Saving">
-              Save quota
-            </Button>
-          </div>
+          <FormFooter error={error} pending={pending} onCancel={() => setOpen(false)} save="Save quota" />
         </form>
       </Dialog>
     </>

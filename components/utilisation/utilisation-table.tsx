@@ -36,8 +36,6 @@ export function UtilisationTable({ rows, by }: { rows: UtilisationRow[]; by: key
       caption={`Usage by ${words[by].toLowerCase()}`}
       rows={rows}
       rowKey={(row) => row.id}
-      filter={rows.length > 8 ? (row) => `${row.name} ${row.within ?? ""}` : undefined}
-      filterLabel={`Filter by ${words[by].toLowerCase()}`}
       columns={[
         {
           id: "name",

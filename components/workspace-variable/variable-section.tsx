@@ -7,7 +7,8 @@ import { formText } from "#components/form-text.ts";
 import { Button } from "#components/ui/button.tsx";
 import { DataTable } from "#components/ui/data-table.tsx";
 import { Confirm, Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError, TextArea } from "#components/ui/field.tsx";
+import { Field, TextArea } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
 import { Section } from "#components/ui/page.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
@@ -165,13 +166,7 @@ function VariableDialog({
             </span>
           </label>
         )}
-        <FormError>{error}</FormError>
-        <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={() => onOpenChange(false)}>Cancel</Button>
-          <Button type="submit" variant="primary" pending={pending} pendingLabel="Saving">
-            Save
-          </Button>
-        </div>
+        <FormFooter error={error} pending={pending} onCancel={() => onOpenChange(false)} />
       </form>
     </Dialog>
   );

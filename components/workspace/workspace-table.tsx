@@ -124,7 +124,8 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
       columns={columns}
       rowKey={(row) => row.id}
       filter={
-        workspaces.length > 3
+        // Those of others are looked for on the server, which has all of them.
+        workspaces.length > 3 && !withOwner
           ? (row) => `${row.name} ${row.image.title} ${row.team.name} ${row.owner.name} ${describeState(row).word}`
           : undefined
       }

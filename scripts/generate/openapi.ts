@@ -34,7 +34,7 @@ export async function describeApi(): Promise<Json> {
 }
 
 function describeRoute({ definition }: ApiRoute): Json {
-  const { method, path, summary, action, input, output, status, stream } = definition;
+  const { method, path, summary, action, input, output, status } = definition;
   const whole = schemaOf(input, "input") as { properties?: Record<string, Json>; required?: string[] };
   const names = Object.keys(whole.properties ?? {});
   const inPath = names.filter((name) => path.includes(`{${name}}`));
@@ -58,7 +58,7 @@ function describeRoute({ definition }: ApiRoute): Json {
     ],
     ...(hasBody ? { requestBody: body(pick(whole, others)) } : {}),
     responses: {
-      [String(status ?? 200)]: { description: summary, content: contentOf(schemaOf(output, "output"), stream) },
+      [String(status ?? 200)]: { description: summary, content: contentOf(schemaOf(output, "output"), definition) },
       default: {
         description: `An error: ${[...new Set(["invalid", "unauthenticated", "forbidden", "not-found"] as const)]
           .map((code) => `${httpStatus(code)} ${code}`)
@@ -74,10 +74,15 @@ function isPublic(action: string): boolean {
   return ["setup.read", "setup.complete", "user.accept-invite", "user.enter-sample", "api.describe"].includes(action);
 }
 
-function contentOf(schema: Json, stream: "always" | "follow" | undefined): Json {
+function contentOf(schema: Json, { stream, csv }: Pick<ApiRoute["definition"], "stream" | "csv">): Json {
   const events = { "text/event-stream": { schema: { type: "string", description: "Server-sent events" } } };
   if (stream === "always") return events;
-  return { "application/json": { schema }, ...(stream === "follow" ? events : {}) };
+  const file = { "text/csv": { schema: { type: "string", description: "A table with a header line (RFC 4180)" } } };
+  return {
+    "application/json": { schema },
+    ...(stream === "follow" ? events : {}),
+    ...(csv === true ? file : {}),
+  };
 }
 
 function body(schema: Json): Json {

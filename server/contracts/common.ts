@@ -29,6 +29,17 @@ export const personName = z.string().trim().min(1, "A name is needed.").max(100)
 export const password = z.string().min(8, "A password has at least 8 characters.").max(256);
 export const oneTimeCode = z.string().regex(/^[A-Za-z0-9_-]{43}$/, "This link is not complete. Copy all of it.");
 
+/** How often something was saved: an edit that names an older one is refused as a conflict. */
+export const version = z.int().min(1);
+/** The version that an edit was made on, 0: there was none yet; left out, it replaces whatever is there. */
+export const editedVersion = z.int().min(0).optional();
+
+/** A word or some: each must be in what is found. */
+export const searchText = z.string().trim().max(100);
+
+/** How many rows a page of an answer has. */
+export const pageSize = (fallback: number) => z.coerce.number().int().min(1).max(200).default(fallback);
+
 /** No input, or no output. */
 export const nothing = z.strictObject({});
 

@@ -1,6 +1,6 @@
 /** Costs: a month's hardware, split to whoever held it. Money is whole hundredths of the currency's unit (cents). */
 import { z } from "zod";
-import { gpuType, instant, teamId } from "./common.ts";
+import { editedVersion, gpuType, instant, pageSize, searchText, teamId, version } from "./common.ts";
 
 export const month = z.string().regex(/^20\d{2}-(0[1-9]|1[0-2])$/, "A month is written 2026-11.");
 
@@ -11,6 +11,7 @@ export const gpuPrice = z.strictObject({
   /** In the currency's unit. */
   amount: z.number(),
   changedAt: instant,
+  version,
 });
 export const gpuPriceList = z.strictObject({ currency: z.string(), prices: z.array(gpuPrice) });
 export type GpuPriceList = z.infer<typeof gpuPriceList>;
@@ -23,6 +24,7 @@ export const setPriceInput = z.strictObject({
     .min(0)
     .max(1_000_000_000)
     .refine((value) => Math.abs(value * 1e4 - Math.round(value * 1e4)) < 1e-6, "At most four decimals."),
+  version: editedVersion,
 });
 export type SetPriceInput = z.input<typeof setPriceInput>;
 
@@ -55,6 +57,8 @@ export const costReport = z.strictObject({
       gpuType: z.string(),
       basis: z.enum(["hour", "month"]),
       amount: z.number(),
+      /** Of the price; months that were closed before prices had versions have none. */
+      version: version.optional(),
       hours: z.number(),
       cents: z.int(),
     }),
@@ -75,6 +79,42 @@ export const costsInput = z.strictObject({
   format: z.enum(["json", "csv"]).default("json"),
 });
 export type CostsInput = z.input<typeof costsInput>;
+
+export const costRowsInput = z.strictObject({
+  month: month.optional(),
+  teamId: teamId.optional(),
+  by: z.enum(["team", "person", "workspace"]).default("team"),
+  /** Words, each in the name or in what it is within. */
+  search: searchText.optional(),
+  limit: pageSize(100),
+  /** The last row of the page before. */
+  after: z.string().max(100).optional(),
+});
+export type CostRowsInput = z.input<typeof costRowsInput>;
+
+export const costRow = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  /** The team of a person; the person and the team of a workspace. */
+  within: z.string().nullable(),
+  /** Free, draining or lost time. */
+  nobody: z.boolean(),
+  hours: z.number(),
+  cents: z.int(),
+});
+export type CostRow = z.infer<typeof costRow>;
+
+/** Most first; what is nobody's stands last. */
+export const costRows = z.strictObject({
+  month: z.string(),
+  currency: z.string(),
+  rows: z.array(costRow),
+  /** All that match, on whichever page. */
+  total: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: z.string().nullable(),
+});
+export type CostRows = z.infer<typeof costRows>;
 
 export const closeMonthInput = z.strictObject({ month });
 export type CloseMonthInput = z.input<typeof closeMonthInput>;

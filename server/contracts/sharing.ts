@@ -1,6 +1,6 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
 import { z } from "zod";
-import { gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
+import { editedVersion, gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
 
 export const stopId = idOf("stp");
 export const reservationId = idOf("rsv");
@@ -48,8 +48,14 @@ export const teamPolicy = z.strictObject({
   /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
   coTenancy: z.enum(["any", "own-team", "whole-cards"]),
 });
-export type TeamPolicy = z.infer<typeof teamPolicy>;
-export const setPolicyInput = teamPolicy.extend({ teamId });
+/** `version` is 0 while the team has no policy of its own: the installation's counts. */
+export const teamPolicyView = teamPolicy.extend({
+  version: z.int().min(0),
+  /** What counts where the policy says nothing; `workspaceIdleSeconds` 0: never. */
+  installation: z.strictObject({ maxLeaseSeconds: z.int(), idleSeconds: z.int(), workspaceIdleSeconds: z.int() }),
+});
+export type TeamPolicyView = z.infer<typeof teamPolicyView>;
+export const setPolicyInput = teamPolicy.extend({ teamId, version: editedVersion });
 export type SetPolicyInput = z.input<typeof setPolicyInput>;
 
 export const quotaWindow = z.strictObject({

@@ -1,6 +1,6 @@
 /** Teams, their people and their quotas. */
 import { z } from "zod";
-import { email, gpuType, instant, milli, teamId, userId } from "./common.ts";
+import { editedVersion, email, gpuType, instant, milli, teamId, userId, version } from "./common.ts";
 
 export const teamName = z
   .string()
@@ -20,6 +20,7 @@ export const quotaView = z.strictObject({
   largestMilli: milli.nullable(),
   /** GPU-hours a month, thousandths; null: no budget. */
   budgetMilliHours: z.int().nullable(),
+  version,
   /** Sum of the team's leases that have not ended. */
   usedMilli: z.int(),
 });
@@ -59,6 +60,7 @@ export const setQuotaInput = z.strictObject({
   personMilli: milli.min(1).nullable().default(null),
   largestMilli: milli.min(1).nullable().default(null),
   budgetMilliHours: z.int().min(0).nullable().default(null),
+  version: editedVersion,
 });
 export type SetQuotaInput = z.input<typeof setQuotaInput>;
 

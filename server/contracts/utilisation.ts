@@ -1,6 +1,6 @@
 /** What became of the pool's time. Amounts of time are GPU-hours: one whole GPU for an hour. */
 import { z } from "zod";
-import { gpuType, instant, teamId, userId } from "./common.ts";
+import { gpuType, instant, pageSize, searchText, teamId, userId } from "./common.ts";
 
 export const utilisationInput = z.strictObject({
   /** Seven days ago when left out. */
@@ -13,7 +13,12 @@ export const utilisationInput = z.strictObject({
   userId: userId.optional(),
   /** What the rows of the table are. */
   by: z.enum(["team", "person", "type", "workspace"]).default("team"),
-  /** `csv` answers the rows as a file, `csv-time` the stretches of time. */
+  /** Words, each in the name or the team of a row. */
+  search: searchText.optional(),
+  limit: pageSize(100),
+  /** The last row of the page before. */
+  after: z.string().max(100).optional(),
+  /** `csv` answers all rows as a file, `csv-time` the stretches of time. */
   format: z.enum(["json", "csv", "csv-time"]).default("json"),
 });
 export type UtilisationInput = z.input<typeof utilisationInput>;
@@ -64,6 +69,15 @@ export const utilisation = z.strictObject({
   waitMedian: z.number().nullable(),
   waitP95: z.number().nullable(),
   bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours })),
+  /** A page of them, most held first. */
   rows: z.array(utilisationRow),
+  /** All that match, on whichever page. */
+  rowCount: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: z.string().nullable(),
+  /** Over all rows. */
+  borrowed: hours,
+  promised: hours,
+  delivered: hours,
 });
 export type Utilisation = z.infer<typeof utilisation>;

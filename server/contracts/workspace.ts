@@ -7,6 +7,8 @@ import {
   leaseId,
   milli,
   oneTimeCode,
+  pageSize,
+  searchText,
   sessionId,
   teamId,
   userId,
@@ -84,12 +86,24 @@ export const workspaceView = z.strictObject({
 export type WorkspaceView = z.infer<typeof workspaceView>;
 
 export const listWorkspacesInput = z.strictObject({
-  /** `mine` (default), or everything that the one who asks may see. */
-  scope: z.enum(["mine", "all"]).default("mine"),
+  /** `mine` (default), `others` that the one who asks may see, or all of them. */
+  scope: z.enum(["mine", "others", "all"]).default("mine"),
   teamId: teamId.optional(),
+  /** Words, each in the name of the workspace, its owner, its team or its environment. */
+  search: searchText.optional(),
+  state: z.enum(["running", "stopped", "failed"]).optional(),
+  limit: pageSize(100),
+  /** The last workspace of the page before. */
+  after: workspaceId.optional(),
 });
 export type ListWorkspacesInput = z.input<typeof listWorkspacesInput>;
-export const workspaceList = z.strictObject({ workspaces: z.array(workspaceView) });
+export const workspaceList = z.strictObject({
+  workspaces: z.array(workspaceView),
+  /** All that match, on whichever page. */
+  total: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: workspaceId.nullable(),
+});
 export type WorkspaceList = z.infer<typeof workspaceList>;
 
 export const createWorkspaceInput = z.strictObject({

@@ -27,6 +27,8 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   status?: 200 | 201 | 202;
   /** `always`: answers by server-sent events; `follow`: does so with `?follow`. */
   stream?: "always" | "follow";
+  /** Answers as a file where `format` asks for one. */
+  csv?: boolean;
 };
 
 export type RouteContext = Context & { request: Request };

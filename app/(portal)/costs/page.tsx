@@ -1,13 +1,15 @@
 import Link from "next/link";
 import { CloseMonth } from "#components/cost/close-month.tsx";
-import { type CostRow, CostTable } from "#components/cost/cost-table.tsx";
+import { CostTable } from "#components/cost/cost-table.tsx";
 import { PriceForm } from "#components/cost/price-form.tsx";
 import { cx, formatGpuHours, formatMoney } from "#components/format.ts";
 import { ButtonLink } from "#components/ui/button.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
+import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { Badge } from "#components/ui/state.tsx";
-import type { CostLine, CostReport } from "#server/contracts/cost.ts";
+import type { CostReport } from "#server/contracts/cost.ts";
 import { report } from "#server/services/cost/report.ts";
+import { rowsOf } from "#server/services/cost/rows.ts";
 import { load, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
@@ -15,6 +17,7 @@ export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 type By = "team" | "person" | "workspace";
+const PAGE = 100;
 const BY: By[] = ["team", "person", "workspace"];
 const headers: Record<By, string> = { team: "Team", person: "Person", workspace: "Workspace" };
 
@@ -32,6 +35,11 @@ export default async function CostsPage({ searchParams }: Props) {
   const address = (change: Record<string, string>) =>
     `/costs?${new URLSearchParams({ month, by, ...(team ? { team: team.id } : {}), ...change }).toString()}`;
   const file = `/api/v1/costs?${new URLSearchParams({ month, format: "csv", ...(team ? { teamId: team.id } : {}) }).toString()}`;
+  const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
+  const after = typeof asked.after === "string" ? asked.after.slice(0, 100) : undefined;
+  const list = rowsOf(costs, { by, search, limit: PAGE, after });
+  const question = { month, by, ...(team ? { team: team.id } : {}) };
+  const place = { path: "/costs", question, search, label: `Search by ${by}` };
   const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
   return (
     <>
@@ -97,7 +105,9 @@ export default async function CostsPage({ searchParams }: Props) {
           </>
         }
       >
-        <CostTable rows={rowsOf(costs.lines, by)} header={headers[by]} currency={costs.currency} total={total} />
+        {(list.total > PAGE || search !== "") && <SearchList {...place} />}
+        <CostTable rows={list.rows} header={headers[by]} currency={costs.currency} total={total} />
+        <Paging {...place} shown={list.rows.length} total={list.total} next={list.next} first={after === undefined} />
       </Section>
     </>
   );
@@ -110,7 +120,7 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
   }
   return (
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
-      {types.map(({ gpuType, basis, amount, hours, cents }) => (
+      {types.map(({ gpuType, basis, amount, version, hours, cents }) => (
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
           <span className="font-medium">{gpuType}</span>
           <span className="text-ink-2">
@@ -119,7 +129,7 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
           </span>
           <span className="figures ml-auto">{formatGpuHours(hours)} GPU-hours</span>
           <span className="figures font-medium">{formatMoney(cents, currency)}</span>
-          {mayPrice && <PriceForm gpuType={gpuType} currency={currency} price={{ basis, amount }} />}
+          {mayPrice && <PriceForm gpuType={gpuType} currency={currency} price={{ basis, amount, version }} />}
         </li>
       ))}
       {unpriced.map((gpuType) => (
@@ -131,27 +141,6 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
       ))}
     </ul>
   );
-}
-
-const nobodys = { free: "Free", draining: "Draining", lost: "Lost: server away", leased: "" } as const;
-
-/** Lines with the same team, person or workspace together; what is nobody's stands last. */
-function rowsOf(lines: readonly CostLine[], by: By): CostRow[] {
-  const rows = new Map<string, CostRow>();
-  for (const line of lines) {
-    const nobody = line.what !== "leased";
-    const [id, name, within] = nobody ? [line.what, nobodys[line.what], null] : identify(line, by);
-    const before = rows.get(id) ?? { id, name, within, nobody, hours: 0, cents: 0 };
-    rows.set(id, { ...before, hours: before.hours + line.hours, cents: before.cents + line.cents });
-  }
-  return [...rows.values()].sort((a, b) => Number(a.nobody) - Number(b.nobody) || b.cents - a.cents);
-}
-
-function identify(line: CostLine, by: By): [id: string, name: string, within: string | null] {
-  if (by === "team") return [line.teamId ?? "", line.teamName ?? "", null];
-  // A person of two teams costs each of them.
-  if (by === "person") return [`${line.userId}/${line.teamId}`, line.userName ?? "", line.teamName];
-  return [line.workspaceId ?? "", line.workspaceName ?? "", `${line.userName}, ${line.teamName}`];
 }
 
 function shift(month: string, by: number): string {

@@ -3,6 +3,7 @@ import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
 import { formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
+import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { TimeTable } from "#components/utilisation/time-table.tsx";
 import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
 import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
@@ -42,7 +43,16 @@ export default async function UsagePage({ searchParams }: Props) {
     ...(team ? { teamId: team.id } : {}),
     by,
   };
-  const usage = days.from > days.to ? undefined : await load(() => read(ctx, question));
+  const search = one("search").slice(0, 100);
+  const after = one("after").slice(0, 100);
+  const usage =
+    days.from > days.to ? undefined : await load(() => read(ctx, { ...question, search, ...(after && { after }) }));
+  const place = {
+    path: "/usage",
+    question: { ...days, type: one("type"), team: team?.id ?? "", by },
+    search,
+    label: `Search by ${by}`,
+  };
   const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
   return (
     <>
@@ -86,7 +96,12 @@ export default async function UsagePage({ searchParams }: Props) {
               </a>
             }
           >
+            {(usage.rowCount > usage.rows.length || search !== "") && <SearchList {...place} />}
             <UtilisationTable rows={usage.rows} by={by} />
+            <Paging
+              {...place}
+              {...{ shown: usage.rows.length, total: usage.rowCount, next: usage.next, first: after === "" }}
+            />
           </Section>
         </>
       )}
@@ -98,9 +113,7 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
   const { used, heldIdle, free, draining, lost } = usage.total;
   const held = used + heldIdle;
   const all = held + free + draining + lost;
-  const promised = usage.rows.reduce((sum, row) => sum + row.promised, 0);
-  const delivered = usage.rows.reduce((sum, row) => sum + row.delivered, 0);
-  const borrowed = usage.rows.reduce((sum, row) => sum + row.borrowed, 0);
+  const { promised, delivered, borrowed } = usage;
   return (
     <Figures>
       <Figure

@@ -3,19 +3,34 @@ import { BootSteps } from "#components/setup/boot-steps.tsx";
 import { ButtonLink } from "#components/ui/button.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
+import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { WorkspaceTable } from "#components/workspace/workspace-table.tsx";
+import { workspaceId } from "#server/contracts/common.ts";
 import { status } from "#server/services/setup/status.ts";
 import { list } from "#server/services/workspace/list.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Workspaces" };
 
+type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
+
+const PAGE = 50;
+
 /** Home: one's own workspaces first, then those one answers for. */
-export default async function WorkspacesPage() {
+export default async function WorkspacesPage({ searchParams }: Props) {
   const ctx = await pageContext();
-  const [{ workspaces }, setup] = await load(() => Promise.all([list(ctx, { scope: "all" }), status(ctx)]));
-  const mine = workspaces.filter((each) => each.owner.id === ctx.principal.userId);
-  const others = workspaces.filter((each) => each.owner.id !== ctx.principal.userId);
+  const asked = await searchParams;
+  const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
+  const search = one("search").slice(0, 100);
+  const after = workspaceId.safeParse(asked.after).data;
+  const [{ workspaces: mine }, others, setup] = await load(() =>
+    Promise.all([
+      list(ctx, { scope: "mine", limit: 200 }),
+      list(ctx, { scope: "others", search, limit: PAGE, after }),
+      status(ctx),
+    ]),
+  );
+  const place = { path: "/workspaces", question: {}, search, label: "Search workspaces of others" };
   return (
     <>
       <LiveRefresh topics="workspace,lease,usage" />
@@ -49,9 +64,11 @@ export default async function WorkspacesPage() {
           <WorkspaceTable workspaces={mine} withOwner={false} />
         </div>
       )}
-      {others.length > 0 && (
+      {(others.total > 0 || search !== "") && (
         <Section title="Workspaces of others" detail="Those of the teams that you answer for">
-          <WorkspaceTable workspaces={others} withOwner />
+          {(others.total > PAGE || search !== "") && <SearchList {...place} />}
+          <WorkspaceTable workspaces={others.workspaces} withOwner />
+          <Paging {...place} shown={others.workspaces.length} total={others.total} next={others.next} first={!after} />
         </Section>
       )}
     </>

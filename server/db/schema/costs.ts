@@ -1,6 +1,6 @@
 /** What GPU time costs, and months that are closed. */
 import { jsonb, pgTable, text } from "drizzle-orm/pg-core";
-import { bytes, instant } from "./columns.ts";
+import { bytes, instant, version } from "./columns.ts";
 import { users } from "./users.ts";
 
 /** What a GPU type costs from now on, and in months that are not closed. */
@@ -11,6 +11,7 @@ export const gpuPrices = pgTable("gpu_prices", {
   /** Millionths of the currency's unit. */
   micro: bytes("micro").notNull(),
   changedAt: instant("changed_at").notNull(),
+  version: version(),
   changedBy: text("changed_by").references(() => users.id, { onDelete: "set null" }),
 });
 

@@ -1,6 +1,6 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches, past use. */
 import { index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { bytes, createdAt, id, instant } from "./columns.ts";
+import { bytes, createdAt, id, instant, version } from "./columns.ts";
 import { teams } from "./teams.ts";
 import { users } from "./users.ts";
 
@@ -21,6 +21,7 @@ export const teamPolicies = pgTable("team_policies", {
   coTenancy: text("co_tenancy", { enum: ["any", "own-team", "whole-cards"] })
     .notNull()
     .default("any"),
+  version: version(),
 });
 
 /** A quota that differs by weekday and hour: minutes since Monday 00:00 UTC. */

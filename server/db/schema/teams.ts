@@ -1,5 +1,5 @@
 import { integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { bytes, createdAt, id } from "./columns.ts";
+import { bytes, createdAt, id, version } from "./columns.ts";
 import { users } from "./users.ts";
 
 /** A team owns workspaces and holds quotas. */
@@ -50,6 +50,7 @@ export const quotas = pgTable(
     largestMilli: integer("largest_milli"),
     /** GPU-hours a month, thousandths; a ledger of its own. */
     budgetMilliHours: bytes("budget_milli_hours"),
+    version: version(),
   },
   (t) => [primaryKey({ columns: [t.teamId, t.gpuType] })],
 );

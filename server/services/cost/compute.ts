@@ -24,7 +24,7 @@ export async function compute(ctx: Context, month: string): Promise<CostReport> 
   const partOfMonth = (span.to.getTime() - from.getTime()) / (end.getTime() - from.getTime());
   const types: CostReport["types"] = [];
   const lines: CostLine[] = [];
-  for (const { gpuType, basis, micro } of prices) {
+  for (const { gpuType, basis, micro, version } of prices) {
     const ofType = linesOf(gpuType, held, walls);
     const hours = ofType.reduce((sum, line) => sum + line.hours, 0);
     const cents = Math.round((micro / 1e4) * (basis === "hour" ? hours : partOfMonth));
@@ -33,7 +33,7 @@ export async function compute(ctx: Context, month: string): Promise<CostReport> 
       // Hardware that was not in the pool for a moment is paid for all the same.
       hours > 0 ? ofType.map((line) => line.hours) : ofType.map((line) => (line.what === "free" ? 1 : 0)),
     );
-    types.push({ gpuType, basis, amount: micro / 1e6, hours, cents });
+    types.push({ gpuType, basis, amount: micro / 1e6, version, hours, cents });
     lines.push(...ofType.map((line, index) => ({ ...line, cents: parts[index] ?? 0 })));
   }
   const priced = new Set(prices.map((price) => price.gpuType));

@@ -10,7 +10,9 @@ import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { closeMonth } from "./close-month.ts";
 import { monthOf, monthSpan } from "./month.ts";
+import { prices } from "./prices.ts";
 import { report } from "./report.ts";
+import { rows } from "./rows.ts";
 import { setPrice } from "./set-price.ts";
 import { splitCents } from "./split.ts";
 
@@ -96,6 +98,36 @@ describe("a month's costs", () => {
     expect(own.cents).toBe(sumOf(own));
     await expect(report(world.lead.ctx, { month: lastMonth })).rejects.toMatchObject({ code: "forbidden" });
     await expect(report(world.member.ctx, { teamId: world.team })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("are put together by who had it, and looked through a page at a time", async () => {
+    const all = await rows(world.admin.ctx, { month: lastMonth, by: "person" });
+    expect(all).toMatchObject({ total: all.rows.length, next: null });
+    expect(all.rows.map((row) => row.name)).toEqual(["Max", "Free", "Draining", "Lost: server away"]);
+    const paged: typeof all.rows = [];
+    for (let after: string | undefined, more = true; more; ) {
+      const page = await rows(world.admin.ctx, { month: lastMonth, by: "person", limit: 1, after });
+      expect(page.total).toBe(all.total);
+      paged.push(...page.rows);
+      more = page.next !== null;
+      after = page.next ?? undefined;
+    }
+    expect(paged).toEqual(all.rows);
+    expect(await rows(world.admin.ctx, { month: lastMonth, by: "person", search: "max VISION" })).toMatchObject({
+      ...{ total: 1, rows: [{ name: "Max", within: "vision" }] },
+    });
+    await expect(rows(world.lead.ctx, { month: lastMonth })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("have prices that two people do not overwrite for one another", async () => {
+    const price = { type: "soft", basis: "hour" as const, amount: 3 };
+    const { prices: before } = await prices(world.admin.ctx);
+    const version = before[0]?.version;
+    await setPrice(world.admin.ctx, { ...price, version });
+    await expect(setPrice(world.admin.ctx, { ...price, amount: 4, version })).rejects.toMatchObject({
+      code: "conflict",
+    });
+    expect((await prices(world.admin.ctx)).prices[0]).toMatchObject({ amount: 3, version: (version ?? 0) + 1 });
   });
 
   it("stay as they were when the month was closed", async () => {

@@ -9,9 +9,10 @@ export async function prices(ctx: Context): Promise<GpuPriceList> {
   const rows = await ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType);
   return {
     currency: env().SLUICE_CURRENCY,
-    prices: rows.map(({ gpuType, basis, micro, changedAt }) => ({
+    prices: rows.map(({ gpuType, basis, micro, changedAt, version }) => ({
       gpuType,
       basis,
+      version,
       amount: micro / 1e6,
       changedAt: changedAt.toISOString(),
     })),

@@ -1,22 +1,36 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
-import { type SetPolicyInput, setPolicyInput, type TeamPolicy } from "#server/contracts/sharing.ts";
+import { type SetPolicyInput, setPolicyInput, type TeamPolicyView } from "#server/contracts/sharing.ts";
 import { teamPolicies, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
+import { refuseStale } from "#server/services/refuse-stale.ts";
+import { readPolicy } from "./read-policy.ts";
 
 /** Sets how long a team's leases last, when idle ones end, and with whom its leases share cards. */
-export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<TeamPolicy> {
-  authorize(ctx.principal, "team.set-policy");
-  const { teamId, ...policy } = parse(setPolicyInput, raw);
+export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<TeamPolicyView> {
+  const { teamId, version, ...policy } = parse(setPolicyInput, raw);
+  authorize(ctx.principal, "team.set-policy", { teamId });
   return await inTransaction(ctx, async (tx) => {
-    const [team] = await tx.db.select({ id: teams.id }).from(teams).where(eq(teams.id, teamId));
+    // Two first edits at once would find no policy to wait for.
+    const [team] = await tx.db.select().from(teams).where(eq(teams.id, teamId)).for("update");
     if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
+    const [current] = await tx.db.select().from(teamPolicies).where(eq(teamPolicies.teamId, teamId));
+    refuseStale(version, current, `the policy of ${team.name}`);
     await tx.db
       .insert(teamPolicies)
       .values({ teamId, ...policy })
-      .onConflictDoUpdate({ target: teamPolicies.teamId, set: policy });
-    await audit(tx, { action: "team.set-policy", subject: teamId, teamId, detail: policy });
-    return policy;
+      .onConflictDoUpdate({
+        target: teamPolicies.teamId,
+        set: { ...policy, version: sql`${teamPolicies.version} + 1` },
+      });
+    const before = current && { ...current, teamId: undefined, version: undefined };
+    await audit(tx, {
+      action: "team.set-policy",
+      subject: teamId,
+      teamId,
+      detail: { ...policy, before: before ?? null },
+    });
+    return await readPolicy(tx, { id: teamId });
   });
 }

@@ -7,6 +7,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { lockGpuType } from "#server/services/lease/world.ts";
+import { refuseStale } from "#server/services/refuse-stale.ts";
 import { get } from "#server/services/team/get.ts";
 import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 
@@ -17,7 +18,7 @@ import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
  */
 export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamView> {
   authorize(ctx.principal, "team.set-quota");
-  const { teamId, ...quota } = parse(setQuotaInput, raw);
+  const { teamId, version, ...quota } = parse(setQuotaInput, raw);
   if (quota.limitMilli < quota.guaranteedMilli) {
     throw new SluiceError("invalid", "limitMilli: The limit is at least the guaranteed amount.");
   }
@@ -28,6 +29,7 @@ export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamVi
     if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
     const ofTeam = and(eq(quotas.teamId, teamId), eq(quotas.gpuType, quota.gpuType));
     const [before] = await tx.db.select().from(quotas).where(ofTeam);
+    refuseStale(version, before, `the quota of ${team.name} for ${quota.gpuType}`);
     const raised =
       quota.guaranteedMilli > (before?.guaranteedMilli ?? 0) ||
       largest(quota) > largest(before ?? { largestMilli: null });
@@ -38,7 +40,10 @@ export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamVi
     await tx.db
       .insert(quotas)
       .values({ teamId, ...quota })
-      .onConflictDoUpdate({ target: [quotas.teamId, quotas.gpuType], set: quota });
+      .onConflictDoUpdate({
+        target: [quotas.teamId, quotas.gpuType],
+        set: { ...quota, version: sql`${quotas.version} + 1` },
+      });
     await audit(tx, {
       action: "team.set-quota",
       subject: teamId,

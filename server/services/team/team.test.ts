@@ -20,7 +20,9 @@ import { create } from "#server/services/team/create.ts";
 import { get } from "#server/services/team/get.ts";
 import { list } from "#server/services/team/list.ts";
 import { previewQuota } from "#server/services/team/preview-quota.ts";
+import { readPolicy } from "#server/services/team/read-policy.ts";
 import { removeMember } from "#server/services/team/remove-member.ts";
+import { setPolicy } from "#server/services/team/set-policy.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { acceptInvite } from "#server/services/user/accept-invite.ts";
@@ -154,8 +156,40 @@ describe("a quota", () => {
     expect(await code(budget(world.outsider.ctx, { id: world.team }))).toBe("forbidden");
   });
 
+  it("that somebody else has changed meanwhile is not written over unseen", async () => {
+    const first = { ...quota(world.team, 300), version: 1 };
+    const [one, other] = await Promise.all([
+      code(setQuota(world.admin.ctx, first)),
+      code(setQuota(world.admin.ctx, { ...first, guaranteedMilli: 200 })),
+    ]);
+    expect([one, other].sort()).toEqual(["conflict", "done"]);
+    const of = async () => (await get(world.admin.ctx, { id: world.team })).quotas[0];
+    expect(await of()).toMatchObject({ version: 2, guaranteedMilli: one === "done" ? 300 : 200 });
+    // With the eyes open it goes; a script that names none replaces what is there; and what is new must not be there yet.
+    expect(await code(setQuota(world.admin.ctx, { ...first, version: 2 }))).toBe("done");
+    expect(await code(setQuota(world.admin.ctx, quota(world.team, 100)))).toBe("done");
+    expect(await of()).toMatchObject({ version: 4, guaranteedMilli: 100 });
+    expect(await code(setQuota(world.admin.ctx, { ...first, version: 0 }))).toBe("conflict");
+  });
+
   it("is an admin's to set", async () => {
     expect(await code(setQuota(world.lead.ctx, quota(world.team, 600)))).toBe("forbidden");
+  });
+});
+
+describe("a policy", () => {
+  const policy = { maxLeaseSeconds: 3600, idleSeconds: null, coTenancy: "own-team" as const };
+
+  it("is the installation's until a team has one, and is edited by one at a time", async () => {
+    expect(await readPolicy(world.member.ctx, { id: world.team })).toMatchObject({
+      ...{ version: 0, maxLeaseSeconds: null, coTenancy: "any", installation: { idleSeconds: 1200 } },
+    });
+    const edit = { ...policy, teamId: world.team, version: 0 };
+    const both = [setPolicy(world.admin.ctx, edit), setPolicy(world.admin.ctx, { ...edit, coTenancy: "any" })];
+    expect((await Promise.all(both.map(code))).sort()).toEqual(["conflict", "done"]);
+    expect(await readPolicy(world.lead.ctx, { id: world.team })).toMatchObject({ version: 1, maxLeaseSeconds: 3600 });
+    expect(await code(readPolicy(world.outsider.ctx, { id: world.team }))).toBe("forbidden");
+    expect(await code(setPolicy(world.lead.ctx, { ...edit, version: 1 }))).toBe("forbidden");
   });
 });
 

@@ -14,16 +14,16 @@ type Row = {
   borrowed: number;
 };
 
-/** Widths of a bin that people can read, seconds; spans of more than a day have hours at least, as the account has. */
+/** Widths of a bin that people can read, seconds: from half a day on hours at least, which are rolled up. */
 const WIDTHS = [60, 300, 900, 3600, 2 * 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400];
 const MOST_BINS = 100;
 
 /** What became of the time, in equal stretches on round instants (the first and the last may be shorter). */
 export async function readBins(ctx: Context, span: Span, filter: Filter): Promise<Bin[]> {
   const seconds = (span.to.getTime() - span.from.getTime()) / 1000;
-  const width = WIDTHS.find((each) => seconds / each <= MOST_BINS) ?? 364 * 86_400;
+  const width = WIDTHS.find((each) => seconds / each <= (each < 3600 ? MOST_BINS / 2 : MOST_BINS)) ?? 364 * 86_400;
   const { held, pool } = await account(ctx, span, filter, width);
-  const bin = sql`floor(extract(epoch from at) / ${sql.raw(String(width))})::float8`;
+  const bin = sql`floor(date_part('epoch', at) / ${sql.raw(String(width))})`;
   const rows = await ctx.db.execute<Row>(sql`
     select bin, state, sum(wall)::float8 / 3.6e9 as wall, sum(used)::float8 / 3.6e12 as used,
       sum(held)::float8 / 3.6e12 as held, sum(borrowed)::float8 / 3.6e12 as borrowed

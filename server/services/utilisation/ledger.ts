@@ -8,7 +8,10 @@ export type Filter = { gpuType?: string; teamId?: string; userId?: string };
 export const HOUR_S = 3600;
 const EPOCH = sql.raw(`timestamptz 'epoch'`);
 const at = (date: Date) => sql`${date.toISOString()}::timestamptz`;
-const microseconds = (from: SQL, to: SQL) => sql`greatest(0, extract(epoch from ${to} - ${from}) * 1000000)::bigint`;
+const microseconds = (
+  from: SQL,
+  to: SQL, // date_part counts in double precision, which is exact to the microsecond for years; extract is several times slower.
+) => sql`greatest(0, round(date_part('epoch', ${to} - ${from}) * 1000000))::bigint`;
 /** The starts of the steps that a stretch has a part in; one that ends where a step begins is not in that step. */
 const steps = (step: SQL) =>
   sql`generate_series(date_bin(${step}, s, ${EPOCH}), e - interval '1 microsecond', ${step})`;

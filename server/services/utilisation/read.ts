@@ -9,6 +9,7 @@ import {
 } from "#server/contracts/utilisation.ts";
 import { gpus, quotas } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { readBins } from "./bins.ts";
 import type { Filter, Span } from "./ledger.ts";
@@ -25,13 +26,20 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   const span = spanOf(ctx, input);
   const { gpuType, teamId, userId } = input;
   const filter: Filter = { gpuType, teamId, userId };
-  const [bins, times, waits, types] = await Promise.all([
+  const [bins, times, types] = await Promise.all([
     readBins(ctx, span, filter),
     readHeldTimes(ctx, span, filter, input.by),
-    readWaits(ctx, span, filter, input.by),
     ctx.db.selectDistinct({ gpuType: gpus.gpuType }).from(gpus).orderBy(asc(gpus.gpuType)),
   ]);
-  const rows = rowsOf(times, waits.byId, input.by);
+  const limit = input.format === "csv" ? Number.POSITIVE_INFINITY : input.limit;
+  const textOf = (row: UtilisationRow) => `${row.name} ${row.within ?? ""}`;
+  const page = pageOf(rowsOf(times, input.by), textOf, { ...input, limit });
+  const ids = page.rows.map((row) => row.id);
+  const [waits, rows] = await Promise.all([
+    readWaits(ctx, span, filter, { by: input.by, ids }),
+    input.by === "team" && userId === undefined ? withLent(ctx, span, filter, page.rows, times) : page.rows,
+  ]);
+  const sumOf = (key: "borrowed" | "promised" | "delivered") => times.reduce((sum, time) => sum + time[key], 0);
   return {
     from: span.from.toISOString(),
     to: span.to.toISOString(),
@@ -39,7 +47,10 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
     total: sumParts(bins),
     ...waits.all,
     bins,
-    rows: input.by === "team" && userId === undefined ? await withLent(ctx, span, filter, rows, times) : rows,
+    rows: rows.map((row) => ({ ...row, ...waits.byId.get(row.id) })),
+    rowCount: page.total,
+    next: page.next,
+    ...{ borrowed: sumOf("borrowed"), promised: sumOf("promised"), delivered: sumOf("delivered") },
   };
 }
 

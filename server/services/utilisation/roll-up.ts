@@ -7,7 +7,7 @@ const HOUR_MS = HOUR_S * 1000;
 /** An hour is taken when it has been over for so long that no transaction can still write into it. */
 const SETTLED_MS = 5 * 60_000;
 /** So much is made at once, so that a year to catch up with holds nobody up. */
-const MOST_MS = 48 * HOUR_MS;
+const MOST_MS = 7 * 24 * HOUR_MS;
 
 /**
  * Makes the accounts of the next hours that are over, and of the days that are complete with them. What was there for

@@ -58,42 +58,62 @@ const keys: Record<By, { column: SQL; id: (time: HeldTime) => string; name: (tim
   },
 };
 
+/** Grants, and how long half of them and 95 of 100 had waited, seconds. */
 export type Waits = { grants: number; waitMedian: number | null; waitP95: number | null };
 const noWaits: Waits = { grants: 0, waitMedian: null, waitP95: null };
 
-/** How long grants of the span had waited: over all of them, and by what the rows are. */
+/**
+ * How long grants of the span had waited: over all of them, and for those of the rows that are asked for. Waits within
+ * one per cent of each other count as their mean, so that a year of them is counted and not sorted.
+ */
 export async function readWaits(
   ctx: Context,
   span: Span,
   filter: Filter,
-  by: By,
+  rows: { by: By; ids: readonly string[] },
 ): Promise<{ all: Waits; byId: Map<string, Waits> }> {
-  const wait = sql`extract(epoch from r.decided_at - r.created_at)::float8`;
-  const key = keys[by].column;
-  const rows = await ctx.db.execute<Waits & { id: string | null }>(sql`
-    select ${key} as id, count(*)::int as grants,
-      percentile_cont(0.5) within group (order by ${wait}) as "waitMedian",
-      percentile_cont(0.95) within group (order by ${wait}) as "waitP95"
-    from lease_requests r
-    where r.state = 'granted' and r.decided_at >= ${span.from.toISOString()}::timestamptz
-      and r.decided_at < ${span.to.toISOString()}::timestamptz and ${requestFilter(filter)}
-    group by grouping sets ((${key}), ())`);
-  const waits = [...rows].map(({ id, ...rest }) => [id, rest] as const);
+  const key = keys[rows.by].column;
+  const quantile = (part: number) => {
+    const place = sql.raw(`(${part} * (total - 1))`);
+    const at = (rank: SQL) => sql`max(wait) filter (where before <= ${rank} and ${rank} < before + n)`;
+    const [low, high] = [at(sql`floor(${place})`), at(sql`ceil(${place})`)];
+    return sql`${low} + (${high} - ${low}) * (max(${place}) - floor(max(${place})))`;
+  };
+  const found = await ctx.db.execute<Waits & { id: string | null; whole: number }>(sql`
+    with waits as (
+      select case when ${key} = any(${sql.param([...rows.ids])}::text[]) then ${key} end as id,
+        date_part('epoch', r.decided_at - r.created_at) as wait
+      from lease_requests r
+      where r.state = 'granted' and r.decided_at >= ${span.from.toISOString()}::timestamptz
+        and r.decided_at < ${span.to.toISOString()}::timestamptz and ${requestFilter(filter)}
+    ), near as (
+      select id, grouping(id) as whole, near, count(*) as n, avg(wait) as wait
+      from (select id, wait, floor(100 * ln(1 + greatest(0, wait))) as near from waits) w
+      group by grouping sets ((id, near), (near))
+    ), placed as (
+      select id, whole, n, wait, sum(n) over (partition by whole, id order by near) - n as before,
+        sum(n) over (partition by whole, id) as total
+      from near
+    )
+    select id, whole, max(total)::int as grants, (${quantile(0.5)})::float8 as "waitMedian",
+      (${quantile(0.95)})::float8 as "waitP95"
+    from placed group by whole, id`);
+  const waits = [...found].map(({ id, whole, ...rest }) => ({ id, whole, rest }));
   return {
-    all: waits.find(([id]) => id === null)?.[1] ?? noWaits,
-    byId: new Map(waits.flatMap(([id, rest]) => (id === null ? [] : [[id, rest] as const]))),
+    all: waits.find(({ whole }) => whole === 1)?.rest ?? noWaits,
+    byId: new Map(waits.flatMap(({ id, rest }) => (id === null ? [] : [[id, rest] as const]))),
   };
 }
 
 /** The table: times with the same team, person, type or workspace together, most held first. */
-export function rowsOf(times: readonly HeldTime[], waits: ReadonlyMap<string, Waits>, by: By): UtilisationRow[] {
+export function rowsOf(times: readonly HeldTime[], by: By): UtilisationRow[] {
   const { id: idOf, name: nameOf } = keys[by];
   const rows = new Map<string, UtilisationRow & { teams: Set<string> }>();
   for (const time of times) {
     const id = idOf(time);
     const row = rows.get(id) ?? {
       ...{ id, name: nameOf(time), within: null, used: 0, heldIdle: 0, borrowed: 0, lent: null },
-      ...{ ...(waits.get(id) ?? noWaits), promised: 0, delivered: 0, teams: new Set<string>() },
+      ...{ ...noWaits, promised: 0, delivered: 0, teams: new Set<string>() },
     };
     rows.set(id, row);
     row.teams.add(time.teamName);

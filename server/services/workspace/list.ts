@@ -1,23 +1,49 @@
-import { and, eq, inArray, or } from "drizzle-orm";
+import { and, eq, ilike, inArray, ne, or, type SQL, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { type ListWorkspacesInput, listWorkspacesInput, type WorkspaceList } from "#server/contracts/workspace.ts";
-import { workspaces } from "#server/db/schema/index.ts";
+import { images, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
-import { readWorkspaces } from "#server/services/workspace/view.ts";
+import { countWorkspaces, readWorkspaces } from "#server/services/workspace/view.ts";
 
-/** One's own workspaces; with scope `all` also those of teams one leads, and for an admin every one. */
+/**
+ * One's own workspaces; with scope `all` also those of teams one leads, and for an admin every one. Newest first, a page
+ * at a time.
+ */
 export async function list(ctx: Context, raw: ListWorkspacesInput = {}): Promise<WorkspaceList> {
   authorize(ctx.principal, "workspace.list");
   const input = parse(listWorkspacesInput, raw);
-  const visible = ctx.principal.kind === "user" ? visibleTo(ctx.principal, input.scope) : undefined;
-  const inTeam = input.teamId === undefined ? undefined : eq(workspaces.teamId, input.teamId);
-  return { workspaces: await readWorkspaces(ctx, and(visible, inTeam)) };
+  const { scope, teamId, state, limit, after } = input;
+  const matching = and(
+    ctx.principal.kind === "user" ? visibleTo(ctx.principal, scope) : undefined,
+    teamId === undefined ? undefined : eq(workspaces.teamId, teamId),
+    state === undefined ? undefined : eq(workspaces.observed, state),
+    ...wordsOf(input.search).map(isNamed),
+  );
+  const [rows, total] = await Promise.all([
+    readWorkspaces(ctx, and(matching, after === undefined ? undefined : isAfter(after)), limit + 1),
+    countWorkspaces(ctx, matching),
+  ]);
+  const page = rows.slice(0, limit);
+  return { workspaces: page, total, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
 }
 
-function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, scope: "mine" | "all") {
+function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, scope: "mine" | "others" | "all") {
   const own = eq(workspaces.ownerId, principal.userId);
   if (scope === "mine") return own;
-  if (principal.isAdmin) return undefined;
+  const others = ne(workspaces.ownerId, principal.userId);
+  if (principal.isAdmin) return scope === "others" ? others : undefined;
   const led = Object.entries(principal.teams).flatMap(([teamId, role]) => (role === "lead" ? [teamId] : []));
-  return led.length === 0 ? own : or(own, inArray(workspaces.teamId, led));
+  const inLed = led.length === 0 ? sql`false` : inArray(workspaces.teamId, led);
+  return scope === "others" ? and(others, inLed) : or(own, inLed);
 }
+
+const wordsOf = (search: string | undefined): string[] => (search ?? "").split(/\s+/).filter((word) => word !== "");
+
+function isNamed(word: string): SQL | undefined {
+  const pattern = `%${word.replace(/[\\%_]/g, "\\$&")}%`;
+  return or(...[workspaces.name, users.name, teams.name, images.title].map((column) => ilike(column, pattern)));
+}
+
+/** Behind a workspace in the order of the list: by its own place, so that those that come and go meanwhile move nothing. */
+const isAfter = (id: string): SQL =>
+  sql`(${workspaces.createdAt}, ${workspaces.id}) < (select created_at, id from workspaces where id = ${id})`;

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, ne, type SQL } from "drizzle-orm";
+import { and, count, desc, eq, inArray, ne, type SQL } from "drizzle-orm";
 import { isAllowed } from "#server/auth/authorize.ts";
 import type { Principal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
@@ -20,8 +20,8 @@ import { idleLimit, stopTime } from "./idle-limit.ts";
 import type { WorkspaceRow } from "./load.ts";
 
 /** Workspaces that are not removed, newest first, as pages and API show them to this principal. */
-export async function readWorkspaces(ctx: Context, where: SQL | undefined): Promise<WorkspaceView[]> {
-  const rows = await ctx.db
+export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit?: number): Promise<WorkspaceView[]> {
+  const query = ctx.db
     .select({
       workspace: workspaces,
       ownerName: users.name,
@@ -38,6 +38,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined): Prom
     .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
     .where(and(ne(workspaces.desired, "removed"), where))
     .orderBy(desc(workspaces.createdAt), desc(workspaces.id));
+  const rows = await (limit === undefined ? query : query.limit(limit));
   const held = await readLeases(
     ctx,
     rows.map((row) => row.workspace.id),
@@ -69,6 +70,19 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined): Prom
     leases: held.get(w.id) ?? [],
     can: possibilities(ctx.principal, w),
   }));
+}
+
+/** How many workspaces that are not removed there are of a kind. */
+export async function countWorkspaces(ctx: Context, where: SQL | undefined): Promise<number> {
+  const [row] = await ctx.db
+    .select({ n: count() })
+    .from(workspaces)
+    .innerJoin(users, eq(users.id, workspaces.ownerId))
+    .innerJoin(teams, eq(teams.id, workspaces.teamId))
+    .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
+    .innerJoin(images, eq(images.id, imageVersions.imageId))
+    .where(and(ne(workspaces.desired, "removed"), where));
+  return row?.n ?? 0;
 }
 
 function possibilities(principal: Principal, w: typeof workspaces.$inferSelect): WorkspaceView["can"] {

@@ -133,6 +133,37 @@ describe("who sees and does what", () => {
     expect((await list(world.lead.ctx)).workspaces.some((w) => w.id === id)).toBe(false);
   });
 
+  it("lists them newest first, a page at a time, by words and state", async () => {
+    const made: string[] = [];
+    for (const name of ["alpha one", "alpha two", "alpha 100%", "beta"]) {
+      made.unshift((await makeWorkspace(world, { owner: world.member, name, running: name !== "beta" })).id);
+    }
+    const names = async (input: Parameters<typeof list>[1], ctx = world.lead.ctx) => {
+      const { workspaces, total } = await list(ctx, input);
+      return { names: workspaces.map((w) => w.name), total };
+    };
+    const seen: string[] = [];
+    for (let after: string | null | undefined; after !== null; ) {
+      const page = await list(world.member.ctx, { limit: 2, after });
+      expect(page.workspaces.length).toBeLessThanOrEqual(2);
+      seen.push(...page.workspaces.map((w) => w.id));
+      after = page.next;
+      // What comes meanwhile moves nothing.
+      await makeWorkspace(world, { owner: world.member });
+    }
+    expect(seen.filter((id) => made.includes(id))).toEqual(made);
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(await names({ scope: "others", search: "ALPHA max", limit: 1 })).toEqual({
+      names: ["alpha 100%"],
+      total: 3,
+    });
+    expect(await names({ scope: "others", search: "0%" })).toEqual({ names: ["alpha 100%"], total: 1 });
+    expect(await names({ scope: "others", search: "bet", state: "running" })).toEqual({ names: [], total: 0 });
+    expect(await names({ scope: "others", search: "bet", state: "stopped" })).toEqual({ names: ["beta"], total: 1 });
+    expect(await names({ scope: "others", search: "alpha" }, world.colleague.ctx)).toEqual({ names: [], total: 0 });
+    expect(await names({ scope: "mine", search: "alpha" })).toEqual({ names: [], total: 0 });
+  });
+
   it("does not tell a stranger that it exists", async () => {
     const { id } = await makeWorkspace(world, { owner: world.member });
     expect(await code(get(world.colleague.ctx, { id }))).toBe("not-found");

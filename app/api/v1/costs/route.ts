@@ -11,6 +11,7 @@ export const GET = route(
     action: "cost.read",
     input: costsInput,
     output: costReport,
+    csv: true,
   },
   async (ctx, input) => {
     const answer = await report(ctx, input);

@@ -11,6 +11,7 @@ export const GET = route(
     action: "utilisation.read",
     input: utilisationInput,
     output: utilisation,
+    csv: true,
   },
   async (ctx, input) => {
     const answer = await read(ctx, input);

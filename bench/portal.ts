@@ -1,0 +1,145 @@
+/**
+ * The portal on a large installation: 1,000 devices, 500 people, 2,000 workspaces and 90 days of leases and samples in
+ * the database, rolled up as the broker does. Times are those of an admin, who sees all of it: each page and each
+ * question about use is asked one after the other, until the last byte.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { gunzipSync } from "node:zlib";
+import { sql } from "drizzle-orm";
+import { type Service, startService } from "#scripts/lib/processes.ts";
+import { buildPortal } from "#scripts/start/builds.ts";
+import { systemContext } from "#server/context.ts";
+import { type Database, openDatabase } from "#server/db/client.ts";
+import { startEmbeddedPostgres } from "#server/db/embedded.ts";
+import { migrateDatabase } from "#server/db/migrate.ts";
+import { workspaces } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { makePerson } from "#server/services/testing.ts";
+import { rollUp } from "#server/services/utilisation/roll-up.ts";
+import { asker, p95, scriptBytes } from "./portal/pages.ts";
+import { FULL, seed } from "./portal/seed.ts";
+import { measureStreams } from "./portal/streams.ts";
+
+const ROUNDS = 20;
+const STREAMS = 1000;
+
+export const targets = {
+  ...{ page_p95_ms: "<= 200", utilisation_p95_ms: "<= 300", first_load_js_kb: "<= 200" },
+  ...{ streams_mb: "<= 200", update_ms: "<= 1000" },
+};
+
+export async function run(): Promise<{ metrics: Record<string, number> }> {
+  const root = path.resolve(import.meta.dirname, "..");
+  await buildPortal(root, { ...process.env, NODE_ENV: "production" }, (line) => console.log(`  ${line}`));
+  const folder = await mkdtemp(path.join(tmpdir(), "sluice-portal-"));
+  // Keys of this process and of the portal are the same ones.
+  process.env.SLUICE_STATE_DIR = folder;
+  const server = await startEmbeddedPostgres(folder);
+  await migrateDatabase(server.url);
+  const database = openDatabase(server.url);
+  let portal: Service | undefined;
+  try {
+    const rolling = await fill(database.db);
+    const admin = await makePerson(database.db, { name: "Ada", isAdmin: true });
+    const port = await freePort();
+    portal = await startPortal(root, folder, server.url, port);
+    const url = `http://127.0.0.1:${port}`;
+    const ask = asker(url, admin.cookie);
+    const pages = await measurePages(ask, await pagePaths(database.db));
+    const use = await measureUse(ask);
+    const streams = await measureStreams({
+      ...{ url, cookie: admin.cookie, count: STREAMS, pid: portal.pid() ?? 0 },
+      update: () => notify(database.db, "workspace", "any"),
+    });
+    return { metrics: { ...pages, ...use, ...streams, roll_up_s: rolling } };
+  } finally {
+    await portal?.stop();
+    await database.close();
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Seconds that the roll-up of all days took. */
+async function fill(db: Database): Promise<number> {
+  const began = performance.now();
+  await seed(db, FULL);
+  const seeded = performance.now();
+  console.log(`  seeded in ${Math.round((seeded - began) / 1000)} s`);
+  while (await rollUp(systemContext(db)));
+  await db.execute(sql`vacuum analyze`);
+  return (performance.now() - seeded) / 1000;
+}
+
+async function startPortal(root: string, stateDir: string, databaseUrl: string, port: number): Promise<Service> {
+  return await startService("portal", {
+    command: process.execPath,
+    args: ["node_modules/next/dist/bin/next", "start", "-H", "127.0.0.1", "-p", String(port)],
+    env: {
+      ...process.env,
+      ...{ NODE_ENV: "production", SLUICE_STATE_DIR: stateDir, DATABASE_URL: databaseUrl, SLUICE_LOG_LEVEL: "error" },
+      ...{ SLUICE_PORTAL_URL: `http://127.0.0.1:${port}`, SLUICE_PORTAL_PORT: String(port) },
+    },
+    cwd: root,
+    logFile: path.join(stateDir, "portal.log"),
+    ready: (line) => line.includes("Ready in"),
+  });
+}
+
+/** Every page that an admin can open, each once. */
+async function pagePaths(db: Database): Promise<string[]> {
+  const [one] = await db.select({ id: workspaces.id }).from(workspaces).limit(1);
+  const workspace = `/workspaces/${one?.id}`;
+  return [
+    ...["/workspaces", "/workspaces/new", workspace, `${workspace}/gpu`, `${workspace}/log`, `${workspace}/settings`],
+    ...["/gpus", "/teams", "/teams/team-1", "/pool", "/health", "/usage", "/costs", "/people", "/audit", "/settings"],
+  ];
+}
+
+async function measurePages(ask: ReturnType<typeof asker>, paths: string[]): Promise<Record<string, number>> {
+  let [slowest, heaviest] = [0, 0];
+  const known = new Map<string, number>();
+  for (const each of paths) {
+    const { status, body } = await ask(each);
+    if (status !== 200) throw new Error(`${each} answered ${status}`);
+    const html = (body[0] === 0x1f ? gunzipSync(body) : body).toString();
+    const script = (await scriptBytes(ask, html, known)) / 1024;
+    const ms = await p95(ask, each, ROUNDS);
+    console.log(
+      `  ${each.replace(/ws-[a-z2-7]+/, "{id}").padEnd(28)} ${ms.toFixed(0).padStart(6)} ms ` +
+        `${script.toFixed(0).padStart(5)} kB script ${(html.length / 1024).toFixed(0).padStart(6)} kB page`,
+    );
+    slowest = Math.max(slowest, ms);
+    heaviest = Math.max(heaviest, script);
+  }
+  return { page_p95_ms: slowest, first_load_js_kb: heaviest };
+}
+
+/** Whole days, as the page asks: a day, a week, a month and all of it, split each way. */
+async function measureUse(ask: ReturnType<typeof asker>): Promise<Record<string, number>> {
+  let slowest = 0;
+  const today = Math.floor(Date.now() / 86_400_000) * 86_400_000;
+  for (const days of [1, 7, 30, 90]) {
+    for (const by of ["team", "person", "workspace", "type"]) {
+      const from = new Date(today - (days - 1) * 86_400_000).toISOString();
+      const ms = await p95(ask, `/api/v1/utilisation?from=${from}&by=${by}`, ROUNDS);
+      console.log(`  ${`${days} days by ${by}`.padEnd(28)} ${ms.toFixed(0).padStart(6)} ms`);
+      slowest = Math.max(slowest, ms);
+    }
+  }
+  return { utilisation_p95_ms: slowest };
+}
+
+async function freePort(): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject()));
+    });
+  });
+}

@@ -1,0 +1,52 @@
+import { authorize, type Context } from "#server/context.ts";
+import {
+  type CostLine,
+  type CostReport,
+  type CostRow,
+  type CostRows,
+  type CostRowsInput,
+  costRowsInput,
+} from "#server/contracts/cost.ts";
+import { pageOf } from "#server/page-of.ts";
+import { parse } from "#server/parse.ts";
+import { report } from "./report.ts";
+
+type By = "team" | "person" | "workspace";
+
+/** A month's costs, lines of one team, person or workspace together, a page at a time. A lead names the own team. */
+export async function rows(ctx: Context, raw: CostRowsInput = {}): Promise<CostRows> {
+  const input = parse(costRowsInput, raw);
+  authorize(ctx.principal, "cost.read", { teamId: input.teamId });
+  return rowsOf(await report(ctx, { month: input.month, teamId: input.teamId }), input);
+}
+
+/** The same of a report that was read already. */
+export function rowsOf(
+  { month, currency, lines }: CostReport,
+  input: { by: By; search?: string | undefined; limit: number; after?: string | undefined },
+): CostRows {
+  const all = together(lines, input.by);
+  return { month, currency, ...pageOf(all, (row) => `${row.name} ${row.within ?? ""}`, input) };
+}
+
+const nobodys = { free: "Free", draining: "Draining", lost: "Lost: server away", leased: "" } as const;
+
+function together(lines: readonly CostLine[], by: By): CostRow[] {
+  const found = new Map<string, CostRow>();
+  for (const line of lines) {
+    const nobody = line.what !== "leased";
+    const [id, name, within] = nobody ? [line.what, nobodys[line.what], null] : identify(line, by);
+    const before = found.get(id) ?? { id, name, within, nobody, hours: 0, cents: 0 };
+    found.set(id, { ...before, hours: before.hours + line.hours, cents: before.cents + line.cents });
+  }
+  return [...found.values()].sort(
+    (a, b) => Number(a.nobody) - Number(b.nobody) || b.cents - a.cents || a.id.localeCompare(b.id),
+  );
+}
+
+function identify(line: CostLine, by: By): [id: string, name: string, within: string | null] {
+  if (by === "team") return [line.teamId ?? "", line.teamName ?? "", null];
+  // A person of two teams costs each of them.
+  if (by === "person") return [`${line.userId}/${line.teamId}`, line.userName ?? "", line.teamName];
+  return [line.workspaceId ?? "", line.workspaceName ?? "", `${line.userName}, ${line.teamName}`];
+}
