@@ -459,6 +459,14 @@ describe("gpud", () => {
     const lease = await granted(ada, { amount: "2", maxDevices: 2 });
     expect(lease.devices?.map((one) => one.milli)).toEqual([1000, 1000]);
     expect(new Set(lease.devices?.map((one) => one.serverName)).size).toBe(2);
+    const status = await call<LeaseStatus>(ada, "GET", `/v1/status?leaseId=${lease.id}`);
+    expect(status.body.leases).toMatchObject([{ lease: { devices: lease.devices }, devices: [{}, {}] }]);
+    // More than there are is refused with the largest lease that could ever be.
+    const eve = await makeWorkspace(database.db, wide, "Eve");
+    expect(await ask(eve, { amount: "3", maxDevices: 16 })).toMatchObject({
+      state: "refused",
+      reason: { rule: "amount", largestMilli: 2000 },
+    });
     await call(ada, "DELETE", `/v1/leases/${lease.id}`);
     await vi.waitFor(async () => {
       for (const one of lease.devices ?? []) expect((await leaseRow(one.leaseId)).state).toBe("ended");

@@ -230,6 +230,10 @@ export const leaseStatus = z.strictObject({
       gpuMilliHours: z.int(),
       /** When it is parked and released unless its GPU works before; null while gpud cannot tell. */
       idleEndsAt: z.iso.datetime().nullable(),
+      /** Of a lease of several GPUs what is used of each, in their order; above are the sums, and the mean per cent. */
+      devices: z
+        .array(z.strictObject({ leaseId: z.string(), usedMemoryBytes: z.int(), computePercent: z.number() }))
+        .optional(),
     }),
   ),
 });

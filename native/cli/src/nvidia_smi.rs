@@ -21,12 +21,12 @@ pub fn command() -> Command {
     let list = |name: &'static str| text(name).value_delimiter(',').value_name("FIELDS");
     Command::new("nvidia-smi")
         .hide(true)
-        .about("The borrowed GPU, in the words of nvidia-smi")
+        .about("The borrowed GPUs, in the words of nvidia-smi")
         .arg(text("list-gpus").short('L').action(ArgAction::SetTrue).help("One line a GPU, with its UUID"))
         .arg(list("query-gpu").conflicts_with("query-compute-apps").help("Fields of the GPU, with --format=csv"))
         .arg(list("query-compute-apps").help("Fields of each process that uses the GPU, with --format=csv"))
         .arg(list("format").help("csv[,noheader][,nounits]"))
-        .arg(text("id").short('i').value_name("GPU").help("Index, UUID or PCI bus id; there is one GPU"))
+        .arg(text("id").short('i').value_name("GPU").help("Index, UUID or PCI bus id"))
 }
 
 /// Runs it.
@@ -34,27 +34,28 @@ pub fn run(options: &ArgMatches, arguments: &[std::ffi::OsString]) -> ExitCode {
     if std::env::var_os("SLUICE_BROKER_URL").is_none() {
         return elsewhere(arguments);
     }
-    let view = ask(&json!({"op": "device"}));
-    if let Some(id) = options.get_one::<String>("id")
-        && !["0", string(&view, "/device/uuid"), string(&view, "/device/busId")].contains(&id.as_str())
-    {
-        eprintln!("No devices were found");
-        return ExitCode::from(6);
+    let view = ask(&json!({"op": "devices"}));
+    let mut gpus = indexed(&view);
+    if let Some(id) = options.get_one::<String>("id") {
+        gpus.retain(|gpu| {
+            let index = number(gpu, "/index").to_string();
+            [&index, string(gpu, "/device/uuid"), string(gpu, "/device/busId")].contains(&id.as_str())
+        });
+        if gpus.is_empty() {
+            eprintln!("No devices were found");
+            return ExitCode::from(6);
+        }
     }
     let words = |name: &str| options.get_many::<String>(name).map(|words| words.cloned().collect::<Vec<_>>());
     let format = words("format").unwrap_or_default();
     let shown = if options.get_flag("list-gpus") {
-        Ok(format!("GPU 0: {} (UUID: {})", string(&view, "/device/name"), string(&view, "/device/uuid")))
+        Ok(gpus.iter().map(one_line).collect::<Vec<_>>().join("\n"))
     } else if let Some(fields) = words("query-gpu") {
-        csv(&fields, &format, &[view], gpu_field)
+        csv(&fields, &format, &gpus, gpu_field)
     } else if let Some(fields) = words("query-compute-apps") {
-        let rows: Vec<Value> = list(&view, "/processes")
-            .iter()
-            .map(|process| json!({"process": process, "device": view["device"]}))
-            .collect();
-        csv(&fields, &format, &rows, process_field)
+        csv(&fields, &format, &processes(&gpus), process_field)
     } else {
-        Ok(table(&view, SystemTime::now()))
+        Ok(table(&view["lease"], &gpus, SystemTime::now()))
     };
     match shown {
         Ok(text) => {
@@ -66,6 +67,32 @@ pub fn run(options: &ArgMatches, arguments: &[std::ffi::OsString]) -> ExitCode {
             ExitCode::from(INVALID)
         }
     }
+}
+
+/// The GPUs of the client's answer, each with its index and how many there are.
+fn indexed(view: &Value) -> Vec<Value> {
+    let all = list(view, "/devices");
+    let with = |(index, gpu): (usize, &Value)| {
+        let mut gpu = gpu.clone();
+        (gpu["index"], gpu["count"]) = (json!(index), json!(all.len()));
+        gpu
+    };
+    all.iter().enumerate().map(with).collect()
+}
+
+/// `GPU 0: name (UUID: …)`.
+fn one_line(gpu: &Value) -> String {
+    let (name, uuid) = (string(gpu, "/device/name"), string(gpu, "/device/uuid"));
+    format!("GPU {}: {name} (UUID: {uuid})", number(gpu, "/index"))
+}
+
+/// Each process on each GPU that it uses, with that GPU.
+fn processes(gpus: &[Value]) -> Vec<Value> {
+    let of = |gpu: &Value| {
+        let row = |process: &Value| json!({"process": process, "device": gpu["device"], "index": gpu["index"]});
+        list(gpu, "/processes").iter().map(row).collect::<Vec<_>>()
+    };
+    gpus.iter().flat_map(of).collect()
 }
 
 /// Becomes the next `nvidia-smi` on the path that is not ours.
@@ -101,8 +128,8 @@ fn gpu_field(view: &Value, name: &str) -> Option<(&'static str, Cell)> {
     Some(match name {
         "name" | "gpu_name" => ("", text("/device/name")),
         "uuid" | "gpu_uuid" => ("", text("/device/uuid")),
-        "index" | "gpu_index" => ("", plain("0")),
-        "count" => ("", plain("1")),
+        "index" | "gpu_index" => ("", plain(&number(view, "/index").to_string())),
+        "count" => ("", plain(&number(view, "/count").to_string())),
         "pci.bus_id" | "gpu_bus_id" => ("", Some((format!("0000{}", string(view, "/device/busId")), ""))),
         "driver_version" => ("", text("/device/driver")),
         "timestamp" => ("", plain(&timestamp())),
@@ -206,49 +233,50 @@ fn csv(
 }
 
 /// Without arguments: the lease, and who uses it.
-fn table(view: &Value, now: SystemTime) -> String {
-    let cuda = number(view, "/device/cudaVersion");
+fn table(lease: &Value, gpus: &[Value], now: SystemTime) -> String {
+    let first = gpus.first().unwrap_or(&Value::Null);
+    let cuda = number(first, "/device/cudaVersion");
     let mut out = format!(
         "Sluice: a borrowed GPU      CUDA {}.{}      Driver {}\n\n",
         cuda / 1000,
         cuda % 1000 / 10,
-        string(view, "/device/driver")
+        string(first, "/device/driver")
     );
-    let size = |pointer: &str| format!("{} MiB", number(view, pointer) >> 20);
-    let (lease, ends) = match view.get("lease").filter(|lease| lease.is_object()) {
-        None => ("none attached: %gpu attach 0.5".to_owned(), String::new()),
-        Some(lease) => (
-            format!(
-                "{} of {} on {}",
-                amount(number(lease, "/milli")),
-                string(lease, "/deviceName"),
-                string(lease, "/serverName")
-            ),
-            time_left(string(lease, "/expiresAt"), now),
-        ),
-    };
-    let row = |cells: [&str; 6]| cells.map(str::to_owned).to_vec();
-    out += &columns(&[
-        row(["GPU", "Name", "Memory used / total", "Compute", "Lease", "Time left"]),
-        row([
-            "0",
-            string(view, "/device/name"),
-            &format!("{} / {}", size("/memory/usedBytes"), size("/memory/totalBytes")),
-            &format!("{} %", number(view, "/computePercent")),
-            &lease,
-            &ends,
-        ]),
-    ]);
-    let processes = list(view, "/processes");
+    let mut rows = vec![["GPU", "Name", "Memory used / total", "Compute", "Lease", "Time left"].map(str::to_owned)];
+    for gpu in gpus {
+        let size = |pointer: &str| format!("{} MiB", number(gpu, pointer) >> 20);
+        let index = number(gpu, "/index");
+        // Of a lease of several GPUs each has a place of its own.
+        let place = lease.pointer(&format!("/devices/{index}")).unwrap_or(lease);
+        let (held, ends) = if lease.is_object() {
+            let (milli, device) = (amount(number(place, "/milli")), string(place, "/deviceName"));
+            (
+                format!("{milli} of {device} on {}", string(place, "/serverName")),
+                time_left(string(lease, "/expiresAt"), now),
+            )
+        } else {
+            ("none attached: %gpu attach 0.5".to_owned(), String::new())
+        };
+        rows.push([
+            index.to_string(),
+            string(gpu, "/device/name").to_owned(),
+            format!("{} / {}", size("/memory/usedBytes"), size("/memory/totalBytes")),
+            format!("{} %", number(gpu, "/computePercent")),
+            held,
+            ends,
+        ]);
+    }
+    out += &columns(&rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>());
     out += "\n\n";
+    let processes = processes(gpus);
     if processes.is_empty() {
         return out + "No process uses it.";
     }
     let mut rows = vec![["GPU", "PID", "Memory", "Process"].map(str::to_owned).to_vec()];
-    for process in processes {
-        let pid = number(process, "/pid");
-        let used = format!("{} MiB", number(process, "/usedBytes") >> 20);
-        rows.push(vec!["0".to_owned(), pid.to_string(), used, program(pid)]);
+    for row in &processes {
+        let pid = number(row, "/process/pid");
+        let used = format!("{} MiB", number(row, "/process/usedBytes") >> 20);
+        rows.push(vec![number(row, "/index").to_string(), pid.to_string(), used, program(pid)]);
     }
     out + &columns(&rows)
 }
@@ -259,13 +287,19 @@ mod tests {
 
     fn view() -> Value {
         json!({
+            "lease": {
+                "milli": 500, "deviceName": "soft-0", "serverName": "gpu-1", "expiresAt": "1970-01-01T00:48:00Z",
+            },
+            "devices": [gpu()],
+        })
+    }
+
+    fn gpu() -> Value {
+        json!({
             "device": {
                 "name": "Sluice Software GPU", "uuid": "GPU-1", "busId": "0000:00:00.0", "driver": "580.65.06",
                 "cudaVersion": 13050, "computeCapabilityMajor": 7, "computeCapabilityMinor": 5,
                 "attributes": {"13": 1_000_000},
-            },
-            "lease": {
-                "milli": 500, "deviceName": "soft-0", "serverName": "gpu-1", "expiresAt": "1970-01-01T00:48:00Z",
             },
             "memory": {"totalBytes": 4i64 << 30, "usedBytes": 64 << 20},
             "computePercent": 38,
@@ -275,7 +309,7 @@ mod tests {
 
     fn query(fields: &str, format: &str) -> Result<String, String> {
         let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        csv(&words(fields), &words(format), &[view()], gpu_field)
+        csv(&words(fields), &words(format), &indexed(&view()), gpu_field)
     }
 
     #[test]
@@ -304,14 +338,32 @@ mod tests {
 
     #[test]
     fn the_table_names_the_lease_and_its_processes() {
-        let text = table(&view(), SystemTime::UNIX_EPOCH);
+        let shown = |view: &Value| table(&view["lease"], &indexed(view), SystemTime::UNIX_EPOCH);
+        let text = shown(&view());
         let pid = std::process::id().to_string();
         for part in ["CUDA 13.5", "64 MiB / 4096 MiB", "38 %", "0.5 of soft-0 on gpu-1", "48 min", &pid] {
             assert!(text.contains(part), "{text}");
         }
         let mut none = view();
-        (none["lease"], none["processes"]) = (Value::Null, json!([]));
-        let text = table(&none, SystemTime::UNIX_EPOCH);
+        (none["lease"], none["devices"][0]["processes"]) = (Value::Null, json!([]));
+        let text = shown(&none);
         assert!(text.contains("none attached") && text.contains("No process uses it."), "{text}");
+    }
+    #[test]
+    fn each_gpu_of_a_lease_has_a_row_of_its_own() {
+        let mut view = view();
+        view["devices"] = json!([gpu(), gpu()]);
+        let place = |name: &str| json!({"milli": 1000, "deviceName": name, "serverName": "gpu-1"});
+        view["lease"]["devices"] = json!([place("soft-0"), place("soft-1")]);
+        let gpus = indexed(&view);
+        let text = table(&view["lease"], &gpus, SystemTime::UNIX_EPOCH);
+        for part in ["1 of soft-0 on gpu-1", "1 of soft-1 on gpu-1"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(gpus.iter().map(one_line).collect::<Vec<_>>()[1], "GPU 1: Sluice Software GPU (UUID: GPU-1)");
+        let fields = ["index", "count"].map(str::to_owned);
+        let format = ["csv", "noheader"].map(str::to_owned);
+        assert_eq!(csv(&fields, &format, &gpus, gpu_field).as_deref(), Ok("0, 2\n1, 2"));
+        assert_eq!(processes(&gpus).len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! `sluice smi`: the workspace's borrowed GPUs as a table.
 
-use crate::text::{amount, columns, list, memory, number, string, time_left};
+use crate::text::{amount, columns, lease_memory, lease_milli, list, memory, number, places, string, time_left};
 use serde_json::Value;
 use std::time::SystemTime;
 
@@ -16,11 +16,11 @@ pub fn table(status: &Value, now: SystemTime) -> String {
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for entry in leases {
         let percent = entry.pointer("/computePercent").and_then(Value::as_f64).unwrap_or_default().round();
-        let share = amount(number(entry, "/lease/milli"));
+        let share = amount(lease_milli(&entry["lease"]));
         rows.push(vec![
-            format!("{} on {}", string(entry, "/lease/deviceName"), string(entry, "/lease/serverName")),
+            places(&entry["lease"]),
             share.clone(),
-            format!("{} / {}", memory(number(entry, "/usedMemoryBytes")), memory(number(entry, "/lease/memoryBytes"))),
+            format!("{} / {}", memory(number(entry, "/usedMemoryBytes")), memory(lease_memory(&entry["lease"]))),
             format!("{percent} % of {share}"),
             format!("{:.1} s", number(entry, "/gpuTimeUs") as f64 / 1e6),
             time_left(string(entry, "/lease/expiresAt"), now),

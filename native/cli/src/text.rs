@@ -93,13 +93,49 @@ pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
 
 /// One line for a granted lease.
 pub fn attached(answer: &Value) -> String {
+    let milli = lease_milli(&answer["lease"]);
+    let each = if milli > 1000 { " each" } else { "" };
     format!(
-        "Attached {} GPU ({} on {}, {}).",
-        amount(number(answer, "/lease/milli")),
-        string(answer, "/lease/deviceName"),
-        string(answer, "/lease/serverName"),
+        "Attached {} GPU{} ({}, {}{each}).",
+        amount(milli),
+        if milli > 1000 { "s" } else { "" },
+        places(&answer["lease"]),
         memory(number(answer, "/lease/memoryBytes"))
     )
+}
+
+/// What a lease has in all.
+pub fn lease_milli(lease: &Value) -> i64 {
+    match list(lease, "/devices") {
+        [] => number(lease, "/milli"),
+        devices => devices.iter().map(|device| number(device, "/milli")).sum(),
+    }
+}
+
+/// What a lease has of memory in all.
+pub fn lease_memory(lease: &Value) -> i64 {
+    match list(lease, "/devices") {
+        [] => number(lease, "/memoryBytes"),
+        devices => devices.iter().map(|device| number(device, "/memoryBytes")).sum(),
+    }
+}
+
+/// Where a lease is: `soft-0 on gpu-1`, of several GPUs `soft-0 and soft-1 on gpu-1`.
+pub fn places(lease: &Value) -> String {
+    let devices = match list(lease, "/devices") {
+        [] => std::slice::from_ref(lease),
+        devices => devices,
+    };
+    let mut servers: Vec<(&str, Vec<&str>)> = Vec::new();
+    for device in devices {
+        let (name, server) = (string(device, "/deviceName"), string(device, "/serverName"));
+        match servers.iter_mut().find(|(other, _)| *other == server) {
+            Some((_, names)) => names.push(name),
+            None => servers.push((server, vec![name])),
+        }
+    }
+    let place = |(server, names): &(&str, Vec<&str>)| format!("{} on {server}", names.join(" and "));
+    servers.iter().map(place).collect::<Vec<_>>().join(", ")
 }
 
 /// One line for the queue.
@@ -142,17 +178,16 @@ pub fn overview(status: &Value) -> String {
     }
     for entry in leases {
         lines.push(format!(
-            "GPU     {} of {} on {}, {}: {}",
-            amount(number(entry, "/lease/milli")),
-            string(entry, "/lease/deviceName"),
-            string(entry, "/lease/serverName"),
+            "GPU     {} of {}, {}: {}",
+            amount(lease_milli(&entry["lease"])),
+            places(&entry["lease"]),
             if entry.pointer("/lease/borrowed") == Some(&Value::Bool(true)) { "borrowed" } else { "guaranteed" },
             holder(entry)
         ));
         lines.push(format!(
             "Memory  {} of {}      Compute  {} % (last minute)",
             memory(number(entry, "/usedMemoryBytes")),
-            memory(number(entry, "/lease/memoryBytes")),
+            memory(lease_memory(&entry["lease"])),
             entry.pointer("/computePercent").and_then(Value::as_f64).unwrap_or_default().round()
         ));
     }

@@ -89,8 +89,7 @@ mod tests {
     }
 
     fn profile(major: i32, minor: i32, gpu_type: &str) -> Profile {
-        let mut profile =
-            Profile { gpu_type: gpu_type.into(), device: Default::default(), hidden: false, launch_limits: [1; 6] };
+        let mut profile = Profile { gpu_type: gpu_type.into(), device: Default::default(), ..Profile::load() };
         profile.device.compute_capability_major = major;
         profile.device.compute_capability_minor = minor;
         profile

@@ -7,6 +7,7 @@
 pub mod arena;
 pub mod bulk;
 pub mod connection;
+pub mod device;
 pub mod dial;
 pub mod driver;
 pub mod error;

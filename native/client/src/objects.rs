@@ -4,7 +4,9 @@
 //! first use after a new attach.
 
 use crate::connection::Pending;
+use crate::device::MOST_DEVICES;
 use crate::driver::capture::Captures;
+use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
 use crate::driver::occupancy;
 use crate::error::{CudaResult, INVALID_HANDLE, NOT_FOUND};
@@ -85,15 +87,15 @@ pub struct Objects {
     pub graphs: Graphs,
     pub captures: Captures,
     pub occupancy: occupancy::Cache,
-    /// Attributes of the default stream.
-    pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
     /// Allocations that came from a pool: address → pool and bytes.
     pub from_pools: Mutex<HashMap<u64, (u64, u64)>>,
     pub libraries: crate::library::Objects,
 }
 
-/// A context. All contexts of a process share one at gpud.
+/// A context. All contexts of a device share one at gpud.
 pub struct Context {
+    /// Ordinal of its device.
+    pub device: usize,
     pub flags: AtomicU32,
     pub primary: bool,
     /// By number of CUlimit.
@@ -102,9 +104,9 @@ pub struct Context {
 
 impl Context {
     /// With the limits of a fresh context.
-    pub fn new(flags: u32, primary: bool) -> Self {
+    pub fn new(device: usize, flags: u32, primary: bool) -> Self {
         let limits = Mutex::new([1024, 1 << 20, 8 << 20, 2, 2048, 128, 0]);
-        Self { flags: AtomicU32::new(flags), primary, limits }
+        Self { device, flags: AtomicU32::new(flags), primary, limits }
     }
 }
 
@@ -112,6 +114,8 @@ impl Context {
 pub struct Stream {
     pub handle: u64,
     pub context: u64,
+    /// Ordinal of its context's device.
+    pub device: usize,
     pub flags: u32,
     pub priority: i32,
     /// What was set of CUstreamAttrValue.
@@ -121,12 +125,16 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(handle: u64, context: u64, flags: u32, priority: i32) -> Self {
-        Self { handle, context, flags, priority, attributes: Mutex::default(), made: Mutex::new(0) }
+    pub fn new(handle: u64, context: Current, flags: u32, priority: i32) -> Self {
+        let Current { context, device } = context;
+        Self { handle, context, device, flags, priority, attributes: Mutex::default(), made: Mutex::new(0) }
     }
 
-    /// Makes it at gpud when this generation has none yet.
+    /// Makes it at gpud when this generation has none yet. CUDA_ERROR_INVALID_HANDLE on another device.
     pub fn ensure(&self, session: &Session) -> CudaResult {
+        if self.device != session.device {
+            return Err(INVALID_HANDLE);
+        }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if *made != session.generation {
             session.connection.post(&StreamCreate {
@@ -153,6 +161,8 @@ impl Stream {
 pub struct Event {
     pub handle: u64,
     pub context: u64,
+    /// Ordinal of its context's device.
+    pub device: usize,
     pub flags: u32,
     made: Mutex<u64>,
     recording: Mutex<Recording>,
@@ -182,10 +192,12 @@ pub struct Recording {
 }
 
 impl Event {
-    pub fn new(handle: u64, context: u64, flags: u32) -> Self {
+    pub fn new(handle: u64, context: Current, flags: u32) -> Self {
+        let Current { context, device } = context;
         Self {
             handle,
             context,
+            device,
             flags,
             made: Mutex::new(0),
             recording: Mutex::default(),
@@ -224,6 +236,9 @@ impl Event {
 
     /// As [`Stream::ensure`].
     pub fn ensure(&self, session: &Session) -> CudaResult {
+        if self.device != session.device {
+            return Err(INVALID_HANDLE);
+        }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if *made != session.generation {
             session.connection.post(&EventCreate { event: self.handle, flags: self.flags })?;
@@ -241,9 +256,12 @@ impl Event {
 /// A module or library, with its image, so that it can be loaded again.
 pub struct Module {
     pub handle: u64,
+    /// Ordinal of a module's device; None is a library, which is loaded on each device that uses it.
+    pub device: Option<usize>,
     pub image: Arc<[u8]>,
     hash: [u8; 32],
-    bound: Mutex<Bound>,
+    /// By device.
+    bound: Mutex<[Bound; MOST_DEVICES]>,
     /// Function handles by name: asking twice gives the same.
     pub functions: Mutex<HashMap<String, u64>>,
 }
@@ -256,15 +274,20 @@ struct Bound {
 }
 
 impl Module {
-    pub fn new(handle: u64, image: Arc<[u8]>) -> Self {
+    pub fn new(handle: u64, device: Option<usize>, image: Arc<[u8]>) -> Self {
         let mut hash = [0; 32];
         hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &image).as_ref());
-        Self { handle, image, hash, bound: Mutex::default(), functions: Mutex::default() }
+        Self { handle, device, image, hash, bound: Mutex::default(), functions: Mutex::default() }
     }
 
     /// Loads it at gpud when this generation has not; the image travels once for each server.
+    /// CUDA_ERROR_INVALID_HANDLE for a module of another device.
     pub fn ensure(&self, session: &Session) -> CudaResult<Arc<ModuleInfo>> {
-        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.device.is_some_and(|device| device != session.device) {
+            return Err(INVALID_HANDLE);
+        }
+        let mut all = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let bound = &mut all[session.device];
         if let Some(info) = &bound.info
             && bound.generation == session.generation
         {
@@ -286,15 +309,22 @@ impl Module {
     /// What is known of its functions: from gpud, else read out of PTX text.
     pub fn known(&self) -> Option<Arc<ModuleInfo>> {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        if bound.info.is_none() {
-            bound.info = image::describe_ptx(&self.image).map(Arc::new);
+        if let Some(info) = bound.iter().find_map(|bound| bound.info.clone()) {
+            return Some(info);
         }
-        bound.info.clone()
+        let first = &mut bound[self.device.unwrap_or(0)];
+        first.info = image::describe_ptx(&self.image).map(Arc::new);
+        first.info.clone()
+    }
+
+    /// It has ended in this session: made again at its next use there.
+    pub fn unloaded(&self, session: &Session) {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)[session.device].generation = 0;
     }
 
     /// Whether it is loaded at gpud in this generation.
     pub fn is_in(&self, session: &Session) -> bool {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner).generation == session.generation
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)[session.device].generation == session.generation
     }
 }
 
@@ -303,7 +333,8 @@ pub struct Function {
     pub handle: u64,
     pub name: String,
     pub module: Arc<Module>,
-    resolved: RwLock<Option<Arc<Resolved>>>,
+    /// By device.
+    resolved: RwLock<[Option<Arc<Resolved>>; MOST_DEVICES]>,
     /// Attributes that the program set, to be set again in a new generation.
     set: Mutex<Vec<(u32, i32)>>,
 }
@@ -321,13 +352,13 @@ pub struct Resolved {
 
 impl Function {
     pub fn new(handle: u64, name: String, module: Arc<Module>) -> Self {
-        Self { handle, name, module, resolved: RwLock::new(None), set: Mutex::default() }
+        Self { handle, name, module, resolved: RwLock::default(), set: Mutex::default() }
     }
 
     /// The function in this generation; loads its module when that has not happened.
     #[inline]
     pub fn resolve(&self, session: &Session) -> CudaResult<Arc<Resolved>> {
-        if let Some(resolved) = &*self.resolved.read().unwrap_or_else(PoisonError::into_inner)
+        if let Some(resolved) = &self.resolved.read().unwrap_or_else(PoisonError::into_inner)[session.device]
             && resolved.generation == session.generation
         {
             return Ok(Arc::clone(resolved));
@@ -360,7 +391,7 @@ impl Function {
             max_dynamic_shared: attribute_of(&info, 8).map_or(48 << 10, |bytes| bytes as u32),
             info,
         });
-        *self.resolved.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&resolved));
+        self.resolved.write().unwrap_or_else(PoisonError::into_inner)[session.device] = Some(Arc::clone(&resolved));
         Ok(resolved)
     }
 
@@ -374,7 +405,12 @@ impl Function {
         Some(info)
     }
 
-    /// Sets an attribute for this and later generations.
+    /// Its module has ended on this device.
+    pub fn forget(&self, device: usize) {
+        self.resolved.write().unwrap_or_else(PoisonError::into_inner)[device] = None;
+    }
+
+    /// Sets an attribute for this and later generations, on all devices.
     pub fn set_attribute(&self, session: Option<&Session>, attribute: u32, value: i32) -> CudaResult {
         // Shared memory and its share of the cache, the required cluster, and permissions for clusters.
         if !matches!(attribute, 8 | 9 | 11..=15) {
@@ -385,7 +421,7 @@ impl Function {
             overwrite(&mut set, attribute, value);
         }
         // Resolving again sends what was set.
-        *self.resolved.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.resolved.write().unwrap_or_else(PoisonError::into_inner) = Default::default();
         if let Some(session) = session {
             self.resolve(session)?;
         }
@@ -418,6 +454,8 @@ pub struct Link {
 /// A memory pool: its attributes and its account. Its memory comes from the session's arena.
 #[derive(Default)]
 pub struct Pool {
+    /// Ordinal of its device.
+    pub device: usize,
     pub own: bool,
     /// 0 = no limit.
     pub most_bytes: u64,

@@ -1,15 +1,16 @@
 //! The one state of this process. It is made at the first use and made anew in a forked child.
 
-use crate::error::{CudaError, CudaResult};
+use crate::device::{Device, MOST_DEVICES, State};
+use crate::error::CudaError;
 use crate::fork;
 use crate::message;
 use crate::objects::Objects;
 use crate::owner::Owner;
 use crate::profile::Profile;
-use crate::session::{Session, Unusable};
+use crate::session::Session;
 use sluice_protocol::cuda;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// See the module's documentation.
 pub struct Process {
@@ -19,20 +20,15 @@ pub struct Process {
     profile: OnceLock<Profile>,
     pub objects: Objects,
     pub owner: Owner,
-    link: RwLock<Option<Arc<Session>>>,
+    devices: [State; MOST_DEVICES],
+    /// GPUs of the largest lease so far; a process that has seen a device goes on seeing it.
+    parts: AtomicUsize,
     /// One attach or detach at a time.
     pub changing: Mutex<()>,
     generations: AtomicU64,
-    /// Address ranges of ended generations, with the words of their end.
+    /// Address ranges of ended generations, with the words of their end, and whether there are any.
     ended: Mutex<Vec<(u64, u64, String)>>,
-    last_loss: Mutex<Option<String>>,
-    /// Primary context: handle (0 until first retained), retain count and flags.
-    pub primary: Mutex<u64>,
-    pub primary_retained: AtomicU32,
-    pub primary_flags: AtomicU32,
-    pub default_pool: OnceLock<u64>,
-    /// The pool of cuMemAllocAsync; 0 = the default one.
-    pub pool: AtomicU64,
+    any_ended: AtomicBool,
 }
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
@@ -58,16 +54,12 @@ fn make(found: *mut Process) -> &'static Process {
         profile: OnceLock::new(),
         objects: Objects::default(),
         owner: Owner::default(),
-        link: RwLock::new(None),
+        devices: Default::default(),
+        parts: AtomicUsize::new(1),
         changing: Mutex::new(()),
         generations: AtomicU64::new(0),
         ended: Mutex::new(Vec::new()),
-        last_loss: Mutex::new(None),
-        primary: Mutex::new(0),
-        primary_retained: AtomicU32::new(0),
-        primary_flags: AtomicU32::new(0),
-        default_pool: OnceLock::new(),
-        pool: AtomicU64::new(0),
+        any_ended: AtomicBool::new(false),
     }));
     match PROCESS.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: fresh was just leaked and is never freed.
@@ -87,48 +79,38 @@ impl Process {
         self.profile.get_or_init(Profile::load)
     }
 
-    /// The session for real work, or CUDA_ERROR_DEVICE_UNAVAILABLE with its sentence. A child process asks the lease's
-    /// owner first.
-    pub fn session(&self) -> CudaResult<Arc<Session>> {
-        let found = self.link.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(session) = found {
-            match session.usable() {
-                Ok(()) => return session.check_sticky().map(|()| session),
-                Err(Unusable::Parked) => return Err(self.no_gpu(session.loss())),
-                Err(Unusable::Lost(_)) => self.forget_lost(&session),
-            }
-        }
-        if let Some(session) = self.owner.borrow_from_parent(self) {
-            return Ok(session);
-        }
-        let loss = self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Err(self.no_gpu(loss))
+    /// The device with this ordinal, whether or not the program sees so many.
+    ///
+    /// # Panics
+    /// When it is [`MOST_DEVICES`] or more.
+    #[inline]
+    pub fn device(&'static self, ordinal: usize) -> Device {
+        Device { process: self, ordinal, state: &self.devices[ordinal] }
     }
 
-    /// The session if there is one that can be used; asks nobody.
-    pub fn session_now(&self) -> Option<Arc<Session>> {
-        let found = self.link.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        found.usable().is_ok().then_some(found)
+    /// Devices that the program sees.
+    pub fn count(&self) -> usize {
+        self.profile().seen_of(self.parts.load(Ordering::Acquire))
     }
 
-    /// The session in whatever state.
-    pub fn any_session(&self) -> Option<Arc<Session>> {
-        self.link.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Every device that the program sees.
+    pub fn devices(&'static self) -> impl Iterator<Item = Device> {
+        (0..self.count()).map(|ordinal| self.device(ordinal))
     }
 
-    fn no_gpu(&self, loss: Option<String>) -> CudaError {
-        let text = match loss {
-            Some(loss) if loss.contains("%gpu attach") => {
-                format!("{} Nothing in the notebook was lost.", loss.trim_end())
-            }
-            Some(loss) => format!(
-                "{} Run %gpu attach 0.5 to borrow again, then this cell; nothing in the notebook was lost.",
-                loss.trim_end()
-            ),
-            None => message::NO_GPU.to_owned(),
-        };
-        message::tell(message::Kind::Lease, &text);
-        CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text)
+    /// A lease has so many GPUs.
+    pub fn grows_to(&self, parts: usize) {
+        self.parts.fetch_max(parts.min(MOST_DEVICES), Ordering::AcqRel);
+    }
+
+    /// Devices with a session that can be used.
+    pub fn attached(&'static self) -> usize {
+        self.devices().filter(|device| device.session_now().is_some()).count()
+    }
+
+    /// The device in whose range an address lies, in whatever state its session is.
+    pub fn device_at(&'static self, address: u64) -> Option<Device> {
+        self.devices().find(|device| device.any_session().is_some_and(|session| session.owns(address)))
     }
 
     /// The number of the next generation.
@@ -136,47 +118,18 @@ impl Process {
         self.generations.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A new generation begins with this session.
-    pub fn bind(&self, session: Arc<Session>) {
-        let old = self.link.write().unwrap_or_else(PoisonError::into_inner).replace(session);
-        if let Some(old) = old {
-            self.end(&old);
-        }
-        *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        message::reset();
-    }
-
-    /// The words with which the last lease ended, until the next attach.
-    pub fn last_loss(&self) -> Option<String> {
-        if let Some(session) = self.any_session()
-            && let Err(Unusable::Lost(_)) = session.usable()
-        {
-            self.forget_lost(&session);
-        }
-        self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn forget_lost(&self, session: &Arc<Session>) {
-        let mut link = self.link.write().unwrap_or_else(PoisonError::into_inner);
-        if link.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
-            *link = None;
-            drop(link);
-            self.end(session);
-            *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = session.loss();
-        }
-    }
-
-    /// Ends a session for good.
-    pub fn unbind(&self) -> Option<Arc<Session>> {
-        let old = self.link.write().unwrap_or_else(PoisonError::into_inner).take()?;
-        self.end(&old);
-        Some(old)
-    }
-
-    fn end(&self, session: &Session) {
+    /// A generation has ended.
+    pub fn end(&self, session: &Session) {
         let (base, bytes) = session.range();
         let words = session.loss().unwrap_or_else(|| "Your GPU was given back.".into());
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push((base, bytes, words));
+        self.any_ended.store(true, Ordering::Release);
+    }
+
+    /// Whether any generation has ended: only then can an address be of one.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.any_ended.load(Ordering::Acquire)
     }
 
     /// The words of the end of the generation to which an address belonged.

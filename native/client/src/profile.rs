@@ -1,5 +1,6 @@
 //! What is known of a GPU type before anything is attached.
 
+use crate::device::MOST_DEVICES;
 use sluice_protocol::handshake::DeviceProfile;
 use std::path::PathBuf;
 
@@ -11,8 +12,8 @@ const SOFT: &str = include_str!("../profiles/soft.json");
 pub struct Profile {
     pub gpu_type: String,
     pub device: DeviceProfile,
-    /// The program asked not to see devices (`CUDA_VISIBLE_DEVICES` empty or -1).
-    pub hidden: bool,
+    /// Which GPUs of its lease the program sees, in its order (`CUDA_VISIBLE_DEVICES`); None is all.
+    visible: Option<Vec<usize>>,
     /// Largest block (x, y, z) and grid (x, y, z): every launch is checked against them.
     pub launch_limits: [u32; 6],
 }
@@ -26,11 +27,53 @@ impl Profile {
             .and_then(|path| std::fs::read(path).ok())
             .and_then(|text| serde_json::from_slice(&text).ok());
         let device = recorded.or_else(|| serde_json::from_str(SOFT).ok()).unwrap_or_default();
-        let mut profile = Self { gpu_type, device, hidden: hidden(), launch_limits: [0; 6] };
+        let mut profile = Self { gpu_type, device, visible: None, launch_limits: [0; 6] };
+        profile.visible = std::env::var("CUDA_VISIBLE_DEVICES").ok().map(|list| profile.named_by(&list));
         // CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X to MAX_GRID_DIM_Z.
         profile.launch_limits =
             [2, 3, 4, 5, 6, 7].map(|number| profile.attribute(number).unwrap_or(i32::MAX).max(1) as u32);
         profile
+    }
+
+    /// The GPUs that a list names, by number or by UUID; it is cut at the first entry that names none, or one again.
+    fn named_by(&self, list: &str) -> Vec<usize> {
+        let mut named = Vec::new();
+        for entry in list.split(',').map(str::trim) {
+            let found = match entry.parse() {
+                Ok(number) => Some(number).filter(|number| *number < MOST_DEVICES),
+                Err(_) if !entry.starts_with("GPU-") => None,
+                Err(_) => (0..MOST_DEVICES).find(|part| uuid_text(self.uuid(*part)).starts_with(entry)),
+            };
+            match found {
+                Some(part) if !named.contains(&part) => named.push(part),
+                _ => break,
+            }
+        }
+        named
+    }
+
+    /// How many devices the program sees of a lease of `parts` GPUs.
+    pub fn seen_of(&self, parts: usize) -> usize {
+        match &self.visible {
+            None => parts,
+            Some(visible) => visible.iter().take_while(|part| **part < parts).count(),
+        }
+    }
+
+    /// The GPU of the lease that the program sees as device `ordinal`.
+    pub fn part(&self, ordinal: usize) -> usize {
+        let visible = self.visible.as_ref().and_then(|visible| visible.get(ordinal));
+        visible.copied().unwrap_or(ordinal)
+    }
+
+    /// Frameworks keep the first answer: it names the type and the place in the lease, not the GPU that is borrowed at
+    /// the moment.
+    pub fn uuid(&self, part: usize) -> [u8; 16] {
+        let name = if part == 0 { self.gpu_type.clone() } else { format!("{} {part}", self.gpu_type) };
+        let digest = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+        let mut uuid = [0; 16];
+        uuid.copy_from_slice(&digest.as_ref()[..16]);
+        uuid
     }
 
     /// Whether kernels run on a CPU: from PTX alone.
@@ -57,19 +100,46 @@ impl Profile {
     }
 }
 
-fn hidden() -> bool {
-    match std::env::var("CUDA_VISIBLE_DEVICES") {
-        Err(_) => false,
-        // One device: the list is cut at the first entry that names none.
-        Ok(list) => {
-            let first = list.split(',').next().unwrap_or("").trim();
-            !(first == "0" || first.starts_with("GPU-"))
-        }
+/// As NVIDIA's tools write it: `GPU-` and the bytes in groups.
+pub fn uuid_text(bytes: [u8; 16]) -> String {
+    let mut text = String::from("GPU");
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    for group in [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]] {
+        text.push('-');
+        text.push_str(group);
     }
+    text
+}
+
+/// Where a device sits in its server is not told: its place in the lease instead.
+pub fn bus_id(part: usize) -> String {
+    format!("0000:{part:02x}:00.0")
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_written_in_groups() {
+        let bytes = std::array::from_fn(|index| index as u8);
+        assert_eq!(uuid_text(bytes), "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
+    }
+
+    #[test]
+    fn the_list_of_visible_devices_is_cut_at_the_first_that_names_none() {
+        let profile = Profile { gpu_type: "soft".into(), ..Profile::load() };
+        let seen = |list: &str| profile.named_by(list);
+        assert_eq!(
+            (seen("1,0"), seen("0, 3,x,2"), seen("1,1,0"), seen("-1"), seen("")),
+            (vec![1, 0], vec![0, 3], vec![1], vec![], vec![])
+        );
+        assert_eq!(seen(&uuid_text(profile.uuid(2))[..12]), [2]);
+        assert_eq!(seen("GPU-no"), [0usize; 0]);
+        let profile = Profile { visible: Some(vec![1, 0]), ..profile };
+        assert_eq!((profile.seen_of(1), profile.seen_of(2), profile.part(0)), (0, 2, 1));
+    }
+
     #[test]
     fn the_compiled_in_profile_is_compute_capability_7_5() {
         let profile: sluice_protocol::handshake::DeviceProfile = serde_json::from_str(super::SOFT).expect("valid");

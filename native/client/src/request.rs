@@ -47,7 +47,8 @@ pub fn answer(process: &'static Process, request: &Value) -> Value {
         Some("extend") => lease::extend(process, request),
         Some("status") => lease::status(process),
         Some("profile") => Ok(view::profile(process)),
-        Some("device") => Ok(view::device(process)),
+        Some("devices") => Ok(view::devices(process)),
+        Some("lease") => Ok(lease::lease(process)),
         Some("session") => lease::session_for_child(process, request),
         Some("message") => Ok(match message::take() {
             Some((kind, text)) => json!({ "message": text, "kind": kind.word() }),

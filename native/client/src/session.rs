@@ -26,8 +26,10 @@ const RANGE_START: u64 = 0x2000_0000_0000;
 
 /// See the module's documentation.
 pub struct Session {
-    /// Counts up in the life of the process.
+    /// Counts up in the life of the process, over all its devices.
     pub generation: u64,
+    /// Ordinal of the device in this process.
+    pub device: usize,
     pub connection: Arc<Connection>,
     pub shared: Arc<Shared>,
     pub welcome: Welcome,
@@ -124,8 +126,8 @@ pub enum Unusable {
 }
 
 impl Session {
-    /// Opens a session as generation `generation`.
-    pub fn open(ticket: Ticket, generation: u64, lease_id: String) -> Result<Arc<Self>, DialError> {
+    /// Opens a session of device number `device` as generation `generation`.
+    pub fn open(ticket: Ticket, generation: u64, device: usize, lease_id: String) -> Result<Arc<Self>, DialError> {
         let mut slot = generation;
         for _ in 0..4 {
             let ranges = propose(&mut slot);
@@ -153,7 +155,16 @@ impl Session {
             let progress = Progress::default();
             let libraries = crate::library::Remote::default();
             let queries_events = AtomicBool::new(false);
-            return Ok(Arc::new(Self { generation, connection, shared, welcome, queries_events, progress, libraries }));
+            return Ok(Arc::new(Self {
+                generation,
+                device,
+                connection,
+                shared,
+                welcome,
+                queries_events,
+                progress,
+                libraries,
+            }));
         }
         Err(DialError::Io("no address range is free on both sides".into()))
     }
@@ -378,6 +389,11 @@ impl Session {
             .find(|&(start, size)| address >= start && address < start + size && bytes <= start + size - address);
         let own = global.or_else(|| self.mappings().lookup(address, bytes).map(|own| (own.address, own.bytes)));
         own.map_or(found, |(start, bytes)| Lookup::Live { start, bytes })
+    }
+
+    /// Whether an address is of this device, live or not.
+    pub fn owns(&self, address: u64) -> bool {
+        !matches!(self.lookup(address, 0), Lookup::Foreign)
     }
 
     /// Learns where a module's globals lie.

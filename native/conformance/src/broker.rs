@@ -1,4 +1,4 @@
-//! Plays the broker for one workspace: grants every request on one gpud. The real one is `server/broker`.
+//! Plays the broker for one workspace: grants every request on one gpud, of several GPUs on as many of its devices. The real one is `server/broker`.
 
 use crate::control::Control;
 use crate::gpud::Gpud;
@@ -35,14 +35,15 @@ impl Broker {
         let away: Arc<AtomicBool> = Arc::default();
         let gone = Arc::clone(&away);
         std::thread::spawn(move || {
-            let leases = Arc::new(AtomicU32::new(0));
+            let (leases, parts) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(1)));
             for stream in listener.incoming().flatten() {
                 if gone.load(Ordering::Acquire) {
                     continue;
                 }
                 let (gpud, leases, control) = (Arc::clone(&gpud), Arc::clone(&leases), control.clone());
+                let parts = Arc::clone(&parts);
                 std::thread::spawn(move || {
-                    let _ = answer(stream, &gpud, &leases, memory_bytes, control.as_deref());
+                    let _ = answer(stream, &gpud, (&leases, &parts), memory_bytes, control.as_deref());
                 });
             }
         });
@@ -64,7 +65,7 @@ impl Drop for Broker {
 fn answer(
     mut stream: TcpStream,
     gpud: &Gpud,
-    leases: &AtomicU32,
+    (leases, parts): (&AtomicU32, &AtomicU32),
     memory_bytes: u64,
     control: Option<&Control>,
 ) -> io::Result<()> {
@@ -89,31 +90,36 @@ fn answer(
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let words: Vec<&str> = first.split_whitespace().collect();
     let (method, path) = (words.first().copied().unwrap_or(""), words.get(1).copied().unwrap_or(""));
-    let parts: Vec<&str> = path.split('?').next().unwrap_or("").trim_matches('/').split('/').collect();
-    let (status, answer) = match (method, &parts[..]) {
+    let words: Vec<&str> = path.split('?').next().unwrap_or("").trim_matches('/').split('/').collect();
+    let (status, answer) = match (method, &words[..]) {
         ("POST", ["v1", "lease-requests"]) => {
             let number = leases.fetch_add(1, Ordering::Relaxed) + 1;
-            (
-                200,
-                json!({
-                    "state": "granted", "requestId": body["requestId"],
-                    "lease": lease(gpud, &format!("lea-{number}"), memory_bytes),
-                }),
-            )
+            let id = format!("lea-{number}");
+            let mut lease = lease(gpud, &id, memory_bytes);
+            let count = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as usize;
+            parts.store(count.max(1) as u32, Ordering::Relaxed);
+            if count > 1 {
+                let part = |device: usize| part(gpud, &id, device, memory_bytes);
+                lease["devices"] = (0..count.min(gpud.devices.len())).map(part).collect();
+            }
+            (200, json!({ "state": "granted", "requestId": body["requestId"], "lease": lease }))
         }
         ("POST", ["v1", "leases", id, "sessions"]) => {
             let key = body["publicKey"].as_str().unwrap_or("");
             (
                 200,
                 json!({
-                    "token": gpud.token(key, id, memory_bytes), "sessionId": "gws-test", "address": gpud.address,
+                    "token": gpud.token_on(device_of(id), key, id, 500, memory_bytes), "sessionId": "gws-test", "address": gpud.address,
                     "tlsFingerprint": gpud.fingerprint.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)),
                     "lease": lease(gpud, id, memory_bytes),
                 }),
             )
         }
         ("DELETE", ["v1", "leases", id]) => {
-            let parked = control.and_then(|control| control.end_lease(id)).unwrap_or(0);
+            // The parts of a lease end together; one that was never connected has nothing to end.
+            let ends = |device: usize| control.and_then(|control| control.end_lease(&part_id(id, device)));
+            let parts = parts.load(Ordering::Relaxed) as usize;
+            let parked: u64 = (0..parts).filter_map(ends).sum();
             (200, json!({ "leaseId": id, "parkedBytes": parked, "heldSeconds": 1 }))
         }
         ("GET", ["v1", "status"]) => (200, json!({ "leases": [] })),
@@ -125,6 +131,24 @@ fn answer(
         "HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
         text.len()
     )
+}
+
+/// The lease of one GPU of a lease of several: the first has the id of the whole.
+fn part_id(lease: &str, device: usize) -> String {
+    if device == 0 { lease.to_owned() } else { format!("{lease}-{device}") }
+}
+
+/// The device that a part is on.
+fn device_of(part: &str) -> usize {
+    part.split('-').nth(2).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn part(gpud: &Gpud, id: &str, device: usize, memory_bytes: u64) -> Value {
+    let lease = lease(gpud, id, memory_bytes);
+    json!({
+        "leaseId": part_id(id, device), "gpuId": format!("gpu-{}", device + 1), "deviceName": format!("gpu-{device}"),
+        "serverId": lease["serverId"], "serverName": lease["serverName"], "milli": 1000, "memoryBytes": memory_bytes,
+    })
 }
 
 fn lease(gpud: &Gpud, id: &str, memory_bytes: u64) -> Value {

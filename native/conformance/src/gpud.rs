@@ -96,7 +96,8 @@ pub fn link_libraries(folder: &Path) -> std::io::Result<()> {
 pub struct Gpud {
     child: Child,
     pub address: String,
-    pub device_uuid: String,
+    /// UUIDs of its devices.
+    pub devices: Vec<String>,
     /// The device as gpud reports it to a broker.
     pub device: Value,
     /// Of gpud's certificate, when it listens at a `tls://` address.
@@ -128,7 +129,11 @@ impl Gpud {
             return Err(String::from_utf8_lossy(&listed.stderr).trim().to_owned());
         }
         let mut devices: Value = serde_json::from_slice(&listed.stdout).map_err(|error| error.to_string())?;
-        let device_uuid = devices[0]["uuid"].as_str().ok_or("gpud names no device")?.to_owned();
+        let uuids: Vec<String> =
+            devices.as_array().into_iter().flatten().filter_map(|one| Some(one["uuid"].as_str()?.to_owned())).collect();
+        if uuids.is_empty() {
+            return Err("gpud names no device".into());
+        }
         let mut command = Command::new(&program);
         // SAFETY: prctl is allowed between fork and exec. gpud ends with this program, however that ends.
         unsafe {
@@ -162,16 +167,21 @@ impl Gpud {
             .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok())
             .and_then(|bytes| bytes.try_into().ok());
         let device = devices[0].take();
-        Ok(Self { child, address, device_uuid, device, fingerprint, key, state })
+        Ok(Self { child, address, devices: uuids, device, fingerprint, key, state })
     }
 
-    /// A session token as the broker makes them, for half of the device.
+    /// A session token as the broker makes them, for half of the first device.
     pub fn token(&self, public_key: &str, lease: &str, memory_bytes: u64) -> String {
         self.token_for_share(public_key, lease, 500, memory_bytes)
     }
 
     /// The same for another share, in thousandths of the device.
     pub fn token_for_share(&self, public_key: &str, lease: &str, milli: u32, memory_bytes: u64) -> String {
+        self.token_on(0, public_key, lease, milli, memory_bytes)
+    }
+
+    /// The same on another of its devices.
+    pub fn token_on(&self, device: usize, public_key: &str, lease: &str, milli: u32, memory_bytes: u64) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -179,7 +189,7 @@ impl Gpud {
             "iss": "sluice", "aud": "gpud:conformance", "sub": "ws-conformance", "jti": format!("j{number}"),
             "iat": now, "exp": now + 600, "sid": format!("gws-{number}"), "cnf": { "ed25519": public_key },
             "lease": {
-                "id": lease, "epoch": 1, "deviceUuid": self.device_uuid, "milli": milli,
+                "id": lease, "epoch": 1, "deviceUuid": self.devices[device], "milli": milli,
                 "memoryBytes": memory_bytes, "gpuType": self.gpu_type(), "expiresAt": now + 3600,
             },
         });

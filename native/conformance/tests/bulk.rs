@@ -129,7 +129,7 @@ fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
     }
 
     // The line is cut again and again, and down for a while, in the middle of copies both ways.
-    let session = process::get().any_session().expect("attached");
+    let session = process::get().device(0).any_session().expect("attached");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -151,7 +151,7 @@ fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
         }
     });
     assert!(session.connection.resumed.load(Ordering::Relaxed) >= 1, "nothing was cut");
-    assert!(Arc::ptr_eq(&session, &process::get().any_session().expect("attached")));
+    assert!(Arc::ptr_eq(&session, &process::get().device(0).any_session().expect("attached")));
 
     // A copy waits for the kernel before it, in its stream; meanwhile other threads launch, copy and wait elsewhere.
     let (function, second) = long_kernel(left);

@@ -382,7 +382,7 @@ fn cublas_computes_what_it_should() {
 
     // A new lease: the same handle works there, with its modes; memory of the old one is refused.
     let old = blas.put(&[Number(1.0, 0.0)]);
-    let session = process::get().any_session().expect("attached");
+    let session = process::get().device(0).any_session().expect("attached");
     session.shared.lost("it was switched off");
     session.connection.die(sluice_client::error::CudaError::code(46));
     attach();
@@ -391,5 +391,5 @@ fn cublas_computes_what_it_should() {
     assert_eq!(library.call("cublasSscal_v2", &[handle, 1, at(&one), old, 1]), 7);
     library.run("cublasDestroy_v2", &[handle]);
     assert_eq!(library.call("cublasSscal_v2", &[handle, 1, at(&one), old, 1]), 1);
-    process::get().any_session().expect("attached").close();
+    process::get().device(0).any_session().expect("attached").close();
 }

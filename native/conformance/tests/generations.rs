@@ -46,7 +46,7 @@ fn cuts_go_unnoticed_and_a_lost_lease_is_named() {
         }
     }
     assert_eq!(first_word(old), (0, 600));
-    let session = process::get().any_session().expect("attached");
+    let session = process::get().device(0).any_session().expect("attached");
     assert!(session.connection.resumed.load(std::sync::atomic::Ordering::Relaxed) >= 3);
 
     // The lease is lost: a clear error that does not stick, and freeing what was there succeeds.
@@ -72,6 +72,6 @@ fn cuts_go_unnoticed_and_a_lost_lease_is_named() {
         assert_eq!(sluice_cuMemFree_v2(new), 0);
         assert_eq!(sluice_cuCtxSynchronize(), 0);
     }
-    process::get().any_session().expect("attached").close();
+    process::get().device(0).any_session().expect("attached").close();
     std::thread::sleep(Duration::from_millis(50));
 }

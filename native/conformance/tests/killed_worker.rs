@@ -23,7 +23,7 @@ fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
     let key = Arc::new(Key::generate().expect("key"));
     let token = gpud.token(&key.public(), "lea-other", 64 << 20);
     let ticket = Ticket { address: gpud.address.parse().expect("address"), pin: None, token, key };
-    let other = Session::open(ticket, 1000, "lea-other".into()).expect("opened");
+    let other = Session::open(ticket, 1000, 0, "lea-other".into()).expect("opened");
     let kept = other.alloc(1 << 20).expect("memory");
     let serving = || gpud.workers().into_iter().filter(|pid| gpud.serves(*pid)).collect::<Vec<u32>>();
     let before = serving();
@@ -61,5 +61,5 @@ fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
     assert_eq!(alloc().0, 0);
     other.free(kept).expect("the other lease is untouched");
     other.close();
-    process::get().any_session().expect("attached").close();
+    process::get().device(0).any_session().expect("attached").close();
 }

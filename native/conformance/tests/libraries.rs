@@ -258,5 +258,5 @@ fn libraries_compute_what_they_should() {
     random();
     captured();
     refused();
-    process::get().any_session().expect("attached").close();
+    process::get().device(0).any_session().expect("attached").close();
 }

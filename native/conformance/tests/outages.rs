@@ -30,7 +30,7 @@ fn a_program_outlasts_a_dead_line_and_a_broker_that_is_away() {
     fill(address, 0);
 
     // The line is dead for five seconds in the middle of a loop: every launch is executed, and once.
-    let session = process::get().any_session().expect("attached");
+    let session = process::get().device(0).any_session().expect("attached");
     let mut launches = 0u32;
     std::thread::scope(|scope| {
         let outage = scope.spawn(|| {
@@ -54,7 +54,7 @@ fn a_program_outlasts_a_dead_line_and_a_broker_that_is_away() {
     assert_eq!(first_word(address), (0, launches));
     assert!(proxy.refused() > 0, "nobody tried again while the line was down");
     assert!(session.connection.resumed.load(Ordering::Relaxed) >= 1, "the session was not resumed");
-    assert!(Arc::ptr_eq(&session, &process::get().any_session().expect("attached")));
+    assert!(Arc::ptr_eq(&session, &process::get().device(0).any_session().expect("attached")));
 
     // The broker cannot take the lease back: the notebook keeps it and its memory, and can detach later.
     broker.set_away(true);

@@ -220,7 +220,7 @@ class GpuMagics(Magics):
         if request.get("json"):
             print(json.dumps(answer, indent=2))
         else:
-            print(_text.given_back({"milli": own["lease"]["milli"], **answer}))
+            print(_text.given_back({"milli": _text.lease_milli(own["lease"]), **answer}))
 
     def _extend(self, request):
         if _lease.own_lease() is None:

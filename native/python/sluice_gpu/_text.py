@@ -199,13 +199,32 @@ def complete(line):
     return [word for word in ("0.25", "0.5", "1", *FLAGS) if word.startswith(typing)]
 
 
+def devices(lease):
+    """The GPUs of a lease, in the order of their ordinals; a lease of one is its own entry."""
+    return lease.get("devices") or [lease]
+
+
+def lease_milli(lease):
+    """What a lease has in all, thousandths of a GPU."""
+    return sum(device["milli"] for device in devices(lease))
+
+
+def place(lease):
+    """Where a lease is: 'soft-0 on gpu-1', of several GPUs 'soft-0 and soft-1 on gpu-1'."""
+    servers = {}
+    for device in devices(lease):
+        servers.setdefault(device["serverName"], []).append(device["deviceName"])
+    return ", ".join(f"{' and '.join(names)} on {server}" for server, names in servers.items())
+
+
 def attached(lease, seconds):
     """The answer to a granted attach that took `seconds`."""
     until = instant(lease["expiresAt"]).astimezone().strftime("%H:%M")
-    size = amount(lease["milli"])
+    size = amount(lease_milli(lease))
+    several = len(devices(lease)) > 1
     lines = [
-        f"Attached {size} GPU ({lease['deviceName']} on {lease['serverName']}, {memory(lease['memoryBytes'])}) "
-        f"in {duration(seconds)}, until {until}."
+        f"Attached {size} GPU{'s' if several else ''} ({place(lease)}, {memory(lease['memoryBytes'])}"
+        f"{' each' if several else ''}) in {duration(seconds)}, until {until}."
     ]
     if lease["borrowed"]:
         lines.append("Borrowed: a team within its guaranteed quota may take it back.")
@@ -216,7 +235,7 @@ def attached(lease, seconds):
 def already_attached(lease):
     """The answer to an attach of a notebook that has a GPU."""
     return (
-        f"Already attached: {amount(lease['milli'])} GPU ({lease['deviceName']} on {lease['serverName']}). "
+        f"Already attached: {amount(lease_milli(lease))} GPU{'s' if len(devices(lease)) > 1 else ''} ({place(lease)}). "
         "For another amount, %gpu detach first."
     )
 
@@ -320,7 +339,7 @@ def status(answer, own, now):
     held = (now - instant(lease["grantedAt"])).total_seconds()
     left = (instant(lease["expiresAt"]) - now).total_seconds()
     used = memory(own["usedMemoryBytes"])
-    total = memory(lease["memoryBytes"])
+    total = memory(sum(device["memoryBytes"] for device in devices(lease)))
     if used.split()[1] == total.split()[1]:
         used = used.split()[0]
     team = _quota_line(answer, lease["gpuType"]).split(" (")[0]
@@ -329,10 +348,10 @@ def status(answer, own, now):
     taken = (instant(notice["releaseAt"]) - now).total_seconds() if notice else None
     return "\n".join(
         [
-            f"GPU     {amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, "
+            f"GPU     {amount(lease_milli(lease))} of {place(lease)}, "
             f"for {duration(max(0, held))}, {'borrowed' if lease['borrowed'] else 'guaranteed'}",
             f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
-            f"{part(lease['milli'])} (last minute)",
+            f"{part(lease_milli(lease))} (last minute)",
             f"Ends    in {duration(max(0, left))} (%gpu extend 1h)"
             if taken is None
             else f"Ends    taken back in {duration(max(0, taken))} for another team; the notebook lives on",
@@ -352,11 +371,11 @@ def pill(answer, now):
         notice = lease.get("notice")
         taken = max(0, (instant(notice["releaseAt"]) - now).total_seconds()) if notice else None
         until = f"{duration(left)} left" if taken is None else f"taken back in {duration(taken)}"
-        line = f"{amount(lease['milli'])} of {lease['deviceName']} on {lease['serverName']}, {until}"
+        line = f"{amount(lease_milli(lease))} of {place(lease)}, {until}"
         lines.append(line + (f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""))
     if len(lines) == 1:
         return {"text": f"GPU: {lines[0].split(' (')[0]}", "detail": lines[0]}
-    total = sum(entry["lease"]["milli"] for entry in answer["leases"])
+    total = sum(lease_milli(entry["lease"]) for entry in answer["leases"])
     return {"text": f"GPU: {amount(total)} in {len(lines)} notebooks", "detail": "\n".join(lines)}
 
 

@@ -219,6 +219,21 @@ def test_attached():
     assert _text.attached(LEASE, 0.038) == "Attached 0.5 GPU (soft-0 on gpu-1, 4.0 GiB) in 38 ms, until 15:30."
 
 
+def two_gpus(second="gpu-1"):
+    places = (("soft-0", "gpu-1"), ("soft-1", second))
+    each = [{"deviceName": name, "serverName": server, "milli": 1000, "memoryBytes": 8 << 30} for name, server in places]
+    return {**LEASE, **each[0], "devices": each}
+
+
+def test_a_lease_of_several_gpus_names_each_and_sums_them():
+    lease = two_gpus()
+    assert _text.attached(lease, 0.041) == (
+        "Attached 2 GPUs (soft-0 and soft-1 on gpu-1, 8.0 GiB each) in 41 ms, until 15:30."
+    )
+    assert _text.already_attached(lease).startswith("Already attached: 2 GPUs (soft-0 and soft-1 on gpu-1).")
+    assert _text.place(two_gpus("gpu-2")) == "soft-0 on gpu-1, soft-1 on gpu-2"
+
+
 def test_attached_beyond_the_guaranteed_quota_says_what_may_happen():
     lines = _text.attached({**LEASE, "borrowed": True}, 0.038).splitlines()
     assert len(lines) == 3

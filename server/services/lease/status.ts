@@ -8,10 +8,11 @@ import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { usedBy } from "#server/scheduler/share.ts";
+import type { World } from "#server/scheduler/types.ts";
 import { lastWorkOf } from "./holder.ts";
 import { workspacePrincipal } from "./request.ts";
 import { computePercent, recentGpuTime } from "./usage.ts";
-import { type LeaseRow, leaseViewOf, placedLeases } from "./view.ts";
+import { type LeaseRow, leaseViewOf, type PlacedLease, placedLeases } from "./view.ts";
 import { knownGpuTypes, loadWorld } from "./world.ts";
 
 const statusInput = z.strictObject({ leaseId: z.string().max(64).optional() });
@@ -32,12 +33,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     ctx.db.select().from(quotas).where(eq(quotas.teamId, teamId)),
     knownGpuTypes(ctx.db),
     placedLeases(ctx.db).where(
-      and(
-        eq(leases.workspaceId, workspaceId),
-        inArray(leases.state, ["granted", "active", "unreachable"]),
-        eq(leases.ordinal, 0),
-        input.leaseId === undefined ? undefined : eq(leases.id, input.leaseId),
-      ),
+      and(eq(leases.workspaceId, workspaceId), inArray(leases.state, ["granted", "active", "unreachable"])),
     ),
   ]);
   if (found === undefined) throw new SluiceError("not-found", "This workspace no longer exists.");
@@ -72,19 +68,47 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
       const freeMilli = open.length * WHOLE - taken.reduce((sum, holding) => sum + holding.milli, 0);
       return { gpuType, grantedAtOnceMilli: fitsNow(asker, world), freeMilli };
     }),
-    leases: held.map((placed) => {
-      const { lease } = placed;
-      const heldSeconds = Math.max(0, (now.getTime() - lease.grantedAt.getTime()) / 1000);
-      return {
-        lease: leaseViewOf(placed),
-        owner: lease.owner,
-        usedMemoryBytes: lease.usedMemoryBytes,
-        gpuTimeUs: lease.gpuTimeUs,
-        computePercent: computePercent(gpuTimes.get(lease.id) ?? 0, lease.milli, lease.grantedAt, now),
-        gpuMilliHours: Math.round((lease.milli * heldSeconds) / 3600),
-        idleEndsAt: idleEndOf(lease, worlds.get(lease.gpuType)?.quotas.get(lease.teamId)?.idleMs),
-      };
-    }),
+    leases: together(held)
+      .filter((parts) => input.leaseId === undefined || parts.some(({ lease }) => lease.id === input.leaseId))
+      .map((parts) => entryOf(parts, { gpuTimes, worlds, now })),
+  };
+}
+
+/** The parts of each lease, in order: a lease of several GPUs has one for each. */
+function together(held: readonly PlacedLease[]): [PlacedLease, ...PlacedLease[]][] {
+  const byRequest = new Map<string, [PlacedLease, ...PlacedLease[]]>();
+  for (const placed of [...held].sort((a, b) => a.lease.ordinal - b.lease.ordinal)) {
+    const parts = byRequest.get(placed.lease.requestId);
+    if (parts === undefined) byRequest.set(placed.lease.requestId, [placed]);
+    else parts.push(placed);
+  }
+  return [...byRequest.values()];
+}
+
+type Seen = { gpuTimes: ReadonlyMap<string, number>; worlds: ReadonlyMap<string, World>; now: Date };
+
+function entryOf(parts: [PlacedLease, ...PlacedLease[]], seen: Seen): LeaseStatus["leases"][number] {
+  const { gpuTimes, worlds, now } = seen;
+  const [first] = parts;
+  const { lease } = first;
+  const sum = (of: (part: LeaseRow) => number) => parts.reduce((total, part) => total + of(part.lease), 0);
+  const heldSeconds = Math.max(0, (now.getTime() - lease.grantedAt.getTime()) / 1000);
+  const percent = (part: LeaseRow) => computePercent(gpuTimes.get(part.id) ?? 0, part.milli, part.grantedAt, now);
+  return {
+    lease: leaseViewOf(first, parts),
+    owner: lease.owner,
+    usedMemoryBytes: sum((part) => part.usedMemoryBytes),
+    gpuTimeUs: sum((part) => part.gpuTimeUs),
+    computePercent: Math.round((sum(percent) / parts.length) * 10) / 10,
+    gpuMilliHours: Math.round((sum((part) => part.milli) * heldSeconds) / 3600),
+    idleEndsAt: idleEndOf(lease, worlds.get(lease.gpuType)?.quotas.get(lease.teamId)?.idleMs),
+    ...(parts.length > 1
+      ? {
+          devices: parts.map(({ lease: part }) => {
+            return { leaseId: part.id, usedMemoryBytes: part.usedMemoryBytes, computePercent: percent(part) };
+          }),
+        }
+      : {}),
   };
 }
 

@@ -7,6 +7,7 @@ use super::graph::layout::{Copy3D, DEVICE, Fill, HOST, Side};
 use super::graph::nodes::edges_with;
 use super::graph::{Edge, FULL, Graph, Kernel, Work, exec::Executable};
 use super::{current, put, ready, stream};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::host::Function;
 use crate::objects::Event;
@@ -141,13 +142,13 @@ fn capturing(process: &Process, handle: u64) -> CudaResult<bool> {
 }
 
 /// Makes work a node when the stream captures; None when it does not.
-fn node(process: &Process, on: usize, make: impl FnOnce() -> CudaResult<Work>) -> CudaResult<Option<u64>> {
-    let captures = &process.objects.captures;
+fn node(device: Device, on: usize, make: impl FnOnce() -> CudaResult<Work>) -> CudaResult<Option<u64>> {
+    let captures = &device.process.objects.captures;
     if captures.none() {
         return Ok(None);
     }
-    let handle = stream::handle(process, on)?;
-    if !capturing(process, handle)? {
+    let handle = stream::handle(device, on)?;
+    if !capturing(device.process, handle)? {
         return Ok(None);
     }
     // Not under the lock: this may load a module.
@@ -155,57 +156,57 @@ fn node(process: &Process, on: usize, make: impl FnOnce() -> CudaResult<Work>) -
     let mut state = captures.lock();
     let Some(capture) = state.of(handle) else { return Ok(None) };
     let after = capture.frontiers.get(&handle).cloned().unwrap_or_default();
-    let made = capture.graph.add(process, work, after)?;
+    let made = capture.graph.add(device.process, work, after)?;
     capture.frontiers.insert(handle, vec![(made, FULL)]);
     Ok(Some(made))
 }
 
 /// A launch.
-pub(crate) fn kernel(process: &Process, on: usize, make: impl FnOnce() -> CudaResult<Kernel>) -> CudaResult<bool> {
-    node(process, on, || make().map(Work::Kernel)).map(|node| node.is_some())
+pub(crate) fn kernel(device: Device, on: usize, make: impl FnOnce() -> CudaResult<Kernel>) -> CudaResult<bool> {
+    node(device, on, || make().map(Work::Kernel)).map(|node| node.is_some())
 }
 
 /// A plain copy; each side is host or device memory.
 pub(crate) fn copy(
-    process: &Process,
+    device: Device,
     on: usize,
     target: (bool, u64),
     source: (bool, u64),
     bytes: usize,
 ) -> CudaResult<bool> {
     let side = |(device, address): (bool, u64)| Side::linear(if device { DEVICE } else { HOST }, address, bytes);
-    copy_3d(process, on, || Ok(Copy3D::linear(side(target), side(source), bytes)))
+    copy_3d(device, on, || Ok(Copy3D::linear(side(target), side(source), bytes)))
 }
 
 /// Any copy.
-pub(crate) fn copy_3d(process: &Process, on: usize, make: impl FnOnce() -> CudaResult<Copy3D>) -> CudaResult<bool> {
-    node(process, on, || make().map(Work::Copy)).map(|node| node.is_some())
+pub(crate) fn copy_3d(device: Device, on: usize, make: impl FnOnce() -> CudaResult<Copy3D>) -> CudaResult<bool> {
+    node(device, on, || make().map(Work::Copy)).map(|node| node.is_some())
 }
 
 /// A fill.
-pub(crate) fn fill(process: &Process, on: usize, fill: Fill) -> CudaResult<bool> {
-    node(process, on, || Ok(Work::Fill(fill))).map(|node| node.is_some())
+pub(crate) fn fill(device: Device, on: usize, fill: Fill) -> CudaResult<bool> {
+    node(device, on, || Ok(Work::Fill(fill))).map(|node| node.is_some())
 }
 
 /// A host function.
-pub(crate) fn host_function(process: &Process, on: usize, function: Function, data: usize) -> CudaResult<bool> {
-    node(process, on, || Ok(Work::Host { function, data })).map(|node| node.is_some())
+pub(crate) fn host_function(device: Device, on: usize, function: Function, data: usize) -> CudaResult<bool> {
+    node(device, on, || Ok(Work::Host { function, data })).map(|node| node.is_some())
 }
 
 /// Waits for and writes of words.
 pub(crate) fn memory_operations(
-    process: &Process,
+    device: Device,
     on: usize,
     make: impl FnOnce() -> CudaResult<Work>,
 ) -> CudaResult<bool> {
-    node(process, on, make).map(|node| node.is_some())
+    node(device, on, make).map(|node| node.is_some())
 }
 
 /// An allocation in stream order: its address.
-pub(crate) fn alloc(process: &Process, on: usize, bytes: usize) -> CudaResult<Option<u64>> {
+pub(crate) fn alloc(device: Device, on: usize, bytes: usize) -> CudaResult<Option<u64>> {
     let mut found = 0;
-    let made = node(process, on, || {
-        let (work, address) = super::graph::memory::alloc_work(process, bytes)?;
+    let made = node(device, on, || {
+        let (work, address) = super::graph::memory::alloc_work(device, bytes)?;
         found = address;
         Ok(work)
     })?;
@@ -213,14 +214,14 @@ pub(crate) fn alloc(process: &Process, on: usize, bytes: usize) -> CudaResult<Op
 }
 
 /// A free in stream order.
-pub(crate) fn free(process: &Process, on: usize, address: u64) -> CudaResult<bool> {
-    node(process, on, || super::graph::memory::free_work(process, address)).map(|node| node.is_some())
+pub(crate) fn free(device: Device, on: usize, address: u64) -> CudaResult<bool> {
+    node(device, on, || super::graph::memory::free_work(device.process, address)).map(|node| node.is_some())
 }
 
 /// The launch of a graph becomes a child graph.
-pub(crate) fn graph_launch(process: &Process, on: usize, executable: &Executable) -> CudaResult<bool> {
-    let made = node(process, on, || {
-        let graph = executable.state().layout.to_graph(process)?;
+pub(crate) fn graph_launch(device: Device, on: usize, executable: &Executable) -> CudaResult<bool> {
+    let made = node(device, on, || {
+        let graph = executable.state().layout.to_graph(device.process)?;
         if graph.has_memory() {
             return Err(super::graph::refused("memory nodes inside a child graph are not supported"));
         }
@@ -230,12 +231,12 @@ pub(crate) fn graph_launch(process: &Process, on: usize, executable: &Executable
 }
 
 /// A call that a capturing stream does not allow: it is invalidated.
-pub(crate) fn refuse(process: &Process, on: usize) -> CudaResult {
-    let captures = &process.objects.captures;
+pub(crate) fn refuse(device: Device, on: usize) -> CudaResult {
+    let captures = &device.process.objects.captures;
     if captures.none() {
         return Ok(());
     }
-    let handle = stream::handle(process, on)?;
+    let handle = stream::handle(device, on)?;
     let mut state = captures.lock();
     if handle == 0 {
         return state.refuse_implicit();
@@ -295,18 +296,18 @@ pub(crate) fn refuse_captured(process: &Process, event: &Event) -> CudaResult {
 }
 
 /// Records an event in a capturing stream: a mark, or with `external` a node. `false` when the stream does not capture.
-pub(crate) fn record_event(process: &Process, on: usize, event: &Arc<Event>, external: bool) -> CudaResult<bool> {
-    let captures = &process.objects.captures;
+pub(crate) fn record_event(device: Device, on: usize, event: &Arc<Event>, external: bool) -> CudaResult<bool> {
+    let captures = &device.process.objects.captures;
     if captures.none() {
         captures.forget_event(event.handle);
         return Ok(false);
     }
     if external {
-        let made = node(process, on, || Ok(Work::RecordEvent(Arc::clone(event))))?;
+        let made = node(device, on, || Ok(Work::RecordEvent(Arc::clone(event))))?;
         return Ok(made.is_some());
     }
-    let handle = stream::handle(process, on)?;
-    if !capturing(process, handle)? {
+    let handle = stream::handle(device, on)?;
+    if !capturing(device.process, handle)? {
         captures.forget_event(event.handle);
         return Ok(false);
     }
@@ -320,18 +321,18 @@ pub(crate) fn record_event(process: &Process, on: usize, event: &Arc<Event>, ext
 
 /// A wait for an event: it brings the stream into the event's capture, or adds to what its next node comes after; with
 /// `external` it is a node. `false` when no capture has to do with it.
-pub(crate) fn wait_event(process: &Process, on: usize, event: &Arc<Event>, external: bool) -> CudaResult<bool> {
-    let captures = &process.objects.captures;
+pub(crate) fn wait_event(device: Device, on: usize, event: &Arc<Event>, external: bool) -> CudaResult<bool> {
+    let captures = &device.process.objects.captures;
     if captures.none() && captures.events.load(Ordering::Acquire) == 0 {
         return Ok(false);
     }
     if external {
-        let made = node(process, on, || Ok(Work::WaitEvent(Arc::clone(event))))?;
+        let made = node(device, on, || Ok(Work::WaitEvent(Arc::clone(event))))?;
         return Ok(made.is_some());
     }
-    let handle = stream::handle(process, on)?;
-    let own = capturing(process, handle)?;
-    let blocking = stream::is_blocking(process, on)?;
+    let handle = stream::handle(device, on)?;
+    let own = capturing(device.process, handle)?;
+    let blocking = stream::is_blocking(device, on)?;
     let recorded = event.recording().generation != 0;
     let mut guard = captures.lock();
     let state = &mut *guard;
@@ -397,23 +398,23 @@ pub(crate) fn forget_node(process: &Process, node: u64) {
     }
 }
 
-fn begin(process: &Process, on: usize, mode: u32, target: Option<(Arc<Graph>, Vec<Edge>)>) -> CudaResult {
+fn begin(device: Device, on: usize, mode: u32, target: Option<(Arc<Graph>, Vec<Edge>)>) -> CudaResult {
     static IDS: AtomicU64 = AtomicU64::new(1);
     if mode > RELAXED {
         return Err(INVALID_VALUE);
     }
-    let handle = stream::handle(process, on)?;
+    let handle = stream::handle(device, on)?;
     if handle == 0 {
         return Err(UNSUPPORTED);
     }
-    let blocking = stream::is_blocking(process, on)?;
-    let captures = &process.objects.captures;
+    let blocking = stream::is_blocking(device, on)?;
+    let captures = &device.process.objects.captures;
     let mut state = captures.lock();
     if state.streams.contains_key(&handle) {
         return Err(ILLEGAL_STATE);
     }
     let own = target.is_none();
-    let (graph, after) = target.unwrap_or_else(|| (Graph::new(process), Vec::new()));
+    let (graph, after) = target.unwrap_or_else(|| (Graph::new(device.process), Vec::new()));
     let id = IDS.fetch_add(1, Ordering::Relaxed);
     let capture = Capture {
         graph,
@@ -447,14 +448,14 @@ pub unsafe fn cuStreamBeginCaptureToGraph(
     count: usize,
     mode: u32,
 ) -> CudaResult {
-    let process = current()?;
-    let graph = Graph::find(process, graph)?;
+    let device = current()?;
+    let graph = Graph::find(device.process, graph)?;
     // SAFETY: the caller's lists.
     let after = unsafe { edges_with(after, data, count)? };
     if after.iter().any(|(node, _)| !graph.state().nodes.contains_key(node)) {
         return Err(INVALID_VALUE);
     }
-    begin(process, on, mode, Some((graph, after)))
+    begin(device, on, mode, Some((graph, after)))
 }
 
 /// Whether all that the other streams did comes before what the origin's next node would come after.
@@ -473,12 +474,12 @@ fn joined(capture: &Capture) -> bool {
 }
 
 pub unsafe fn cuStreamEndCapture(on: usize, graph: *mut usize) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if graph.is_null() {
         return Err(INVALID_VALUE);
     }
-    let handle = stream::handle(process, on)?;
-    let captures = &process.objects.captures;
+    let handle = stream::handle(device, on)?;
+    let captures = &device.process.objects.captures;
     let mut state = captures.lock();
     let Some(id) = state.streams.get(&handle).copied() else { return Err(ILLEGAL_STATE) };
     let Some(capture) = state.captures.get_mut(&id) else { return Err(ILLEGAL_STATE) };
@@ -500,7 +501,7 @@ pub unsafe fn cuStreamEndCapture(on: usize, graph: *mut usize) -> CudaResult {
         Err(CudaError::code(cuda::ERROR_STREAM_CAPTURE_UNJOINED))
     };
     if outcome.is_err() && capture.own {
-        capture.graph.forget(process);
+        capture.graph.forget(device.process);
     }
     // SAFETY: not null, the caller's output.
     unsafe { put(graph, outcome.as_ref().copied().unwrap_or(0))? };
@@ -515,10 +516,10 @@ struct Seen {
     after: Vec<Edge>,
 }
 
-fn look(process: &Process, on: usize) -> CudaResult<Seen> {
+fn look(device: Device, on: usize) -> CudaResult<Seen> {
     let none = Seen { status: 0, id: 0, graph: 0, after: Vec::new() };
-    let captures = &process.objects.captures;
-    let handle = stream::handle(process, on)?;
+    let captures = &device.process.objects.captures;
+    let handle = stream::handle(device, on)?;
     if captures.none() {
         return Ok(none);
     }
@@ -608,14 +609,14 @@ pub unsafe fn cuStreamUpdateCaptureDependencies_v2(
     count: usize,
     flags: u32,
 ) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if flags > 1 {
         return Err(INVALID_VALUE);
     }
     // SAFETY: the caller's lists.
     let edges = unsafe { edges_with(after, data, count)? };
-    let handle = stream::handle(process, on)?;
-    let mut state = process.objects.captures.lock();
+    let handle = stream::handle(device, on)?;
+    let mut state = device.process.objects.captures.lock();
     let capture = state.of(handle).ok_or(ILLEGAL_STATE)?;
     if capture.invalid {
         return Err(INVALIDATED);

@@ -1,7 +1,8 @@
 //! Contexts: the primary one, the program's own, and each thread's stack of them.
 
 use super::device::check;
-use super::{put, ready};
+use super::{current, put, ready};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
 use crate::objects::{Context, new_handle};
 use crate::process::Process;
@@ -9,63 +10,66 @@ use sluice_protocol::cuda;
 use sluice_protocol::messages::{ContextSynchronize, EventDestroy, ModuleUnload, StreamDestroy};
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// A context on a thread's stack, with the ordinal of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    pub context: u64,
+    pub device: usize,
+}
 
 thread_local! {
-    static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static STACK: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The calling thread's current context.
 #[inline]
-pub(crate) fn current_context() -> CudaResult<u64> {
-    STACK
-        .with(|stack| stack.borrow().last().copied())
-        .filter(|top| *top != 0)
-        .map_or(Err(INVALID_CONTEXT), |top| Ok(top as u64))
+pub(crate) fn current_context() -> CudaResult<Current> {
+    STACK.with(|stack| stack.borrow().last().copied()).filter(|top| top.context != 0).ok_or(INVALID_CONTEXT)
 }
 
-fn primary(process: &Process) -> u64 {
-    let mut handle = process.primary.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn primary(device: Device) -> u64 {
+    let mut handle = device.state.primary.lock().unwrap_or_else(PoisonError::into_inner);
     if *handle == 0 {
         *handle = new_handle();
-        process.objects.contexts.put(*handle, Context::new(0, true));
+        device.process.objects.contexts.put(*handle, Context::new(device.ordinal, 0, true));
     }
     *handle
 }
 
 pub unsafe fn cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) -> CudaResult {
-    let process = check(device)?;
+    let device = check(device)?;
     // SAFETY: the caller's output.
-    unsafe { put(context, primary(process) as usize)? };
-    process.primary_retained.fetch_add(1, Ordering::AcqRel);
+    unsafe { put(context, primary(device) as usize)? };
+    device.state.primary_retained.fetch_add(1, Ordering::AcqRel);
     Ok(())
 }
 
 pub unsafe fn cuDevicePrimaryCtxRelease(device: i32) -> CudaResult {
-    let process = check(device)?;
-    let released =
-        process.primary_retained.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
+    let retained = &check(device)?.state.primary_retained;
+    let released = retained.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1));
     if released.is_ok() { Ok(()) } else { Err(INVALID_CONTEXT) }
 }
 
 pub unsafe fn cuDevicePrimaryCtxSetFlags(device: i32, flags: u32) -> CudaResult {
-    check(device)?.primary_flags.store(flags, Ordering::Release);
+    check(device)?.state.primary_flags.store(flags, Ordering::Release);
     Ok(())
 }
 
 pub unsafe fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, active: *mut i32) -> CudaResult {
-    let process = check(device)?;
+    let state = check(device)?.state;
     // SAFETY: the caller's outputs.
     unsafe {
-        put(flags, process.primary_flags.load(Ordering::Acquire))?;
-        put(active, i32::from(process.primary_retained.load(Ordering::Acquire) > 0))
+        put(flags, state.primary_flags.load(Ordering::Acquire))?;
+        put(active, i32::from(state.primary_retained.load(Ordering::Acquire) > 0))
     }
 }
 
 /// Ends the streams and events of a context.
-fn destroy_objects(process: &Process, context: u64) {
-    let session = process.session_now();
+fn destroy_objects(device: Device, context: u64) {
+    let (process, session) = (device.process, device.session_now());
     for (handle, stream) in process.objects.streams.all() {
         if stream.context == context
             && process.objects.streams.remove(handle as usize).is_ok()
@@ -85,16 +89,24 @@ fn destroy_objects(process: &Process, context: u64) {
 }
 
 pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
-    let process = check(device)?;
-    let context = primary(process);
-    destroy_objects(process, context);
-    for (handle, _) in process.objects.functions.all() {
-        let _ = process.objects.functions.remove(handle as usize);
+    let device = check(device)?;
+    destroy_objects(device, primary(device));
+    let (objects, session) = (&device.process.objects, device.session_now());
+    let in_device = |of: Option<usize>| of.is_none_or(|of| of == device.ordinal);
+    for (handle, function) in objects.functions.all() {
+        match function.module.device {
+            Some(of) if of == device.ordinal => drop(objects.functions.remove(handle as usize)),
+            // A library's is there again when it is used.
+            None => function.forget(device.ordinal),
+            Some(_) => {}
+        }
     }
-    let session = process.session_now();
-    for (handle, module) in process.objects.modules.all() {
-        let _ = process.objects.modules.remove(handle as usize);
-        if let Some(session) = session.as_ref().filter(|session| module.is_in(session)) {
+    for (handle, module) in objects.modules.all() {
+        if module.device == Some(device.ordinal) {
+            let _ = objects.modules.remove(handle as usize);
+        }
+        if let Some(session) = session.as_ref().filter(|session| in_device(module.device) && module.is_in(session)) {
+            module.unloaded(session);
             session.connection.post(&ModuleUnload { module: handle })?;
         }
     }
@@ -106,12 +118,12 @@ pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
 }
 
 pub unsafe fn cuCtxCreate_v2(context: *mut usize, flags: u32, device: i32) -> CudaResult {
-    let process = check(device)?;
+    let device = check(device)?;
     let handle = new_handle();
     // SAFETY: the caller's output.
     unsafe { put(context, handle as usize)? };
-    process.objects.contexts.put(handle, Context::new(flags, false));
-    STACK.with(|stack| stack.borrow_mut().push(handle as usize));
+    device.process.objects.contexts.put(handle, Context::new(device.ordinal, flags, false));
+    STACK.with(|stack| stack.borrow_mut().push(Current { context: handle, device: device.ordinal }));
     Ok(())
 }
 
@@ -143,24 +155,39 @@ pub unsafe fn cuCtxDestroy_v2(context: usize) -> CudaResult {
     if found.primary {
         return Err(INVALID_CONTEXT);
     }
-    destroy_objects(process, context as u64);
+    destroy_objects(process.device(found.device), context as u64);
     process.objects.contexts.remove(context)?;
     STACK.with(|stack| {
         let mut stack = stack.borrow_mut();
-        if stack.last() == Some(&context) {
+        if stack.last().is_some_and(|top| top.context == context as u64) {
             stack.pop();
         }
     });
     Ok(())
 }
 
-pub(crate) fn exists(process: &Process, context: usize) -> CudaResult {
-    process.objects.contexts.get(context).map(|_| ()).map_err(|_| INVALID_CONTEXT)
+/// The context of a handle.
+pub(crate) fn find(process: &Process, context: usize) -> CudaResult<Arc<Context>> {
+    process.objects.contexts.get(context).map_err(|_| INVALID_CONTEXT)
+}
+
+/// The device of a context; 0 is the current one.
+pub(crate) fn device_of(context: usize) -> CudaResult<Device> {
+    if context == 0 {
+        return current();
+    }
+    let process = ready()?;
+    find(process, context).map(|found| process.device(found.device))
+}
+
+/// A context for a thread's stack.
+fn for_stack(context: usize) -> CudaResult<Current> {
+    find(ready()?, context).map(|found| Current { context: context as u64, device: found.device })
 }
 
 pub unsafe fn cuCtxPushCurrent_v2(context: usize) -> CudaResult {
-    exists(ready()?, context)?;
-    STACK.with(|stack| stack.borrow_mut().push(context));
+    let pushed = for_stack(context)?;
+    STACK.with(|stack| stack.borrow_mut().push(pushed));
     Ok(())
 }
 
@@ -171,20 +198,16 @@ pub unsafe fn cuCtxPopCurrent_v2(context: *mut usize) -> CudaResult {
         return Ok(());
     }
     // SAFETY: the caller's output.
-    unsafe { put(context, top) }
+    unsafe { put(context, top.context as usize) }
 }
 
 pub unsafe fn cuCtxSetCurrent(context: usize) -> CudaResult {
-    let process = ready()?;
-    if context != 0 {
-        exists(process, context)?;
-    }
+    ready()?;
+    let chosen = if context == 0 { None } else { Some(for_stack(context)?) };
     STACK.with(|stack| {
         let mut stack = stack.borrow_mut();
         stack.pop();
-        if context != 0 {
-            stack.push(context);
-        }
+        stack.extend(chosen);
     });
     Ok(())
 }
@@ -192,32 +215,26 @@ pub unsafe fn cuCtxSetCurrent(context: usize) -> CudaResult {
 pub unsafe fn cuCtxGetCurrent(context: *mut usize) -> CudaResult {
     ready()?;
     // SAFETY: the caller's output.
-    unsafe { put(context, STACK.with(|stack| stack.borrow().last().copied()).unwrap_or(0)) }
+    unsafe { put(context, current_context().map_or(0, |current| current.context as usize)) }
 }
 
 pub unsafe fn cuCtxGetDevice(device: *mut i32) -> CudaResult {
-    ready()?;
-    current_context()?;
+    let found = current()?;
     // SAFETY: the caller's output.
-    unsafe { put(device, 0) }
+    unsafe { put(device, found.ordinal as i32) }
 }
 
 pub unsafe fn cuCtxGetDevice_v2(device: *mut i32, context: usize) -> CudaResult {
-    let process = ready()?;
-    if context == 0 {
-        current_context()?;
-    } else {
-        exists(process, context)?;
-    }
+    let found = device_of(context)?;
     // SAFETY: the caller's output.
-    unsafe { put(device, 0) }
+    unsafe { put(device, found.ordinal as i32) }
 }
 
 pub unsafe fn cuCtxGetFlags(flags: *mut u32) -> CudaResult {
-    let process = ready()?;
-    let context = process.objects.contexts.get(current_context()? as usize)?;
+    let device = current()?;
+    let context = own_context()?;
     let value = if context.primary {
-        process.primary_flags.load(Ordering::Acquire)
+        device.state.primary_flags.load(Ordering::Acquire)
     } else {
         context.flags.load(Ordering::Acquire)
     };
@@ -227,8 +244,8 @@ pub unsafe fn cuCtxGetFlags(flags: *mut u32) -> CudaResult {
 
 pub unsafe fn cuCtxGetId(context: usize, id: *mut u64) -> CudaResult {
     let process = ready()?;
-    let handle = if context == 0 { current_context()? } else { context as u64 };
-    exists(process, handle as usize)?;
+    let handle = if context == 0 { current_context()?.context } else { context as u64 };
+    find(process, handle as usize)?;
     // SAFETY: the caller's output.
     unsafe { put(id, handle) }
 }
@@ -236,7 +253,7 @@ pub unsafe fn cuCtxGetId(context: usize, id: *mut u64) -> CudaResult {
 pub unsafe fn cuCtxGetApiVersion(context: usize, version: *mut u32) -> CudaResult {
     let process = ready()?;
     if context != 0 {
-        exists(process, context)?;
+        find(process, context)?;
     }
     // SAFETY: the caller's output.
     unsafe { put(version, 3020) }
@@ -244,16 +261,15 @@ pub unsafe fn cuCtxGetApiVersion(context: usize, version: *mut u32) -> CudaResul
 
 /// Waits for everything. Without a lease nothing can be under way, unless one was lost with work in it.
 pub unsafe fn cuCtxSynchronize() -> CudaResult {
-    let process = super::current()?;
-    synchronize(process)
+    synchronize(current()?)
 }
 
-pub(crate) fn synchronize(process: &Process) -> CudaResult {
-    if process.any_session().is_none() && process.last_loss().is_none() {
+pub(crate) fn synchronize(device: Device) -> CudaResult {
+    if device.any_session().is_none() && device.last_loss().is_none() {
         return Ok(());
     }
-    super::capture::refuse_any(process)?;
-    let session = process.session()?;
+    super::capture::refuse_any(device.process)?;
+    let session = device.session()?;
     let (mark, before) = (session.progress.now(), session.connection.newest());
     if session.progress.are_all_idle(before) {
         return session.check_sticky();
@@ -265,51 +281,45 @@ pub(crate) fn synchronize(process: &Process) -> CudaResult {
 }
 
 pub unsafe fn cuCtxSynchronize_v2(context: usize) -> CudaResult {
-    let process = ready()?;
-    if context == 0 {
-        current_context()?;
-    } else {
-        exists(process, context)?;
-    }
-    synchronize(process)
+    synchronize(device_of(context)?)
 }
 
 pub unsafe fn cuCtxSetFlags(flags: u32) -> CudaResult {
-    let process = ready()?;
-    let context = process.objects.contexts.get(current_context()? as usize)?;
-    let set = if context.primary { &process.primary_flags } else { &context.flags };
+    let device = current()?;
+    let context = own_context()?;
+    let set = if context.primary { &device.state.primary_flags } else { &context.flags };
     set.store(flags, Ordering::Release);
     Ok(())
 }
 
-/// All contexts share one at gpud: the event waits for all work of the process so far.
+/// All contexts of a device share one at gpud: the event waits for all work of the process there so far.
 pub unsafe fn cuCtxRecordEvent(context: usize, event: usize) -> CudaResult {
-    let process = ready()?;
-    exists(process, context)?;
-    synchronize(process)?;
+    find(ready()?, context)?;
+    synchronize(device_of(context)?)?;
     // SAFETY: no pointers.
     unsafe { super::cuEventRecord(event, 0) }
 }
 
 /// Work of the context that is issued from now on comes after the event, as this call returns after it.
 pub unsafe fn cuCtxWaitEvent(context: usize, event: usize) -> CudaResult {
-    exists(ready()?, context)?;
+    find(ready()?, context)?;
     // SAFETY: no pointers.
     unsafe { super::cuEventSynchronize(event) }
 }
 
 /// A hint for the L2 cache, which no result depends on.
 pub unsafe fn cuCtxResetPersistingL2Cache() -> CudaResult {
-    super::current().map(|_| ())
+    current().map(|_| ())
 }
 
-fn limits(process: &Process) -> CudaResult<std::sync::Arc<Context>> {
-    process.objects.contexts.get(current_context()? as usize)
+/// The calling thread's current context.
+fn own_context() -> CudaResult<Arc<Context>> {
+    ready()?.objects.contexts.get(current_context()?.context as usize)
 }
 
 /// What CUDA gives a fresh context, or what the program has set.
 pub unsafe fn cuCtxGetLimit(value: *mut usize, limit: u32) -> CudaResult {
-    let context = limits(ready()?)?;
+    let context = own_context()?;
     let limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
     let found = limits.get(limit as usize).copied().ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))?;
     // SAFETY: the caller's output.
@@ -318,36 +328,36 @@ pub unsafe fn cuCtxGetLimit(value: *mut usize, limit: u32) -> CudaResult {
 
 /// Limits are wishes for the sizes of device-side stack, heap and queues.
 pub unsafe fn cuCtxSetLimit(limit: u32, value: usize) -> CudaResult {
-    let context = limits(ready()?)?;
+    let context = own_context()?;
     let mut limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
     *limits.get_mut(limit as usize).ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))? = value;
     Ok(())
 }
 
 pub unsafe fn cuCtxGetCacheConfig(config: *mut u32) -> CudaResult {
-    super::current()?;
+    current()?;
     // SAFETY: the caller's output.
     unsafe { put(config, 0) }
 }
 
 pub unsafe fn cuCtxSetCacheConfig(config: u32) -> CudaResult {
-    super::current()?;
+    current()?;
     if config <= 3 { Ok(()) } else { Err(INVALID_VALUE) }
 }
 
 pub unsafe fn cuCtxGetSharedMemConfig(config: *mut u32) -> CudaResult {
-    super::current()?;
+    current()?;
     // SAFETY: the caller's output.
     unsafe { put(config, 1) }
 }
 
 pub unsafe fn cuCtxSetSharedMemConfig(config: u32) -> CudaResult {
-    super::current()?;
+    current()?;
     if config <= 2 { Ok(()) } else { Err(INVALID_VALUE) }
 }
 
 pub unsafe fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -> CudaResult {
-    super::current()?;
+    current()?;
     if !least.is_null() {
         // SAFETY: the caller's output.
         unsafe { put(least, 0)? };
@@ -359,12 +369,12 @@ pub unsafe fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) -
     Ok(())
 }
 
-/// A lease's process has one device, and a device is no peer of its own.
+/// Each device of a lease has a worker of its own, and kernels reach the memory of their worker alone.
 fn peer(peer: usize) -> CudaResult {
     let process = ready()?;
     let own = current_context()?;
-    exists(process, peer)?;
-    if peer as u64 == own { Err(INVALID_CONTEXT) } else { Ok(()) }
+    find(process, peer)?;
+    if peer as u64 == own.context { Err(INVALID_CONTEXT) } else { Ok(()) }
 }
 
 pub unsafe fn cuCtxEnablePeerAccess(other: usize, flags: u32) -> CudaResult {

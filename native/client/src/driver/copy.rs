@@ -1,11 +1,12 @@
 //! Copies and fills.
 
+use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
 use super::memory::check_range;
 use super::{capture, context, current, put, stream};
-use crate::arena::Lookup;
 use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES};
 use crate::connection::{Pending, broken};
+use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::process::Process;
 use sluice_protocol::Reader;
@@ -21,7 +22,7 @@ const LANES: usize = 4;
 
 /// Host to device: the data are taken before this returns, so the program may overwrite them.
 pub(super) unsafe fn to_device(
-    process: &Process,
+    device: Device,
     target: u64,
     source: *const c_void,
     bytes: usize,
@@ -33,12 +34,16 @@ pub(super) unsafe fn to_device(
     if source.is_null() {
         return Err(INVALID_VALUE);
     }
-    if capture::copy(process, on, (true, target), (false, source as u64), bytes)? {
+    if let Some(turn) = Turn::of(device, on, target)? {
+        // SAFETY: as the caller's.
+        return turn.take(|device, on| unsafe { to_device(device, target, source, bytes, on) });
+    }
+    if capture::copy(device, on, (true, target), (false, source as u64), bytes)? {
         return Ok(());
     }
-    let session = process.session()?;
-    check_range(process, &session, target, bytes as u64)?;
-    let stream = stream::at_server(process, &session, on)?;
+    let session = device.session()?;
+    check_range(device.process, &session, target, bytes as u64)?;
+    let stream = stream::at_server(device, &session, on)?;
     if bytes >= BULK_IN_BYTES
         // SAFETY: the caller's memory, `bytes` long, until this returns.
         && let Some(outcome) = unsafe { session.connection.copy_in(target, stream, source.cast(), bytes) }
@@ -55,7 +60,7 @@ pub(super) unsafe fn to_device(
 }
 
 pub(super) unsafe fn from_device(
-    process: &Process,
+    device: Device,
     target: *mut c_void,
     source: u64,
     bytes: usize,
@@ -67,12 +72,16 @@ pub(super) unsafe fn from_device(
     if target.is_null() {
         return Err(INVALID_VALUE);
     }
-    if capture::copy(process, on, (false, target as u64), (true, source), bytes)? {
+    if let Some(turn) = Turn::of(device, on, source)? {
+        // SAFETY: as the caller's.
+        return turn.take(|device, on| unsafe { from_device(device, target, source, bytes, on) });
+    }
+    if capture::copy(device, on, (false, target as u64), (true, source), bytes)? {
         return Ok(());
     }
-    let session = process.session()?;
-    check_range(process, &session, source, bytes as u64)?;
-    let stream = stream::at_server(process, &session, on)?;
+    let session = device.session()?;
+    check_range(device.process, &session, source, bytes as u64)?;
+    let stream = stream::at_server(device, &session, on)?;
     // What comes before the copy in its stream is done when the data are here.
     let mark = session.progress.now();
     let copied = |frames: u64, before: u64| {
@@ -113,21 +122,27 @@ pub(super) unsafe fn from_device(
     Ok(())
 }
 
-pub(super) fn on_device(process: &Process, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {
+pub(super) fn on_device(device: Device, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {
     if bytes == 0 {
         return Ok(());
     }
-    if capture::copy(process, on, (true, target), (true, source), bytes)? {
+    if let Some(pair) = across::apart(device, target, source) {
+        return across::copy(device, on, pair, target, source, bytes);
+    }
+    if let Some(turn) = Turn::of(device, on, target)? {
+        return turn.take(|device, on| on_device(device, target, source, bytes, on));
+    }
+    if capture::copy(device, on, (true, target), (true, source), bytes)? {
         return Ok(());
     }
-    let session = process.session()?;
-    check_range(process, &session, target, bytes as u64)?;
-    check_range(process, &session, source, bytes as u64)?;
-    let stream = stream::at_server(process, &session, on)?;
+    let session = device.session()?;
+    check_range(device.process, &session, target, bytes as u64)?;
+    check_range(device.process, &session, source, bytes as u64)?;
+    let stream = stream::at_server(device, &session, on)?;
     session.connection.post(&CopyOnDevice { target, source, bytes: bytes as u64, stream })
 }
 
-fn fill(process: &Process, address: u64, pattern: u32, width: u8, count: usize, on: usize) -> CudaResult {
+fn fill(device: Device, address: u64, pattern: u32, width: u8, count: usize, on: usize) -> CudaResult {
     if count == 0 {
         return Ok(());
     }
@@ -136,12 +151,15 @@ fn fill(process: &Process, address: u64, pattern: u32, width: u8, count: usize, 
         return Err(INVALID_VALUE);
     }
     let element = u32::from(width);
-    if capture::fill(process, on, FillNode { address, pitch: 0, value: pattern, element, width: count, height: 1 })? {
+    if let Some(turn) = Turn::of(device, on, address)? {
+        return turn.take(|device, on| fill(device, address, pattern, width, count, on));
+    }
+    if capture::fill(device, on, FillNode { address, pitch: 0, value: pattern, element, width: count, height: 1 })? {
         return Ok(());
     }
-    let session = process.session()?;
-    check_range(process, &session, address, bytes)?;
-    let stream = stream::at_server(process, &session, on)?;
+    let session = device.session()?;
+    check_range(device.process, &session, address, bytes)?;
+    let stream = stream::at_server(device, &session, on)?;
     session.connection.post(&Fill { address, pattern, width, count: count as u64, stream })
 }
 
@@ -174,26 +192,25 @@ pub unsafe fn cuMemcpyDtoDAsync_v2(target: u64, source: u64, bytes: usize, strea
 }
 
 /// Unified addressing: which side an address is on follows from its range.
-pub(super) fn is_device(process: &Process, address: u64) -> CudaResult<bool> {
-    let session = process.any_session();
-    let here = session.is_some_and(|session| !matches!(session.lookup(address, 0), Lookup::Foreign));
-    Ok(here || process.ended_range(address).is_some())
+pub(crate) fn is_device(process: &'static Process, address: u64) -> bool {
+    process.device_at(address).is_some() || process.ended_range(address).is_some()
 }
 
 pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if bytes == 0 {
         return Ok(());
     }
-    match (is_device(process, target)?, is_device(process, source)?) {
-        (true, true) => on_device(process, target, source, bytes, stream),
+    match (is_device(device.process, target), is_device(device.process, source)) {
+        (true, true) => on_device(device, target, source, bytes, stream),
         // SAFETY: an address outside all device ranges is the caller's host memory.
-        (true, false) => unsafe { to_device(process, target, source as *const c_void, bytes, stream) },
+        (true, false) => unsafe { to_device(device, target, source as *const c_void, bytes, stream) },
         // SAFETY: as above.
-        (false, true) => unsafe { from_device(process, target as *mut c_void, source, bytes, stream) },
+        (false, true) => unsafe { from_device(device, target as *mut c_void, source, bytes, stream) },
         (false, false) => {
-            if let Some(session) = process.session_now() {
-                let stream = stream::at_server(process, &session, stream)?;
+            let home = stream::home(device, stream)?;
+            if let Some(session) = home.session_now() {
+                let stream = stream::at_server(home, &session, stream)?;
                 session.connection.call(&StreamSynchronize { stream })?;
             }
             // SAFETY: both are the caller's host memory; the regions may overlap.
@@ -203,7 +220,7 @@ pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usiz
     }
 }
 
-/// Both contexts are this process's, on the lease's device.
+/// The contexts are those of the addresses' devices, which the addresses name themselves.
 pub unsafe fn cuMemcpyPeerAsync(
     target: u64,
     target_context: usize,
@@ -212,10 +229,10 @@ pub unsafe fn cuMemcpyPeerAsync(
     bytes: usize,
     stream: usize,
 ) -> CudaResult {
-    let process = current()?;
-    context::exists(process, target_context)?;
-    context::exists(process, source_context)?;
-    on_device(process, target, source, bytes, stream)
+    let device = current()?;
+    context::find(device.process, target_context)?;
+    context::find(device.process, source_context)?;
+    on_device(device, target, source, bytes, stream)
 }
 
 pub unsafe fn cuMemcpyPeer(

@@ -1,20 +1,23 @@
-//! Devices: one, as its type's recorded profile describes it.
+//! Devices: as many as the lease has, each as the recorded profile of their one type describes it.
 
 use super::abi::Properties;
 use super::{put, ready, text};
+use crate::device::Device;
 use crate::error::{CudaResult, INVALID_DEVICE, INVALID_VALUE};
-use crate::process::Process;
+use crate::profile::bus_id;
 use std::ffi::{CString, c_char};
 
-pub(crate) fn check(device: i32) -> CudaResult<&'static Process> {
+/// The device with this ordinal.
+pub(crate) fn check(ordinal: i32) -> CudaResult<Device> {
     let process = ready()?;
-    if device == 0 { Ok(process) } else { Err(INVALID_DEVICE) }
+    let ordinal = usize::try_from(ordinal).map_err(|_| INVALID_DEVICE)?;
+    if ordinal < process.count() { Ok(process.device(ordinal)) } else { Err(INVALID_DEVICE) }
 }
 
 pub unsafe fn cuDeviceGetCount(count: *mut i32) -> CudaResult {
-    ready()?;
+    let process = ready()?;
     // SAFETY: the caller's output.
-    unsafe { put(count, 1) }
+    unsafe { put(count, process.count() as i32) }
 }
 
 pub unsafe fn cuDeviceGet(device: *mut i32, ordinal: i32) -> CudaResult {
@@ -37,40 +40,32 @@ unsafe fn put_text(target: *mut c_char, length: i32, text: &str) -> CudaResult {
 }
 
 pub unsafe fn cuDeviceGetName(name: *mut c_char, length: i32, device: i32) -> CudaResult {
-    let process = check(device)?;
+    let process = check(device)?.process;
     // SAFETY: the caller's buffer.
     unsafe { put_text(name, length, &process.profile().device.name) }
 }
 
-/// Frameworks keep the first answer: it names the type, not the device that is borrowed at the moment.
-pub(crate) fn uuid(process: &Process) -> [u8; 16] {
-    let digest = ring::digest::digest(&ring::digest::SHA256, process.profile().gpu_type.as_bytes());
-    let mut uuid = [0; 16];
-    uuid.copy_from_slice(&digest.as_ref()[..16]);
-    uuid
-}
-
 pub unsafe fn cuDeviceGetUuid(out: *mut [u8; 16], device: i32) -> CudaResult {
-    let process = check(device)?;
+    let device = check(device)?;
     // SAFETY: the caller's output.
-    unsafe { put(out, uuid(process)) }
+    unsafe { put(out, device.process.profile().uuid(device.part())) }
 }
 
 pub unsafe fn cuDeviceTotalMem_v2(bytes: *mut usize, device: i32) -> CudaResult {
-    let process = check(device)?;
+    let process = check(device)?.process;
     // SAFETY: the caller's output.
     unsafe { put(bytes, process.profile().device.total_memory_bytes as usize) }
 }
 
 pub unsafe fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, device: i32) -> CudaResult {
-    let process = check(device)?;
+    let process = check(device)?.process;
     let found = process.profile().attribute(attribute).ok_or(INVALID_VALUE)?;
     // SAFETY: the caller's output.
     unsafe { put(value, found) }
 }
 
 pub unsafe fn cuDeviceComputeCapability(major: *mut i32, minor: *mut i32, device: i32) -> CudaResult {
-    let profile = check(device)?.profile();
+    let profile = check(device)?.process.profile();
     // SAFETY: the caller's outputs.
     unsafe {
         put(major, profile.device.compute_capability_major)?;
@@ -78,26 +73,23 @@ pub unsafe fn cuDeviceComputeCapability(major: *mut i32, minor: *mut i32, device
     }
 }
 
-/// Where the device sits in its server is not told.
-pub(crate) const BUS_ID: &str = "0000:00:00.0";
-
 pub unsafe fn cuDeviceGetPCIBusId(id: *mut c_char, length: i32, device: i32) -> CudaResult {
-    check(device)?;
+    let device = check(device)?;
     // SAFETY: the caller's buffer.
-    unsafe { put_text(id, length, BUS_ID) }
+    unsafe { put_text(id, length, &bus_id(device.part())) }
 }
 
 pub unsafe fn cuDeviceGetByPCIBusId(device: *mut i32, id: *const c_char) -> CudaResult {
-    ready()?;
+    let process = ready()?;
     // SAFETY: the caller's string.
     let id = unsafe { text(id)? };
-    if !BUS_ID.ends_with(id.trim_start_matches("0000:")) {
-        return Err(INVALID_DEVICE);
-    }
+    let is_it = |device: &Device| bus_id(device.part()).ends_with(id.trim_start_matches("0000:"));
+    let found = process.devices().find(is_it).ok_or(INVALID_DEVICE)?;
     // SAFETY: the caller's output.
-    unsafe { put(device, 0) }
+    unsafe { put(device, found.ordinal as i32) }
 }
 
+/// Each device has a worker of its own, whose memory only that worker's kernels reach.
 pub unsafe fn cuDeviceCanAccessPeer(possible: *mut i32, device: i32, peer: i32) -> CudaResult {
     check(device)?;
     check(peer)?;
@@ -105,16 +97,21 @@ pub unsafe fn cuDeviceCanAccessPeer(possible: *mut i32, device: i32, peer: i32) 
     unsafe { put(possible, 0) }
 }
 
-pub unsafe fn cuDeviceGetP2PAttribute(_value: *mut i32, _attribute: i32, source: i32, target: i32) -> CudaResult {
-    check(source)?;
-    check(target)?;
-    // One device has no peer.
-    Err(INVALID_DEVICE)
+/// Access, atomics and arrays of peers: there are none. CU_DEVICE_P2P_ATTRIBUTE_*, from 1.
+pub unsafe fn cuDeviceGetP2PAttribute(value: *mut i32, attribute: i32, source: i32, target: i32) -> CudaResult {
+    if check(source)? == check(target)? {
+        return Err(INVALID_DEVICE);
+    }
+    if !(1..=5).contains(&attribute) {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: the caller's output.
+    unsafe { put(value, 0) }
 }
 
 /// The properties of CUDA 2; newer ones are attributes.
 pub unsafe fn cuDeviceGetProperties(properties: *mut Properties, device: i32) -> CudaResult {
-    let profile = check(device)?.profile();
+    let profile = check(device)?.process.profile();
     let of = |number| profile.attribute(number).unwrap_or(0);
     let found = Properties {
         threads_per_block: of(1),
@@ -133,14 +130,21 @@ pub unsafe fn cuDeviceGetProperties(properties: *mut Properties, device: i32) ->
 }
 
 pub unsafe fn cuDeviceGetP2PAtomicCapabilities(
-    _capabilities: *mut u32,
-    _operations: *const u32,
-    _count: u32,
+    capabilities: *mut u32,
+    operations: *const u32,
+    count: u32,
     source: i32,
     target: i32,
 ) -> CudaResult {
-    check(source)?;
-    check(target)?;
-    // One device has no peer.
-    Err(INVALID_DEVICE)
+    if check(source)? == check(target)? {
+        return Err(INVALID_DEVICE);
+    }
+    if operations.is_null() || count == 0 {
+        return Err(INVALID_VALUE);
+    }
+    for index in 0..count as usize {
+        // SAFETY: the caller's list, `count` long.
+        unsafe { put(capabilities.add(index), 0)? };
+    }
+    Ok(())
 }

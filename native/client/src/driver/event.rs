@@ -3,9 +3,9 @@
 use super::context::current_context;
 use super::{capture, current, put, ready, stream};
 use crate::connection::broken;
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
 use crate::objects::{Event, Recording, new_handle};
-use crate::process::Process;
 use sluice_protocol::messages::{
     EventDestroy, EventElapsed, EventRecord, EventSynchronize, EventWatch, EventWatchReply,
 };
@@ -19,7 +19,7 @@ const NO_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
 
 pub unsafe fn cuEventCreate(event: *mut usize, flags: u32) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if flags > 7 {
         return Err(INVALID_VALUE);
     }
@@ -32,7 +32,7 @@ pub unsafe fn cuEventCreate(event: *mut usize, flags: u32) -> CudaResult {
     let handle = new_handle();
     // SAFETY: the caller's output.
     unsafe { put(event, handle as usize)? };
-    process.objects.events.put(handle, Event::new(handle, current_context()?, flags));
+    device.process.objects.events.put(handle, Event::new(handle, current_context()?, flags));
     Ok(())
 }
 
@@ -40,7 +40,7 @@ pub unsafe fn cuEventDestroy_v2(event: usize) -> CudaResult {
     let process = ready()?;
     let removed = process.objects.events.remove(event)?;
     process.objects.captures.forget_event(removed.handle);
-    if let Some(session) = process.session_now()
+    if let Some(session) = process.device(removed.device).session_now()
         && removed.is_in(&session)
     {
         session.connection.post(&EventDestroy { event: removed.handle })?;
@@ -52,12 +52,16 @@ pub unsafe fn cuEventDestroy_v2(event: usize) -> CudaResult {
 const RECORD_EXTERNAL: u32 = 1;
 
 /// Records an event; `external` is a node where the stream captures.
-pub(crate) fn record(process: &Process, event: Arc<Event>, on: usize, external: bool) -> CudaResult {
-    if capture::record_event(process, on, &event, external)? {
+pub(crate) fn record(device: Device, event: Arc<Event>, on: usize, external: bool) -> CudaResult {
+    let device = stream::home(device, on)?;
+    if event.device != device.ordinal {
+        return Err(INVALID_HANDLE);
+    }
+    if capture::record_event(device, on, &event, external)? {
         return Ok(());
     }
-    let session = process.session()?;
-    let stream = stream::at_server(process, &session, on)?;
+    let session = device.session()?;
+    let stream = stream::at_server(device, &session, on)?;
     event.ensure(&session)?;
     let mut recording = event.recording();
     let number = recording.number + 1;
@@ -73,22 +77,23 @@ pub(crate) fn record(process: &Process, event: Arc<Event>, on: usize, external: 
 }
 
 pub unsafe fn cuEventRecord(event: usize, on: usize) -> CudaResult {
-    let process = current()?;
-    record(process, process.objects.events.get(event)?, on, false)
+    let device = current()?;
+    record(device, device.process.objects.events.get(event)?, on, false)
 }
 
 pub unsafe fn cuEventRecordWithFlags(event: usize, on: usize, flags: u32) -> CudaResult {
     if flags > RECORD_EXTERNAL {
         return Err(INVALID_VALUE);
     }
-    let process = current()?;
-    record(process, process.objects.events.get(event)?, on, flags == RECORD_EXTERNAL)
+    let device = current()?;
+    record(device, device.process.objects.events.get(event)?, on, flags == RECORD_EXTERNAL)
 }
 
 pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
-    let process = current()?;
-    let event = process.objects.events.get(event)?;
-    capture::refuse_captured(process, &event)?;
+    let device = current()?;
+    let event = device.process.objects.events.get(event)?;
+    let device = device.process.device(event.device);
+    capture::refuse_captured(device.process, &event)?;
     let (generation, number, stream, mark) = {
         let recording = event.recording();
         (recording.generation, recording.number, recording.stream, recording.mark)
@@ -96,7 +101,7 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
     if generation == 0 {
         return Ok(());
     }
-    let session = process.session()?;
+    let session = device.session()?;
     if generation != session.generation || event.is_passed(&mut event.recording(), &session.progress) {
         return Ok(());
     }
@@ -109,11 +114,12 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
 /// The first question about an event goes to gpud, which tells on its own account when the event is passed: further
 /// questions are answered here. Later records of the event carry the question with them.
 pub unsafe fn cuEventQuery(event: usize) -> CudaResult {
-    let process = current()?;
-    let event = process.objects.events.get(event)?;
-    capture::refuse_captured(process, &event)?;
-    capture::unsafe_call(process)?;
-    let Some(session) = process.session_now() else { return Ok(()) };
+    let device = current()?;
+    let event = device.process.objects.events.get(event)?;
+    let device = device.process.device(event.device);
+    capture::refuse_captured(device.process, &event)?;
+    capture::unsafe_call(device.process)?;
+    let Some(session) = device.session_now() else { return Ok(()) };
     session.check_sticky()?;
     let number = {
         let mut recording = event.recording();
@@ -159,10 +165,10 @@ fn is_ready(answer: &[u8]) -> CudaResult<bool> {
 }
 
 pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) -> CudaResult {
-    let process = current()?;
-    let (start, end) = (process.objects.events.get(start)?, process.objects.events.get(end)?);
-    capture::refuse_captured(process, &start)?;
-    capture::refuse_captured(process, &end)?;
+    let device = current()?;
+    let (start, end) = (device.process.objects.events.get(start)?, device.process.objects.events.get(end)?);
+    capture::refuse_captured(device.process, &start)?;
+    capture::refuse_captured(device.process, &end)?;
     if (start.flags | end.flags) & NO_TIMING != 0 {
         return Err(INVALID_HANDLE);
     }
@@ -170,7 +176,10 @@ pub unsafe fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usiz
     if first == 0 || last == 0 {
         return Err(INVALID_HANDLE);
     }
-    let session = process.session()?;
+    if start.device != end.device {
+        return Err(INVALID_HANDLE);
+    }
+    let session = device.process.device(start.device).session()?;
     if first != session.generation || last != session.generation {
         return Err(CudaError::new(cuda::ERROR_INVALID_HANDLE, "these events were recorded on a GPU that is gone"));
     }

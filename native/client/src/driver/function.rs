@@ -1,30 +1,31 @@
 //! Functions and kernels: what is known of them.
 
 use super::device::check;
-use super::{put, ready};
+use super::{module, put, ready};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::message;
 use crate::objects::{Function, attribute_of};
-use crate::process::Process;
 use sluice_protocol::{FunctionInfo, cuda};
 use std::ffi::c_char;
 
 /// From gpud when there is a lease, else what the image itself says.
-pub(crate) fn info(process: &Process, function: &Function) -> CudaResult<FunctionInfo> {
-    if let Some(session) = process.session_now() {
+pub(crate) fn info(device: Device, function: &Function) -> CudaResult<FunctionInfo> {
+    let device = module::device_of(device, &function.module);
+    if let Some(session) = device.session_now() {
         return Ok(function.resolve(&session)?.info.clone());
     }
     match function.known() {
         Some(info) => Ok(info),
         // A binary image: gpud must look at it.
-        None => Ok(function.resolve(&*process.session()?)?.info.clone()),
+        None => Ok(function.resolve(&*device.session()?)?.info.clone()),
     }
 }
 
 pub unsafe fn cuFuncGetAttribute(value: *mut i32, attribute: u32, function: usize) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
-    let found = match attribute_of(&info(process, &function)?, attribute) {
+    let device = super::here()?;
+    let function = device.process.objects.functions.get(function)?;
+    let found = match attribute_of(&info(device, &function)?, attribute) {
         Some(found) => found,
         // Clusters: not set. Others up to the last known one: 0.
         None if attribute < 16 => 0,
@@ -41,21 +42,22 @@ pub unsafe fn cuKernelGetAttribute(value: *mut i32, attribute: u32, kernel: usiz
 }
 
 pub unsafe fn cuFuncSetAttribute(function: usize, attribute: u32, value: i32) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
+    let device = super::here()?;
+    let function = device.process.objects.functions.get(function)?;
     if attribute == 8 {
-        let most = process.profile().attribute(97).unwrap_or(48 << 10);
+        let most = device.process.profile().attribute(97).unwrap_or(48 << 10);
         if value < 0 || value > most {
             return Err(INVALID_VALUE);
         }
     }
     // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, …_HEIGHT, …_DEPTH; CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
-    if matches!(attribute, 11..=13) && value > 1 && process.profile().attribute(120) != Some(1) {
-        let text = format!("{} has no thread block clusters", process.profile().device.name);
+    if matches!(attribute, 11..=13) && value > 1 && device.process.profile().attribute(120) != Some(1) {
+        let text = format!("{} has no thread block clusters", device.process.profile().device.name);
         return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, text));
     }
-    process.objects.occupancy.forget();
-    function.set_attribute(process.session_now().as_deref(), attribute, value)
+    device.process.objects.occupancy.forget();
+    let device = module::device_of(device, &function.module);
+    function.set_attribute(device.session_now().as_deref(), attribute, value)
 }
 
 pub unsafe fn cuKernelSetAttribute(attribute: u32, value: i32, kernel: usize, device: i32) -> CudaResult {
@@ -103,9 +105,9 @@ pub unsafe fn cuFuncGetName(name: *mut *const c_char, function: usize) -> CudaRe
 }
 
 pub unsafe fn cuFuncGetParamInfo(function: usize, index: usize, offset: *mut usize, bytes: *mut usize) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
-    let info = info(process, &function)?;
+    let device = super::here()?;
+    let function = device.process.objects.functions.get(function)?;
+    let info = info(device, &function)?;
     let parameter = info.parameters.get(index).ok_or(INVALID_VALUE)?;
     // SAFETY: the caller's outputs.
     unsafe {
@@ -126,8 +128,8 @@ pub unsafe fn cuFuncLoad(function: usize) -> CudaResult {
 }
 
 pub unsafe fn cuFuncGetParamCount(function: usize, count: *mut usize) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
+    let device = super::here()?;
+    let function = device.process.objects.functions.get(function)?;
     // SAFETY: the caller's output.
-    unsafe { put(count, info(process, &function)?.parameters.len()) }
+    unsafe { put(count, info(device, &function)?.parameters.len()) }
 }

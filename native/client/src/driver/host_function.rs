@@ -2,15 +2,16 @@
 //! own, and the stream goes on when it has returned.
 
 use super::{capture, current, stream};
+use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::host::{Call, Callback, Function};
-use crate::process::Process;
 use sluice_protocol::messages::HostFunction;
 use std::ffi::c_void;
 
-fn queue(process: &Process, on: usize, call: Call) -> CudaResult {
-    let session = process.session()?;
-    let stream = stream::at_server(process, &session, on)?;
+fn queue(device: Device, on: usize, call: Call) -> CudaResult {
+    let device = stream::home(device, on)?;
+    let session = device.session()?;
+    let stream = stream::at_server(device, &session, on)?;
     let function = session.shared.host.add_function(call, true);
     session
         .connection
@@ -19,12 +20,12 @@ fn queue(process: &Process, on: usize, call: Call) -> CudaResult {
 }
 
 pub unsafe fn cuLaunchHostFunc(on: usize, function: Option<Function>, data: *mut c_void) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     let function = function.ok_or(INVALID_VALUE)?;
-    if capture::host_function(process, on, function, data as usize)? {
+    if capture::host_function(device, on, function, data as usize)? {
         return Ok(());
     }
-    queue(process, on, Call::Function { function, data: data as usize })
+    queue(device, on, Call::Function { function, data: data as usize })
 }
 
 /// `mode` says how the driver's thread waits for the stream (CU_HOST_TASK_*); here no thread waits.
@@ -38,8 +39,8 @@ pub unsafe fn cuLaunchHostFunc_v2(on: usize, function: Option<Function>, data: *
 
 /// Callbacks cannot be captured (CUDA: use cuLaunchHostFunc).
 pub unsafe fn cuStreamAddCallback(on: usize, callback: Option<Callback>, data: *mut c_void, flags: u32) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     let callback = callback.filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
-    capture::refuse(process, on)?;
-    queue(process, on, Call::Callback { callback, stream: on, data: data as usize })
+    capture::refuse(device, on)?;
+    queue(device, on, Call::Callback { callback, stream: on, data: data as usize })
 }

@@ -2,6 +2,7 @@
 
 use super::graph::Kernel;
 use super::{capture, current, occupancy, stream};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE};
 use crate::objects::{Event, Function, Resolved};
 use crate::process::Process;
@@ -130,7 +131,7 @@ fn is_cooperative(attributes: &[LaunchAttribute]) -> bool {
 
 /// All blocks of a cooperative launch are resident at once; a grid is made of whole clusters.
 fn check_attributes(
-    process: &Process,
+    device: Device,
     session: &Session,
     function: &Function,
     work: &Work,
@@ -139,9 +140,9 @@ fn check_attributes(
     if is_cooperative(attributes) {
         let threads = work.block.iter().product();
         let fit =
-            occupancy::resident_blocks(process, Some(session), function, threads, u64::from(work.shared_bytes), 0)?;
+            occupancy::resident_blocks(device, Some(session), function, threads, u64::from(work.shared_bytes), 0)?;
         let blocks: u64 = work.grid.iter().map(|size| u64::from(*size)).product();
-        if blocks > fit * occupancy::multiprocessors(process) {
+        if blocks > fit * occupancy::multiprocessors(device.process) {
             return Err(CudaError::code(cuda::ERROR_COOPERATIVE_LAUNCH_TOO_LARGE));
         }
     }
@@ -158,15 +159,15 @@ fn check_attributes(
 
 /// What CUDA tells synchronously of a launch.
 pub fn check(
-    process: &Process,
+    device: Device,
     session: &Session,
     function: &Function,
     resolved: &Resolved,
     work: &Work,
     attributes: &[LaunchAttribute],
 ) -> CudaResult {
-    check_sizes(process, resolved, work)?;
-    if attributes.is_empty() { Ok(()) } else { check_attributes(process, session, function, work, attributes) }
+    check_sizes(device.process, resolved, work)?;
+    if attributes.is_empty() { Ok(()) } else { check_attributes(device, session, function, work, attributes) }
 }
 
 fn check_sizes(process: &Process, function: &Resolved, work: &Work) -> CudaResult {
@@ -260,7 +261,7 @@ pub fn check_pointers(process: &Process, function: &Resolved, buffer: &[u8]) -> 
 
 /// A launch into a capturing stream.
 unsafe fn node(
-    process: &Process,
+    device: Device,
     function: &Arc<Function>,
     work: &Work,
     attributes: &[LaunchAttribute],
@@ -268,11 +269,11 @@ unsafe fn node(
     extra: *const *const c_void,
 ) -> CudaResult<Kernel> {
     let mut buffer = Vec::new();
-    let known = super::function::info(process, function)?;
+    let known = super::function::info(device, function)?;
     // SAFETY: the caller's parameter list.
     unsafe { gather(&known.parameters, parameters, extra, &mut buffer)? };
-    let session = process.session()?;
-    check(process, &session, function, &*function.resolve(&session)?, work, attributes)?;
+    let session = device.session()?;
+    check(device, &session, function, &*function.resolve(&session)?, work, attributes)?;
     Ok(Kernel {
         function: Arc::clone(function),
         grid: work.grid,
@@ -293,23 +294,23 @@ unsafe fn launch(
     thread_local! {
         static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    let process = current()?;
-    let function = process.objects.functions.get(function).map_err(|_| INVALID_HANDLE)?;
+    let device = current()?;
+    let function = device.process.objects.functions.get(function).map_err(|_| INVALID_HANDLE)?;
     // SAFETY: the caller's parameter list.
-    let make = || unsafe { node(process, &function, work, attributes, parameters, extra) };
-    if capture::kernel(process, work.stream, make)? {
+    let make = || unsafe { node(device, &function, work, attributes, parameters, extra) };
+    if capture::kernel(device, work.stream, make)? {
         return Ok(());
     }
-    let session = process.session()?;
+    let session = device.session()?;
     let resolved = function.resolve(&session)?;
-    check(process, &session, &function, &resolved, work, attributes)?;
-    let stream = stream::at_server(process, &session, work.stream)?;
+    check(device, &session, &function, &resolved, work, attributes)?;
+    let stream = stream::at_server(device, &session, work.stream)?;
     BUFFER.with(|buffer| {
         let mut buffer = buffer.try_borrow_mut().map_err(|_| CudaError::code(cuda::ERROR_UNKNOWN))?;
         // SAFETY: the caller's parameter list.
         unsafe { gather(&resolved.info.parameters, parameters, extra, &mut buffer)? };
-        if session.generation > 1 {
-            check_pointers(process, &resolved, &buffer)?;
+        if device.process.has_ended() {
+            check_pointers(device.process, &resolved, &buffer)?;
         }
         let (module, function) = (function.module.handle, resolved.index);
         let Work { grid, block, shared_bytes, .. } = *work;
@@ -360,17 +361,17 @@ pub unsafe fn cuLaunchKernelEx(
     parameters: *const *const c_void,
     extra: *const *const c_void,
 ) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's configuration.
     let config = unsafe { config.as_ref() }.ok_or(INVALID_VALUE)?;
     // SAFETY: the caller's attribute list.
-    let attributes = unsafe { attributes(process, config)? };
+    let attributes = unsafe { attributes(device.process, config)? };
     let events: Vec<Arc<Event>> =
-        attributes.events.iter().map(|event| process.objects.events.get(*event)).collect::<CudaResult<_>>()?;
+        attributes.events.iter().map(|event| device.process.objects.events.get(*event)).collect::<CudaResult<_>>()?;
     let Work { stream, .. } = Work::of(config);
     // SAFETY: as the caller's.
     unsafe { launch(function, &Work::of(config), &attributes.list, parameters, extra)? };
-    events.into_iter().try_for_each(|event| super::event::record(process, event, stream, false))
+    events.into_iter().try_for_each(|event| super::event::record(device, event, stream, false))
 }
 
 impl Work {

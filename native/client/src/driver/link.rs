@@ -17,7 +17,7 @@ pub unsafe fn cuLinkCreate_v2(
     values: *mut *mut c_void,
     state: *mut usize,
 ) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let handle = new_handle();
     // SAFETY: the caller's lists; the option values are outputs until cuLinkDestroy, as CUDA says.
     let (most_registers, error_log) =
@@ -29,7 +29,7 @@ pub unsafe fn cuLinkCreate_v2(
 }
 
 fn add(state: usize, data: Vec<u8>) -> CudaResult {
-    let link = current()?.objects.links.get(state)?;
+    let link = current()?.process.objects.links.get(state)?;
     link.lock().unwrap_or_else(PoisonError::into_inner).parts.push(data);
     Ok(())
 }
@@ -73,7 +73,7 @@ pub unsafe fn cuLinkAddData_v2(
     // SAFETY: the caller's data, `bytes` long.
     let mut data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec();
     if is_device_runtime(kind, &data) {
-        return current()?.objects.links.get(state).map(|_| ());
+        return current()?.process.objects.links.get(state).map(|_| ());
     }
     check_kind(kind)?;
     if image::is_ptx(&data) {
@@ -95,7 +95,7 @@ pub unsafe fn cuLinkAddFile_v2(
     let path = unsafe { text(path)? };
     let data = std::fs::read(path).map_err(|_| CudaError::code(cuda::ERROR_FILE_NOT_FOUND))?;
     if is_device_runtime(kind, &data) {
-        return current()?.objects.links.get(state).map(|_| ());
+        return current()?.process.objects.links.get(state).map(|_| ());
     }
     check_kind(kind)?;
     add(state, data)
@@ -118,7 +118,7 @@ fn join(parts: &[Vec<u8>]) -> CudaResult<Vec<u8>> {
 }
 
 pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut usize) -> CudaResult {
-    let link = current()?.objects.links.get(state)?;
+    let link = current()?.process.objects.links.get(state)?;
     let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
     if link.output.is_none() {
         let joined = join(&link.parts);

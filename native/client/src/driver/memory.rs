@@ -2,6 +2,7 @@
 
 use super::{capture, current, put};
 use crate::arena::Lookup;
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::process::Process;
 use sluice_protocol::cuda;
@@ -11,9 +12,9 @@ use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult {
-    let process = current()?;
-    // A child process asks its lease's owner first: what it sees here decides what it allocates.
-    let session = process.session_now().or_else(|| process.owner.borrow_from_parent(process));
+    let device = current()?;
+    // A child device asks its lease's owner first: what it sees here decides what it allocates.
+    let session = device.session_now().or_else(|| device.process.owner.borrow_from_parent(device));
     let (free_bytes, total_bytes) = match session {
         Some(session) => {
             let answer = session.connection.call(&MemInfo)?;
@@ -21,7 +22,7 @@ pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult
         }
         None => {
             // The default amount, half of a device.
-            let half = process.profile().device.total_memory_bytes / 2;
+            let half = device.process.profile().device.total_memory_bytes / 2;
             (half, half)
         }
     };
@@ -33,19 +34,19 @@ pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult
 }
 
 pub unsafe fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> CudaResult {
-    let process = current()?;
-    capture::unsafe_call(process)?;
+    let device = current()?;
+    capture::unsafe_call(device.process)?;
     // SAFETY: as the caller's.
-    unsafe { allocate(process, address, bytes) }
+    unsafe { allocate(device, address, bytes) }
 }
 
 /// # Safety
 /// `address` is null or the caller's output.
-pub(super) unsafe fn allocate(process: &Process, address: *mut u64, bytes: usize) -> CudaResult {
+pub(super) unsafe fn allocate(device: Device, address: *mut u64, bytes: usize) -> CudaResult {
     if bytes == 0 || address.is_null() {
         return Err(INVALID_VALUE);
     }
-    let found = process.session()?.alloc(bytes as u64)?;
+    let found = device.session()?.alloc(bytes as u64)?;
     // SAFETY: the caller's output.
     unsafe { put(address, found) }
 }
@@ -79,13 +80,15 @@ pub unsafe fn cuMemFree_v2(address: u64) -> CudaResult {
 }
 
 /// Ends an allocation, of a graph or not; memory of an ended lease is gone already.
-pub(super) fn free(process: &Process, address: u64) -> CudaResult {
+pub(super) fn free(process: &'static Process, address: u64) -> CudaResult {
     if let Some(outcome) = process.objects.graphs.memory.free(address) {
         return outcome;
     }
     // Memory of an ended lease is gone already: freeing it succeeds and does nothing.
-    let Some(session) = process.any_session() else {
-        return process.ended_range(address).map(|_| ()).ok_or(INVALID_VALUE);
+    let gone = || process.ended_range(address).map(|_| ());
+    let Some((device, session)) = process.device_at(address).and_then(|device| Some((device, device.any_session()?)))
+    else {
+        return gone().ok_or(INVALID_VALUE);
     };
     match session.free(address) {
         Ok(()) => {
@@ -93,18 +96,14 @@ pub(super) fn free(process: &Process, address: u64) -> CudaResult {
             Ok(())
         }
         Err(error) => {
-            let _ = process.last_loss();
-            process.ended_range(address).map(|_| ()).ok_or(error)
+            let _ = device.last_loss();
+            gone().ok_or(error)
         }
     }
 }
 
 pub unsafe fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> CudaResult {
-    let process = current()?;
-    let session = process.any_session().ok_or(CudaError::code(cuda::ERROR_NOT_FOUND))?;
-    let Lookup::Live { start, bytes: size } = session.lookup(address, 0) else {
-        return Err(CudaError::code(cuda::ERROR_NOT_FOUND));
-    };
+    let (_, start, size) = allocation(current()?.process, address).ok_or(CudaError::code(cuda::ERROR_NOT_FOUND))?;
     if !base.is_null() {
         // SAFETY: the caller's output.
         unsafe { put(base, start)? };
@@ -114,6 +113,15 @@ pub unsafe fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address
         unsafe { put(bytes, size as usize)? };
     }
     Ok(())
+}
+
+/// The allocation at an address: its device, start and size.
+pub(super) fn allocation(process: &'static Process, address: u64) -> Option<(Device, u64, u64)> {
+    let device = process.device_at(address)?;
+    match device.any_session()?.lookup(address, 0) {
+        Lookup::Live { start, bytes } => Some((device, start, bytes)),
+        _ => None,
+    }
 }
 
 /// Checks that device memory is there, whole.

@@ -3,6 +3,7 @@
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments, missing_docs)]
 
 pub mod abi;
+mod across;
 pub mod capture;
 pub mod context;
 pub mod copy;
@@ -53,6 +54,7 @@ pub use rectangle::*;
 pub use stream::*;
 pub use vmm::*;
 
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::fork;
 use crate::process::{self, Process};
@@ -81,12 +83,17 @@ pub(crate) fn forked() -> CudaError {
     )
 }
 
-/// The process, with a context current on this thread.
+/// The device of the context that is current on this thread.
 #[inline]
-pub(crate) fn current() -> CudaResult<&'static Process> {
+pub(crate) fn current() -> CudaResult<Device> {
     let process = ready()?;
-    context::current_context()?;
-    Ok(process)
+    context::current_context().map(|current| process.device(current.device))
+}
+
+/// As [`current`]; without a context the first device.
+pub(crate) fn here() -> CudaResult<Device> {
+    let process = ready()?;
+    Ok(process.device(context::current_context().map_or(0, |current| current.device)))
 }
 
 /// Writes an output.

@@ -2,6 +2,7 @@
 
 use super::jit::error_log;
 use super::{current, put, ready, text};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE, NOT_FOUND};
 use crate::image;
 use crate::objects::{Function, Module, new_handle};
@@ -11,11 +12,11 @@ use sluice_protocol::messages::ModuleUnload;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, PoisonError};
 
-/// Records an image and, with a lease, loads it at once, so that what is wrong with it is told here.
-fn load(process: &'static Process, image: Vec<u8>) -> CudaResult<u64> {
+/// Records an image as a module of one device (`of`) or as a library; with a lease on `device`, loads it at once, so that what is wrong with it is told here.
+fn load(device: Device, of: Option<usize>, image: Vec<u8>) -> CudaResult<u64> {
     let handle = new_handle();
-    let module = Module::new(handle, image.into());
-    if let Some(session) = process.session_now() {
+    let module = Module::new(handle, of, image.into());
+    if let Some(session) = device.session_now() {
         module.ensure(&session)?;
     } else if image::is_ptx(&module.image) && module.known().is_none_or(|info| info.functions.is_empty()) {
         let text = std::str::from_utf8(&module.image).is_ok_and(|text| text.contains(".version"));
@@ -23,14 +24,15 @@ fn load(process: &'static Process, image: Vec<u8>) -> CudaResult<u64> {
             return Err(CudaError::code(cuda::ERROR_INVALID_IMAGE));
         }
     }
-    process.objects.modules.put(handle, module);
+    device.process.objects.modules.put(handle, module);
     Ok(handle)
 }
 
 /// Loads the program's image as a module or a library, which are one here; what is wrong with it goes to the log that
 /// the program gave as well.
 unsafe fn load_image(
-    process: &'static Process,
+    device: Device,
+    of: Option<usize>,
     output: *mut usize,
     image: *const c_void,
     count: u32,
@@ -44,7 +46,7 @@ unsafe fn load_image(
     let image = unsafe { image::copy(image.cast()) }.ok_or(CudaError::code(cuda::ERROR_INVALID_IMAGE))?;
     // SAFETY: the caller's lists.
     let log = unsafe { error_log(count, options, values) };
-    match load(process, image) {
+    match load(device, of, image) {
         // SAFETY: the caller's output.
         Ok(handle) => unsafe { put(output, handle as usize) },
         Err(error) => {
@@ -66,8 +68,9 @@ unsafe fn read_file(path: *const c_char) -> CudaResult<Vec<u8>> {
 }
 
 pub unsafe fn cuModuleLoadData(module: *mut usize, image: *const c_void) -> CudaResult {
+    let device = current()?;
     // SAFETY: as the caller's.
-    unsafe { load_image(current()?, module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
+    unsafe { load_image(device, Some(device.ordinal), module, image, 0, std::ptr::null(), std::ptr::null_mut()) }
 }
 
 pub unsafe fn cuModuleLoadDataEx(
@@ -77,8 +80,9 @@ pub unsafe fn cuModuleLoadDataEx(
     options: *const u32,
     values: *mut *mut c_void,
 ) -> CudaResult {
+    let device = current()?;
     // SAFETY: as the caller's.
-    unsafe { load_image(current()?, module, image, count, options, values) }
+    unsafe { load_image(device, Some(device.ordinal), module, image, count, options, values) }
 }
 
 pub unsafe fn cuModuleLoad(module: *mut usize, path: *const c_char) -> CudaResult {
@@ -101,7 +105,7 @@ pub unsafe fn cuLibraryLoadData(
 ) -> CudaResult {
     // Libraries belong to no context; ours need none either.
     // SAFETY: as the caller's.
-    unsafe { load_image(ready()?, library, image, jit_count, jit_options, jit_values) }
+    unsafe { load_image(super::here()?, None, library, image, jit_count, jit_options, jit_values) }
 }
 
 pub unsafe fn cuLibraryLoadFromFile(
@@ -127,12 +131,15 @@ pub unsafe fn cuModuleUnload(module: usize) -> CudaResult {
     for handle in removed.functions.lock().unwrap_or_else(PoisonError::into_inner).values() {
         let _ = process.objects.functions.remove(*handle as usize);
     }
-    if let Some(session) = process.session_now()
-        && removed.is_in(&session)
-    {
+    for session in process.devices().filter_map(Device::session_now).filter(|session| removed.is_in(session)) {
         session.connection.post(&ModuleUnload { module: removed.handle })?;
     }
     Ok(())
+}
+
+/// Where a question about a module goes: to its device, of a library to the current one.
+pub(crate) fn device_of(here: Device, module: &Module) -> Device {
+    module.device.map_or(here, |ordinal| here.process.device(ordinal))
 }
 
 /// CU_MODULE_LAZY_LOADING or CU_MODULE_EAGER_LOADING, as CUDA_MODULE_LOADING says.
@@ -174,30 +181,30 @@ pub unsafe fn cuLibraryGetModule(module: *mut usize, library: usize) -> CudaResu
     unsafe { put(module, library) }
 }
 
-fn names(process: &Process, module: &Arc<Module>) -> CudaResult<Vec<String>> {
+fn names(device: Device, module: &Arc<Module>) -> CudaResult<Vec<String>> {
     let info = match module.known() {
         Some(info) => info,
-        None => module.ensure(&*process.session()?)?,
+        None => module.ensure(&*device_of(device, module).session()?)?,
     };
     Ok(info.functions.iter().map(|function| function.name.clone()).collect())
 }
 
 pub unsafe fn cuModuleGetFunctionCount(count: *mut u32, module: usize) -> CudaResult {
-    let process = ready()?;
-    let module = process.objects.modules.get(module)?;
+    let device = super::here()?;
+    let module = device.process.objects.modules.get(module)?;
     // SAFETY: the caller's output.
-    unsafe { put(count, names(process, &module)?.len() as u32) }
+    unsafe { put(count, names(device, &module)?.len() as u32) }
 }
 
 pub unsafe fn cuModuleEnumerateFunctions(functions: *mut usize, count: u32, module: usize) -> CudaResult {
-    let process = ready()?;
-    let module = process.objects.modules.get(module)?;
+    let device = super::here()?;
+    let module = device.process.objects.modules.get(module)?;
     if functions.is_null() {
         return Err(INVALID_VALUE);
     }
-    for (index, name) in names(process, &module)?.iter().take(count as usize).enumerate() {
+    for (index, name) in names(device, &module)?.iter().take(count as usize).enumerate() {
         // SAFETY: the caller's list is `count` long.
-        unsafe { put(functions.add(index), function(process, &module, name)? as usize)? };
+        unsafe { put(functions.add(index), function(device.process, &module, name)? as usize)? };
     }
     Ok(())
 }
@@ -208,12 +215,12 @@ pub unsafe fn cuModuleGetGlobal_v2(
     module: usize,
     name: *const c_char,
 ) -> CudaResult {
-    let process = ready()?;
-    let module = process.objects.modules.get(module)?;
+    let device = super::here()?;
+    let module = device.process.objects.modules.get(module)?;
     // SAFETY: the caller's string.
     let name = unsafe { text(name)? };
     // Only gpud knows where a global lies.
-    let info = module.ensure(&*process.session()?)?;
+    let info = module.ensure(&*device_of(device, &module).session()?)?;
     let global = info.globals.iter().find(|global| global.name == name).ok_or(NOT_FOUND)?;
     if !address.is_null() {
         // SAFETY: the caller's output.

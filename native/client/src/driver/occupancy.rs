@@ -3,7 +3,8 @@
 
 use super::function::info;
 use super::launch::{self, LaunchConfig, is_software};
-use super::{put, ready};
+use super::{module, put};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::objects::{Function, attribute_of};
 use crate::process::Process;
@@ -12,7 +13,7 @@ use sluice_protocol::graph::LaunchAttribute;
 use sluice_protocol::messages::{OccupancyBlocks, OccupancyClusters, OccupancyShared};
 use sluice_protocol::{FunctionInfo, cuda};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a driver has answered.
 #[derive(Default)]
@@ -104,6 +105,13 @@ fn blocks(limits: &Limits, info: &FunctionInfo, threads: u64, dynamic_shared: u6
     fit
 }
 
+/// A function, and the device that knows about it.
+fn find(function: usize) -> CudaResult<(Device, Arc<Function>)> {
+    let here = super::here()?;
+    let function = here.process.objects.functions.get(function)?;
+    Ok((module::device_of(here, &function.module), function))
+}
+
 /// Multiprocessors of the device.
 pub fn multiprocessors(process: &Process) -> u64 {
     limits(process).multiprocessors
@@ -111,19 +119,19 @@ pub fn multiprocessors(process: &Process) -> u64 {
 
 /// Blocks that are resident on one multiprocessor.
 pub fn resident_blocks(
-    process: &Process,
+    device: Device,
     session: Option<&Session>,
     function: &Function,
     threads: u32,
     shared: u64,
     flags: u32,
 ) -> CudaResult<u64> {
-    let Some(session) = session.filter(|_| !is_software(process)) else {
-        return Ok(blocks(&limits(process), &info(process, function)?, u64::from(threads), shared));
+    let Some(session) = session.filter(|_| !is_software(device.process)) else {
+        return Ok(blocks(&limits(device.process), &info(device, function)?, u64::from(threads), shared));
     };
     let generation = session.generation;
     let question = Question::Blocks { generation, function: function.handle, threads, shared, flags };
-    process.objects.occupancy.answer(question, || {
+    device.process.objects.occupancy.answer(question, || {
         let (module, function) = (function.module.handle, function.resolve(session)?.index);
         let ask = OccupancyBlocks { module, function, block: threads, shared_bytes: shared, flags };
         session.connection.call(&ask).map(|answer| u64::from(answer.blocks))
@@ -137,11 +145,10 @@ pub unsafe fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     shared_bytes: usize,
     flags: u32,
 ) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
+    let (device, function) = find(function)?;
     let threads = u32::try_from(block).ok().filter(|threads| *threads > 0 && flags <= 1).ok_or(INVALID_VALUE)?;
-    let session = process.session_now();
-    let fit = resident_blocks(process, session.as_deref(), &function, threads, shared_bytes as u64, flags)?;
+    let session = device.session_now();
+    let fit = resident_blocks(device, session.as_deref(), &function, threads, shared_bytes as u64, flags)?;
     // SAFETY: the caller's output.
     unsafe { put(out, fit as i32) }
 }
@@ -165,10 +172,9 @@ pub unsafe fn cuOccupancyMaxPotentialBlockSizeWithFlags(
     limit: i32,
     flags: u32,
 ) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
-    let session = process.session_now();
-    let limits = limits(process);
+    let (device, function) = find(function)?;
+    let session = device.session_now();
+    let limits = limits(device.process);
     let most = match u64::try_from(limit) {
         Ok(limit) if limit > 0 => limits.threads_per_block.min(limit),
         _ => limits.threads_per_block,
@@ -182,7 +188,7 @@ pub unsafe fn cuOccupancyMaxPotentialBlockSizeWithFlags(
             Some(shared_of_block) => unsafe { shared_of_block(size as i32) },
             None => shared_bytes,
         };
-        let fit = resident_blocks(process, session.as_deref(), &function, size as u32, shared as u64, flags)?;
+        let fit = resident_blocks(device, session.as_deref(), &function, size as u32, shared as u64, flags)?;
         if fit * size > best.0 {
             best = (fit * size, size, fit);
         }
@@ -213,18 +219,17 @@ pub unsafe fn cuOccupancyAvailableDynamicSMemPerBlock(
     count: i32,
     block: i32,
 ) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
+    let (device, function) = find(function)?;
     let count = u32::try_from(count).ok().filter(|count| *count > 0).ok_or(INVALID_VALUE)?;
-    let found = match process.session_now().filter(|_| !is_software(process)) {
+    let found = match device.session_now().filter(|_| !is_software(device.process)) {
         None => {
-            let own = attribute_of(&info(process, &function)?, 1).unwrap_or(0).max(0) as u64;
-            (limits(process).shared / u64::from(count)).saturating_sub(own)
+            let own = attribute_of(&info(device, &function)?, 1).unwrap_or(0).max(0) as u64;
+            (limits(device.process).shared / u64::from(count)).saturating_sub(own)
         }
         Some(session) => {
             let (generation, threads) = (session.generation, u32::try_from(block).map_err(|_| INVALID_VALUE)?);
             let question = Question::Shared { generation, function: function.handle, blocks: count, threads };
-            process.objects.occupancy.answer(question, || {
+            device.process.objects.occupancy.answer(question, || {
                 let (module, function) = (function.module.handle, function.resolve(&session)?.index);
                 let ask = OccupancyShared { module, function, blocks: count, block: threads };
                 session.connection.call(&ask).map(|answer| answer.bytes)
@@ -236,18 +241,17 @@ pub unsafe fn cuOccupancyAvailableDynamicSMemPerBlock(
 }
 
 unsafe fn clusters(out: *mut i32, function: usize, config: *const LaunchConfig, potential: bool) -> CudaResult {
-    let process = ready()?;
-    let function = process.objects.functions.get(function)?;
+    let (device, function) = find(function)?;
     // SAFETY: null, or the caller's configuration.
     let config = unsafe { config.as_ref() }.ok_or(INVALID_VALUE)?;
     // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH
-    if process.profile().attribute(120) != Some(1) {
-        let text = format!("{} has no thread block clusters", process.profile().device.name);
+    if device.process.profile().attribute(120) != Some(1) {
+        let text = format!("{} has no thread block clusters", device.process.profile().device.name);
         return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, text));
     }
     // SAFETY: the caller's attribute list.
-    let attributes = unsafe { launch::attributes(process, config)? }.list;
-    let session = process.session()?;
+    let attributes = unsafe { launch::attributes(device.process, config)? }.list;
+    let session = device.session()?;
     let ([gx, gy, gz], [bx, by, bz], shared_bytes) = (config.grid, config.block, config.shared_bytes);
     let question = Question::Clusters {
         generation: session.generation,
@@ -256,7 +260,7 @@ unsafe fn clusters(out: *mut i32, function: usize, config: *const LaunchConfig, 
         attributes: attributes.iter().map(|attribute: &LaunchAttribute| (attribute.id, attribute.value)).collect(),
         potential,
     };
-    let count = process.objects.occupancy.answer(question, || {
+    let count = device.process.objects.occupancy.answer(question, || {
         let ask = OccupancyClusters {
             module: function.module.handle,
             function: function.resolve(&session)?.index,

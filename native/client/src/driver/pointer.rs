@@ -1,31 +1,28 @@
 //! What an address is.
 
-use super::memory::pinned_at;
+use super::memory::{allocation, pinned_at};
 use super::pool::pool_at;
 use super::{put, ready};
-use crate::arena::Lookup;
 use crate::error::{CudaResult, INVALID_VALUE, NOT_SUPPORTED};
 use crate::process::Process;
 use std::ffi::c_void;
 use std::sync::PoisonError;
 
-unsafe fn attribute(process: &Process, value: *mut c_void, attribute: u32, address: u64) -> CudaResult {
-    let device = match process.any_session().map(|session| session.lookup(address, 0)) {
-        Some(Lookup::Live { start, bytes }) => Some((start, bytes)),
-        _ => None,
-    };
+unsafe fn attribute(process: &'static Process, value: *mut c_void, attribute: u32, address: u64) -> CudaResult {
+    let found = allocation(process, address);
     let host = pinned_at(address as usize);
-    let (start, bytes) = match (device, host) {
+    let (device, start, bytes) = match (found, host) {
         (Some(found), _) => found,
-        (None, Some((start, piece))) => (start as u64, piece.bytes as u64),
+        // Page-locked memory is of every device.
+        (None, Some((start, piece))) => (super::here()?, start as u64, piece.bytes as u64),
         (None, None) => return Err(process.stale(address).unwrap_or(INVALID_VALUE)),
     };
-    let is_device = device.is_some();
+    let is_device = found.is_some();
     // SAFETY: the caller's output has the type that CUDA names for the attribute.
     unsafe {
         match attribute {
             // The context, and the kind of memory: 2 device, 1 host.
-            1 => put(value.cast(), *process.primary.lock().unwrap_or_else(PoisonError::into_inner)),
+            1 => put(value.cast(), *device.state.primary.lock().unwrap_or_else(PoisonError::into_inner)),
             2 => put(value.cast(), if is_device { 2u32 } else { 1 }),
             3 if is_device => put(value.cast(), address),
             4 if !is_device => put(value.cast(), address),
@@ -37,7 +34,7 @@ unsafe fn attribute(process: &Process, value: *mut c_void, attribute: u32, addre
             7 | 20 => put(value.cast(), start),
             // Managed, passed between processes, reached by other devices, decompressed: none of it is.
             8 | 10 | 15 | 21 => put(value.cast(), 0u8),
-            9 => put(value.cast(), 0i32),
+            9 => put(value.cast(), device.ordinal as i32),
             11 | 19 => put(value.cast(), start),
             12 | 18 => put(value.cast(), bytes as usize),
             13 => put(value.cast(), 1u8),

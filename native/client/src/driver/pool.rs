@@ -8,7 +8,8 @@ use super::abi::{Access, Location, PoolProperties};
 use super::device::check;
 use super::memory::{allocate, free};
 use super::{capture, current, put, ready, stream};
-use crate::error::{CudaError, CudaResult, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
+use crate::device::Device;
+use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED};
 use crate::objects::{Pool, new_handle};
 use crate::process::Process;
 use sluice_protocol::cuda;
@@ -24,26 +25,25 @@ const RESERVED_HIGH: u32 = 6;
 const USED: u32 = 7;
 const USED_HIGH: u32 = 8;
 
-pub(crate) fn default_pool(process: &Process) -> u64 {
-    *process.default_pool.get_or_init(|| {
+pub(crate) fn default_pool(device: Device) -> u64 {
+    *device.state.default_pool.get_or_init(|| {
         let handle = new_handle();
-        process.objects.pools.put(handle, Pool::default());
+        device.process.objects.pools.put(handle, Pool { device: device.ordinal, ..Pool::default() });
         handle
     })
 }
 
-fn pool_of_device(process: &Process) -> u64 {
-    match process.pool.load(Ordering::Acquire) {
-        0 => default_pool(process),
+fn pool_of_device(device: Device) -> u64 {
+    match device.state.pool.load(Ordering::Acquire) {
+        0 => default_pool(device),
         pool => pool,
     }
 }
 
-/// The lease's device is the only place where pools and mappings are.
-pub(super) fn check_location(kind: u32, id: i32) -> CudaResult {
+/// The device that a place names; pools and mappings are on devices alone.
+pub(super) fn check_location(kind: u32, id: i32) -> CudaResult<Device> {
     match kind {
-        1 if id == 0 => Ok(()),
-        1 => Err(INVALID_DEVICE),
+        1 => check(id),
         2..=4 => Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "kernels on a remote GPU cannot reach host memory")),
         _ => Err(INVALID_VALUE),
     }
@@ -62,12 +62,12 @@ pub(super) fn check_handle_types(types: u32) -> CudaResult {
 
 /// # Safety
 /// The location is null or the caller's.
-unsafe fn place(location: *const Location, kind: u32) -> CudaResult {
+unsafe fn place(location: *const Location, kind: u32) -> CudaResult<Device> {
     // SAFETY: as the caller's.
     let location = unsafe { location.as_ref() }.ok_or(INVALID_VALUE)?;
-    check_location(location.kind, location.id)?;
+    let device = check_location(location.kind, location.id)?;
     // CU_MEM_ALLOCATION_TYPE_PINNED
-    if kind == 1 { Ok(()) } else { Err(NOT_SUPPORTED) }
+    if kind == 1 { Ok(device) } else { Err(NOT_SUPPORTED) }
 }
 
 pub unsafe fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> CudaResult {
@@ -82,38 +82,35 @@ pub unsafe fn cuDeviceGetMemPool(pool: *mut usize, device: i32) -> CudaResult {
     unsafe { put(pool, pool_of_device(process) as usize) }
 }
 
-pub unsafe fn cuDeviceSetMemPool(device: i32, pool: usize) -> CudaResult {
-    let process = check(device)?;
-    process.objects.pools.get(pool)?;
-    process.pool.store(pool as u64, Ordering::Release);
+/// The pool of a device's allocations is one of its own.
+fn set_pool(device: Device, pool: usize) -> CudaResult {
+    if device.process.objects.pools.get(pool)?.device != device.ordinal {
+        return Err(INVALID_VALUE);
+    }
+    device.state.pool.store(pool as u64, Ordering::Release);
     Ok(())
+}
+
+pub unsafe fn cuDeviceSetMemPool(device: i32, pool: usize) -> CudaResult {
+    set_pool(check(device)?, pool)
 }
 
 pub unsafe fn cuMemGetDefaultMemPool(pool: *mut usize, location: *const Location, kind: u32) -> CudaResult {
     ready()?;
     // SAFETY: as the caller's.
-    unsafe {
-        place(location, kind)?;
-        cuDeviceGetDefaultMemPool(pool, 0)
-    }
+    unsafe { put(pool, default_pool(place(location, kind)?) as usize) }
 }
 
 pub unsafe fn cuMemGetMemPool(pool: *mut usize, location: *const Location, kind: u32) -> CudaResult {
     ready()?;
     // SAFETY: as the caller's.
-    unsafe {
-        place(location, kind)?;
-        cuDeviceGetMemPool(pool, 0)
-    }
+    unsafe { put(pool, pool_of_device(place(location, kind)?) as usize) }
 }
 
 pub unsafe fn cuMemSetMemPool(location: *const Location, kind: u32, pool: usize) -> CudaResult {
     ready()?;
     // SAFETY: as the caller's.
-    unsafe {
-        place(location, kind)?;
-        cuDeviceSetMemPool(0, pool)
-    }
+    set_pool(unsafe { place(location, kind)? }, pool)
 }
 
 pub unsafe fn cuMemPoolCreate(pool: *mut usize, properties: *const PoolProperties) -> CudaResult {
@@ -123,22 +120,25 @@ pub unsafe fn cuMemPoolCreate(pool: *mut usize, properties: *const PoolPropertie
     if wanted.kind != 1 {
         return Err(INVALID_VALUE);
     }
-    check_location(wanted.location.kind, wanted.location.id)?;
+    let device = check_location(wanted.location.kind, wanted.location.id)?.ordinal;
     check_handle_types(wanted.handle_types)?;
     let handle = new_handle();
     // SAFETY: the caller's output.
     unsafe { put(pool, handle as usize)? };
-    process.objects.pools.put(handle, Pool { own: true, most_bytes: wanted.most_bytes as u64, ..Pool::default() });
+    let most_bytes = wanted.most_bytes as u64;
+    process.objects.pools.put(handle, Pool { device, own: true, most_bytes, ..Pool::default() });
     Ok(())
 }
 
 /// What the pool still holds is given back when it is freed; the default pool cannot be destroyed.
 pub unsafe fn cuMemPoolDestroy(pool: usize) -> CudaResult {
     let process = ready()?;
-    if !process.objects.pools.get(pool)?.own {
+    let found = process.objects.pools.get(pool)?;
+    if !found.own {
         return Err(INVALID_HANDLE);
     }
-    let _ = process.pool.compare_exchange(pool as u64, 0, Ordering::AcqRel, Ordering::Acquire);
+    let current = &process.device(found.device).state.pool;
+    let _ = current.compare_exchange(pool as u64, 0, Ordering::AcqRel, Ordering::Acquire);
     process.objects.pools.remove(pool).map(|_| ())
 }
 
@@ -162,7 +162,8 @@ pub unsafe fn cuMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_v
             USED_HIGH => put(value.cast(), state.used_high),
             // Allocation type, exportable handles, location's id and type.
             9 | 12 => put(value.cast(), 1i32),
-            10 | 11 | 14 => put(value.cast(), 0i32),
+            10 | 11 => put(value.cast(), 0i32),
+            14 => put(value.cast(), pool.device as i32),
             13 => put(value.cast(), pool.most_bytes),
             _ => Err(INVALID_VALUE),
         }
@@ -196,32 +197,35 @@ pub unsafe fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c
 }
 
 pub unsafe fn cuMemPoolGetAccess(flags: *mut u32, pool: usize, location: *const Location) -> CudaResult {
-    ready()?.objects.pools.get(pool)?;
+    let pool = ready()?.objects.pools.get(pool)?;
     // SAFETY: the caller's location and output.
     unsafe {
-        place(location, 1)?;
-        put(flags, 3)
+        let device = place(location, 1)?;
+        put(flags, if device.ordinal == pool.device { 3 } else { 0 })
     }
 }
 
-/// The device of a pool always reaches it.
+/// The device of a pool always reaches it, and no other does.
 pub unsafe fn cuMemPoolSetAccess(pool: usize, access: *const Access, count: usize) -> CudaResult {
-    ready()?.objects.pools.get(pool)?;
+    let pool = ready()?.objects.pools.get(pool)?;
     if access.is_null() && count > 0 {
         return Err(INVALID_VALUE);
     }
     for index in 0..count {
         // SAFETY: the caller's list is `count` long.
         let wanted = unsafe { access.add(index).read() };
-        check_location(wanted.location.kind, wanted.location.id)?;
-        if wanted.flags != 3 {
-            return Err(INVALID_VALUE);
+        let own = check_location(wanted.location.kind, wanted.location.id)?.ordinal == pool.device;
+        match wanted.flags {
+            3 if own => {}
+            0 if !own => {}
+            3 => return Err(CudaError::code(cuda::ERROR_PEER_ACCESS_UNSUPPORTED)),
+            _ => return Err(INVALID_VALUE),
         }
     }
     Ok(())
 }
 
-fn alloc(process: &Process, handle: u64, pool: &Arc<Pool>, bytes: usize) -> CudaResult<u64> {
+fn alloc(device: Device, handle: u64, pool: &Arc<Pool>, bytes: usize) -> CudaResult<u64> {
     let size = bytes as u64;
     {
         let state = pool.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,9 +235,9 @@ fn alloc(process: &Process, handle: u64, pool: &Arc<Pool>, bytes: usize) -> Cuda
     }
     let mut address = 0;
     // SAFETY: a live local.
-    unsafe { allocate(process, &raw mut address, bytes)? };
+    unsafe { allocate(device, &raw mut address, bytes)? };
     pool.state.lock().unwrap_or_else(PoisonError::into_inner).take(size);
-    process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner).insert(address, (handle, size));
+    device.process.objects.from_pools.lock().unwrap_or_else(PoisonError::into_inner).insert(address, (handle, size));
     Ok(address)
 }
 
@@ -254,35 +258,34 @@ pub(super) fn pool_at(process: &Process, start: u64) -> u64 {
 }
 
 pub unsafe fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: usize, on: usize) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if address.is_null() || bytes == 0 {
         return Err(INVALID_VALUE);
     }
-    let found = process.objects.pools.get(pool)?;
-    stream::check(process, on)?;
+    let found = device.process.objects.pools.get(pool)?;
+    stream::check(device, on)?;
     // A capture makes it a node.
-    let made = match capture::alloc(process, on, bytes)? {
+    let made = match capture::alloc(device, on, bytes)? {
         Some(made) => made,
-        None => alloc(process, pool as u64, &found, bytes)?,
+        None => alloc(device.process.device(found.device), pool as u64, &found, bytes)?,
     };
     // SAFETY: the caller's output.
     unsafe { put(address, made) }
 }
 
 pub unsafe fn cuMemAllocAsync(address: *mut u64, bytes: usize, on: usize) -> CudaResult {
-    let pool = pool_of_device(current()?);
+    let pool = pool_of_device(stream::home(current()?, on)?);
     // SAFETY: as the caller's.
     unsafe { cuMemAllocFromPoolAsync(address, bytes, pool as usize, on) }
 }
 
 pub unsafe fn cuMemFreeAsync(address: u64, on: usize) -> CudaResult {
-    let process = ready()?;
-    stream::check(process, on)?;
-    if capture::free(process, on, address)? {
+    let device = stream::home(super::here()?, on)?;
+    if capture::free(device, on, address)? {
         return Ok(());
     }
     // Freeing waits for all work at gpud, not here.
-    if address == 0 { Ok(()) } else { free(process, address) }
+    if address == 0 { Ok(()) } else { free(device.process, address) }
 }
 
 #[cfg(test)]

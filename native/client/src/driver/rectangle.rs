@@ -4,9 +4,11 @@
 //! without gaps are copied as one.
 
 use super::abi::{Copy2D, Copy3D};
+use super::across::{self, Turn};
 use super::copy::{from_device, is_device, on_device, to_device};
 use super::memory::check_range;
 use super::{context, current, stream};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::process::Process;
 use sluice_protocol::cuda;
@@ -54,11 +56,11 @@ struct Described {
 }
 
 impl Described {
-    fn side(&self, process: &Process, extent: Extent) -> CudaResult<Side> {
+    fn side(&self, process: &'static Process, extent: Extent) -> CudaResult<Side> {
         let (device, base) = match self.kind {
             HOST => (false, self.host),
             DEVICE => (true, self.device),
-            UNIFIED => (is_device(process, self.device)?, self.device),
+            UNIFIED => (is_device(process, self.device), self.device),
             3 => {
                 return Err(CudaError::new(
                     cuda::ERROR_NOT_SUPPORTED,
@@ -118,7 +120,7 @@ fn joined(target: Side, source: Side, extent: Extent) -> Extent {
 
 /// # Safety
 /// Host sides are the caller's memory, as large as the copy says.
-unsafe fn copy(process: &Process, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
+unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
     if extent.width == 0 || extent.height == 0 || extent.layers == 0 {
         return Ok(());
     }
@@ -129,24 +131,37 @@ unsafe fn copy(process: &Process, target: Side, source: Side, extent: Extent, on
         // SAFETY: as the caller's.
         return unsafe {
             match (target.device, source.device) {
-                (true, true) => on_device(process, target.start, source.start, bytes, on),
-                (true, false) => to_device(process, target.start, source.start as *const c_void, bytes, on),
-                (false, true) => from_device(process, target.start as *mut c_void, source.start, bytes, on),
-                (false, false) => on_host(process, target, source, extent, on),
+                (true, true) => on_device(device, target.start, source.start, bytes, on),
+                (true, false) => to_device(device, target.start, source.start as *const c_void, bytes, on),
+                (false, true) => from_device(device, target.start as *mut c_void, source.start, bytes, on),
+                (false, false) => on_host(device, target, source, extent, on),
             }
         };
     }
     if !target.device && !source.device {
         // SAFETY: as the caller's.
-        return unsafe { on_host(process, target, source, extent, on) };
+        return unsafe { on_host(device, target, source, extent, on) };
     }
-    let session = process.session()?;
+    let start = |side: Side| side.device.then_some(side.start);
+    if let (Some(to), Some(from)) = (start(target), start(source))
+        && let Some(pair) = across::apart(device, to, from)
+    {
+        // SAFETY: as the caller's.
+        return unsafe { through_host(device, on, pair, target, source, extent) };
+    }
+    if let Some(address) = start(target).or(start(source))
+        && let Some(turn) = Turn::of(device, on, address)?
+    {
+        // SAFETY: as the caller's.
+        return turn.take(|device, on| unsafe { copy(device, target, source, extent, on) });
+    }
+    let session = device.session()?;
     for (side, span) in [(target, target_span), (source, source_span)] {
         if side.device {
-            check_range(process, &session, side.start, span)?;
+            check_range(device.process, &session, side.start, span)?;
         }
     }
-    let at = stream::at_server(process, &session, on)?;
+    let at = stream::at_server(device, &session, on)?;
     for layer in 0..extent.layers {
         match (target.device, source.device) {
             (true, true) => session.connection.post(&CopyRowsOnDevice {
@@ -173,7 +188,7 @@ unsafe fn copy(process: &Process, target: Side, source: Side, extent: Extent, on
                     if extent.width as usize > CHUNK_BYTES {
                         let data = packed.as_ptr().cast();
                         // SAFETY: the buffer just filled.
-                        unsafe { to_device(process, target.row(layer, first), data, packed.len(), on)? };
+                        unsafe { to_device(device, target.row(layer, first), data, packed.len(), on)? };
                         continue;
                     }
                     session.connection.post(&CopyRowsToDevice {
@@ -186,7 +201,7 @@ unsafe fn copy(process: &Process, target: Side, source: Side, extent: Extent, on
                 }
             }
             // SAFETY: as the caller's.
-            _ => unsafe { layer_from_device(process, target, source, extent, layer, on)? },
+            _ => unsafe { layer_from_device(device, target, source, extent, layer, on)? },
         }
     }
     Ok(())
@@ -195,7 +210,7 @@ unsafe fn copy(process: &Process, target: Side, source: Side, extent: Extent, on
 /// # Safety
 /// As [`copy`].
 unsafe fn layer_from_device(
-    process: &Process,
+    device: Device,
     target: Side,
     source: Side,
     extent: Extent,
@@ -208,13 +223,13 @@ unsafe fn layer_from_device(
         for row in 0..extent.height {
             let to = target.row(layer, row) as *mut c_void;
             // SAFETY: the caller's memory has room for this row.
-            unsafe { from_device(process, to, source.row(layer, row), width, on)? };
+            unsafe { from_device(device, to, source.row(layer, row), width, on)? };
         }
         return Ok(());
     }
     let mut fetched = vec![0u8; span];
     // SAFETY: the buffer is as long as the span.
-    unsafe { from_device(process, fetched.as_mut_ptr().cast(), source.row(layer, 0), span, on)? };
+    unsafe { from_device(device, fetched.as_mut_ptr().cast(), source.row(layer, 0), span, on)? };
     for row in 0..height {
         let from = &fetched[row * source.pitch as usize..][..width];
         // SAFETY: the caller's memory has room for this row.
@@ -223,13 +238,40 @@ unsafe fn layer_from_device(
     Ok(())
 }
 
+/// From one device to another, packed in this process in between.
+///
+/// # Safety
+/// As [`copy`].
+unsafe fn through_host(
+    device: Device,
+    on: usize,
+    pair: (Device, Device),
+    target: Side,
+    source: Side,
+    extent: Extent,
+) -> CudaResult {
+    let (to, from) = pair;
+    across::settle_pair(device, on, pair)?;
+    let layer = extent.width.checked_mul(extent.height).ok_or(INVALID_VALUE)?;
+    let bytes = layer.checked_mul(extent.layers).ok_or(INVALID_VALUE)?;
+    let mut packed = vec![0u8; bytes as usize];
+    let middle = Side { device: false, start: packed.as_mut_ptr() as u64, pitch: extent.width, layer };
+    // SAFETY: the buffer holds the whole extent, without gaps.
+    unsafe {
+        copy(from, middle, source, extent, across::copies(from))?;
+        copy(to, target, middle, extent, across::copies(to))?;
+    }
+    stream::synchronize(to, across::copies(to))
+}
+
 /// Between two places in host memory, after the stream's work so far.
 ///
 /// # Safety
 /// As [`copy`].
-unsafe fn on_host(process: &Process, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
-    if let Some(session) = process.session_now() {
-        let stream = stream::at_server(process, &session, on)?;
+unsafe fn on_host(device: Device, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
+    let device = stream::home(device, on)?;
+    if let Some(session) = device.session_now() {
+        let stream = stream::at_server(device, &session, on)?;
         session.connection.call(&StreamSynchronize { stream })?;
     }
     for layer in 0..extent.layers {
@@ -243,7 +285,7 @@ unsafe fn on_host(process: &Process, target: Side, source: Side, extent: Extent,
 }
 
 pub unsafe fn cuMemcpy2DAsync_v2(rectangle: *const Copy2D, on: usize) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's description.
     let described = unsafe { rectangle.as_ref() }.ok_or(INVALID_VALUE)?;
     let extent = Extent { width: described.width as u64, height: described.height as u64, layers: 1 };
@@ -268,7 +310,7 @@ pub unsafe fn cuMemcpy2DAsync_v2(rectangle: *const Copy2D, on: usize) -> CudaRes
         rows: 0,
     };
     // SAFETY: as the caller's.
-    unsafe { copy(process, target.side(process, extent)?, source.side(process, extent)?, extent, on) }
+    unsafe { copy(device, target.side(device.process, extent)?, source.side(device.process, extent)?, extent, on) }
 }
 
 pub unsafe fn cuMemcpy2D_v2(rectangle: *const Copy2D) -> CudaResult {
@@ -277,7 +319,7 @@ pub unsafe fn cuMemcpy2D_v2(rectangle: *const Copy2D) -> CudaResult {
 }
 
 pub unsafe fn cuMemcpy3DAsync_v2(cuboid: *const Copy3D, on: usize) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's description.
     let described = unsafe { cuboid.as_ref() }.ok_or(INVALID_VALUE)?;
     let extent =
@@ -303,7 +345,7 @@ pub unsafe fn cuMemcpy3DAsync_v2(cuboid: *const Copy3D, on: usize) -> CudaResult
         rows: described.target_height,
     };
     // SAFETY: as the caller's.
-    unsafe { copy(process, target.side(process, extent)?, source.side(process, extent)?, extent, on) }
+    unsafe { copy(device, target.side(device.process, extent)?, source.side(device.process, extent)?, extent, on) }
 }
 
 pub unsafe fn cuMemcpy3D_v2(cuboid: *const Copy3D) -> CudaResult {
@@ -311,12 +353,13 @@ pub unsafe fn cuMemcpy3D_v2(cuboid: *const Copy3D) -> CudaResult {
     unsafe { cuMemcpy3DAsync_v2(cuboid, 0) }
 }
 
-/// Both contexts are this process's, on the lease's device.
+/// The contexts are those of the addresses' devices, which the addresses name themselves.
 pub unsafe fn cuMemcpy3DPeerAsync(cuboid: *const Copy3D, on: usize) -> CudaResult {
     // SAFETY: the caller's description.
     let described = unsafe { cuboid.as_ref() }.ok_or(INVALID_VALUE)?;
-    context::exists(current()?, described.source_context)?;
-    context::exists(current()?, described.target_context)?;
+    let process = current()?.process;
+    context::find(process, described.source_context)?;
+    context::find(process, described.target_context)?;
     // SAFETY: as the caller's.
     unsafe { cuMemcpy3DAsync_v2(cuboid, on) }
 }
@@ -328,7 +371,7 @@ pub unsafe fn cuMemcpy3DPeer(cuboid: *const Copy3D) -> CudaResult {
 
 /// `width` elements of `element` bytes to a row.
 fn fill(address: u64, pitch: usize, pattern: u32, element: u8, width: usize, height: usize, on: usize) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if width == 0 || height == 0 {
         return Ok(());
     }
@@ -340,10 +383,16 @@ fn fill(address: u64, pitch: usize, pattern: u32, element: u8, width: usize, hei
     }
     let span = Side { device: true, start: address, pitch, layer: 0 };
     let span = span.span(Extent { width: row, height, layers: 1 })?;
-    let session = process.session()?;
-    check_range(process, &session, address, span)?;
-    let stream = stream::at_server(process, &session, on)?;
-    session.connection.post(&FillRows { address, pitch, pattern, element, width: width as u64, height, stream })
+    let post = |device: Device, on: usize| {
+        let session = device.session()?;
+        check_range(device.process, &session, address, span)?;
+        let stream = stream::at_server(device, &session, on)?;
+        session.connection.post(&FillRows { address, pitch, pattern, element, width: width as u64, height, stream })
+    };
+    match Turn::of(device, on, address)? {
+        Some(turn) => turn.take(post),
+        None => post(device, on),
+    }
 }
 
 pub unsafe fn cuMemsetD2D8_v2(address: u64, pitch: usize, value: u8, width: usize, height: usize) -> CudaResult {

@@ -2,11 +2,12 @@
 
 use super::context::current_context;
 use super::graph::{Work, lower, nodes};
-use super::{capture, current, put, ready};
+use super::{across, capture, current, put, ready};
+use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE, NOT_READY};
 use crate::fork;
 use crate::objects::{Stream, new_handle};
-use crate::process::{self, Process};
+use crate::process;
 use crate::session::Session;
 use sluice_protocol::graph::MemoryOperation;
 use sluice_protocol::messages::{
@@ -18,7 +19,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
 
 /// CU_STREAM_LEGACY
-const LEGACY: usize = 1;
+pub(super) const LEGACY: usize = 1;
 /// CU_STREAM_PER_THREAD
 const PER_THREAD: usize = 2;
 
@@ -41,7 +42,8 @@ impl Drop for OwnStreams {
         for (_, handle) in self.0.drain(..) {
             process.objects.captures.forget_stream(handle);
             if let Ok(removed) = process.objects.streams.remove(handle as usize)
-                && let Some(session) = process.session_now().filter(|session| removed.is_in(session))
+                && let Some(session) =
+                    process.device(removed.device).session_now().filter(|session| removed.is_in(session))
             {
                 let _ = session.connection.post(&StreamDestroy { stream: handle });
             }
@@ -63,10 +65,11 @@ pub(crate) fn per_thread(body: impl FnOnce() -> CudaResult) -> CudaResult {
 
 /// The calling thread's default stream in its current context, made at first use. It is a blocking stream: it and the
 /// legacy default stream wait for each other.
-fn own(process: &Process) -> CudaResult<Arc<Stream>> {
-    let context = current_context()?;
+fn own(device: Device) -> CudaResult<Arc<Stream>> {
+    let current = current_context()?;
+    let context = current.context;
     let known = OWN.with_borrow(|own| own.0.iter().find(|(of, _)| *of == context).map(|(_, handle)| *handle));
-    if let Some(found) = known.and_then(|handle| process.objects.streams.get(handle as usize).ok()) {
+    if let Some(found) = known.and_then(|handle| device.process.objects.streams.get(handle as usize).ok()) {
         return Ok(found);
     }
     let handle = new_handle();
@@ -74,48 +77,53 @@ fn own(process: &Process) -> CudaResult<Arc<Stream>> {
         own.0.retain(|(of, _)| *of != context);
         own.0.push((context, handle));
     });
-    Ok(process.objects.streams.put(handle, Stream::new(handle, context, 0, 0)))
+    Ok(device.process.objects.streams.put(handle, Stream::new(handle, current, 0, 0)))
 }
 
 /// The stream's object; None is the legacy default stream.
-fn object(process: &Process, stream: usize) -> CudaResult<Option<Arc<Stream>>> {
+fn object(device: Device, stream: usize) -> CudaResult<Option<Arc<Stream>>> {
     match stream {
         0 if !ZERO_IS_OWN.get() => Ok(None),
         LEGACY => Ok(None),
-        0 | PER_THREAD => own(process).map(Some),
-        _ => process.objects.streams.get(stream).map(Some),
+        0 | PER_THREAD => own(device).map(Some),
+        _ => device.process.objects.streams.get(stream).map(Some),
     }
 }
 
+/// The stream's device; the default stream is the current one's.
+pub(crate) fn home(device: Device, stream: usize) -> CudaResult<Device> {
+    Ok(object(device, stream)?.map_or(device, |stream| device.process.device(stream.device)))
+}
+
 /// The stream's handle; the default stream has 0.
-pub(crate) fn handle(process: &Process, stream: usize) -> CudaResult<u64> {
-    object(process, stream).map(|stream| stream.map_or(0, |stream| stream.handle))
+pub(crate) fn handle(device: Device, stream: usize) -> CudaResult<u64> {
+    object(device, stream).map(|stream| stream.map_or(0, |stream| stream.handle))
 }
 
 /// Whether the stream waits for the default stream.
-pub(crate) fn is_blocking(process: &Process, stream: usize) -> CudaResult<bool> {
-    object(process, stream).map(|stream| stream.is_none_or(|stream| stream.flags & 1 == 0))
+pub(crate) fn is_blocking(device: Device, stream: usize) -> CudaResult<bool> {
+    object(device, stream).map(|stream| stream.is_none_or(|stream| stream.flags & 1 == 0))
 }
 
 /// Fails when the handle names no stream.
-pub(crate) fn check(process: &Process, stream: usize) -> CudaResult {
-    object(process, stream).map(|_| ())
+pub(crate) fn check(device: Device, stream: usize) -> CudaResult {
+    object(device, stream).map(|_| ())
 }
 
 /// The stream's handle at gpud, made there when this generation has none.
 #[inline]
-pub(crate) fn at_server(process: &Process, session: &Session, stream: usize) -> CudaResult<u64> {
+pub(crate) fn at_server(device: Device, session: &Session, stream: usize) -> CudaResult<u64> {
     if stream == 0 && !ZERO_IS_OWN.get() {
         return Ok(0);
     }
-    match object(process, stream)? {
+    match object(device, stream)? {
         None => Ok(0),
         Some(stream) => stream.ensure(session).map(|()| stream.handle),
     }
 }
 
 pub unsafe fn cuStreamCreateWithPriority(stream: *mut usize, flags: u32, priority: i32) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if flags > 1 {
         return Err(INVALID_VALUE);
     }
@@ -123,8 +131,8 @@ pub unsafe fn cuStreamCreateWithPriority(stream: *mut usize, flags: u32, priorit
     // SAFETY: the caller's output.
     unsafe { put(stream, handle as usize)? };
     let made = Stream::new(handle, current_context()?, flags, priority.clamp(-5, 0));
-    let made = process.objects.streams.put(handle, made);
-    if let Some(session) = process.session_now() {
+    let made = device.process.objects.streams.put(handle, made);
+    if let Some(session) = device.session_now() {
         made.ensure(&session)?;
     }
     Ok(())
@@ -139,7 +147,7 @@ pub unsafe fn cuStreamDestroy_v2(stream: usize) -> CudaResult {
     let process = ready()?;
     let removed = process.objects.streams.remove(stream)?;
     process.objects.captures.forget_stream(removed.handle);
-    if let Some(session) = process.session_now()
+    if let Some(session) = process.device(removed.device).session_now()
         && removed.is_in(&session)
     {
         session.connection.post(&StreamDestroy { stream: removed.handle })?;
@@ -148,14 +156,18 @@ pub unsafe fn cuStreamDestroy_v2(stream: usize) -> CudaResult {
 }
 
 pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
-    let process = current()?;
-    check(process, stream)?;
-    capture::refuse(process, stream)?;
-    if process.any_session().is_none() && process.last_loss().is_none() {
+    let device = home(current()?, stream)?;
+    capture::refuse(device, stream)?;
+    synchronize(device, stream)
+}
+
+/// Waits for what a stream of this device holds.
+pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
+    if device.any_session().is_none() && device.last_loss().is_none() {
         return Ok(());
     }
-    let session = process.session()?;
-    let stream = at_server(process, &session, stream)?;
+    let session = device.session()?;
+    let stream = at_server(device, &session, stream)?;
     let (mark, before) = (session.progress.now(), session.connection.newest());
     if session.progress.is_idle(stream, before) {
         return session.check_sticky();
@@ -167,11 +179,10 @@ pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
 }
 
 pub unsafe fn cuStreamQuery(stream: usize) -> CudaResult {
-    let process = current()?;
-    check(process, stream)?;
-    capture::refuse(process, stream)?;
-    let Some(session) = process.session_now() else { return Ok(()) };
-    let stream = at_server(process, &session, stream)?;
+    let device = home(current()?, stream)?;
+    capture::refuse(device, stream)?;
+    let Some(session) = device.session_now() else { return Ok(()) };
+    let stream = at_server(device, &session, stream)?;
     if session.progress.is_idle(stream, session.connection.newest()) {
         return session.check_sticky();
     }
@@ -182,18 +193,20 @@ pub unsafe fn cuStreamQuery(stream: usize) -> CudaResult {
 const WAIT_EXTERNAL: u32 = 1;
 
 pub unsafe fn cuStreamWaitEvent(stream: usize, event: usize, flags: u32) -> CudaResult {
-    let process = current()?;
-    check(process, stream)?;
-    let event = process.objects.events.get(event)?;
+    let device = home(current()?, stream)?;
+    let event = device.process.objects.events.get(event)?;
     if flags > WAIT_EXTERNAL {
         return Err(INVALID_VALUE);
     }
-    if capture::wait_event(process, stream, &event, flags == WAIT_EXTERNAL)? {
+    if event.device != device.ordinal {
+        return across::wait_event(device, stream, &event);
+    }
+    if capture::wait_event(device, stream, &event, flags == WAIT_EXTERNAL)? {
         return Ok(());
     }
     // An event that was not recorded in this generation is complete.
-    let Some(session) = process.session_now().filter(|session| event.is_in(session)) else { return Ok(()) };
-    let stream = at_server(process, &session, stream)?;
+    let Some(session) = device.session_now().filter(|session| event.is_in(session)) else { return Ok(()) };
+    let stream = at_server(device, &session, stream)?;
     session.connection.post(&StreamWaitEvent { stream, event: event.handle })
 }
 
@@ -204,9 +217,9 @@ pub unsafe fn cuStreamGetFlags(stream: usize, flags: *mut u32) -> CudaResult {
 }
 
 pub unsafe fn cuStreamGetPriority(stream: usize, priority: *mut i32) -> CudaResult {
-    let process = current()?;
-    let found = object(process, stream)?;
-    let set = attributes(process, found.as_deref()).get(&PRIORITY).copied();
+    let device = current()?;
+    let found = object(device, stream)?;
+    let set = attributes(device, found.as_deref()).get(&PRIORITY).copied();
     let value = set.unwrap_or_else(|| initial(PRIORITY, found.map_or(0, |stream| stream.priority)));
     // SAFETY: the caller's output.
     unsafe { put(priority, i32::from_le_bytes([value[0], value[1], value[2], value[3]])) }
@@ -222,7 +235,7 @@ pub unsafe fn cuStreamGetCtx(stream: usize, context: *mut usize) -> CudaResult {
     let found = object(current()?, stream)?;
     let handle = match found {
         Some(stream) => stream.context,
-        None => current_context()?,
+        None => current_context()?.context,
     };
     // SAFETY: the caller's output.
     unsafe { put(context, handle as usize) }
@@ -237,9 +250,9 @@ pub unsafe fn cuStreamGetCtx_v2(stream: usize, context: *mut usize, green: *mut 
 }
 
 pub unsafe fn cuStreamGetDevice(stream: usize, device: *mut i32) -> CudaResult {
-    check(current()?, stream)?;
+    let found = home(current()?, stream)?;
     // SAFETY: the caller's output.
-    unsafe { put(device, 0) }
+    unsafe { put(device, found.ordinal as i32) }
 }
 
 /// CUstreamAttrID: access policy window, synchronisation policy, priority, memory domain map and domain, NVLink hint.
@@ -260,17 +273,18 @@ fn initial(id: u32, priority: i32) -> [u8; 64] {
     value
 }
 
-fn attributes(process: &Process, found: Option<&Stream>) -> BTreeMap<u32, [u8; 64]> {
-    let attributes = found.map_or(&process.objects.legacy_attributes, |stream| &stream.attributes);
+fn attributes(device: Device, found: Option<&Stream>) -> BTreeMap<u32, [u8; 64]> {
+    let attributes = found.map_or(&device.state.legacy_attributes, |stream| &stream.attributes);
     attributes.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-fn set_attributes(process: &Process, stream: usize, set: BTreeMap<u32, [u8; 64]>) -> CudaResult {
-    let found = object(process, stream)?;
-    let attributes = found.as_deref().map_or(&process.objects.legacy_attributes, |stream| &stream.attributes);
+fn set_attributes(device: Device, stream: usize, set: BTreeMap<u32, [u8; 64]>) -> CudaResult {
+    let device = home(device, stream)?;
+    let found = object(device, stream)?;
+    let attributes = found.as_deref().map_or(&device.state.legacy_attributes, |stream| &stream.attributes);
     attributes.lock().unwrap_or_else(PoisonError::into_inner).extend(set.iter().map(|(id, value)| (*id, *value)));
-    if let Some(session) = process.session_now() {
-        let stream = at_server(process, &session, stream)?;
+    if let Some(session) = device.session_now() {
+        let stream = at_server(device, &session, stream)?;
         for (attribute, value) in &set {
             session.connection.post(&StreamSetAttribute { stream, attribute: *attribute, value })?;
         }
@@ -279,49 +293,50 @@ fn set_attributes(process: &Process, stream: usize, set: BTreeMap<u32, [u8; 64]>
 }
 
 pub unsafe fn cuStreamSetAttribute(stream: usize, attribute: u32, value: *const c_void) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: null, or the caller's CUstreamAttrValue of 64 bytes.
     let value = unsafe { value.cast::<[u8; 64]>().as_ref() }.filter(|_| ATTRIBUTES.contains(&attribute));
-    set_attributes(process, stream, BTreeMap::from([(attribute, *value.ok_or(INVALID_VALUE)?)]))
+    set_attributes(device, stream, BTreeMap::from([(attribute, *value.ok_or(INVALID_VALUE)?)]))
 }
 
 pub unsafe fn cuStreamGetAttribute(stream: usize, attribute: u32, value: *mut c_void) -> CudaResult {
-    let process = current()?;
-    let found = object(process, stream)?;
+    let device = current()?;
+    let found = object(device, stream)?;
     if !ATTRIBUTES.contains(&attribute) {
         return Err(INVALID_VALUE);
     }
-    let set = attributes(process, found.as_deref()).get(&attribute).copied();
+    let set = attributes(device, found.as_deref()).get(&attribute).copied();
     let value_now = set.unwrap_or_else(|| initial(attribute, found.map_or(0, |stream| stream.priority)));
     // SAFETY: the caller's output.
     unsafe { put(value.cast(), value_now) }
 }
 
 pub unsafe fn cuStreamCopyAttributes(target: usize, source: usize) -> CudaResult {
-    let process = current()?;
-    let set = attributes(process, object(process, source)?.as_deref());
-    set_attributes(process, target, set)
+    let device = current()?;
+    let set = attributes(device, object(device, source)?.as_deref());
+    set_attributes(device, target, set)
 }
 
 // Waits for and writes of words in device memory
 
-fn memory(process: &Process, on: usize, operations: Vec<MemoryOperation>) -> CudaResult {
-    let session = process.session()?;
-    lower::check_operations(process, &session, &operations)?;
-    if capture::memory_operations(process, on, || Ok(Work::Memory(operations.clone())))? {
+fn memory(device: Device, on: usize, operations: Vec<MemoryOperation>) -> CudaResult {
+    let device = home(device, on)?;
+    let session = device.session()?;
+    lower::check_operations(device.process, &session, &operations)?;
+    if capture::memory_operations(device, on, || Ok(Work::Memory(operations.clone())))? {
         return Ok(());
     }
-    let stream = at_server(process, &session, on)?;
+    let stream = at_server(device, &session, on)?;
     session.connection.post(&StreamMemory { stream, operations })
 }
 
 /// `kind` as CUstreamBatchMemOpType.
 fn word(stream: usize, kind: u32, address: u64, value: u64, flags: u32, most: u32) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if flags > most {
         return Err(INVALID_VALUE);
     }
-    memory(process, stream, vec![MemoryOperation { kind, flags, address, value }])
+    memory(device, stream, vec![MemoryOperation { kind, flags, address, value }])
 }
 
 /// CU_STREAM_WAIT_VALUE_*: GEQ, EQ, AND, NOR. Writes of other devices need no flush here.
@@ -346,10 +361,10 @@ pub unsafe fn cuStreamWriteValue64_v2(stream: usize, address: u64, value: u64, f
 }
 
 pub unsafe fn cuStreamBatchMemOp_v2(stream: usize, count: u32, operations: *const c_void, flags: u32) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if flags != 0 {
         return Err(INVALID_VALUE);
     }
     // SAFETY: the caller's list, `count` long.
-    memory(process, stream, unsafe { nodes::operations(operations.cast(), count)? })
+    memory(device, stream, unsafe { nodes::operations(operations.cast(), count)? })
 }

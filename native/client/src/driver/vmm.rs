@@ -4,6 +4,7 @@
 use super::abi::{Access, AllocationProperties, Location};
 use super::pool::{check_handle_types, check_location};
 use super::{context, current, put, ready};
+use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::objects::{is_handle, new_handle};
 use crate::process::Process;
@@ -24,35 +25,41 @@ fn whole(bytes: u64) -> CudaResult {
     if bytes > 0 && bytes.is_multiple_of(GRANULARITY) { Ok(()) } else { Err(INVALID_VALUE) }
 }
 
-fn check_properties(properties: &AllocationProperties) -> CudaResult {
+/// The device that the properties name.
+fn check_properties(properties: &AllocationProperties) -> CudaResult<Device> {
     if properties.kind != 1 {
         return Err(INVALID_VALUE);
     }
-    check_location(properties.location.kind, properties.location.id)?;
-    check_handle_types(properties.handle_types)
+    check_handle_types(properties.handle_types)?;
+    check_location(properties.location.kind, properties.location.id)
 }
 
-fn properties() -> AllocationProperties {
+fn properties(device: Device) -> AllocationProperties {
     AllocationProperties {
         kind: 1,
         handle_types: 0,
-        location: Location { kind: 1, id: 0 },
+        location: Location { kind: 1, id: device.ordinal as i32 },
         windows: std::ptr::null_mut(),
         flags: [0; 8],
     }
 }
 
 /// The session to which an address belongs; None when its lease has ended, and the memory with it.
-fn session_of(process: &Process, address: u64) -> CudaResult<Option<Arc<Session>>> {
-    match process.any_session() {
-        Some(session) if process.ended_range(address).is_none() => match session.usable() {
-            Ok(()) => process.session().map(Some),
-            Err(Unusable::Parked) => process.session().map(Some),
-            Err(Unusable::Lost(_)) => Ok(None),
-        },
-        _ if process.ended_range(address).is_some() => Ok(None),
-        _ => Err(INVALID_VALUE),
+fn session_of(process: &'static Process, address: u64) -> CudaResult<Option<(Device, Arc<Session>)>> {
+    if process.ended_range(address).is_some() {
+        return Ok(None);
     }
+    let device = process.device_at(address).ok_or(INVALID_VALUE)?;
+    match device.any_session().map(|session| session.usable()) {
+        Some(Err(Unusable::Lost(_))) | None => Ok(None),
+        Some(_) => device.session().map(|session| Some((device, session))),
+    }
+}
+
+/// The device that has the program's physical memory of this handle, and its session.
+fn holder_of(process: &'static Process, handle: u64) -> Option<(Device, Arc<Session>)> {
+    let mut sessions = process.devices().filter_map(|device| Some((device, device.any_session()?)));
+    sessions.find(|(_, session)| session.mappings().bytes(handle).is_some())
 }
 
 pub unsafe fn cuMemGetAllocationGranularity(
@@ -78,19 +85,19 @@ pub unsafe fn cuMemAddressReserve(
     wish: u64,
     flags: u64,
 ) -> CudaResult {
-    let process = ready()?;
+    let device = super::here()?;
     whole(bytes as u64)?;
     if address.is_null() || flags != 0 || !(alignment == 0 || alignment.is_power_of_two()) {
         return Err(INVALID_VALUE);
     }
     let alignment = (alignment as u64).max(GRANULARITY);
-    let found = process.session()?.reserve(bytes as u64, alignment, wish);
+    let found = device.session()?.reserve(bytes as u64, alignment, wish);
     // SAFETY: the caller's output.
     unsafe { put(address, found.ok_or(CudaError::code(cuda::ERROR_OUT_OF_MEMORY))?) }
 }
 
 pub unsafe fn cuMemAddressFree(address: u64, bytes: usize) -> CudaResult {
-    let Some(session) = session_of(ready()?, address)? else { return Ok(()) };
+    let Some((_, session)) = session_of(ready()?, address)? else { return Ok(()) };
     if session.mappings().any(address, bytes as u64) || !session.unreserve(address, bytes as u64) {
         return Err(INVALID_VALUE);
     }
@@ -103,16 +110,16 @@ pub unsafe fn cuMemCreate(
     properties: *const AllocationProperties,
     flags: u64,
 ) -> CudaResult {
-    let process = ready()?;
+    ready()?;
     // SAFETY: the caller's properties.
     let wanted = unsafe { properties.as_ref() }.ok_or(INVALID_VALUE)?;
-    check_properties(wanted)?;
+    let device = check_properties(wanted)?;
     whole(bytes as u64)?;
     if handle.is_null() || flags != 0 {
         return Err(INVALID_VALUE);
     }
     let made = new_handle();
-    process.session()?.create_physical(made, bytes as u64)?;
+    device.session()?.create_physical(made, bytes as u64)?;
     // SAFETY: the caller's output.
     unsafe { put(handle, made) }
 }
@@ -120,10 +127,9 @@ pub unsafe fn cuMemCreate(
 /// A handle of an ended lease is gone already: giving it back succeeds.
 pub unsafe fn cuMemRelease(handle: u64) -> CudaResult {
     let process = ready()?;
-    match process.any_session() {
-        Some(session) if session.mappings().release(handle) => session.release_unused(),
-        Some(session) if session.generation == 1 => Err(INVALID_VALUE),
-        _ if is_handle(handle) => Ok(()),
+    match holder_of(process, handle) {
+        Some((_, session)) if session.mappings().release(handle) => session.release_unused(),
+        _ if process.has_ended() && is_handle(handle) => Ok(()),
         _ => Err(INVALID_VALUE),
     }
 }
@@ -131,7 +137,14 @@ pub unsafe fn cuMemRelease(handle: u64) -> CudaResult {
 pub unsafe fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) -> CudaResult {
     let process = ready()?;
     whole(bytes as u64)?;
-    let session = process.session()?;
+    let (device, _) = holder_of(process, handle).ok_or(INVALID_VALUE)?;
+    if process.device_at(address).is_some_and(|owner| owner != device) {
+        return Err(CudaError::new(
+            cuda::ERROR_NOT_SUPPORTED,
+            "memory is mapped at addresses of its own device: make that device current and reserve them there",
+        ));
+    }
+    let session = device.session()?;
     let mut mappings = session.mappings();
     let most = mappings.bytes(handle).ok_or(INVALID_VALUE)?;
     // CUDA maps from the beginning of the memory alone.
@@ -150,9 +163,9 @@ pub unsafe fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, f
 }
 
 pub unsafe fn cuMemUnmap(address: u64, bytes: usize) -> CudaResult {
-    let Some(session) = session_of(ready()?, address)? else { return Ok(()) };
+    let Some((device, session)) = session_of(ready()?, address)? else { return Ok(()) };
     let whole = session.mappings().exactly(address, bytes as u64).ok_or(INVALID_VALUE)?;
-    context::synchronize(ready()?)?;
+    context::synchronize(device)?;
     session.connection.call(&PhysicalUnmap { address, bytes: bytes as u64 })?;
     session.mappings().unmap(&whole);
     session.release_unused()
@@ -163,11 +176,21 @@ pub unsafe fn cuMemSetAccess(address: u64, bytes: usize, access: *const Access, 
     if access.is_null() || count == 0 {
         return Err(INVALID_VALUE);
     }
+    let device = match process.device_at(address) {
+        Some(device) => device,
+        None => return Err(process.stale(address).unwrap_or(INVALID_VALUE)),
+    };
     let mut accessible = false;
     for index in 0..count {
         // SAFETY: the caller's list is `count` long.
         let wanted = unsafe { access.add(index).read() };
-        check_location(wanted.location.kind, wanted.location.id)?;
+        if check_location(wanted.location.kind, wanted.location.id)? != device {
+            // Kernels of other devices do not reach it.
+            if wanted.flags == NONE {
+                continue;
+            }
+            return Err(CudaError::code(cuda::ERROR_PEER_ACCESS_UNSUPPORTED));
+        }
         match wanted.flags {
             NONE => accessible = false,
             READ_WRITE => accessible = true,
@@ -180,11 +203,11 @@ pub unsafe fn cuMemSetAccess(address: u64, bytes: usize, access: *const Access, 
             _ => return Err(INVALID_VALUE),
         }
     }
-    let session = process.session()?;
+    let session = device.session()?;
     let whole = session.mappings().exactly(address, bytes as u64);
     let whole = whole.ok_or_else(|| process.stale(address).unwrap_or(INVALID_VALUE))?;
     if !accessible {
-        context::synchronize(process)?;
+        context::synchronize(device)?;
     }
     let request = PhysicalAccess { address, bytes: bytes as u64, accessible: u8::from(accessible) };
     session.connection.call(&request)?;
@@ -196,23 +219,22 @@ pub unsafe fn cuMemGetAccess(flags: *mut u64, location: *const Location, address
     let process = ready()?;
     // SAFETY: the caller's location.
     let location = unsafe { location.as_ref() }.ok_or(INVALID_VALUE)?;
-    check_location(location.kind, location.id)?;
-    let found = process.any_session().and_then(|session| session.mappings().at(address)).ok_or(INVALID_VALUE)?;
+    let asked = check_location(location.kind, location.id)?;
+    let device = process.device_at(address).ok_or(INVALID_VALUE)?;
+    let found = device.any_session().and_then(|session| session.mappings().at(address)).ok_or(INVALID_VALUE)?;
     // SAFETY: the caller's output.
-    unsafe { put(flags, u64::from(if found.accessible { READ_WRITE } else { NONE })) }
+    unsafe { put(flags, u64::from(if found.accessible && asked == device { READ_WRITE } else { NONE })) }
 }
 
 pub unsafe fn cuMemGetAllocationPropertiesFromHandle(out: *mut AllocationProperties, handle: u64) -> CudaResult {
-    let process = ready()?;
-    let known = process.any_session().and_then(|session| session.mappings().bytes(handle));
-    known.ok_or(INVALID_VALUE)?;
+    let (device, _) = holder_of(ready()?, handle).ok_or(INVALID_VALUE)?;
     // SAFETY: the caller's output.
-    unsafe { put(out, properties()) }
+    unsafe { put(out, properties(device)) }
 }
 
 pub unsafe fn cuMemRetainAllocationHandle(handle: *mut u64, address: *const c_void) -> CudaResult {
-    let process = current()?;
-    let session = process.any_session().ok_or(INVALID_VALUE)?;
+    let device = current()?.process.device_at(address as u64);
+    let session = device.and_then(Device::any_session).ok_or(INVALID_VALUE)?;
     let mut mappings = session.mappings();
     let found = mappings.at(address as u64).ok_or(INVALID_VALUE)?;
     // SAFETY: the caller's output.

@@ -21,13 +21,21 @@ pub type Function = unsafe extern "C" fn(*mut c_void);
 /// CUstreamCallback
 pub type Callback = unsafe extern "C" fn(usize, u32, *mut c_void);
 
-/// A function of the program.
-#[derive(Clone, Copy)]
+/// A function of the program, or one of this library.
+#[derive(Clone)]
 pub enum Call {
     /// Not called after an error.
-    Function { function: Function, data: usize },
+    Function {
+        function: Function,
+        data: usize,
+    },
     /// Called with the error, if there is one.
-    Callback { callback: Callback, stream: usize, data: usize },
+    Callback {
+        callback: Callback,
+        stream: usize,
+        data: usize,
+    },
+    Own(Arc<dyn Fn() + Send + Sync>),
 }
 
 impl Call {
@@ -39,6 +47,7 @@ impl Call {
             match self {
                 Self::Function { function, data } if status == 0 => function(data as *mut c_void),
                 Self::Function { .. } => {}
+                Self::Own(function) => function(),
                 Self::Callback { callback, stream, data } => callback(stream, status, data as *mut c_void),
             }
         }
@@ -141,7 +150,7 @@ impl HostSide {
     fn reached(&self, reached: HostReached) {
         let call = {
             let mut functions = lock(&self.functions);
-            match functions.get(&reached.function).map(|found| (found.call, found.once)) {
+            match functions.get(&reached.function).map(|found| (found.call.clone(), found.once)) {
                 Some((call, true)) => {
                     functions.remove(&reached.function);
                     Some(call)

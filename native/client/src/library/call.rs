@@ -5,6 +5,7 @@ use super::object::{Object, Remembered, new_number};
 use super::remote::{self, Answer};
 use super::value::Contents;
 use super::{Loaded, Outcome, Refusal};
+use crate::device::Device;
 use crate::driver;
 use crate::driver::capture;
 use crate::driver::context::current_context;
@@ -48,20 +49,22 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         Way::End => unsafe { end(process, loaded, function, slots) },
         _ => {
             begin().map_err(|error| Refusal::from_cuda(status, error))?;
-            let session = process.session().map_err(|error| Refusal::from_cuda(status, error))?;
+            let device = driver::current().map_err(|error| Refusal::from_cuda(status, error))?;
+            let session = device.session().map_err(|error| Refusal::from_cuda(status, error))?;
             session.libraries.check(&session, loaded, &function.symbol, function.number)?;
             let fresh = if function.way == Way::Make { new_number(loaded.library.source.small_handles) } else { 0 };
-            let encoder = Encoder { process, session: Some(&session), loaded, function, slots, fresh };
+            let encoder = Encoder { process, to: Some((device, &session)), loaded, function, slots, fresh };
             // SAFETY: as the caller's.
             let encoded = unsafe { encoder.encode()? };
             // SAFETY: as the caller's.
-            unsafe { send(&session, loaded, function, slots, encoded, fresh) }
+            unsafe { send(device, &session, loaded, function, slots, encoded, fresh) }
         }
     }
 }
 
 /// Sends an encoded call in the way that its function travels.
 unsafe fn send(
+    device: Device,
     session: &Arc<Session>,
     loaded: Loaded,
     function: &'static Function,
@@ -69,9 +72,8 @@ unsafe fn send(
     encoded: Encoded,
     fresh: u64,
 ) -> Outcome {
-    let process = process::get();
     if function.way == Way::Run {
-        refuse_capture(process, loaded, &encoded)?;
+        refuse_capture(device, loaded, &encoded)?;
     }
     let waits = match function.way {
         Way::Make => true,
@@ -116,8 +118,8 @@ unsafe fn send(
     match function.way {
         Way::Make => {
             let target = encoded.made.unwrap_or(0);
-            let object = Object::new(loaded, remembered(encoded), session.generation);
-            process.objects.libraries.objects.put(fresh, object);
+            let object = Object::new(loaded, remembered(encoded), session);
+            device.process.objects.libraries.objects.put(fresh, object);
             // SAFETY: the caller's output; where handles are C ints it has room for one.
             unsafe { put_number(loaded, target, fresh) };
         }
@@ -138,11 +140,11 @@ unsafe fn send(
 }
 
 /// Work that is issued to a capturing stream would run now and be missing in the graph.
-fn refuse_capture(process: &'static Process, loaded: Loaded, encoded: &Encoded) -> Outcome<()> {
+fn refuse_capture(device: Device, loaded: Loaded, encoded: &Encoded) -> Outcome<()> {
     let set_stream = loaded.library.source.set_stream;
     let of_object = || encoded.object.as_ref()?.value_of(number_of(set_stream));
     let on = encoded.named_stream.or_else(of_object).unwrap_or(0);
-    capture::refuse(process, on).map_err(|_| {
+    capture::refuse(device, on).map_err(|_| {
         let text = "a library's work cannot be captured into a graph yet";
         Refusal::new(loaded.status().not_supported, text)
     })
@@ -179,7 +181,7 @@ unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded) -> Outcome
 
 /// What was set last, or 0.
 unsafe fn get(process: &'static Process, loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
-    let encoder = Encoder { process, session: None, loaded, function, slots, fresh: 0 };
+    let encoder = Encoder { process, to: None, loaded, function, slots, fresh: 0 };
     let object = process.objects.libraries.objects.get(encoder.object_number(slots[0]) as usize);
     let object = object.map_err(|_| Refusal::status(loaded.status().not_initialized))?;
     let value = object.value_of(number_of(&function.note)).unwrap_or(0);
@@ -201,12 +203,12 @@ unsafe fn get(process: &'static Process, loaded: Loaded, function: &'static Func
 
 /// Ends an object, at the server too where it lives there now.
 unsafe fn end(process: &'static Process, loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
-    let encoder = Encoder { process, session: None, loaded, function, slots, fresh: 0 };
+    let encoder = Encoder { process, to: None, loaded, function, slots, fresh: 0 };
     // SAFETY: as the caller's.
     let encoded = unsafe { encoder.encode()? };
     let Some(object) = encoded.object else { return Err(Refusal::status(loaded.status().invalid_value)) };
     let _ = process.objects.libraries.objects.remove(encoded.number as usize);
-    if let Some(session) = process.session_now()
+    if let Some(session) = process.device(object.device).session_now()
         && object.is_in(&session)
     {
         let post = LibraryPost {
@@ -229,10 +231,11 @@ unsafe fn describe(process: &'static Process, loaded: Loaded, function: &'static
         return values.remove(slots[0]).map(|_| 0).map_err(|_| invalid());
     }
     // Descriptions in descriptions are sent before what they are part of.
-    let session = process.session_now();
+    let device = driver::current().ok();
+    let session = device.and_then(Device::session_now);
     let parameters = &function.parameters;
     let fresh = if function.way == Way::Describe { new_number(false) } else { 0 };
-    let encoder = Encoder { process, session: session.as_deref(), loaded, function, slots, fresh };
+    let encoder = Encoder { process, to: device.zip(session.as_deref()), loaded, function, slots, fresh };
     // SAFETY: as the caller's.
     let (mut encoded, skipped) = unsafe { (encoder.encode_after_first()?, slots[0]) };
     let choices: Vec<u32> = parameters

@@ -2,6 +2,7 @@
 
 use super::object::Object;
 use super::{Loaded, Outcome, Refusal};
+use crate::device::Device;
 use crate::driver::stream;
 use crate::process::Process;
 use crate::session::Session;
@@ -34,7 +35,8 @@ pub(super) struct Encoded {
 /// The surroundings of a call.
 pub(super) struct Encoder<'a> {
     pub process: &'static Process,
-    pub session: Option<&'a Session>,
+    /// Where the call goes, when it is sent now.
+    pub to: Option<(Device, &'a Session)>,
     pub loaded: Loaded,
     pub function: &'static Function,
     pub slots: &'a [usize],
@@ -147,10 +149,10 @@ impl Encoder<'_> {
                     let number = self.object_number(slot);
                     let object = self.process.objects.libraries.objects.get(number as usize);
                     let object = object.map_err(|_| Refusal::status(self.loaded.status().not_initialized))?;
-                    if let Some(session) = self.session
+                    if let Some((device, session)) = self.to
                         && parameter.kind == Kind::Object
                     {
-                        object.ensure(self.process, session)?;
+                        object.ensure(device, session)?;
                     }
                     let argument =
                         if parameter.kind == Kind::End { Argument::End(number) } else { Argument::Object(number) };
@@ -166,14 +168,14 @@ impl Encoder<'_> {
                     let value = self.process.objects.libraries.values.get(slot);
                     let value = value.map_err(|_| self.invalid(&parameter.name))?;
                     let contents = value.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    let session = self.session.ok_or_else(|| self.invalid("a description in a description"))?;
+                    let (_, session) = self.to.ok_or_else(|| self.invalid("a description in a description"))?;
                     let number = session.libraries.description(session, self.loaded, &contents)?;
                     Argument::Object(number).put(bytes);
                 }
                 Kind::Stream => {
                     out.named_stream = Some(slot);
-                    let handle = match self.session {
-                        Some(session) => stream::at_server(self.process, session, slot)
+                    let handle = match self.to {
+                        Some((device, session)) => stream::at_server(device, session, slot)
                             .map_err(|error| Refusal::from_cuda(self.loaded.status(), error))?,
                         None => 0,
                     };
@@ -250,7 +252,7 @@ impl Encoder<'_> {
 
     /// Memory of a lease that has ended is refused by name.
     fn check_address(&self, address: u64) -> Outcome<()> {
-        if self.session.is_some_and(|session| session.generation == 1) {
+        if !self.process.has_ended() {
             return Ok(());
         }
         match self.process.stale(address) {

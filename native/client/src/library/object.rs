@@ -4,9 +4,9 @@ use super::remote::{self};
 use super::value::Contents;
 use super::{Loaded, Outcome, Refusal};
 use crate::arena::Lookup;
+use crate::device::Device;
 use crate::driver::stream;
 use crate::objects::{Table, new_handle};
-use crate::process::Process;
 use crate::session::Session;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,6 +42,8 @@ pub(super) struct Object {
     pub loaded: Loaded,
     make: Remembered,
     state: Mutex<State>,
+    /// Ordinal of the device on which it was made.
+    pub device: usize,
     /// The server's stream in which it works, and 1 where its scalars lie in device memory.
     pub stream: AtomicU64,
     pub pointer_mode: AtomicU32,
@@ -54,11 +56,13 @@ struct State {
 }
 
 impl Object {
-    pub fn new(loaded: Loaded, make: Remembered, generation: u64) -> Self {
+    /// Just made at the server of this session.
+    pub fn new(loaded: Loaded, make: Remembered, session: &Session) -> Self {
         Self {
             loaded,
             make,
-            state: Mutex::new(State { made: generation, sets: Vec::new() }),
+            state: Mutex::new(State { made: session.generation, sets: Vec::new() }),
+            device: session.device,
             stream: AtomicU64::new(0),
             pointer_mode: AtomicU32::new(0),
         }
@@ -87,8 +91,13 @@ impl Object {
         }
     }
 
-    /// Makes it, with all that was set, at a server that does not have it.
-    pub fn ensure(&self, process: &Process, session: &Session) -> Outcome<()> {
+    /// Makes it, with all that was set, at a server that does not have it. It is of use on its own device alone.
+    pub fn ensure(&self, device: Device, session: &Session) -> Outcome<()> {
+        if self.device != session.device {
+            let text =
+                format!("this handle was made on device {}, and the current device is {}", self.device, session.device);
+            return Err(Refusal::new(self.loaded.status().invalid_value, text));
+        }
         let mut state = self.lock();
         if state.made == session.generation {
             return Ok(());
@@ -102,7 +111,7 @@ impl Object {
             let live = |address: &u64| matches!(session.lookup(*address, 0), Lookup::Live { .. });
             if set.addresses.iter().all(live) {
                 if let Some(number) = set.stream {
-                    stream::at_server(process, session, number)
+                    stream::at_server(device, session, number)
                         .map_err(|error| Refusal::from_cuda(self.loaded.status(), error))?;
                 }
                 repeat(set)?;

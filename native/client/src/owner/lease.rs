@@ -2,6 +2,7 @@
 
 use super::broker::{Method, ask, failure};
 use super::socket;
+use crate::device::{Device, MOST_DEVICES};
 use crate::dial::{Key, Ticket};
 use crate::journal;
 use crate::process::Process;
@@ -11,7 +12,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sluice_protocol::messages::ContextSynchronize;
 use std::ffi::OsStr;
-use std::sync::{Arc, Once, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, Once, PoisonError};
 use std::time::Instant;
 
 /// An error body of the broker's shape.
@@ -19,6 +21,35 @@ type Failure = Value;
 
 fn string(value: &Value, field: &str) -> Option<String> {
     value.get(field).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// One GPU of a lease. Each is a lease at its gpud, with sessions of its own; all begin and end together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    lease: String,
+    /// The pool's id of the GPU.
+    gpu: String,
+}
+
+/// The GPUs of a `leaseView`, in the order of their ordinals; none when it is no lease.
+pub fn parts_of(lease: &Value) -> Vec<Part> {
+    let part = |value: &Value, id: &str| {
+        Some(Part { lease: string(value, id)?, gpu: string(value, "gpuId").unwrap_or_default() })
+    };
+    match lease.get("devices").and_then(Value::as_array) {
+        Some(devices) => devices.iter().filter_map(|device| part(device, "leaseId")).collect(),
+        None => part(lease, "id").into_iter().collect(),
+    }
+}
+
+/// Where this process has parked memory of a device.
+fn parked_on(device: Device) -> MutexGuard<'static, Option<String>> {
+    device.state.parked_on.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The device's session, if its memory is parked.
+fn parked(device: Device) -> Option<Arc<Session>> {
+    device.any_session().filter(|session| matches!(session.usable(), Err(Unusable::Parked)))
 }
 
 /// `init`: who owns the leases of this process; serves child processes from now on.
@@ -61,7 +92,7 @@ fn start_time() -> u64 {
 pub fn attach(process: &'static Process, request: &Value) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
     let request_id = string(request, "requestId").ok_or_else(|| failure("invalid", "requestId is missing".into()))?;
-    if process.session_now().is_some()
+    if process.attached() > 0
         && let Some(lease) = process.owner.state().lease.clone()
     {
         return Ok(json!({
@@ -75,29 +106,52 @@ pub fn attach(process: &'static Process, request: &Value) -> Result<Value, Failu
         "guaranteed": request.get("guaranteed").and_then(Value::as_bool).unwrap_or(false),
         "waitSeconds": request.get("waitSeconds").and_then(Value::as_f64).unwrap_or(120.0).ceil() as u64,
         "owner": owner_of(process, request.get("scope").and_then(Value::as_str)),
+        "maxDevices": MOST_DEVICES,
     });
     for field in ["gpuType", "forSeconds"] {
         if let Some(value) = request.get(field).filter(|value| !value.is_null()) {
             body[field] = value.clone();
         }
     }
-    if let Some(session) = process.any_session()
-        && matches!(session.usable(), Err(Unusable::Parked))
-        && session.used_bytes() > 0
-        && let Some(gpu) = process.owner.state().parked_on.clone()
-    {
+    // The broker keeps one GPU for who has memory there. Of several it gives what is free, and `check_parked` looks.
+    let several = body["amount"].as_str().and_then(|amount| amount.parse().ok()).is_some_and(|gpus: f64| gpus > 1.0);
+    if !several && let Some((_, gpu)) = holding(process).find(|(device, _)| device.part() == 0) {
         body["pinnedGpuId"] = json!(gpu);
     }
     let answer = ask(Method::Post(body), "/v1/lease-requests")?;
     claim(process, answer)
 }
 
+/// The devices whose parked memory holds something, each with the GPU that it is on.
+fn holding(process: &'static Process) -> impl Iterator<Item = (Device, String)> {
+    let holds = |device: &Device| parked(*device).is_some_and(|session| session.used_bytes() > 0);
+    process.devices().filter(holds).filter_map(|device| Some((device, parked_on(device).clone()?)))
+}
+
+/// A lease on other GPUs than those that hold this process's memory would be the end of that memory.
+fn check_parked(process: &'static Process, parts: &[Part]) -> Result<(), Failure> {
+    let mut lost = holding(process).filter(|(device, _)| device.part() < parts.len());
+    match lost.find(|(_, gpu)| parts.iter().all(|part| part.gpu != *gpu)) {
+        None => Ok(()),
+        Some((device, _)) => Err(failure(
+            "conflict",
+            format!(
+                "the GPU that holds the parked memory of device {} was not free, and others were given back at once. \
+                 Try again when it is free, or restart the notebook to start without the parked memory",
+                device.ordinal
+            ),
+        )),
+    }
+}
+
 /// A lease that ended from outside may have left memory parked: the next one is asked for on the same device.
-fn note_parked(process: &Process) {
-    let parked = process.any_session().is_some_and(|session| matches!(session.usable(), Err(Unusable::Parked)));
-    let mut state = process.owner.state();
-    if parked && state.parked_on.is_none() {
-        state.parked_on = state.lease.as_ref().and_then(|lease| string(lease, "gpuId"));
+fn note_parked(process: &'static Process) {
+    let parts = process.owner.state().lease.as_ref().map(parts_of).unwrap_or_default();
+    for device in process.devices().filter(|device| parked(*device).is_some()) {
+        let mut known = parked_on(device);
+        if known.is_none() {
+            *known = parts.get(device.part()).map(|part| part.gpu.clone());
+        }
     }
 }
 
@@ -119,37 +173,78 @@ fn claim(process: &'static Process, mut answer: Value) -> Result<Value, Failure>
     if answer.get("state").and_then(Value::as_str) != Some("granted") {
         return Ok(answer);
     }
-    let lease = answer.get("lease").cloned().ok_or_else(|| failure("internal", "a grant without a lease".into()))?;
+    let mut lease =
+        answer.get("lease").cloned().ok_or_else(|| failure("internal", "a grant without a lease".into()))?;
     let started = Instant::now();
-    if let Err(error) = connect(process, &lease) {
+    if let Err(error) = connect(process, &mut lease) {
         // A lease that cannot be used is not kept from others.
         if let Some(id) = string(&lease, "id") {
-            let _ = ask(Method::Delete, &format!("/v1/leases/{id}"));
+            let _ = ask(Method::Delete, &format!("/v1/leases/{id}?park=1"));
         }
         return Err(error);
     }
-    journal::note(format!(
-        "attached: {} on {}, lease {}",
-        string(&lease, "deviceName").unwrap_or_default(),
-        string(&lease, "serverName").unwrap_or_default(),
-        string(&lease, "id").unwrap_or_default(),
-    ));
+    journal::note(format!("attached: {}, lease {}", places(&lease), string(&lease, "id").unwrap_or_default()));
     answer["connectMs"] = json!(started.elapsed().as_secs_f64() * 1000.0);
-    let mut state = process.owner.state();
-    state.parked_on = None;
-    state.lease = Some(lease);
+    process.owner.state().lease = Some(lease);
     Ok(answer)
 }
 
-fn connect(process: &'static Process, lease: &Value) -> Result<(), Failure> {
-    let id = string(lease, "id").ok_or_else(|| failure("internal", "a lease without an id".into()))?;
-    let gpu = string(lease, "gpuId");
-    let same_gpu = process.owner.state().parked_on == gpu;
-    if same_gpu
-        && let Some(session) = process.any_session()
-        && matches!(session.usable(), Err(Unusable::Parked))
+/// Where a lease's GPUs are, in words.
+fn places(lease: &Value) -> String {
+    let place = |at: &Value| {
+        let text = |field| string(at, field).unwrap_or_default();
+        format!("{} on {}", text("deviceName"), text("serverName"))
+    };
+    match lease.get("devices").and_then(Value::as_array) {
+        Some(devices) => devices.iter().map(place).collect::<Vec<_>>().join(", "),
+        None => place(lease),
+    }
+}
+
+/// Opens a session for each device that the program sees. When one fails, the others are parked.
+fn connect(process: &'static Process, lease: &mut Value) -> Result<(), Failure> {
+    check_parked(process, &parts_of(lease))?;
+    process.grows_to(parts_of(lease).len());
+    put_in_place(process, lease);
+    let parts = parts_of(lease);
+    if parts.is_empty() {
+        return Err(failure("internal", "a lease without an id".into()));
+    }
+    let mut connected: Vec<(Device, &Part)> = Vec::new();
+    for device in process.devices() {
+        let Some(part) = parts.get(device.part()) else { continue };
+        if let Err(error) = connect_device(device, part) {
+            for (device, part) in connected {
+                device.any_session().inspect(|session| session.park());
+                *parked_on(device) = Some(part.gpu.clone());
+            }
+            return Err(error);
+        }
+        connected.push((device, part));
+    }
+    connected.iter().for_each(|(device, _)| *parked_on(*device) = None);
+    Ok(())
+}
+
+/// A GPU that holds parked memory becomes the device again that it was.
+fn put_in_place(process: &'static Process, lease: &mut Value) {
+    let Some(parts) = lease.get_mut("devices").and_then(Value::as_array_mut) else { return };
+    let count = parts.len();
+    for device in process.devices().filter(|device| device.part() < count) {
+        let known = parked_on(device).clone();
+        let found = parts.iter().position(|part| known.is_some() && string(part, "gpuId") == known);
+        if let Some(at) = found {
+            parts.swap(at, device.part());
+        }
+    }
+}
+
+fn connect_device(device: Device, part: &Part) -> Result<(), Failure> {
+    let known = parked_on(device).clone();
+    if known.as_deref() == Some(part.gpu.as_str())
+        && let Some(session) = parked(device)
     {
-        let opened = open_session(&id, &session.connection.ticket().key.public())?;
+        let opened = open_session(&part.lease, &session.connection.ticket().key.public())?;
         if let Some(token) = string(&opened, "token")
             && session.rebind(&token).is_ok()
         {
@@ -158,8 +253,8 @@ fn connect(process: &'static Process, lease: &Value) -> Result<(), Failure> {
         }
     }
     let key = Arc::new(Key::generate().map_err(|error| failure("internal", error))?);
-    let opened = open_session(&id, &key.public())?;
-    bind(process, &opened, key, id).map(|_| ())
+    let opened = open_session(&part.lease, &key.public())?;
+    bind(device, &opened, key, part.lease.clone()).map(|_| ())
 }
 
 fn open_session(lease_id: &str, public_key: &str) -> Result<Value, Failure> {
@@ -167,7 +262,7 @@ fn open_session(lease_id: &str, public_key: &str) -> Result<Value, Failure> {
     ask(Method::Post(body), &format!("/v1/leases/{lease_id}/sessions"))
 }
 
-fn bind(process: &'static Process, opened: &Value, key: Arc<Key>, lease_id: String) -> Result<Arc<Session>, Failure> {
+fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Result<Arc<Session>, Failure> {
     let unusable = |text: &str| failure("internal", format!("the session's {text} cannot be used"));
     let address = string(opened, "address").and_then(|text| text.parse().ok()).ok_or_else(|| unusable("address"))?;
     let pin = match opened.get("tlsFingerprint").or_else(|| opened.get("fingerprint")).and_then(Value::as_str) {
@@ -179,13 +274,13 @@ fn bind(process: &'static Process, opened: &Value, key: Arc<Key>, lease_id: Stri
     };
     let token = string(opened, "token").ok_or_else(|| unusable("token"))?;
     let ticket = Ticket { address, pin, token, key };
-    let session = Session::open(ticket, process.next_generation(), lease_id)
+    let session = Session::open(ticket, device.process.next_generation(), device.ordinal, lease_id)
         .map_err(|error| failure("unavailable", error.to_string()))?;
     // A session of before whose memory was parked elsewhere ends now.
-    if let Some(old) = process.any_session() {
+    if let Some(old) = device.any_session() {
         old.close();
     }
-    process.bind(Arc::clone(&session));
+    device.bind(Arc::clone(&session));
     at_exit();
     Ok(session)
 }
@@ -195,7 +290,7 @@ fn at_exit() {
     static ONCE: Once = Once::new();
     extern "C" fn goodbye() {
         crate::output::flush();
-        if let Some(session) = crate::process::get().any_session() {
+        for session in crate::process::get().devices().filter_map(Device::any_session) {
             session.close();
         }
     }
@@ -203,6 +298,13 @@ fn at_exit() {
         // SAFETY: the function stays loaded: nothing unloads this library.
         unsafe { libc::atexit(goodbye) };
     });
+}
+
+/// The devices with a session on this lease, each with its GPU.
+fn held(process: &'static Process, lease: &Value) -> Vec<(Device, Part)> {
+    let parts = parts_of(lease);
+    let part_of = |session: &Session| parts.iter().find(|part| part.lease == session.lease_id()).cloned();
+    process.devices().filter_map(|device| Some((device, part_of(&*device.any_session()?)?))).collect()
 }
 
 /// `detach`: gives the lease back; live memory stays parked at gpud. A lease that the broker could not take back stays
@@ -214,8 +316,8 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
         return Err(failure("not-found", "no GPU is attached to this notebook".into()));
     };
     let id = string(&lease, "id").unwrap_or_default();
-    let session = process.session_now();
-    if let Some(session) = &session {
+    let sessions: Vec<Arc<Session>> = process.devices().filter_map(Device::session_now).collect();
+    for session in &sessions {
         // What runs is finished first; its errors are not this call's.
         let _ = session.connection.call(&ContextSynchronize);
         session.park();
@@ -225,15 +327,14 @@ pub fn detach(process: &'static Process) -> Result<Value, Failure> {
     if let Err(error) = &answer
         && string(error, "code").as_deref() != Some("not-found")
     {
-        if let Some(session) = session {
-            session.unpark();
-        }
+        sessions.iter().for_each(|session| session.unpark());
         return answer;
     }
     journal::note(format!("given back: lease {id}"));
-    let mut state = process.owner.state();
-    state.parked_on = string(&lease, "gpuId");
-    state.lease = None;
+    for (device, part) in held(process, &lease) {
+        *parked_on(device) = Some(part.gpu);
+    }
+    process.owner.state().lease = None;
     answer
 }
 
@@ -257,63 +358,71 @@ pub fn status(process: &'static Process) -> Result<Value, Failure> {
         Some(id) => format!("/v1/status?leaseId={id}"),
         None => "/v1/status".to_owned(),
     };
-    let loss = process.last_loss();
-    let session = process.any_session();
+    let loss = process.devices().find_map(Device::last_loss);
+    let sessions: Vec<Arc<Session>> = process.devices().filter_map(Device::any_session).collect();
     let mut answer = ask(Method::Get, &path)?;
-    answer["attached"] = json!(process.session_now().is_some());
-    answer["lastLoss"] = json!(loss.or_else(|| session.as_ref().and_then(|session| session.loss())));
-    answer["usedBytes"] = json!(session.as_ref().map_or(0, |session| session.used_bytes()));
-    answer["generation"] = json!(session.as_ref().map_or(0, |session| session.generation));
-    answer["resumed"] =
-        json!(session.map_or(0, |session| session.connection.resumed.load(std::sync::atomic::Ordering::Relaxed)));
+    answer["attached"] = json!(process.attached() > 0);
+    answer["lastLoss"] = json!(loss.or_else(|| sessions.iter().find_map(|session| session.loss())));
+    answer["usedBytes"] = json!(sessions.iter().map(|session| session.used_bytes()).sum::<u64>());
+    answer["generation"] = json!(sessions.iter().map(|session| session.generation).max().unwrap_or(0));
+    let resumed = |session: &Arc<Session>| session.connection.resumed.load(Ordering::Relaxed);
+    answer["resumed"] = json!(sessions.iter().map(resumed).sum::<u64>());
     Ok(answer)
 }
 
-/// `session`, asked by a child process: a token on this process's lease, bound to the child's key.
+/// `lease`, asked by a child process: the lease that this process holds, or null.
+pub fn lease(process: &'static Process) -> Value {
+    let lease = process.owner.state().lease.clone().filter(|_| process.attached() > 0);
+    json!({ "lease": lease })
+}
+
+/// `session`, asked by a child process: a token on one GPU of this process's lease, bound to the child's key.
 pub fn session_for_child(process: &'static Process, request: &Value) -> Result<Value, Failure> {
-    let lease = process.owner.state().lease.clone().filter(|_| process.session_now().is_some());
+    let lease = process.owner.state().lease.clone().filter(|_| process.attached() > 0);
     let lease = lease.ok_or_else(|| failure("not-found", crate::message::NO_GPU.into()))?;
-    let id = string(&lease, "id").unwrap_or_default();
+    let number = request.get("part").and_then(Value::as_u64).unwrap_or(0) as usize;
+    let parts = parts_of(&lease);
+    let part = parts.get(number).ok_or_else(|| {
+        let text = format!("the lease has {} GPUs, and this is number {number}", parts.len());
+        failure("not-found", text)
+    })?;
     let body = json!({
         "publicKey": request.get("publicKey"),
         "pid": request.get("pid"),
         "startTime": request.get("startTime"),
     });
-    let opened = ask(Method::Post(body), &format!("/v1/leases/{id}/sessions"))?;
+    let opened = ask(Method::Post(body), &format!("/v1/leases/{}/sessions", part.lease))?;
     Ok(json!({
         "token": opened.get("token"),
         "address": opened.get("address"),
         "fingerprint": opened.get("tlsFingerprint"),
+        "leaseId": part.lease,
         "lease": lease,
     }))
 }
 
 /// A notebook without a lease of its own uses the one that another notebook has attached for the whole workspace.
-pub fn from_workspace(process: &'static Process) -> Result<Arc<Session>, Failure> {
+pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
+    let process = device.process;
     // A notebook that is just attaching or giving back does not wait for itself.
     let _one = process.changing.try_lock().map_err(|_| failure("conflict", "an attach is under way".into()))?;
     let status = ask(Method::Get, "/v1/status")?;
     let leases = status.get("leases").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let shared = leases.iter().find(|entry| entry.pointer("/owner/kind") == Some(&json!("workspace")));
     let lease = shared.and_then(|entry| entry.get("lease")).cloned();
-    let lease = lease.ok_or_else(|| failure("not-found", crate::message::NO_GPU.into()))?;
-    connect(process, &lease)?;
+    let mut lease = lease.ok_or_else(|| failure("not-found", crate::message::NO_GPU.into()))?;
+    connect(process, &mut lease)?;
     journal::note(format!("using the workspace's GPU, lease {}", string(&lease, "id").unwrap_or_default()));
     process.owner.state().lease = Some(lease);
-    process.session_now().ok_or_else(|| failure("unavailable", "the workspace's GPU has just ended".into()))
+    device.session_now().ok_or_else(|| failure("unavailable", "the workspace's GPU has just ended".into()))
 }
 
 /// The child's side of `session_for_child`.
-pub fn from_parent(process: &Process, path: &OsStr) -> Result<Arc<Session>, Failure> {
-    // The process lives as long as the program.
-    let process: &'static Process = if std::ptr::eq(process, crate::process::get()) {
-        crate::process::get()
-    } else {
-        return Err(failure("internal", "the process was forked".into()));
-    };
+pub fn from_parent(device: Device, path: &OsStr) -> Result<Arc<Session>, Failure> {
     let ask_owner = |key: &Key| {
         let request = json!({
-            "op": "session", "publicKey": key.public(), "pid": std::process::id(), "startTime": start_time(),
+            "op": "session", "part": device.part(), "publicKey": key.public(), "pid": std::process::id(),
+            "startTime": start_time(),
         });
         let answer = socket::ask(path, &request).map_err(|error| failure("unavailable", error.to_string()))?;
         match answer.get("error") {
@@ -321,9 +430,7 @@ pub fn from_parent(process: &Process, path: &OsStr) -> Result<Arc<Session>, Fail
             None => Ok(answer),
         }
     };
-    if let Some(session) = process.any_session()
-        && matches!(session.usable(), Err(Unusable::Parked))
-    {
+    if let Some(session) = parked(device) {
         let answer = ask_owner(&session.connection.ticket().key)?;
         if let Some(token) = string(&answer, "token")
             && session.rebind(&token).is_ok()
@@ -333,12 +440,25 @@ pub fn from_parent(process: &Process, path: &OsStr) -> Result<Arc<Session>, Fail
     }
     let key = Arc::new(Key::generate().map_err(|error| failure("internal", error))?);
     let answer = ask_owner(&key)?;
-    let lease_id = answer.get("lease").and_then(|lease| string(lease, "id")).unwrap_or_default();
-    bind(process, &answer, key, lease_id)
+    device.process.grows_to(parts_of(&answer["lease"]).len());
+    bind(device, &answer, key, string(&answer, "leaseId").unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_of_several_gpus_has_a_part_for_each() {
+        let one = json!({ "id": "lea-1", "gpuId": "gpu-a" });
+        let part = |lease: &str, gpu: &str| Part { lease: lease.into(), gpu: gpu.into() };
+        assert_eq!(parts_of(&one), [part("lea-1", "gpu-a")]);
+        let devices = json!([{ "leaseId": "lea-1", "gpuId": "gpu-a" }, { "leaseId": "lea-2", "gpuId": "gpu-b" }]);
+        let two = json!({ "id": "lea-1", "gpuId": "gpu-a", "devices": devices });
+        assert_eq!(parts_of(&two), [part("lea-1", "gpu-a"), part("lea-2", "gpu-b")]);
+        assert_eq!(parts_of(&Value::Null), []);
+    }
+
     #[test]
     fn the_start_time_is_that_of_proc() {
         let uptime = std::fs::read_to_string("/proc/uptime").expect("Linux");

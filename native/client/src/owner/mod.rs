@@ -5,9 +5,10 @@ pub mod lease;
 pub mod socket;
 pub mod view;
 
+use crate::device::Device;
 use crate::process::Process;
 use crate::session::Session;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,6 @@ struct State {
     socket: Option<String>,
     /// `leaseView` of the lease that this process holds.
     lease: Option<Value>,
-    /// Device on which this process has parked memory.
-    parked_on: Option<String>,
 }
 
 impl Owner {
@@ -43,12 +42,24 @@ impl Owner {
         self.state().owner.is_some()
     }
 
+    /// A child process learns how many GPUs its owner's lease has: programs count devices before they use any.
+    pub fn learn_parts(&self, process: &Process) {
+        if self.is_owner() {
+            return;
+        }
+        if let Some(path) = std::env::var_os("SLUICE_OWNER_SOCKET")
+            && let Ok(answer) = socket::ask(&path, &json!({ "op": "lease" }))
+        {
+            process.grows_to(lease::parts_of(&answer["lease"]).len());
+        }
+    }
+
     /// A child process of a kernel or of `sluice run` asks the owner for a session on its lease; a notebook without a
     /// lease of its own takes the workspace's. None when there is none.
-    pub fn borrow_from_parent(&self, process: &Process) -> Option<Arc<Session>> {
+    pub fn borrow_from_parent(&self, device: Device) -> Option<Arc<Session>> {
         let path = std::env::var_os("SLUICE_OWNER_SOCKET").filter(|_| !self.is_owner());
         let mut asked = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = process.session_now() {
+        if let Some(session) = device.session_now() {
             return Some(session);
         }
         let Some(path) = path else {
@@ -58,10 +69,8 @@ impl Owner {
             }
             *asked = Some(Instant::now());
             drop(asked);
-            // The process lives as long as the program; a forked child has another.
-            let current = crate::process::get();
-            return std::ptr::eq(process, current).then(|| lease::from_workspace(current).ok()).flatten();
+            return lease::from_workspace(device).ok();
         };
-        lease::from_parent(process, &path).ok()
+        lease::from_parent(device, &path).ok()
     }
 }

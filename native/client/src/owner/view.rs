@@ -1,10 +1,11 @@
-//! The device and the lease as this process sees them, for NVML and `nvidia-smi`. Starts nothing: a process that only
+//! The devices and the lease as this process sees them, for NVML and `nvidia-smi`. Starts nothing: a process that only
 //! looks has no session and no CUDA afterwards.
 
 use super::broker::{Method, ask};
+use super::lease::parts_of;
 use super::socket;
-use crate::driver::device::{BUS_ID, uuid};
 use crate::process::Process;
+use crate::profile::{bus_id, uuid_text};
 use serde_json::{Value, json};
 use sluice_protocol::messages::MemInfo;
 
@@ -32,15 +33,20 @@ fn driver(cuda: i32) -> &'static str {
     DRIVERS.iter().rev().find(|(version, _)| *version <= cuda).map_or(DRIVERS[0].1, |(_, driver)| driver)
 }
 
-/// `profile`: what is recorded of this process's GPU type. Asks nobody.
+/// `profile`: what is recorded of this process's GPU type, as its first device has it. Asks nobody.
 pub fn profile(process: &Process) -> Value {
+    described(process, 0)
+}
+
+/// A GPU of the lease, whichever the program sees.
+fn described(process: &Process, part: usize) -> Value {
     let profile = process.profile();
     let device = &profile.device;
     json!({
         "gpuType": profile.gpu_type,
         "name": device.name,
-        "uuid": uuid_text(uuid(process)),
-        "busId": BUS_ID,
+        "uuid": uuid_text(profile.uuid(part)),
+        "busId": bus_id(part),
         "totalMemoryBytes": device.total_memory_bytes,
         "computeCapabilityMajor": device.compute_capability_major,
         "computeCapabilityMinor": device.compute_capability_minor,
@@ -51,29 +57,31 @@ pub fn profile(process: &Process) -> Value {
     })
 }
 
-/// `device`: the profile as `device`, and the lease that this process would use (null when there is none) with its
-/// memory in bytes, the compute used of its own part in the last minute, and the processes known to use it.
-pub fn device(process: &Process) -> Value {
+/// `devices`: the lease that this process would use (null when there is none), and each of its GPUs: its profile as
+/// `device`, the lease's memory there in bytes, the compute used of the lease's own part in the last minute, and the
+/// processes known to use it. Without a lease there is one GPU.
+pub fn devices(process: &'static Process) -> Value {
     let mut answer = seen(process);
-    answer["device"] = profile(process);
-    if let Some(session) = process.session_now() {
+    for device in process.devices() {
+        let row = &mut answer["devices"][device.part()];
+        let (Some(session), true) = (device.session_now(), row.is_object()) else { continue };
         // The lease's own count, of all its processes, as gpud has it at this moment.
         if let Ok(info) = session.connection.call(&MemInfo) {
-            answer["memory"] = json!({ "totalBytes": info.total, "usedBytes": info.total.saturating_sub(info.free) });
+            row["memory"] = json!({ "totalBytes": info.total, "usedBytes": info.total.saturating_sub(info.free) });
         }
-        add_process(&mut answer, std::process::id(), session.used_bytes());
+        add_process(row, std::process::id(), session.used_bytes());
     }
     answer
 }
 
 /// The lease of this process, else of its owner, else the first of the workspace (a tool in a terminal).
-fn seen(process: &Process) -> Value {
-    let own = process.owner.state().lease.clone().filter(|_| process.session_now().is_some());
+fn seen(process: &'static Process) -> Value {
+    let own = process.owner.state().lease.clone().filter(|_| process.attached() > 0);
     if own.is_none()
         && !process.owner.is_owner()
         && let Some(path) = std::env::var_os("SLUICE_OWNER_SOCKET")
-        && let Ok(answer) = socket::ask(&path, &json!({ "op": "device" }))
-        && answer.get("memory").is_some()
+        && let Ok(answer) = socket::ask(&path, &json!({ "op": "devices" }))
+        && answer.get("devices").is_some_and(Value::is_array)
     {
         return answer;
     }
@@ -86,21 +94,33 @@ fn seen(process: &Process) -> Value {
         None => leases.first(),
     };
     let lease = own.or_else(|| entry.and_then(|entry| entry.get("lease").cloned()));
+    let count = lease.as_ref().map_or(1, |lease| parts_of(lease).len().max(1));
+    let rows: Vec<Value> = (0..count).map(|part| row(process, part, lease.as_ref(), entry)).collect();
+    json!({ "lease": lease, "devices": rows })
+}
+
+/// One GPU of a lease, as the broker's status tells it.
+fn row(process: &Process, part: usize, lease: Option<&Value>, entry: Option<&Value>) -> Value {
     let number = |value: Option<&Value>, field: &str| value.and_then(|value| value.get(field)).and_then(Value::as_f64);
-    let total = number(lease.as_ref(), "memoryBytes").map(|bytes| bytes as u64);
+    // Of several GPUs each has a row of its own.
+    let own = |value: Option<&Value>| {
+        value.and_then(|value| value.pointer(&format!("/devices/{part}")).or(Some(value)).cloned())
+    };
+    let (held, used) = (own(lease), own(entry));
     // The default amount, half of a device, as cuMemGetInfo answers it.
+    let total = number(held.as_ref(), "memoryBytes").map(|bytes| bytes as u64);
     let total = total.unwrap_or(process.profile().device.total_memory_bytes / 2);
-    let used = number(entry, "usedMemoryBytes").unwrap_or(0.0) as u64;
-    let mut answer = json!({
-        "lease": lease,
-        "memory": { "totalBytes": total, "usedBytes": used.min(total) },
-        "computePercent": number(entry, "computePercent").unwrap_or(0.0).round() as u64,
+    let bytes = number(used.as_ref(), "usedMemoryBytes").unwrap_or(0.0) as u64;
+    let mut row = json!({
+        "device": described(process, part),
+        "memory": { "totalBytes": total, "usedBytes": bytes.min(total) },
+        "computePercent": number(used.as_ref(), "computePercent").unwrap_or(0.0).round() as u64,
         "processes": [],
     });
     if let Some(pid) = entry.and_then(|entry| entry.pointer("/owner/pid")).and_then(Value::as_u64) {
-        add_process(&mut answer, pid as u32, used);
+        add_process(&mut row, pid as u32, bytes);
     }
-    answer
+    row
 }
 
 /// Notes a process; what it knows of itself replaces what others said.
@@ -111,26 +131,9 @@ fn add_process(answer: &mut Value, pid: u32, used_bytes: u64) {
     }
 }
 
-/// As NVIDIA's tools write it: `GPU-` and the bytes in groups.
-fn uuid_text(bytes: [u8; 16]) -> String {
-    let mut text = String::from("GPU");
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    for group in [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]] {
-        text.push('-');
-        text.push_str(group);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_uuid_is_written_in_groups() {
-        let bytes = std::array::from_fn(|index| index as u8);
-        assert_eq!(uuid_text(bytes), "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
-    }
 
     #[test]
     fn a_cuda_version_names_the_lowest_driver_that_serves_it() {

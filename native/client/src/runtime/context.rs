@@ -1,5 +1,6 @@
 //! Initialisation at the first call that needs it, and the device of each thread.
 
+use crate::device::Device;
 use crate::driver;
 use crate::error::{CudaResult, INVALID_DEVICE};
 use crate::fork;
@@ -24,14 +25,14 @@ pub(crate) fn initialised() -> CudaResult<&'static Process> {
     driver::ready()
 }
 
-/// The process, with a context current on this thread: the program's own, else the primary one of the thread's device.
+/// The device of the thread's current context: the program's own, else the primary one of the thread's device.
 #[inline]
-pub(crate) fn context() -> CudaResult<&'static Process> {
-    let process = initialised()?;
+pub(crate) fn context() -> CudaResult<Device> {
+    initialised()?;
     if driver::context::current_context().is_err() {
         make_current(DEVICE.get())?;
     }
-    Ok(process)
+    driver::current()
 }
 
 /// Primary contexts that this process holds, by device and the count of forks at the time.

@@ -3,10 +3,9 @@
 use super::code::{INVALID_MEMCPY_DIRECTION, INVALID_PITCH_VALUE};
 use super::context::{check_device, context};
 use super::types::{Copy3D, Copy3DPeer, DriverCopy2D, DriverCopy3D, Position};
-use crate::arena::Lookup;
+use crate::device::Device;
 use crate::driver;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
-use crate::process::Process;
 use sluice_protocol::cuda;
 use std::ffi::c_void;
 
@@ -32,14 +31,9 @@ fn result(code: u32) -> CudaResult {
     if code == cuda::SUCCESS { Ok(()) } else { Err(CudaError::code(code)) }
 }
 
-fn on_device(process: &Process, address: u64) -> bool {
-    let found = process.any_session().map(|session| session.lookup(address, 0));
-    found.is_some_and(|found| !matches!(found, Lookup::Foreign)) || process.ended_range(address).is_some()
-}
-
 /// Whether target and source lie on the device.
-fn sides(process: &Process, target: u64, source: u64, kind: u32) -> CudaResult<(bool, bool)> {
-    let device = |address| on_device(process, address);
+fn sides(device: Device, target: u64, source: u64, kind: u32) -> CudaResult<(bool, bool)> {
+    let device = |address| driver::copy::is_device(device.process, address);
     match kind {
         kind::HOST_TO_HOST | kind::DEFAULT => Ok((device(target), device(source))),
         kind::HOST_TO_DEVICE => Ok((true, device(source))),
@@ -51,8 +45,7 @@ fn sides(process: &Process, target: u64, source: u64, kind: u32) -> CudaResult<(
 
 /// A copy that the caller need not wait for.
 pub(crate) unsafe fn copy_async(target: u64, source: u64, bytes: usize, kind: u32, stream: usize) -> CudaResult {
-    let process = context()?;
-    let sides = sides(process, target, source, kind)?;
+    let sides = sides(context()?, target, source, kind)?;
     // SAFETY: as the caller's; an address outside all device ranges is the caller's host memory.
     unsafe {
         match sides {
@@ -69,8 +62,7 @@ pub(crate) unsafe fn copy_async(target: u64, source: u64, bytes: usize, kind: u3
 
 /// A copy that is done, as far as the host can tell, when this returns.
 pub(crate) unsafe fn copy_now(target: u64, source: u64, bytes: usize, kind: u32, stream: usize) -> CudaResult {
-    let process = context()?;
-    let sides = sides(process, target, source, kind)?;
+    let sides = sides(context()?, target, source, kind)?;
     // SAFETY: as above.
     unsafe {
         match sides {
@@ -149,9 +141,9 @@ unsafe fn rows(
     stream: usize,
     wait: bool,
 ) -> CudaResult {
-    let process = context()?;
+    let device = context()?;
     let (width, height) = size;
-    let sides = sides(process, target.0, source.0, kind)?;
+    let sides = sides(device, target.0, source.0, kind)?;
     if width == 0 || height == 0 {
         return Ok(());
     }
@@ -222,7 +214,7 @@ pub unsafe fn cudaMemcpy2DAsync(
 
 /// A copy of slices that is done, or in stream order (`wait` false).
 unsafe fn slices(copy: &Copy3D, stream: usize, wait: bool) -> CudaResult {
-    let process = context()?;
+    let device = context()?;
     if copy.source_array != 0 || copy.target_array != 0 {
         return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "CUDA arrays are not served yet"));
     }
@@ -233,7 +225,7 @@ unsafe fn slices(copy: &Copy3D, stream: usize, wait: bool) -> CudaResult {
     if extent.width > source.pitch || extent.width > target.pitch {
         return Err(CudaError::code(INVALID_PITCH_VALUE));
     }
-    let sides = sides(process, target.address, source.address, copy.kind)?;
+    let sides = sides(device, target.address, source.address, copy.kind)?;
     let Position { x: source_x, y: source_y, z: source_z } = copy.source_position;
     let Position { x: target_x, y: target_y, z: target_z } = copy.target_position;
     let copy = DriverCopy3D {

@@ -1,6 +1,7 @@
 //! The thread's last error, and what errors are called.
 
-use crate::{message, process};
+use crate::device::Device;
+use crate::{driver, message};
 use sluice_protocol::cuda;
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -16,7 +17,7 @@ pub(crate) fn record(code: u32) {
 
 /// An error after which nothing works any more; no question resets it.
 fn sticky() -> u32 {
-    match process::get().session_now().map(|session| session.check_sticky()) {
+    match driver::here().ok().and_then(Device::session_now).map(|session| session.check_sticky()) {
         Some(Err(error)) => error.code,
         _ => 0,
     }

@@ -12,7 +12,7 @@ use std::ffi::c_char;
 /// Does something with the driver's handle of a function.
 #[inline]
 pub(crate) fn with_function<T>(function: usize, work: impl Fn(usize) -> CudaResult<T>) -> CudaResult<T> {
-    let process = context()?;
+    let process = context()?.process;
     let Some(kernel) = register::kernel(function) else {
         let known = process.objects.functions.get(function).is_ok();
         return if known { work(function) } else { Err(CudaError::code(INVALID_DEVICE_FUNCTION)) };
@@ -114,9 +114,9 @@ pub unsafe fn cudaFuncGetParamInfo(function: usize, index: usize, offset: *mut u
 
 pub unsafe fn cudaFuncGetParamCount(function: usize, count: *mut usize) -> CudaResult {
     let found = with_function(function, |handle| {
-        let process = driver::ready()?;
-        let function = process.objects.functions.get(handle)?;
-        driver::function::info(process, &function).map(|info| info.parameters.len())
+        let device = driver::current()?;
+        let function = device.process.objects.functions.get(handle)?;
+        driver::function::info(device, &function).map(|info| info.parameters.len())
     })?;
     // SAFETY: the caller's output.
     unsafe { put(count, found) }

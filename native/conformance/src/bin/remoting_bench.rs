@@ -85,7 +85,7 @@ fn run(quick: bool) -> Outcome<Figures> {
 fn one_core(figures: &mut Figures, scale: u32) -> Outcome {
     pin(Some(0));
     let gpud = Gpud::start("null", &[])?;
-    let session = Session::open(ticket(&gpud, &gpud.address, 1 << 30)?, 1, "lea-bench".into());
+    let session = Session::open(ticket(&gpud, &gpud.address, 1 << 30)?, 1, 0, "lea-bench".into());
     let session = session.map_err(|error| error.to_string())?;
     let failed = |error: sluice_client::error::CudaError| format!("{error:?}");
     let count = 4_000_000 / scale;
@@ -135,7 +135,7 @@ fn calls(figures: &mut Figures, scale: u32) -> Outcome {
             unsafe { sluice_cuMemFree_v2(address) };
             let answer = ask(&json!({ "op": "detach" }));
             assert!(answer["leaseId"].is_string(), "{answer}");
-            if let Some(session) = process::get().any_session() {
+            if let Some(session) = process::get().device(0).any_session() {
                 session.close();
             }
         }
@@ -143,7 +143,7 @@ fn calls(figures: &mut Figures, scale: u32) -> Outcome {
         attach();
         launches(figures, name, &gpud, function, 200 / scale.min(10))?;
         round_trips(figures, name, &gpud, (if added > 0.0 { 1000 } else { 10_000 }) / scale)?;
-        if let Some(session) = process::get().any_session() {
+        if let Some(session) = process::get().device(0).any_session() {
             session.close();
         }
     }
@@ -187,7 +187,7 @@ fn launches(figures: &mut Figures, name: &str, gpud: &Gpud, function: usize, bur
 }
 
 fn round_trips(figures: &mut Figures, name: &str, gpud: &Gpud, count: u32) -> Outcome {
-    let session = process::get().any_session().ok_or("not attached")?;
+    let session = process::get().device(0).any_session().ok_or("not attached")?;
     let failed = |error: sluice_client::error::CudaError| format!("{error:?}");
     for _ in 0..count / 5 {
         session.connection.call(&Empty).map_err(failed)?;
@@ -226,7 +226,7 @@ fn bulk(figures: &mut Figures, scale: u32, encrypted: bool) -> Outcome {
     let gpud = Gpud::start("soft", options)?;
     let mut ticket = ticket(&gpud, &gpud.address, 1 << 30)?;
     ticket.pin = gpud.fingerprint;
-    let session = Session::open(ticket, 1000 + u64::from(encrypted), "lea-bench".into());
+    let session = Session::open(ticket, 1000 + u64::from(encrypted), 0, "lea-bench".into());
     let session = session.map_err(|error| error.to_string())?;
     let failed = |error: sluice_client::error::CudaError| format!("{error:?}");
     let address = session.alloc(BYTES as u64).map_err(failed)?;

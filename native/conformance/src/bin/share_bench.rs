@@ -78,7 +78,7 @@ impl Running {
         let lease = format!("lea-{number}-{:?}", Instant::now());
         let token = gpud.token_for_share(&key.public(), &lease, program.milli, MEMORY);
         let ticket = Ticket { address: gpud.address.parse()?, pin: None, token, key };
-        let session = Session::open(ticket, 1, lease).map_err(|error| error.to_string())?;
+        let session = Session::open(ticket, 1, 0, lease).map_err(|error| error.to_string())?;
         let image = SPIN.as_bytes();
         let hash = ring::digest::digest(&ring::digest::SHA256, image);
         let hash = hash.as_ref().try_into().map_err(|_| "a hash of 32 bytes")?;

@@ -1,9 +1,10 @@
-//! What `libsluice_client.so` knows of the device and the lease: one question, its answer kept for a moment, because
+//! What `libsluice_client.so` knows of the devices and the lease: one question, its answer kept for a moment, because
 //! tools call twenty functions for one line of their tables.
 
-use crate::status::{NvmlReturn, UNKNOWN};
+use crate::status::{INVALID_ARGUMENT, NvmlReturn, UNKNOWN};
 use serde_json::Value;
 use std::ffi::{CStr, c_char};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,19 +16,51 @@ unsafe extern "C" {
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_millis(200);
 
+/// The handle of the first device; the others count on. Not 0, which programs take for "none".
+pub const FIRST: usize = 1;
+
 static LAST: Mutex<Option<(Instant, Arc<Value>)>> = Mutex::new(None);
 
-/// The device as this process sees it: see `owner::view` of the client.
-pub fn device() -> Result<Arc<Value>, NvmlReturn> {
+/// The devices as this process sees them: see `owner::view` of the client.
+fn view() -> Result<Arc<Value>, NvmlReturn> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((when, view)) = &*last
         && when.elapsed() < KEPT
     {
         return Ok(Arc::clone(view));
     }
-    let view = Arc::new(ask(c"{\"op\":\"device\"}").ok_or(UNKNOWN)?);
+    let view = Arc::new(ask(c"{\"op\":\"devices\"}").ok_or(UNKNOWN)?);
     *last = Some((Instant::now(), Arc::clone(&view)));
     Ok(view)
+}
+
+/// How many there are.
+pub fn count() -> Result<usize, NvmlReturn> {
+    Ok(view()?.get("devices").and_then(Value::as_array).map_or(0, Vec::len))
+}
+
+/// One device's part of the answer.
+pub struct Device {
+    view: Arc<Value>,
+    index: usize,
+}
+
+impl Deref for Device {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.view["devices"][self.index]
+    }
+}
+
+/// The device with this handle; one that is not there any more is unknown.
+pub fn device(handle: usize) -> Result<Device, NvmlReturn> {
+    let index = handle.checked_sub(FIRST).ok_or(INVALID_ARGUMENT)?;
+    let view = view()?;
+    if view["devices"].get(index).is_none() {
+        return Err(INVALID_ARGUMENT);
+    }
+    Ok(Device { view, index })
 }
 
 /// Forgets the last answer.

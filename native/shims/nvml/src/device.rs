@@ -1,22 +1,30 @@
-//! The device: one, by index, UUID or PCI bus id, and what its recorded profile says.
+//! The devices of the lease by index, UUID or PCI bus id, and what their recorded profile says.
 
-use crate::client::{device, number, text};
+use crate::client::{Device, FIRST, count as devices, device, number, text};
 use crate::guard;
 use crate::output::{field, put, put_text};
 use crate::status::{ARGUMENT_VERSION_MISMATCH, Answer, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, NvmlReturn};
 use serde_json::Value;
 use std::ffi::{CStr, c_char};
 
-/// The one handle. Not 0, which programs take for "none".
-const HANDLE: usize = 1;
 /// `nvmlPciInfoExt_v1_t` with its version.
 const PCI_EXT_V1: u32 = size_of::<PciInfoExt>() as u32 | 1 << 24;
 /// Vendor NVIDIA; the device part of the number is not recorded.
 const PCI_VENDOR: u32 = 0x10de;
 
-/// The handle is the device's.
+/// The handle is a device's.
 pub fn check(handle: usize) -> Answer {
-    if handle == HANDLE { Ok(()) } else { Err(INVALID_ARGUMENT) }
+    device(handle).map(drop)
+}
+
+/// The handle of the first device that is meant.
+fn find(is_it: impl Fn(&Device) -> bool) -> Result<usize, NvmlReturn> {
+    for handle in FIRST..FIRST + devices()? {
+        if is_it(&device(handle)?) {
+            return Ok(handle);
+        }
+    }
+    Err(NOT_FOUND)
 }
 
 /// An attribute of the profile, by its CUdevice_attribute number.
@@ -65,60 +73,53 @@ macro_rules! aliases {
 }
 
 aliases! {
-    "One device, whatever CUDA_VISIBLE_DEVICES says: NVML does not know it."
+    "The lease's devices, whatever CUDA_VISIBLE_DEVICES says: NVML does not know it."
     nvmlDeviceGetCount, nvmlDeviceGetCount_v2 = (count: *mut u32) {
         // SAFETY: the caller's output.
-        unsafe { put(count, 1) }
+        unsafe { put(count, devices()? as u32) }
     }
-    "The handle of index 0."
+    "The handle by index."
     nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2 = (index: u32, handle: *mut usize) {
-        if index != 0 {
-            return Err(INVALID_ARGUMENT);
-        }
+        let found = FIRST + index as usize;
+        check(found)?;
         // SAFETY: the caller's output.
-        unsafe { put(handle, HANDLE) }
+        unsafe { put(handle, found) }
     }
     "The handle by UUID, as text."
     nvmlDeviceGetHandleByUUID = (uuid: *const c_char, handle: *mut usize) {
         // SAFETY: the caller's text.
-        if unsafe { read(uuid)? } != text(&*device()?, "/device/uuid") {
-            return Err(NOT_FOUND);
-        }
+        let uuid = unsafe { read(uuid)? };
+        let found = find(|device| text(device, "/device/uuid") == uuid)?;
         // SAFETY: the caller's output.
-        unsafe { put(handle, HANDLE) }
+        unsafe { put(handle, found) }
     }
     "The handle by PCI bus id, with four or eight digits of domain, or none."
     nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2 = (id: *const c_char, handle: *mut usize) {
         // SAFETY: the caller's text.
         let asked = bus_parts(unsafe { read(id)? }).ok_or(INVALID_ARGUMENT)?;
-        if Some(asked) != bus_parts(text(&*device()?, "/device/busId")) {
-            return Err(NOT_FOUND);
-        }
+        let found = find(|device| bus_parts(text(device, "/device/busId")) == Some(asked))?;
         // SAFETY: the caller's output.
-        unsafe { put(handle, HANDLE) }
+        unsafe { put(handle, found) }
     }
-    "The index: 0."
+    "The index, which is the minor number too."
     nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber = (handle: usize, index: *mut u32) {
         check(handle)?;
         // SAFETY: the caller's output.
-        unsafe { put(index, 0) }
+        unsafe { put(index, (handle - FIRST) as u32) }
     }
     "The name of the device, as `cuDeviceGetName`."
     nvmlDeviceGetName = (handle: usize, name: *mut c_char, length: u32) {
-        check(handle)?;
         // SAFETY: the caller's buffer.
-        unsafe { put_text(name, length, text(&*device()?, "/device/name")) }
+        unsafe { put_text(name, length, text(&*device(handle)?, "/device/name")) }
     }
     "The UUID, as `cuDeviceGetUuid` in text."
     nvmlDeviceGetUUID = (handle: usize, uuid: *mut c_char, length: u32) {
-        check(handle)?;
         // SAFETY: the caller's buffer.
-        unsafe { put_text(uuid, length, text(&*device()?, "/device/uuid")) }
+        unsafe { put_text(uuid, length, text(&*device(handle)?, "/device/uuid")) }
     }
     "nvmlBrandType_t: NVIDIA (14), or unknown (0) for the software GPU."
     nvmlDeviceGetBrand = (handle: usize, brand: *mut u32) {
-        check(handle)?;
-        let known = text(&*device()?, "/device/name").starts_with("NVIDIA");
+        let known = text(&*device(handle)?, "/device/name").starts_with("NVIDIA");
         // SAFETY: the caller's output.
         unsafe { put(brand, if known { 14 } else { 0 }) }
     }
@@ -144,8 +145,7 @@ fn architecture(major: u64, minor: u64) -> u32 {
 aliases! {
     "The compute capability."
     nvmlDeviceGetCudaComputeCapability = (handle: usize, major: *mut i32, minor: *mut i32) {
-        check(handle)?;
-        let view = device()?;
+        let view = device(handle)?;
         // SAFETY: the caller's outputs.
         unsafe {
             put(major, number(&view, "/device/computeCapabilityMajor") as i32)?;
@@ -154,8 +154,7 @@ aliases! {
     }
     "nvmlDeviceArchitecture_t, from the compute capability."
     nvmlDeviceGetArchitecture = (handle: usize, architecture_out: *mut u32) {
-        check(handle)?;
-        let view = device()?;
+        let view = device(handle)?;
         let (major, minor) =
             (number(&view, "/device/computeCapabilityMajor"), number(&view, "/device/computeCapabilityMinor"));
         // SAFETY: the caller's output.
@@ -163,10 +162,9 @@ aliases! {
     }
     "The highest clock, MHz, as far as the profile knows it: graphics and SM (0, 1), memory (2)."
     nvmlDeviceGetMaxClockInfo = (handle: usize, kind: u32, clock: *mut u32) {
-        check(handle)?;
         let known = match kind {
-            0 | 1 => attribute(&*device()?, 13),
-            2 => attribute(&*device()?, 36),
+            0 | 1 => attribute(&*device(handle)?, 13),
+            2 => attribute(&*device(handle)?, 36),
             _ => None,
         };
         // SAFETY: the caller's output.
@@ -174,8 +172,7 @@ aliases! {
     }
     "The width of the memory's bus, bits."
     nvmlDeviceGetMemoryBusWidth = (handle: usize, bits: *mut u32) {
-        check(handle)?;
-        let known = attribute(&*device()?, 37).ok_or(NOT_SUPPORTED)?;
+        let known = attribute(&*device(handle)?, 37).ok_or(NOT_SUPPORTED)?;
         // SAFETY: the caller's output.
         unsafe { put(bits, known) }
     }
@@ -197,12 +194,12 @@ aliases! {
         check(handle)?;
         Err(NOT_SUPPORTED)
     }
-    "One device is on its own board."
+    "A device is on its own board; of two it is not told."
     nvmlDeviceOnSameBoard = (first: usize, second: usize, same: *mut i32) {
         check(first)?;
         check(second)?;
         // SAFETY: the caller's output.
-        unsafe { put(same, 1) }
+        unsafe { put(same, i32::from(first == second)) }
     }
 }
 
@@ -257,8 +254,8 @@ pub struct PciInfoV1 {
 }
 
 /// Where the device sits in its server is not told: the bus id is the one that `cuDeviceGetPCIBusId` gives.
-fn pci_info() -> Result<PciInfo, NvmlReturn> {
-    let view = device()?;
+fn pci_info(handle: usize) -> Result<PciInfo, NvmlReturn> {
+    let view = device(handle)?;
     let id = text(&view, "/device/busId");
     let (domain, bus, device) = bus_parts(id).ok_or(NOT_SUPPORTED)?;
     Ok(PciInfo {
@@ -275,24 +272,21 @@ fn pci_info() -> Result<PciInfo, NvmlReturn> {
 aliases! {
     "The PCI ids, with the short bus id alone."
     nvmlDeviceGetPciInfo = (handle: usize, info: *mut PciInfoV1) {
-        check(handle)?;
-        let PciInfo { bus_id_legacy: bus_id, domain, bus, device, pci_device_id, .. } = pci_info()?;
+        let PciInfo { bus_id_legacy: bus_id, domain, bus, device, pci_device_id, .. } = pci_info(handle)?;
         // SAFETY: the caller's output.
         unsafe { put(info, PciInfoV1 { bus_id, domain, bus, device, pci_device_id }) }
     }
     "The PCI ids, with the subsystem."
     nvmlDeviceGetPciInfo_v2 = (handle: usize, info: *mut PciInfoV2) {
-        check(handle)?;
-        let PciInfo { bus_id_legacy: bus_id, domain, bus, device, pci_device_id, pci_subsystem_id, .. } = pci_info()?;
+        let PciInfo { bus_id_legacy: bus_id, domain, bus, device, pci_device_id, pci_subsystem_id, .. } = pci_info(handle)?;
         let reserved = [0; 4];
         // SAFETY: the caller's output.
         unsafe { put(info, PciInfoV2 { bus_id, domain, bus, device, pci_device_id, pci_subsystem_id, reserved }) }
     }
     "The PCI ids, with the long bus id too."
     nvmlDeviceGetPciInfo_v3 = (handle: usize, info: *mut PciInfo) {
-        check(handle)?;
         // SAFETY: the caller's output.
-        unsafe { put(info, pci_info()?) }
+        unsafe { put(info, pci_info(handle)?) }
     }
     "The same with the PCI class: 3D controller."
     nvmlDeviceGetPciInfoExt = (handle: usize, info: *mut PciInfoExt) {
@@ -305,7 +299,7 @@ aliases! {
         if version != PCI_EXT_V1 {
             return Err(ARGUMENT_VERSION_MISMATCH);
         }
-        let PciInfo { domain, bus, device, pci_device_id, pci_subsystem_id, bus_id, .. } = pci_info()?;
+        let PciInfo { domain, bus, device, pci_device_id, pci_subsystem_id, bus_id, .. } = pci_info(handle)?;
         let found = PciInfoExt {
             version,
             domain,

@@ -1,6 +1,6 @@
-//! `libnvidia-ml.so.1`: NVML as a program sees it that has borrowed a GPU. There is one device, the lease: its memory,
-//! its compute, its processes. Without a lease the device is there as its type's recorded profile describes it, with
-//! the memory of the default amount. Loading the library does nothing, and no function of it starts CUDA.
+//! `libnvidia-ml.so.1`: NVML as a program sees it that has borrowed a GPU. Its devices are the lease's: its memory, its
+//! compute and its processes there. Without a lease one device is there as its type's recorded profile describes it,
+//! with the memory of the default amount. Loading the library does nothing, and no function of it starts CUDA.
 //!
 //! The functions follow NVIDIA's NVML API reference; those that ask about the card itself (power, temperature, clocks
 //! of the moment, ECC, NVLink) answer NVML_ERROR_NOT_SUPPORTED.

@@ -34,8 +34,8 @@ pub struct Utilization {
     memory: u32,
 }
 
-fn measured() -> Result<Memory, NvmlReturn> {
-    let view = device()?;
+fn measured(handle: usize) -> Result<Memory, NvmlReturn> {
+    let view = device(handle)?;
     let (total, used) = (number(&view, "/memory/totalBytes"), number(&view, "/memory/usedBytes"));
     Ok(Memory { total, free: total.saturating_sub(used), used })
 }
@@ -47,9 +47,8 @@ fn measured() -> Result<Memory, NvmlReturn> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(handle: usize, memory: *mut Memory) -> NvmlReturn {
     guard(|| {
-        check(handle)?;
         // SAFETY: the caller's output.
-        unsafe { put(memory, measured()?) }
+        unsafe { put(memory, measured(handle)?) }
     })
 }
 
@@ -69,7 +68,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(handle: usize, memory: *mut 
         if version != MEMORY_V2 {
             return Err(ARGUMENT_VERSION_MISMATCH);
         }
-        let Memory { total, free, used } = measured()?;
+        let Memory { total, free, used } = measured(handle)?;
         // SAFETY: the caller's output, of the version checked.
         unsafe { put(memory, MemoryV2 { version, total, reserved: 0, free, used }) }
     })
@@ -83,8 +82,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(handle: usize, memory: *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(handle: usize, utilization: *mut Utilization) -> NvmlReturn {
     guard(|| {
-        check(handle)?;
-        let gpu = number(&*device()?, "/computePercent").min(100) as u32;
+        let gpu = number(&*device(handle)?, "/computePercent").min(100) as u32;
         // SAFETY: the caller's output.
         unsafe { put(utilization, Utilization { gpu, memory: 0 }) }
     })

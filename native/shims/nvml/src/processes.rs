@@ -34,8 +34,8 @@ impl From<Process> for ProcessV1 {
     }
 }
 
-fn running() -> Result<Vec<Process>, NvmlReturn> {
-    let view = device()?;
+fn running(handle: usize) -> Result<Vec<Process>, NvmlReturn> {
+    let view = device(handle)?;
     let list = view.get("processes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     Ok(list
         .iter()
@@ -48,12 +48,16 @@ fn running() -> Result<Vec<Process>, NvmlReturn> {
         .collect())
 }
 
+/// Nothing draws pictures, and no other server shares the device among processes.
+fn none(handle: usize) -> Result<Vec<Process>, NvmlReturn> {
+    check(handle).map(|()| Vec::new())
+}
+
 /// Fills the caller's array of `count` entries, or says how many there would be.
 ///
 /// # Safety
 /// `count` is null or points to a number; `infos` is null or has room for so many.
-unsafe fn list<T: From<Process>>(handle: usize, count: *mut u32, infos: *mut T, found: Vec<Process>) -> Answer {
-    check(handle)?;
+unsafe fn list<T: From<Process>>(count: *mut u32, infos: *mut T, found: Vec<Process>) -> Answer {
     if count.is_null() {
         return Err(INVALID_ARGUMENT);
     }
@@ -75,7 +79,7 @@ unsafe fn list<T: From<Process>>(handle: usize, count: *mut u32, infos: *mut T, 
 }
 
 macro_rules! lists {
-    ($($name:ident $entry:ty = $found:expr;)*) => {$(
+    ($($name:ident $entry:ty = $found:ident;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -83,19 +87,19 @@ macro_rules! lists {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(handle: usize, count: *mut u32, infos: *mut $entry) -> NvmlReturn {
             // SAFETY: as the caller's.
-            guard(|| unsafe { list(handle, count, infos, $found) })
+            guard(|| unsafe { list(count, infos, $found(handle)?) })
         }
     )*};
 }
 
 lists! {
-    nvmlDeviceGetComputeRunningProcesses ProcessV1 = running()?;
-    nvmlDeviceGetComputeRunningProcesses_v2 Process = running()?;
-    nvmlDeviceGetComputeRunningProcesses_v3 Process = running()?;
-    nvmlDeviceGetGraphicsRunningProcesses ProcessV1 = Vec::new();
-    nvmlDeviceGetGraphicsRunningProcesses_v2 Process = Vec::new();
-    nvmlDeviceGetGraphicsRunningProcesses_v3 Process = Vec::new();
-    nvmlDeviceGetMPSComputeRunningProcesses ProcessV1 = Vec::new();
-    nvmlDeviceGetMPSComputeRunningProcesses_v2 Process = Vec::new();
-    nvmlDeviceGetMPSComputeRunningProcesses_v3 Process = Vec::new();
+    nvmlDeviceGetComputeRunningProcesses ProcessV1 = running;
+    nvmlDeviceGetComputeRunningProcesses_v2 Process = running;
+    nvmlDeviceGetComputeRunningProcesses_v3 Process = running;
+    nvmlDeviceGetGraphicsRunningProcesses ProcessV1 = none;
+    nvmlDeviceGetGraphicsRunningProcesses_v2 Process = none;
+    nvmlDeviceGetGraphicsRunningProcesses_v3 Process = none;
+    nvmlDeviceGetMPSComputeRunningProcesses ProcessV1 = none;
+    nvmlDeviceGetMPSComputeRunningProcesses_v2 Process = none;
+    nvmlDeviceGetMPSComputeRunningProcesses_v3 Process = none;
 }

@@ -1,6 +1,6 @@
 //! Versions and names of the system.
 
-use crate::client::{device, number, text};
+use crate::client::{FIRST, device, number, text};
 use crate::output::{put, put_text};
 use crate::status::{INVALID_ARGUMENT, NOT_FOUND, NvmlReturn};
 use crate::{guard, unguarded};
@@ -13,7 +13,7 @@ use std::ffi::c_char;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length: u32) -> NvmlReturn {
     guard(|| {
-        let view = device()?;
+        let view = device(FIRST)?;
         // SAFETY: the caller's buffer.
         unsafe { put_text(version, length, text(&view, "/device/driver")) }
     })
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: u32) -> NvmlReturn {
     unguarded(|| {
-        let view = device()?;
+        let view = device(FIRST)?;
         let major = number(&view, "/device/cudaVersion") / 1000;
         // SAFETY: the caller's buffer.
         unsafe { put_text(version, length, &format!("{major}.{}", text(&view, "/device/driver"))) }
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut i32) -> NvmlReturn {
     // SAFETY: the caller's output.
-    unguarded(|| unsafe { put(version, number(&*device()?, "/device/cudaVersion") as i32) })
+    unguarded(|| unsafe { put(version, number(&*device(FIRST)?, "/device/cudaVersion") as i32) })
 }
 
 /// `nvmlSystemGetCudaDriverVersion_v2`.

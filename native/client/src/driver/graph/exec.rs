@@ -5,6 +5,7 @@ use super::layout::Instantiate;
 use super::lower::to_wire;
 use super::user_object::UserObject;
 use super::{Graph, Work, refused};
+use crate::device::Device;
 use crate::driver::{capture, current, put, ready, stream};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::objects::{Recording, new_handle};
@@ -32,6 +33,8 @@ const NODE_PRIORITY: u64 = 8;
 /// An executable graph.
 pub struct Executable {
     pub handle: u64,
+    /// Ordinal of the device on which it was instantiated: it runs there.
+    pub device: usize,
     pub id: u32,
     pub flags: u64,
     state: Mutex<State>,
@@ -60,10 +63,10 @@ impl State {
     }
 
     /// Brings gpud up to date: the whole graph, or what has changed.
-    fn ensure(&mut self, process: &Process, session: &Session, handle: u64, flags: u64) -> CudaResult {
+    fn ensure(&mut self, device: Device, session: &Session, handle: u64, flags: u64) -> CudaResult {
         if self.generation != session.generation {
             let nodes = self.layout.flats.iter().map(|flat| {
-                let work = to_wire(process, session, &flat.work)?;
+                let work = to_wire(device, session, &flat.work)?;
                 Ok(GraphNode { after: flat.after.clone(), enabled: flat.enabled, work })
             });
             let nodes: Vec<GraphNode> = nodes.collect::<CudaResult<_>>()?;
@@ -74,7 +77,7 @@ impl State {
         if !self.changed.is_empty() {
             let changes = self.changed.iter().filter_map(|place| {
                 let flat = self.layout.flats.get(*place as usize)?;
-                let work = to_wire(process, session, &flat.work);
+                let work = to_wire(device, session, &flat.work);
                 Some(work.map(|work| GraphChange { node: *place, enabled: flat.enabled, work }))
             });
             let changes: Vec<GraphChange> = changes.collect::<CudaResult<_>>()?;
@@ -91,6 +94,15 @@ impl Executable {
         process.objects.graphs.executables.get(handle).map_err(|_| INVALID_VALUE)
     }
 
+    /// The device of a stream that it is launched into.
+    fn in_stream(&self, device: Device, on: usize) -> CudaResult<Device> {
+        let home = stream::home(device, on)?;
+        if home.ordinal == self.device {
+            return Ok(home);
+        }
+        Err(refused("a graph runs on the device on which it was instantiated"))
+    }
+
     /// Its nodes, and what gpud knows of them.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,7 +110,7 @@ impl Executable {
 }
 
 /// Makes an executable graph; at gpud now when there is one, else at its first launch.
-fn instantiate(process: &Process, graph: usize, flags: u64) -> CudaResult<Arc<Executable>> {
+fn instantiate(device: Device, graph: usize, flags: u64) -> CudaResult<Arc<Executable>> {
     static IDS: AtomicU32 = AtomicU32::new(1);
     if flags & !(AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY) != 0 {
         return Err(INVALID_VALUE);
@@ -106,7 +118,7 @@ fn instantiate(process: &Process, graph: usize, flags: u64) -> CudaResult<Arc<Ex
     if flags & DEVICE_LAUNCH != 0 {
         return Err(refused("graphs that kernels launch are not supported"));
     }
-    let graph = Graph::find(process, graph)?;
+    let graph = Graph::find(device.process, graph)?;
     let layout = Layout::of(&graph)?;
     let memory = graph.has_memory();
     let instance = Arc::new(());
@@ -120,21 +132,21 @@ fn instantiate(process: &Process, graph: usize, flags: u64) -> CudaResult<Arc<Ex
     };
     let mut state = State { layout, generation: 0, changed: BTreeSet::new(), users, _instance: instance };
     let handle = new_handle();
-    if let Some(session) = process.session_now() {
+    if let Some(session) = device.session_now() {
         session.check_sticky()?;
-        state.ensure(process, &session, handle, flags)?;
+        state.ensure(device, &session, handle, flags)?;
     }
     let id = IDS.fetch_add(1, Ordering::Relaxed);
-    let made = Executable { handle, id, flags, state: Mutex::new(state) };
-    Ok(process.objects.graphs.executables.put(handle, made))
+    let made = Executable { handle, device: device.ordinal, id, flags, state: Mutex::new(state) };
+    Ok(device.process.objects.graphs.executables.put(handle, made))
 }
 
 pub unsafe fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     if executable.is_null() || flags & UPLOAD != 0 {
         return Err(INVALID_VALUE);
     }
-    let made = instantiate(process, graph, flags)?;
+    let made = instantiate(device, graph, flags)?;
     // SAFETY: the caller's output.
     unsafe { put(executable, made.handle as usize) }
 }
@@ -163,20 +175,20 @@ pub unsafe fn cuGraphInstantiateWithParams(
     graph: usize,
     parameters: *mut std::ffi::c_void,
 ) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: null, or the caller's CUDA_GRAPH_INSTANTIATE_PARAMS.
     let parameters = unsafe { parameters.cast::<Instantiate>().as_mut() }.ok_or(INVALID_VALUE)?;
     if executable.is_null() {
         return Err(INVALID_VALUE);
     }
     parameters.error_node = 0;
-    let made = instantiate(process, graph, parameters.flags).inspect_err(|error| {
+    let made = instantiate(device, graph, parameters.flags).inspect_err(|error| {
         // CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, …_INVALID_STRUCTURE
         parameters.result = if error.code == cuda::ERROR_NOT_SUPPORTED { 3 } else { 2 };
     })?;
     parameters.result = 0;
     if parameters.flags & UPLOAD != 0 {
-        upload(process, &made, parameters.upload)?;
+        upload(device, &made, parameters.upload)?;
     }
     // SAFETY: the caller's output.
     unsafe { put(executable, made.handle as usize) }
@@ -194,31 +206,33 @@ pub unsafe fn cuGraphExecGetId(executable: usize, id: *mut u32) -> CudaResult {
     unsafe { put(id, found.id) }
 }
 
-fn upload(process: &Process, executable: &Executable, on: usize) -> CudaResult {
-    capture::refuse(process, on)?;
-    let session = process.session()?;
-    let stream = stream::at_server(process, &session, on)?;
-    executable.state().ensure(process, &session, executable.handle, executable.flags)?;
+fn upload(device: Device, executable: &Executable, on: usize) -> CudaResult {
+    let device = executable.in_stream(device, on)?;
+    capture::refuse(device, on)?;
+    let session = device.session()?;
+    let stream = stream::at_server(device, &session, on)?;
+    executable.state().ensure(device, &session, executable.handle, executable.flags)?;
     session.connection.post(&GraphUpload { graph: executable.handle, stream })
 }
 
 pub unsafe fn cuGraphUpload(executable: usize, stream: usize) -> CudaResult {
-    let process = current()?;
-    upload(process, &*Executable::find(process, executable)?, stream)
+    let device = current()?;
+    upload(device, &*Executable::find(device.process, executable)?, stream)
 }
 
 pub unsafe fn cuGraphLaunch(executable: usize, on: usize) -> CudaResult {
-    let process = current()?;
-    let executable = Executable::find(process, executable)?;
-    if capture::graph_launch(process, on, &executable)? {
+    let device = current()?;
+    let executable = Executable::find(device.process, executable)?;
+    if capture::graph_launch(device, on, &executable)? {
         return Ok(());
     }
-    let session = process.session()?;
-    let stream = stream::at_server(process, &session, on)?;
+    let device = executable.in_stream(device, on)?;
+    let session = device.session()?;
+    let stream = stream::at_server(device, &session, on)?;
     // Under this lock, so that updates and launches keep their order.
     let mut state = executable.state();
-    state.ensure(process, &session, executable.handle, executable.flags)?;
-    process.objects.graphs.memory.launched(&state.layout, executable.flags & AUTO_FREE != 0)?;
+    state.ensure(device, &session, executable.handle, executable.flags)?;
+    device.process.objects.graphs.memory.launched(&state.layout, executable.flags & AUTO_FREE != 0)?;
     let recorded = state.layout.flats.iter().filter(|flat| flat.enabled).filter_map(|flat| match &flat.work {
         Work::RecordEvent(event) => Some(event),
         _ => None,
@@ -226,7 +240,7 @@ pub unsafe fn cuGraphLaunch(executable: usize, on: usize) -> CudaResult {
     let mut recordings: Vec<MutexGuard<'_, Recording>> = Vec::new();
     let mut seen = BTreeSet::new();
     let recorded: Vec<_> = recorded.filter(|event| seen.insert(event.handle)).collect();
-    recorded.iter().for_each(|event| process.objects.captures.forget_event(event.handle));
+    recorded.iter().for_each(|event| device.process.objects.captures.forget_event(event.handle));
     for event in recorded {
         let mut recording = event.recording();
         let number = recording.number + 1;
@@ -248,7 +262,8 @@ pub unsafe fn cuGraphExecDestroy(executable: usize) -> CudaResult {
         let mut state = removed.state();
         (state.generation, std::mem::take(&mut state.users))
     };
-    let Some(session) = process.session_now().filter(|session| session.generation == generation) else {
+    let Some(session) = process.device(removed.device).session_now().filter(|session| session.generation == generation)
+    else {
         return Ok(());
     };
     session.connection.post(&GraphDestroy { graph: removed.handle })?;

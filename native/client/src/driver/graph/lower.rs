@@ -2,7 +2,7 @@
 
 use super::layout::{ARRAY, Copy3D, DEVICE, Fill, HOST, Side};
 use super::{Kernel, Work, refused};
-use crate::arena::Lookup;
+use crate::device::Device;
 use crate::driver::launch;
 use crate::driver::memory::check_range;
 use crate::error::{CudaResult, INVALID_VALUE};
@@ -13,14 +13,14 @@ use crate::session::Session;
 use sluice_protocol::graph::{Extent, GraphWork, MemoryOperation, Planes};
 
 /// A node's work for gpud.
-pub fn to_wire(process: &Process, session: &Session, work: &Work) -> CudaResult<GraphWork> {
+pub fn to_wire(device: Device, session: &Session, work: &Work) -> CudaResult<GraphWork> {
     Ok(match work {
         // Memory of a graph is there as long as the graph.
         Work::Empty | Work::Alloc(_) | Work::Free(_) | Work::Child(_) => GraphWork::Empty,
-        Work::Kernel(kernel) => kernel_to_wire(process, session, kernel)?,
-        Work::Copy(copy) => copy_to_wire(process, session, copy)?,
+        Work::Kernel(kernel) => kernel_to_wire(device, session, kernel)?,
+        Work::Copy(copy) => copy_to_wire(device, session, copy)?,
         Work::Fill(fill) => {
-            check_fill(process, session, fill)?;
+            check_fill(device.process, session, fill)?;
             GraphWork::Fill {
                 address: fill.address,
                 pitch: fill.pitch as u64,
@@ -43,18 +43,18 @@ pub fn to_wire(process: &Process, session: &Session, work: &Work) -> CudaResult<
             GraphWork::WaitEvent { event: event.handle }
         }
         Work::Memory(operations) => {
-            check_operations(process, session, operations)?;
+            check_operations(device.process, session, operations)?;
             GraphWork::Memory { operations: operations.clone() }
         }
     })
 }
 
-fn kernel_to_wire(process: &Process, session: &Session, kernel: &Kernel) -> CudaResult<GraphWork> {
+fn kernel_to_wire(device: Device, session: &Session, kernel: &Kernel) -> CudaResult<GraphWork> {
     let resolved = kernel.function.resolve(session)?;
     let work = launch::Work { grid: kernel.grid, block: kernel.block, shared_bytes: kernel.shared_bytes, stream: 0 };
-    launch::check(process, session, &kernel.function, &resolved, &work, &kernel.attributes)?;
-    if session.generation > 1 {
-        launch::check_pointers(process, &resolved, &kernel.parameters)?;
+    launch::check(device, session, &kernel.function, &resolved, &work, &kernel.attributes)?;
+    if device.process.has_ended() {
+        launch::check_pointers(device.process, &resolved, &kernel.parameters)?;
     }
     Ok(GraphWork::Kernel {
         module: kernel.function.module.handle,
@@ -68,15 +68,12 @@ fn kernel_to_wire(process: &Process, session: &Session, kernel: &Kernel) -> Cuda
 }
 
 /// Which side of the bus an address is on.
-fn is_device(process: &Process, session: &Session, side: &Side) -> CudaResult<bool> {
+fn is_device(device: Device, side: &Side) -> CudaResult<bool> {
     match side.kind {
         HOST => Ok(false),
         DEVICE => Ok(true),
         ARRAY => Err(refused("copies to and from CUDA arrays inside a graph are not supported")),
-        _ => {
-            let address = side.address();
-            Ok(!matches!(session.lookup(address, 0), Lookup::Foreign) || process.ended_range(address).is_some())
-        }
+        _ => Ok(crate::driver::copy::is_device(device.process, side.address())),
     }
 }
 
@@ -90,13 +87,13 @@ fn span(side: &Side, [width, height, depth]: Extent) -> CudaResult<u64> {
     rows.zip(planes).and_then(|(rows, planes)| rows.checked_add(planes)?.checked_add(width)).ok_or(INVALID_VALUE)
 }
 
-fn copy_to_wire(process: &Process, session: &Session, copy: &Copy3D) -> CudaResult<GraphWork> {
+fn copy_to_wire(device: Device, session: &Session, copy: &Copy3D) -> CudaResult<GraphWork> {
     let extent = [copy.width as u64, copy.height as u64, copy.depth as u64];
     if extent.contains(&0) {
         return Ok(GraphWork::Empty);
     }
     let planes = |side: &Side| -> CudaResult<Planes> {
-        check_range(process, session, side.address(), span(side, extent)?)?;
+        check_range(device.process, session, side.address(), span(side, extent)?)?;
         Ok(Planes { address: side.address(), pitch: side.pitch as u64, slice: side.slice() as u64 })
     };
     let rows = |side: &Side| -> CudaResult<Rows> {
@@ -107,7 +104,7 @@ fn copy_to_wire(process: &Process, session: &Session, copy: &Copy3D) -> CudaResu
         let extent = [copy.width, copy.height, copy.depth];
         Ok(Rows { address: side.address() as usize, pitch: side.pitch, slice: side.slice(), extent })
     };
-    match (is_device(process, session, &copy.target)?, is_device(process, session, &copy.source)?) {
+    match (is_device(device, &copy.target)?, is_device(device, &copy.source)?) {
         (true, true) => Ok(GraphWork::Copy { target: planes(&copy.target)?, source: planes(&copy.source)?, extent }),
         (true, false) => {
             let target = planes(&copy.target)?;

@@ -4,6 +4,7 @@
 use super::flat::Layout;
 use super::layout::AllocNode;
 use super::{Graph, Work};
+use crate::device::Device;
 use crate::driver::device::check;
 use crate::driver::{current, put};
 use crate::error::{CudaResult, INVALID_VALUE};
@@ -32,7 +33,8 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         let process = process::get();
         process.objects.graphs.memory.gone(self);
-        if let Some(session) = process.any_session().filter(|session| session.generation == self.generation) {
+        let session = process.device_at(self.address).and_then(|device| device.any_session());
+        if let Some(session) = session.filter(|session| session.generation == self.generation) {
             // A lease that has ended took the memory with it.
             let _ = session.free(self.address);
         }
@@ -61,11 +63,11 @@ impl Memory {
     }
 
     /// Takes memory for a node.
-    pub fn allocate(&self, process: &Process, bytes: usize, pool: Option<[u64; 11]>) -> CudaResult<Arc<Allocation>> {
+    pub fn allocate(&self, device: Device, bytes: usize, pool: Option<[u64; 11]>) -> CudaResult<Arc<Allocation>> {
         if bytes == 0 {
             return Err(INVALID_VALUE);
         }
-        let session = process.session()?;
+        let session = device.session()?;
         let address = session.alloc(bytes as u64)?;
         let parameters = Mutex::new(pool.map(|pool| AllocParameters { pool }));
         let made = Arc::new(Allocation { address, bytes: bytes as u64, generation: session.generation, parameters });
@@ -138,8 +140,8 @@ impl Memory {
 }
 
 /// Adds an alloc node; used by captures too.
-pub(crate) fn alloc_work(process: &Process, bytes: usize) -> CudaResult<(Work, u64)> {
-    let made = process.objects.graphs.memory.allocate(process, bytes, None)?;
+pub(crate) fn alloc_work(device: Device, bytes: usize) -> CudaResult<(Work, u64)> {
+    let made = device.process.objects.graphs.memory.allocate(device, bytes, None)?;
     let address = made.address;
     Ok((Work::Alloc(made), address))
 }
@@ -156,24 +158,24 @@ pub unsafe fn cuGraphAddMemAllocNode(
     count: usize,
     parameters: *mut c_void,
 ) -> CudaResult {
-    let process = current()?;
-    let graph = Graph::find(process, graph)?;
+    let device = current()?;
+    let graph = Graph::find(device.process, graph)?;
     // SAFETY: null, or the caller's CUDA_MEM_ALLOC_NODE_PARAMS; the list is `count` long.
     let (parameters, after) =
         unsafe { (parameters.cast::<AllocNode>().as_mut().ok_or(INVALID_VALUE)?, super::nodes::edges(after, count)?) };
     if graph.state().owner.is_some() {
         return Err(super::refused("memory nodes inside a child graph are not supported"));
     }
-    let made = process.objects.graphs.memory.allocate(process, parameters.bytes, Some(parameters.pool))?;
+    let made = device.process.objects.graphs.memory.allocate(device, parameters.bytes, Some(parameters.pool))?;
     let address = made.address;
-    let handle = graph.add(process, Work::Alloc(made), after)?;
+    let handle = graph.add(device.process, Work::Alloc(made), after)?;
     parameters.address = address;
     // SAFETY: the caller's output.
     unsafe { put(node, handle as usize) }
 }
 
 pub unsafe fn cuGraphMemAllocNodeGetParams(node: usize, parameters: *mut c_void) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let work = super::nodes::work_of(process, node)?;
     let Work::Alloc(allocation) = work else { return Err(INVALID_VALUE) };
     let pool = allocation.parameters.lock().unwrap_or_else(PoisonError::into_inner).map_or([0; 11], |p| p.pool);
@@ -195,14 +197,14 @@ pub unsafe fn cuGraphAddMemFreeNode(
     count: usize,
     address: u64,
 ) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let work = free_work(process, address)?;
     // SAFETY: the caller's output and list.
     unsafe { super::nodes::add(process, node, graph, super::nodes::edges(after, count)?, work) }
 }
 
 pub unsafe fn cuGraphMemFreeNodeGetParams(node: usize, address: *mut u64) -> CudaResult {
-    let Work::Free(found) = super::nodes::work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::Free(found) = super::nodes::work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(address, found) }
 }
@@ -213,7 +215,7 @@ pub unsafe fn cuDeviceGraphMemTrim(device: i32) -> CudaResult {
 }
 
 pub unsafe fn cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> CudaResult {
-    let memory = &check(device)?.objects.graphs.memory;
+    let memory = &check(device)?.process.objects.graphs.memory;
     let found: u64 = match attribute {
         // CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, …_HIGH, …_RESERVED_MEM_CURRENT, …_HIGH
         0 => memory.pieces().values().filter_map(|piece| piece.live.as_ref()).map(|live| live.bytes).sum(),
@@ -228,7 +230,7 @@ pub unsafe fn cuDeviceGetGraphMemAttribute(device: i32, attribute: u32, value: *
 
 /// High water marks can be set to 0 alone.
 pub unsafe fn cuDeviceSetGraphMemAttribute(device: i32, attribute: u32, value: *mut c_void) -> CudaResult {
-    let memory = &check(device)?.objects.graphs.memory;
+    let memory = &check(device)?.process.objects.graphs.memory;
     // SAFETY: null, or the caller's 64-bit value.
     if unsafe { value.cast::<u64>().as_ref() } != Some(&0) {
         return Err(INVALID_VALUE);

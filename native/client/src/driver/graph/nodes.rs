@@ -2,6 +2,7 @@
 
 use super::layout::{Copy3D, DEVICE, Fill, HOST, HostNode, KernelV1, KernelV2, MemoryNode, MemoryWords, Side};
 use super::{Edge, EdgeData, FULL, Graph, Kernel, Work};
+use crate::device::Device;
 use crate::driver::function::info;
 use crate::driver::{current, launch, put};
 use crate::error::{CudaResult, INVALID_HANDLE, INVALID_VALUE};
@@ -102,10 +103,10 @@ fn expose(process: &Process, node: usize, make: impl FnOnce() -> Exposed) -> Cud
 ///
 /// # Safety
 /// The program's parameters.
-pub(crate) unsafe fn kernel(process: &Process, parameters: &KernelV1, kernel: usize) -> CudaResult<Kernel> {
+pub(crate) unsafe fn kernel(device: Device, parameters: &KernelV1, kernel: usize) -> CudaResult<Kernel> {
     let handle = if parameters.function == 0 { kernel } else { parameters.function };
-    let function = process.objects.functions.get(handle).map_err(|_| INVALID_HANDLE)?;
-    let known = info(process, &function)?;
+    let function = device.process.objects.functions.get(handle).map_err(|_| INVALID_HANDLE)?;
+    let known = info(device, &function)?;
     let mut buffer = Vec::new();
     // SAFETY: the program's list of parameters.
     unsafe { launch::gather(&known.parameters, parameters.parameters, parameters.extra, &mut buffer)? };
@@ -117,19 +118,19 @@ pub(crate) unsafe fn kernel(process: &Process, parameters: &KernelV1, kernel: us
         parameters: buffer,
         attributes: Vec::new(),
     };
-    if let Some(session) = process.session_now() {
+    if let Some(session) = device.session_now() {
         let resolved = made.function.resolve(&session)?;
         let work = launch::Work { grid: made.grid, block: made.block, shared_bytes: made.shared_bytes, stream: 0 };
-        launch::check(process, &session, &made.function, &resolved, &work, &[])?;
+        launch::check(device, &session, &made.function, &resolved, &work, &[])?;
     }
     Ok(made)
 }
 
 /// A kernel node's parameters, in the first version's layout.
-pub(crate) fn describe_kernel(process: &Process, node: usize) -> CudaResult<KernelV1> {
-    let Work::Kernel(kernel) = work_of(process, node)? else { return Err(INVALID_VALUE) };
-    let known = info(process, &kernel.function)?;
-    let exposed = expose(process, node, || {
+pub(crate) fn describe_kernel(device: Device, node: usize) -> CudaResult<KernelV1> {
+    let Work::Kernel(kernel) = work_of(device.process, node)? else { return Err(INVALID_VALUE) };
+    let known = info(device, &kernel.function)?;
+    let exposed = expose(device.process, node, || {
         let bytes: Arc<[u8]> = kernel.parameters.as_slice().into();
         let start = bytes.as_ptr() as usize;
         let pointers = known.parameters.iter().map(|parameter| start + parameter.offset as usize).collect();
@@ -160,12 +161,12 @@ pub unsafe fn cuGraphAddKernelNode(
     count: usize,
     parameters: *const c_void,
 ) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's parameters, output and list.
     unsafe {
         let parameters = parameters.cast::<KernelV1>().as_ref().ok_or(INVALID_VALUE)?;
-        let work = Work::Kernel(kernel(process, parameters, 0)?);
-        add(process, node, graph, edges(after, count)?, work)
+        let work = Work::Kernel(kernel(device, parameters, 0)?);
+        add(device.process, node, graph, edges(after, count)?, work)
     }
 }
 
@@ -176,12 +177,12 @@ pub unsafe fn cuGraphAddKernelNode_v2(
     count: usize,
     parameters: *const c_void,
 ) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's parameters, output and list.
     unsafe {
         let parameters = parameters.cast::<KernelV2>().as_ref().ok_or(INVALID_VALUE)?;
-        let work = Work::Kernel(kernel(process, &parameters.first, parameters.kernel)?);
-        add(process, node, graph, edges(after, count)?, work)
+        let work = Work::Kernel(kernel(device, &parameters.first, parameters.kernel)?);
+        add(device.process, node, graph, edges(after, count)?, work)
     }
 }
 
@@ -198,24 +199,24 @@ pub unsafe fn cuGraphKernelNodeGetParams_v2(node: usize, parameters: *mut c_void
 }
 
 pub unsafe fn cuGraphKernelNodeSetParams(node: usize, parameters: *const c_void) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's parameters.
-    let made = unsafe { kernel(process, parameters.cast::<KernelV1>().as_ref().ok_or(INVALID_VALUE)?, 0)? };
-    set(process, node, keep_attributes(&work_of(process, node)?, made))
+    let made = unsafe { kernel(device, parameters.cast::<KernelV1>().as_ref().ok_or(INVALID_VALUE)?, 0)? };
+    set(device.process, node, keep_attributes(&work_of(device.process, node)?, made))
 }
 
 pub unsafe fn cuGraphKernelNodeSetParams_v2(node: usize, parameters: *const c_void) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's parameters.
     let made = unsafe {
         let parameters = parameters.cast::<KernelV2>().as_ref().ok_or(INVALID_VALUE)?;
-        kernel(process, &parameters.first, parameters.kernel)?
+        kernel(device, &parameters.first, parameters.kernel)?
     };
-    set(process, node, keep_attributes(&work_of(process, node)?, made))
+    set(device.process, node, keep_attributes(&work_of(device.process, node)?, made))
 }
 
 pub unsafe fn cuGraphKernelNodeSetAttribute(node: usize, attribute: u32, value: *const c_void) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     // SAFETY: null, or the caller's CUkernelNodeAttrValue of 64 bytes.
     let value = unsafe { value.cast::<[u8; 64]>().as_ref() }.ok_or(INVALID_VALUE)?;
     let Work::Kernel(mut kernel) = work_of(process, node)? else { return Err(INVALID_VALUE) };
@@ -224,14 +225,14 @@ pub unsafe fn cuGraphKernelNodeSetAttribute(node: usize, attribute: u32, value: 
 }
 
 pub unsafe fn cuGraphKernelNodeGetAttribute(node: usize, attribute: u32, value: *mut c_void) -> CudaResult {
-    let Work::Kernel(kernel) = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::Kernel(kernel) = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     let found = kernel.attributes.iter().find(|found| found.id == attribute).map_or([0; 64], |found| found.value);
     // SAFETY: the caller's output.
     unsafe { put(value.cast(), found) }
 }
 
 pub unsafe fn cuGraphKernelNodeCopyAttributes(target: usize, source: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let (Work::Kernel(mut to), Work::Kernel(from)) = (work_of(process, target)?, work_of(process, source)?) else {
         return Err(INVALID_VALUE);
     };
@@ -289,18 +290,18 @@ pub unsafe fn cuGraphAddMemcpyNode(
     _context: usize,
 ) -> CudaResult {
     // SAFETY: the caller's parameters, output and list.
-    unsafe { add(current()?, node, graph, edges(after, count)?, copy(parameters)?) }
+    unsafe { add(current()?.process, node, graph, edges(after, count)?, copy(parameters)?) }
 }
 
 pub unsafe fn cuGraphMemcpyNodeGetParams(node: usize, parameters: *mut c_void) -> CudaResult {
-    let Work::Copy(found) = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::Copy(found) = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(parameters.cast(), found) }
 }
 
 pub unsafe fn cuGraphMemcpyNodeSetParams(node: usize, parameters: *const c_void) -> CudaResult {
     // SAFETY: the caller's parameters.
-    set(current()?, node, unsafe { copy(parameters)? })
+    set(current()?.process, node, unsafe { copy(parameters)? })
 }
 
 /// A fill node's work.
@@ -326,18 +327,18 @@ pub unsafe fn cuGraphAddMemsetNode(
     _context: usize,
 ) -> CudaResult {
     // SAFETY: the caller's parameters, output and list.
-    unsafe { add(current()?, node, graph, edges(after, count)?, fill(parameters)?) }
+    unsafe { add(current()?.process, node, graph, edges(after, count)?, fill(parameters)?) }
 }
 
 pub unsafe fn cuGraphMemsetNodeGetParams(node: usize, parameters: *mut c_void) -> CudaResult {
-    let Work::Fill(found) = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::Fill(found) = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(parameters.cast(), found) }
 }
 
 pub unsafe fn cuGraphMemsetNodeSetParams(node: usize, parameters: *const c_void) -> CudaResult {
     // SAFETY: the caller's parameters.
-    set(current()?, node, unsafe { fill(parameters)? })
+    set(current()?.process, node, unsafe { fill(parameters)? })
 }
 
 // Host functions
@@ -360,18 +361,18 @@ pub unsafe fn cuGraphAddHostNode(
     parameters: *const c_void,
 ) -> CudaResult {
     // SAFETY: the caller's parameters, output and list.
-    unsafe { add(current()?, node, graph, edges(after, count)?, host(parameters)?) }
+    unsafe { add(current()?.process, node, graph, edges(after, count)?, host(parameters)?) }
 }
 
 pub unsafe fn cuGraphHostNodeGetParams(node: usize, parameters: *mut c_void) -> CudaResult {
-    let Work::Host { function, data } = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::Host { function, data } = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(parameters.cast(), HostNode { function: Some(function), data: data as *mut c_void }) }
 }
 
 pub unsafe fn cuGraphHostNodeSetParams(node: usize, parameters: *const c_void) -> CudaResult {
     // SAFETY: the caller's parameters.
-    set(current()?, node, unsafe { host(parameters)? })
+    set(current()?.process, node, unsafe { host(parameters)? })
 }
 
 // Child graphs, empty nodes
@@ -392,20 +393,20 @@ pub unsafe fn cuGraphAddChildGraphNode(
     count: usize,
     inner: usize,
 ) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     // SAFETY: the caller's output and list.
     unsafe { add(process, node, graph, edges(after, count)?, child(process, inner)?) }
 }
 
 pub unsafe fn cuGraphChildGraphNodeGetGraph(node: usize, graph: *mut usize) -> CudaResult {
-    let Work::Child(found) = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::Child(found) = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(graph, found.handle as usize) }
 }
 
 pub unsafe fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) -> CudaResult {
     // SAFETY: the caller's output and list.
-    unsafe { add(current()?, node, graph, edges(after, count)?, Work::Empty) }
+    unsafe { add(current()?.process, node, graph, edges(after, count)?, Work::Empty) }
 }
 
 // Events
@@ -421,19 +422,19 @@ pub unsafe fn cuGraphAddEventRecordNode(
     count: usize,
     which: usize,
 ) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     // SAFETY: the caller's output and list.
     unsafe { add(process, node, graph, edges(after, count)?, Work::RecordEvent(event(process, which)?)) }
 }
 
 pub unsafe fn cuGraphEventRecordNodeGetEvent(node: usize, out: *mut usize) -> CudaResult {
-    let Work::RecordEvent(found) = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::RecordEvent(found) = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(out, found.handle as usize) }
 }
 
 pub unsafe fn cuGraphEventRecordNodeSetEvent(node: usize, which: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     set(process, node, Work::RecordEvent(event(process, which)?))
 }
 
@@ -444,19 +445,19 @@ pub unsafe fn cuGraphAddEventWaitNode(
     count: usize,
     which: usize,
 ) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     // SAFETY: the caller's output and list.
     unsafe { add(process, node, graph, edges(after, count)?, Work::WaitEvent(event(process, which)?)) }
 }
 
 pub unsafe fn cuGraphEventWaitNodeGetEvent(node: usize, out: *mut usize) -> CudaResult {
-    let Work::WaitEvent(found) = work_of(current()?, node)? else { return Err(INVALID_VALUE) };
+    let Work::WaitEvent(found) = work_of(current()?.process, node)? else { return Err(INVALID_VALUE) };
     // SAFETY: the caller's output.
     unsafe { put(out, found.handle as usize) }
 }
 
 pub unsafe fn cuGraphEventWaitNodeSetEvent(node: usize, which: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     set(process, node, Work::WaitEvent(event(process, which)?))
 }
 
@@ -499,11 +500,11 @@ pub unsafe fn cuGraphAddBatchMemOpNode(
     parameters: *const c_void,
 ) -> CudaResult {
     // SAFETY: the caller's parameters, output and list.
-    unsafe { add(current()?, node, graph, edges(after, count)?, memory(parameters)?) }
+    unsafe { add(current()?.process, node, graph, edges(after, count)?, memory(parameters)?) }
 }
 
 pub unsafe fn cuGraphBatchMemOpNodeGetParams(node: usize, parameters: *mut c_void) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let Work::Memory(found) = work_of(process, node)? else { return Err(INVALID_VALUE) };
     let exposed = expose(process, node, || {
         let words = found.iter().map(|operation| MemoryWords {
@@ -525,5 +526,5 @@ pub unsafe fn cuGraphBatchMemOpNodeGetParams(node: usize, parameters: *mut c_voi
 
 pub unsafe fn cuGraphBatchMemOpNodeSetParams(node: usize, parameters: *const c_void) -> CudaResult {
     // SAFETY: the caller's parameters.
-    set(current()?, node, unsafe { memory(parameters)? })
+    set(current()?.process, node, unsafe { memory(parameters)? })
 }

@@ -272,7 +272,7 @@ pub unsafe fn cuGraphRemoveDependencies(
 }
 
 pub unsafe fn cuGraphDestroyNode(node: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let graph = Graph::of_node(process, node)?;
     let mut state = graph.state();
     let found = state.nodes.get(&(node as u64)).ok_or(INVALID_VALUE)?;

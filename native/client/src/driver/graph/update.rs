@@ -50,10 +50,10 @@ fn set(process: &Process, executable: usize, node: usize, work: impl FnOnce(&Wor
 }
 
 pub unsafe fn cuGraphExecKernelNodeSetParams(executable: usize, node: usize, parameters: *const c_void) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's parameters.
-    let made = unsafe { kernel(process, parameters.cast::<KernelV1>().as_ref().ok_or(INVALID_VALUE)?, 0)? };
-    set(process, executable, node, |old| keep_attributes(old, made))
+    let made = unsafe { kernel(device, parameters.cast::<KernelV1>().as_ref().ok_or(INVALID_VALUE)?, 0)? };
+    set(device.process, executable, node, |old| keep_attributes(old, made))
 }
 
 pub unsafe fn cuGraphExecKernelNodeSetParams_v2(
@@ -61,13 +61,13 @@ pub unsafe fn cuGraphExecKernelNodeSetParams_v2(
     node: usize,
     parameters: *const c_void,
 ) -> CudaResult {
-    let process = current()?;
+    let device = current()?;
     // SAFETY: the caller's parameters.
     let made = unsafe {
         let parameters = parameters.cast::<KernelV2>().as_ref().ok_or(INVALID_VALUE)?;
-        kernel(process, &parameters.first, parameters.kernel)?
+        kernel(device, &parameters.first, parameters.kernel)?
     };
-    set(process, executable, node, |old| keep_attributes(old, made))
+    set(device.process, executable, node, |old| keep_attributes(old, made))
 }
 
 pub unsafe fn cuGraphExecMemcpyNodeSetParams(
@@ -78,7 +78,7 @@ pub unsafe fn cuGraphExecMemcpyNodeSetParams(
 ) -> CudaResult {
     // SAFETY: the caller's parameters.
     let made = unsafe { copy(parameters)? };
-    set(current()?, executable, node, |_| made)
+    set(current()?.process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecMemsetNodeSetParams(
@@ -89,13 +89,13 @@ pub unsafe fn cuGraphExecMemsetNodeSetParams(
 ) -> CudaResult {
     // SAFETY: the caller's parameters.
     let made = unsafe { fill(parameters)? };
-    set(current()?, executable, node, |_| made)
+    set(current()?.process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecHostNodeSetParams(executable: usize, node: usize, parameters: *const c_void) -> CudaResult {
     // SAFETY: the caller's parameters.
     let made = unsafe { host(parameters)? };
-    set(current()?, executable, node, |_| made)
+    set(current()?.process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecBatchMemOpNodeSetParams(
@@ -105,23 +105,23 @@ pub unsafe fn cuGraphExecBatchMemOpNodeSetParams(
 ) -> CudaResult {
     // SAFETY: the caller's parameters.
     let made = unsafe { memory(parameters)? };
-    set(current()?, executable, node, |_| made)
+    set(current()?.process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecEventRecordNodeSetEvent(executable: usize, node: usize, event: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let made = Work::RecordEvent(process.objects.events.get(event)?);
     set(process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecEventWaitNodeSetEvent(executable: usize, node: usize, event: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     let made = Work::WaitEvent(process.objects.events.get(event)?);
     set(process, executable, node, |_| made)
 }
 
 pub unsafe fn cuGraphExecChildGraphNodeSetParams(executable: usize, node: usize, graph: usize) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     set_child(process, executable, node, &*Graph::find(process, graph)?)
 }
 
@@ -180,7 +180,7 @@ fn update(process: &Process, executable: usize, graph: usize) -> CudaResult<Resu
 }
 
 pub unsafe fn cuGraphExecUpdate_v2(executable: usize, graph: usize, result: *mut c_void) -> CudaResult {
-    let process = current()?;
+    let process = current()?.process;
     if result.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -198,7 +198,7 @@ pub unsafe fn cuGraphExecUpdate(
     error_node: *mut usize,
     result: *mut u32,
 ) -> CudaResult {
-    let outcome = update(current()?, executable, graph)?;
+    let outcome = update(current()?.process, executable, graph)?;
     let (code, node, _) = outcome.err().unwrap_or((SUCCESS, 0, 0));
     // SAFETY: the caller's outputs.
     unsafe {
