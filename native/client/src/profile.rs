@@ -13,7 +13,7 @@ pub struct Profile {
     pub gpu_type: String,
     pub device: DeviceProfile,
     /// Which GPUs of its lease the program sees, in its order (`CUDA_VISIBLE_DEVICES`); None is all.
-    visible: Option<Vec<usize>>,
+    pub visible: Option<Vec<usize>>,
     /// Largest block (x, y, z) and grid (x, y, z): every launch is checked against them.
     pub launch_limits: [u32; 6],
 }

@@ -35,7 +35,7 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuParamSeti 2000,
         cuParamSetv 2000,
     }
-    "launches over several devices ended with CUDA 11; a lease's process uses one device at a time" {
+    "launches over several devices ended with CUDA 11; launch on each device" {
         cuLaunchCooperativeKernelMultiDevice 9000,
     }
 };

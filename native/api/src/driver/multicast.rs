@@ -19,7 +19,7 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuLogicalEndpointQuery 13030,
         cuLogicalEndpointUnbind 13030,
     }
-    "multicast between GPUs is not served: a lease's memory lies on one device" {
+    "multicast between GPUs is not served: each device of a lease has a worker of its own" {
         cuMulticastAddDevice 12010,
         cuMulticastBindAddr 12010,
         cuMulticastBindAddr_v2 13010,

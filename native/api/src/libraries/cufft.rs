@@ -47,7 +47,7 @@ run cufftExecD2Z(object plan, device source, device target)
 run cufftExecZ2D(object plan, device source, device target)
 run cufftXtExec(object plan, device source, device target, enum direction)
 
-refused plans over several GPUs are not served: a lease is one device:
+refused plans over several GPUs are not served: each device of a lease has a worker of its own:
 cufftXtExecDescriptorC2C cufftXtExecDescriptorZ2Z cufftXtMemcpy cufftXtSetGPUs cufftXtSetWorkArea cufftXtMalloc cufftXtFree
 refused device callbacks cannot be linked into a remote plan:
 cufftXtSetCallback cufftXtClearCallback cufftXtSetJITCallback

@@ -13,7 +13,7 @@ pub const SOURCE: Source = Source {
     set_stream: "",
     set_pointer_mode: "",
     functions: "
-refused memory shared between GPUs is not served: a lease is one device:
+refused memory shared between GPUs is not served: each device of a lease has a worker of its own:
 nvshmem_fence nvshmem_free nvshmem_global_exit nvshmem_info_get_version nvshmem_init nvshmem_malloc
 nvshmem_ptr nvshmem_team_my_pe nvshmem_team_n_pes nvshmem_team_split_strided nvshmemid_hostlib_finalize
 nvshmemid_hostlib_init_attr nvshmemid_init_status nvshmemx_alltoallmem_on_stream nvshmemx_barrier_on_stream

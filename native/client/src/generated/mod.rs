@@ -3432,7 +3432,7 @@ pub unsafe extern "C" fn sluice_cuParamSetv() -> u32 {
 pub unsafe extern "C" fn sluice_cuLaunchCooperativeKernelMultiDevice() -> u32 {
     refused(
         "cuLaunchCooperativeKernelMultiDevice",
-        "launches over several devices ended with CUDA 11; a lease's process uses one device at a time",
+        "launches over several devices ended with CUDA 11; launch on each device",
     )
 }
 
@@ -6034,49 +6034,67 @@ pub unsafe extern "C" fn sluice_cuLogicalEndpointUnbind() -> u32 {
 /// Entry of `cuMulticastAddDevice`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastAddDevice() -> u32 {
-    refused("cuMulticastAddDevice", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused(
+        "cuMulticastAddDevice",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+    )
 }
 
 /// Entry of `cuMulticastBindAddr`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastBindAddr() -> u32 {
-    refused("cuMulticastBindAddr", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused(
+        "cuMulticastBindAddr",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+    )
 }
 
 /// Entry of `cuMulticastBindAddr_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastBindAddr_v2() -> u32 {
-    refused("cuMulticastBindAddr_v2", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused(
+        "cuMulticastBindAddr_v2",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+    )
 }
 
 /// Entry of `cuMulticastBindMem`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastBindMem() -> u32 {
-    refused("cuMulticastBindMem", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused(
+        "cuMulticastBindMem",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+    )
 }
 
 /// Entry of `cuMulticastBindMem_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastBindMem_v2() -> u32 {
-    refused("cuMulticastBindMem_v2", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused(
+        "cuMulticastBindMem_v2",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+    )
 }
 
 /// Entry of `cuMulticastCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastCreate() -> u32 {
-    refused("cuMulticastCreate", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused("cuMulticastCreate", "multicast between GPUs is not served: each device of a lease has a worker of its own")
 }
 
 /// Entry of `cuMulticastGetGranularity`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastGetGranularity() -> u32 {
-    refused("cuMulticastGetGranularity", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused(
+        "cuMulticastGetGranularity",
+        "multicast between GPUs is not served: each device of a lease has a worker of its own",
+    )
 }
 
 /// Entry of `cuMulticastUnbind`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMulticastUnbind() -> u32 {
-    refused("cuMulticastUnbind", "multicast between GPUs is not served: a lease's memory lies on one device")
+    refused("cuMulticastUnbind", "multicast between GPUs is not served: each device of a lease has a worker of its own")
 }
 
 /// Entry of `cuCheckpointOperationComplete`.
