@@ -361,5 +361,5 @@ fn factors_multiply_to_what_was_factored() {
     let mut work = 0i32;
     let slots = [handle, 4, 0, 4, std::ptr::from_mut(&mut work) as usize];
     assert_eq!(library.call("cusolverDnDsytrf_bufferSize", &slots), 9);
-    process::get().any_session().expect("attached").close();
+    process::get().device(0).any_session().expect("attached").close();
 }

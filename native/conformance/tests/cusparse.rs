@@ -250,5 +250,5 @@ fn sparse_matrices_multiply_and_change_their_format() {
     // What is not served is refused by name, in the library's own number.
     assert_eq!(library.call("cusparseSpGEMM_createDescr", &[]), 10);
     library.run("cusparseDestroy", &[handle]);
-    process::get().any_session().expect("attached").close();
+    process::get().device(0).any_session().expect("attached").close();
 }
