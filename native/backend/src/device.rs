@@ -74,11 +74,6 @@ pub trait Device: Send + Sync {
     /// Device to host.
     fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()>;
 
-    /// Whether [`Device::open_window`] is served.
-    fn has_windows(&self) -> bool {
-        false
-    }
-
     /// Opens the allocation's bytes to the host when everything issued to the stream before has run; what is issued
     /// later waits until the window is closed.  `done` is called for [`Way::In`] when it was closed, for [`Way::Out`]
     /// when its turn has come, before `opened`; after a failure only `done` is called, with the error.
@@ -90,10 +85,7 @@ pub trait Device: Send + Sync {
         bytes: u64,
         opened: Opened,
         done: Done<()>,
-    ) -> CudaResult<()> {
-        let _ = (stream, way, address, bytes, opened, done);
-        Err(CudaError::new(crate::error::code::NOT_SUPPORTED, "this device has no windows"))
-    }
+    ) -> CudaResult<()>;
 
     /// Device to device.
     fn copy(&self, stream: StreamId, dst: u64, src: u64, bytes: u64) -> CudaResult<()> {

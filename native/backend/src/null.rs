@@ -210,10 +210,6 @@ impl Device for NullDevice {
         self.timeline.submit_call(stream, true, Box::new(|| Ok(())), answer)
     }
 
-    fn has_windows(&self) -> bool {
-        true
-    }
-
     fn open_window(
         &self,
         stream: StreamId,

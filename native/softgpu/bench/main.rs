@@ -67,9 +67,13 @@ fn kmeans(d: &Device, m: &LoadedModule, n: u64, runs: usize) -> f64 {
 
 fn main() {
     let threads = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(2);
+    let only = std::env::args().nth(2);
     let (one, d) = (Device::new(1), Device::new(threads));
     let samples = d.load(&ptx("samples"));
     let large = matmul(&d, &samples, 1024, 3);
+    if only.as_deref() == Some("matmul") {
+        return;
+    }
     let alone = matmul(&one, &one.load(&ptx("samples")), 512, 3);
     let shared = matmul(&d, &samples, 512, 3);
     let n = 16u32 << 20;

@@ -485,6 +485,8 @@ pub struct Atomic {
     pub op: AtomicOp,
     pub ty: Type,
     pub address: Address,
+    /// What the address is a multiple of: the size, or that of the vector that this element begins.
+    pub align: u32,
     /// Row of the old value, or [`NONE`].
     pub old: u32,
     pub operand: u32,

@@ -78,7 +78,7 @@
 //! - Asynchronous copies are made at once; a cluster is one block.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
 //! - Not there: textures and surfaces, `wgmma` and tensor memory, bulk copies and `mbarrier`, dynamic parallelism,
-//!   `alloca`, `.alias`, 32-bit addresses.
+//!   `alloca`, `.alias`, 32-bit addresses, the smallest and largest of halves as an atomic.
 
 mod arena;
 mod bits;

@@ -455,6 +455,32 @@ fn atomics_in_shared_memory() {
 }
 
 #[test]
+fn atomics_on_vectors() {
+    let lanes = float_lanes(11);
+    let pair = |l: Lane| [f64::from_bits(l[0]) as f32, f64::from_bits(l[1]) as f32];
+    let bits = |[low, high]: [f32; 2]| u64::from(high.to_bits()) << 32 | u64::from(low.to_bits());
+    let add = "red.global.add.v2.f32 [%w3], {%f, %g};";
+    // The old values go where the operands are, the other way round.
+    let swapped = format!(
+        "{add} mov.b32 %v0, %f; mov.b32 %v1, %g; atom.global.v2.f32.add {{%v1, %v0}}, [%w3], {{%v0, %v1}}; \
+         ld.global.u64 %o, [%w3]; setp.lt.u32 %p0, %t, 16; @%p0 mov.b64 %o, {{%v1, %v0}};"
+    );
+    for (lane, (got, l)) in run(&swapped, &lanes).into_iter().zip(&lanes).enumerate() {
+        let [x, y] = pair(*l);
+        let want = if lane < 16 { [0.0 + x, 0.0 + y] } else { [x + x, y + y] };
+        let part = |v: u64, k: u32| f32::from_bits((v >> (32 * k)) as u32);
+        for k in 0..2 {
+            let (got, want) = (part(got, k), part(bits(want), k));
+            assert!(got == want || (got.is_nan() && want.is_nan()), "lane {lane}: {got}, not {want}");
+        }
+    }
+    let halves = "mov.b32 %r0, 0x3c004000; mov.b32 %r1, 0x4200c000; red.global.add.noftz.v2.f16x2 [%w3], {%r0, %r1}; \
+        red.global.add.noftz.v2.f16x2 [%w3], {%r0, %r1}; ld.global.u64 %o, [%w3];";
+    // Twice 2 and 1, twice -2 and 3.
+    assert!(run(halves, &lanes).iter().all(|v| *v == 0x4600_c400_4000_4400));
+}
+
+#[test]
 fn dot_products_bits_and_halves() {
     let lanes = lanes(21);
     let low = |l: Lane| (l[0] as u32, l[1] as u32, l[2] as u32);

@@ -467,10 +467,6 @@ impl Device for CudaDevice {
         self.after(stream, read, done)
     }
 
-    fn has_windows(&self) -> bool {
-        true
-    }
-
     fn open_window(
         &self,
         stream: StreamId,

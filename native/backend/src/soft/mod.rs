@@ -329,10 +329,6 @@ impl Device for SoftDevice {
         self.timeline.submit_call(stream, bytes <= LIGHT_BYTES, job, answer)
     }
 
-    fn has_windows(&self) -> bool {
-        true
-    }
-
     fn open_window(
         &self,
         stream: StreamId,

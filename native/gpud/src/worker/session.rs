@@ -10,7 +10,6 @@ use crate::worker::outbox::Outbox;
 use ring::digest::{SHA256, digest};
 use sluice_backend::{CudaError, Device, ModuleInfo};
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
-use sluice_protocol::handshake::LANES;
 use sluice_protocol::messages::{MemGrowReply, RebindReply};
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, ReplyTo, cuda, opcode};
@@ -146,11 +145,6 @@ impl Session {
     /// The lease of now.
     pub fn lease(&self) -> &LeasePart {
         &self.lease
-    }
-
-    /// What this worker can do, for the handshake.
-    pub fn features(&self) -> Vec<String> {
-        if self.device.has_windows() { vec![LANES.to_owned()] } else { Vec::new() }
     }
 
     /// Bytes that may be allocated without asking.

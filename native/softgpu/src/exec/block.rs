@@ -44,8 +44,10 @@ impl Barriers {
 
     /// Completes what is complete.
     fn release(&mut self, warps: &mut [Warp]) {
-        let touched = std::mem::take(&mut self.touched);
-        for id in (0..16u8).filter(|id| touched >> id & 1 == 1) {
+        let mut touched = std::mem::take(&mut self.touched);
+        while touched != 0 {
+            let id = touched.trailing_zeros() as u8;
+            touched &= touched - 1;
             let barrier = &mut self.barriers[usize::from(id)];
             let expected = barrier.expected.unwrap_or(self.live);
             if barrier.arrived == 0 || barrier.arrived < expected {

@@ -248,6 +248,9 @@ pub unsafe fn atomic(c: &Context, w: &mut Warp, f: Frame, m: &Atomic, mask: u32)
         let wide = size == 8;
         let mut hosts = [0u64; 32];
         for l in lanes_of(mask) {
+            if at[l] & u64::from(m.align - 1) != 0 {
+                return Err(Bad::Misaligned(at[l], m.align, l));
+            }
             hosts[l] = resolve(c, w, m.space, l, at[l], size, true)?.at(0);
         }
         let read = |row: u32| if wide { f.get::<u64>(row) } else { f.get::<u32>(row).map(u64::from) };

@@ -203,11 +203,15 @@ impl Warp {
 
     /// Delivers what barriers computed, and lets their lanes go on.
     pub fn release(&mut self, barrier: u8, result: impl Fn(Reduction) -> u32) {
-        let mut lanes = 0;
-        for l in 0..32 {
-            lanes |= u32::from(self.barrier[l] == barrier) << l;
+        if self.barrier == [barrier; 32] {
+            self.waiting = 0;
+        } else {
+            let mut lanes = 0;
+            for l in 0..32 {
+                lanes |= u32::from(self.barrier[l] == barrier) << l;
+            }
+            self.waiting &= !lanes;
         }
-        self.waiting &= !lanes;
         if self.pending.is_empty() {
             return;
         }
@@ -412,6 +416,13 @@ impl Warp {
                     }
                     continue 'choose;
                 }
+                if i.op == Op::Barrier
+                    && mask == self.live
+                    && self.wait_together(barriers, f, &function.barriers[i.e as usize])
+                {
+                    self.save(&g, start + at as u32 + 1);
+                    break 'choose Stop::Blocked;
+                }
                 g.pc = start + at as u32;
                 match self.control(c, barriers, &g, f, function, i, mask) {
                     Ok(Next::Step) => {}
@@ -433,6 +444,26 @@ impl Warp {
         };
         self.instructions += executed;
         stop
+    }
+
+    /// All lanes come to a barrier at once, if it is a plain one: what most kernels do most of the time.
+    fn wait_together(&mut self, barriers: &mut Barriers, f: Frame, site: &BarrierSite) -> bool {
+        if site.arrive || site.reduction.is_some() {
+            return false;
+        }
+        let lane = self.live.trailing_zeros() as usize & 31;
+        // SAFETY: decoding checked the rows.
+        let (id, count) = unsafe {
+            let count = (site.count != NONE).then(|| (*f.at::<u32>(site.count))[lane]);
+            ((*f.at::<u32>(site.id))[lane], count)
+        };
+        if id > 15 {
+            return false;
+        }
+        barriers.arrive(id as u8, self.live.count_ones(), 0, count);
+        self.waiting = self.live;
+        self.barrier = [id as u8; 32];
+        true
     }
 
     /// Where the group, now at `pc`, would meet other lanes; nothing if another group should go first.

@@ -115,7 +115,7 @@ impl Builder {
 
     /// `atom`, `red`
     pub(super) fn atomic(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
-        let (mut space, mut op, mut ty) = (Space::Generic, None, None);
+        let (mut space, mut op, mut ty, mut count) = (Space::Generic, None, None, 1);
         for m in mods {
             if let Some(s) = space_of(m) {
                 space = s;
@@ -136,15 +136,30 @@ impl Builder {
                 "cas" => op = Some(AtomicOp::Cas),
                 "inc" => op = Some(AtomicOp::Inc),
                 "dec" => op = Some(AtomicOp::Dec),
+                "v2" => count = 2,
+                "v4" => count = 4,
+                "v8" => count = 8,
                 "relaxed" | "acquire" | "release" | "acq_rel" | "cta" | "gpu" | "sys" | "cluster" | "noftz" => {}
                 m if m.starts_with("L2::") => {}
                 _ => return Err(self.unsupported(Builder::full(name, mods))),
             }
         }
         let (Some(op), Some(ty)) = (op, ty) else { return Err(self.error("an atomic without operation or type")) };
-        let float_ok = matches!(op, AtomicOp::Add | AtomicOp::Exch | AtomicOp::Min | AtomicOp::Max);
+        let half = matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2);
+        let float_ok = match op {
+            AtomicOp::Add | AtomicOp::Exch => true,
+            AtomicOp::Min | AtomicOp::Max => !half,
+            _ => false,
+        };
         if matches!(ty, Type::Pred | Type::B8 | Type::U8 | Type::S8) || (ty.float() && !float_ok) {
             return Err(self.unsupported(Builder::full(name, mods)));
+        }
+        if count > 1 {
+            // The elements of a vector are atomic each by itself.
+            if op != AtomicOp::Add || !(half || ty == Type::F32) || !matches!(space, Space::Global | Space::Generic) {
+                return Err(self.unsupported(Builder::full(name, mods)));
+            }
+            return self.vector_atomic(name, count, space, ty, ops);
         }
         let (old, ops) = match (name, ops) {
             ("atom", [Operand::Sink, rest @ ..]) => (NONE, rest),
@@ -163,8 +178,56 @@ impl Builder {
             return Err(self.unsupported("an atomic on local memory"));
         }
         let index = self.f.atomics.len() as u32;
-        self.f.atomics.push(Atomic { space, op, ty, address, old, operand, swap });
+        self.f.atomics.push(Atomic { space, op, ty, address, align: ty.size(), old, operand, swap });
         self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
+        Ok(())
+    }
+
+    /// `atom.add` and `red.add` of a vector: one atomic for each element.
+    fn vector_atomic(
+        &mut self,
+        name: &str,
+        count: usize,
+        space: Space,
+        ty: Type,
+        ops: &[Operand],
+    ) -> Result<(), PtxError> {
+        let (old, ops) = match (name, ops) {
+            ("atom", [Operand::Vector(old), rest @ ..]) => (old.as_slice(), rest),
+            ("red", rest) => (&[][..], rest),
+            _ => return Err(self.error("expected a vector to write to")),
+        };
+        let [a, Operand::Vector(values), ..] = ops else { return Err(self.error("expected an address and a vector")) };
+        if values.len() != count || (name == "atom" && old.len() != count) {
+            return Err(self.error("a vector of another length than the instruction's"));
+        }
+        let address = self.address(a)?;
+        if address.frame {
+            return Err(self.unsupported("an atomic on local memory"));
+        }
+        let mut operands = Vec::new();
+        for value in values {
+            let mut operand = self.source(value, ty)?;
+            if !old.is_empty() {
+                // An old value may go where another element's operand is.
+                let kept = self.fresh(ty);
+                self.alu(Op::Mov32, kept, &[operand]);
+                operand = kept;
+            }
+            operands.push(operand);
+        }
+        for (k, operand) in operands.into_iter().enumerate() {
+            let old = match old.get(k) {
+                None | Some(Operand::Sink) => NONE,
+                Some(d) => self.target(d, ty)?,
+            };
+            let align = if k == 0 { ty.size() * count as u32 } else { ty.size() };
+            let address = Address { offset: address.offset + i64::from(ty.size()) * k as i64, ..address };
+            let index = self.f.atomics.len() as u32;
+            let op = AtomicOp::Add;
+            self.f.atomics.push(Atomic { space, op, ty, address, align, old, operand, swap: NONE });
+            self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
+        }
         Ok(())
     }
 

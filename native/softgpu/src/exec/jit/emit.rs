@@ -2,7 +2,8 @@
 //!
 //! Each loop over the lanes has two bodies.  The *quick* one is for four lanes that all take part and whose loads lie
 //! side by side; it has no effect before its end, so that it can give up at any load and let the *general* one begin
-//! again, which blends by the mask and loads lane by lane.
+//! again, which blends by the mask and loads lane by lane.  In a long loop the general one is a function of its own, so
+//! that what it needs of the processor's registers is not taken from the quick one.
 
 use super::plan::{Constants, Part, Plan, Segment, writes};
 use super::recipe::*;
@@ -10,13 +11,20 @@ use super::runtime::{Environment, Site};
 use crate::ir::*;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32X4, F64X2, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlags, SigRef, Value};
+use cranelift_codegen::ir::{
+    Block, BlockArg, FuncRef, InstBuilder, MemFlags, SigRef, StackSlot, StackSlotData, StackSlotKind, Value,
+};
 use cranelift_frontend::FunctionBuilder;
 use std::collections::HashMap;
 use std::mem::offset_of;
+use std::ops::Range;
 
 /// Bytes of a row.
 pub const ROW: i32 = 128;
+/// Most instructions of a loop whose general body lies beside its quick one.
+const MOST_INLINE: usize = 24;
+/// Most elements of a vector load.
+const MOST_ELEMENTS: usize = 4;
 
 /// A register's four lanes.
 #[derive(Clone, Copy)]
@@ -28,7 +36,7 @@ pub enum Slot {
 }
 
 /// Where compiled code finds what it needs of the outside.
-pub struct Outside<'a> {
+pub struct Outside<'a, 'o> {
     pub function: &'a Function,
     pub plan: &'a Plan,
     pub constants: &'a Constants,
@@ -37,29 +45,24 @@ pub struct Outside<'a> {
     pub load: usize,
     pub learn: usize,
     #[expect(clippy::vec_box, reason = "code refers to them by address")]
-    pub sites: &'a mut Vec<Box<Site>>,
+    pub sites: &'o mut Vec<Box<Site>>,
     /// The function's accesses by their description.
-    pub of_memory: &'a mut HashMap<u32, u32>,
+    pub of_memory: &'o mut HashMap<u32, u32>,
 }
 
 /// A function under construction.
 pub struct Emitter<'a, 'b> {
     pub b: FunctionBuilder<'b>,
-    pub o: Outside<'a>,
+    pub o: Outside<'a, 'b>,
     pub environment: Value,
     pub frame: Value,
     pub mask: Value,
-    /// What lies between the rows of [`Environment::lanes`] and those of the frame.
-    lanes: Value,
-    params: Value,
-    uniform: Value,
-    pub known: Value,
-    pub shared: Value,
-    pub shared_len: Value,
     fault: Block,
     call: SigRef,
     pub load: SigRef,
     pub learn: SigRef,
+    /// Room for the arguments of [`super::runtime::load`], if it is called.
+    scratch: Option<[StackSlot; 2]>,
 }
 
 /// The lanes of one group while their instructions are emitted.
@@ -72,11 +75,16 @@ pub struct Body {
     /// General body: the lanes that take part, as bits and as a mask.
     pub active: Option<(Value, Value)>,
     /// Quick body: where to begin again.
-    pub again: Option<(Block, Vec<BlockArg>)>,
+    pub again: Option<Block>,
     slots: HashMap<u32, Slot>,
     dirty: Vec<u32>,
     /// Address patterns that were checked: by the address's value.
     pub patterns: HashMap<(Value, u32), super::load::Pattern>,
+}
+
+/// Whether a loop's general body is a function of its own.
+pub fn is_long(range: &Range<usize>) -> bool {
+    range.len() > MOST_INLINE
 }
 
 pub fn flags() -> MemFlags {
@@ -90,49 +98,56 @@ pub fn loose() -> MemFlags {
 
 impl<'a, 'b> Emitter<'a, 'b> {
     /// Begins a function; the signatures are those of `call`, `load` and `learn` in [`super::runtime`].
-    pub fn new(mut b: FunctionBuilder<'b>, o: Outside<'a>, [call, load, learn]: [SigRef; 3]) -> Emitter<'a, 'b> {
+    pub fn new(mut b: FunctionBuilder<'b>, o: Outside<'a, 'b>, [call, load, learn]: [SigRef; 3]) -> Emitter<'a, 'b> {
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
         let fault = b.create_block();
         b.set_cold_block(fault);
         let [environment, frame, mask] = [0, 1, 2].map(|k| b.block_params(entry)[k]);
-        let mut field = |offset: usize| b.ins().load(I64, flags().with_readonly(), environment, offset as i32);
-        let lanes = field(offset_of!(Environment, lanes));
-        let params = field(offset_of!(Environment, params));
-        let uniform = field(offset_of!(Environment, uniform));
-        let known = field(offset_of!(Environment, known));
-        let shared = field(offset_of!(Environment, shared));
-        let shared_len = field(offset_of!(Environment, shared_len));
-        let lanes = b.ins().isub(lanes, frame);
-        Emitter {
-            b,
-            o,
-            environment,
-            frame,
-            mask,
-            lanes,
-            params,
-            uniform,
-            known,
-            shared,
-            shared_len,
-            fault,
-            call,
-            load,
-            learn,
-        }
+        Emitter { b, o, environment, frame, mask, fault, call, load, learn, scratch: None }
     }
 
-    /// Emits a segment and finishes the function.
-    pub fn segment(mut self, segment: &Segment) {
+    /// Emits a segment and finishes the function.  `general`: the functions of its loops.
+    pub fn segment(mut self, segment: &Segment, general: &[FuncRef]) {
+        let mut general = general.iter();
         for part in &segment.parts {
             match part {
-                Part::Call(at) => self.call(*at),
+                Part::Call(at) => self.call(*at, self.mask),
                 Part::Store(at) => self.store(*at),
-                Part::Loop(range) => self.lanes(&self.o.function.code[range.clone()]),
+                Part::Loop(range) => {
+                    let general = if is_long(range) { general.next().copied() } else { None };
+                    self.lanes(&self.o.function.code[range.clone()], general);
+                }
             }
         }
+        self.end();
+    }
+
+    /// Emits the general body of a loop and finishes the function.  It is called with the segment's arguments, four
+    /// times the number of the group's first lane, and where to store the bits of the predicates.
+    pub fn general(mut self, code: &'a [Ins]) {
+        let predicates = self.predicates(code);
+        let entry = self.b.current_block();
+        let [at, to] = [3, 4].map(|k| entry.map_or(self.mask, |entry| self.b.block_params(entry)[k]));
+        let bits = self.general_body(at, code, &predicates);
+        for (k, bits) in bits.into_iter().enumerate() {
+            self.b.ins().store(flags(), bits, to, 4 * k as i32);
+        }
+        self.end();
+    }
+
+    fn general_body(&mut self, at: Value, code: &'a [Ins], predicates: &[u32]) -> Vec<Value> {
+        let mut body = self.body(at);
+        let active = self.b.ins().ushr(self.mask, body.first);
+        let active = self.b.ins().band_imm(active, 15);
+        let lanes = self.mask_of(active);
+        body.active = Some((active, lanes));
+        self.emit(&mut body, code);
+        self.finish(&mut body, predicates)
+    }
+
+    fn end(mut self) {
         let zero = self.b.ins().iconst(I32, 0);
         self.b.ins().return_(&[zero]);
         self.b.switch_to_block(self.fault);
@@ -142,6 +157,20 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.b.finalize();
     }
 
+    /// A field of the environment, by its offset.
+    pub fn field(&mut self, offset: usize) -> Value {
+        self.b.ins().load(I64, flags().with_readonly(), self.environment, offset as i32)
+    }
+
+    /// Room for four addresses, and for the elements that they lead to.
+    pub fn scratch(&mut self) -> [StackSlot; 2] {
+        let b = &mut self.b;
+        *self.scratch.get_or_insert_with(|| {
+            [32, 32 * MOST_ELEMENTS as u32]
+                .map(|bytes| b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4)))
+        })
+    }
+
     /// Leaves the function where a call says that the kernel failed.
     pub fn check(&mut self, status: Value) {
         let go_on = self.b.create_block();
@@ -149,73 +178,92 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.b.switch_to_block(go_on);
     }
 
-    pub fn call(&mut self, at: usize) {
+    /// Executes an instruction by a function, for the lanes in the mask.
+    pub fn call(&mut self, at: usize, mask: Value) {
         let i = std::ptr::from_ref(&self.o.function.code[at]) as usize;
         let i = self.b.ins().iconst(I64, i as i64);
         let callee = self.b.ins().iconst(I64, self.o.call as i64);
-        let call = self.b.ins().call_indirect(self.call, callee, &[self.environment, self.frame, i, self.mask]);
+        let call = self.b.ins().call_indirect(self.call, callee, &[self.environment, self.frame, i, mask]);
         let status = self.b.inst_results(call)[0];
         self.check(status);
     }
 
-    fn lanes(&mut self, code: &'a [Ins]) {
-        let mut predicates: Vec<u32> = Vec::new();
+    /// Predicates that are wanted behind a loop that computes them.
+    fn predicates(&self, code: &[Ins]) -> Vec<u32> {
+        let mut out: Vec<u32> = Vec::new();
         for i in code {
-            if matches!(self.predicate_of(i), Some(()))
-                && let rows = writes(i, self.o.function)
-            {
-                predicates.extend(rows.into_iter().filter(|row| self.o.plan.exposed.contains(row)));
+            if matches!(self.predicate_of(i), Some(())) {
+                let rows = writes(i, self.o.function);
+                out.extend(rows.into_iter().filter(|row| self.o.plan.exposed.contains(row)));
             }
         }
-        predicates.sort_unstable();
-        predicates.dedup();
-        let [header, other, quick, general, next, done] = [(); 6].map(|()| self.b.create_block());
-        self.b.set_cold_block(general);
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    fn body(&mut self, at: Value) -> Body {
+        let p32 = self.b.ins().iadd(self.frame, at);
+        let twice = self.b.ins().ishl_imm(at, 1);
+        let p64 = self.b.ins().iadd(self.frame, twice);
+        let first = self.b.ins().ushr_imm(at, 2);
+        let first = self.b.ins().ireduce(I32, first);
+        let patterns = HashMap::new();
+        Body { p32, p64, first, active: None, again: None, slots: HashMap::new(), dirty: Vec::new(), patterns }
+    }
+
+    fn lanes(&mut self, code: &'a [Ins], general: Option<FuncRef>) {
+        let predicates = self.predicates(code);
+        let [header, other, quick, again, next, done] = [(); 6].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
+        self.b.set_cold_block(again);
         let add = |e: &mut Self, block: Block, ty| e.b.append_block_param(block, ty);
-        let (first, p32, p64) = (add(self, header, I32), add(self, header, I64), add(self, header, I64));
+        let (at, rest) = (add(self, header, I64), add(self, header, I32));
         let sums: Vec<Value> = predicates.iter().map(|_| add(self, header, I32)).collect();
         let next_sums: Vec<Value> = predicates.iter().map(|_| add(self, next, I32)).collect();
+        let start = self.b.ins().iconst(I64, 0);
         let zero = self.b.ins().iconst(I32, 0);
-        let mut args: Vec<BlockArg> = vec![zero.into(), self.frame.into(), self.frame.into()];
+        let mut args: Vec<BlockArg> = vec![start.into(), self.mask.into()];
         args.extend(predicates.iter().map(|_| BlockArg::from(zero)));
         self.b.ins().jump(header, &args);
 
         self.b.switch_to_block(header);
-        let active = self.b.ins().ushr(self.mask, first);
-        let active = self.b.ins().band_imm(active, 15);
+        let active = self.b.ins().band_imm(rest, 15);
         let full = self.b.ins().icmp_imm(IntCC::Equal, active, 15);
         self.b.ins().brif(full, quick, &[], other, &[]);
         self.b.switch_to_block(other);
         let same: Vec<BlockArg> = sums.iter().map(|s| BlockArg::from(*s)).collect();
-        self.b.ins().brif(active, general, &[], next, &same);
+        self.b.ins().brif(active, again, &[], next, &same);
 
-        let body = |active, again| Body {
-            p32,
-            p64,
-            first,
-            active,
-            again,
-            slots: HashMap::new(),
-            dirty: Vec::new(),
-            patterns: HashMap::new(),
-        };
         self.b.switch_to_block(quick);
-        let mut one = body(None, Some((general, Vec::new())));
-        self.emit(&mut one, code);
-        self.finish(&mut one, &predicates, &sums, next);
+        let mut body = self.body(at);
+        body.again = Some(again);
+        self.emit(&mut body, code);
+        let bits = self.finish(&mut body, &predicates);
+        let args = self.joined(&sums, &bits);
+        self.b.ins().jump(next, &args);
 
-        self.b.switch_to_block(general);
-        let lanes = self.mask_of(active);
-        let mut one = body(Some((active, lanes)), None);
-        self.emit(&mut one, code);
-        self.finish(&mut one, &predicates, &sums, next);
+        self.b.switch_to_block(again);
+        let bits = match general {
+            Some(general) => {
+                let to = StackSlotData::new(StackSlotKind::ExplicitSlot, 4 * predicates.len().max(1) as u32, 2);
+                let to = self.b.create_sized_stack_slot(to);
+                let place = self.b.ins().stack_addr(I64, to, 0);
+                let call = self.b.ins().call(general, &[self.environment, self.frame, self.mask, at, place]);
+                let status = self.b.inst_results(call)[0];
+                self.check(status);
+                (0..predicates.len()).map(|k| self.b.ins().stack_load(I32, to, 4 * k as i32)).collect()
+            }
+            None => self.general_body(at, code, &predicates),
+        };
+        let args = self.joined(&sums, &bits);
+        self.b.ins().jump(next, &args);
 
         self.b.switch_to_block(next);
-        let first = self.b.ins().iadd_imm(first, 4);
-        let p32 = self.b.ins().iadd_imm(p32, 16);
-        let p64 = self.b.ins().iadd_imm(p64, 32);
-        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, first, 32);
-        let mut args: Vec<BlockArg> = vec![first.into(), p32.into(), p64.into()];
+        let at = self.b.ins().iadd_imm(at, 16);
+        let rest = self.b.ins().ushr_imm(rest, 4);
+        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, at, i64::from(ROW));
+        let mut args: Vec<BlockArg> = vec![at.into(), rest.into()];
         args.extend(next_sums.iter().map(|s| BlockArg::from(*s)));
         self.b.ins().brif(more, header, &args, done, &[]);
 
@@ -227,6 +275,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
             let word = self.b.ins().bor(word, sum);
             self.b.ins().store(flags(), word, self.frame, offset);
         }
+    }
+
+    fn joined(&mut self, sums: &[Value], bits: &[Value]) -> Vec<BlockArg> {
+        sums.iter().zip(bits).map(|(sum, bits)| BlockArg::from(self.b.ins().bor(*sum, *bits))).collect()
     }
 
     /// Says something if the instruction's results are predicates.
@@ -245,8 +297,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.b.ins().icmp(IntCC::Equal, set, each)
     }
 
-    fn finish(&mut self, body: &mut Body, predicates: &[u32], sums: &[Value], next: Block) {
-        let mut args: Vec<BlockArg> = sums.iter().map(|s| BlockArg::from(*s)).collect();
+    /// Stores what is wanted of the results, and gives the bits of the predicates at their places.
+    fn finish(&mut self, body: &mut Body, predicates: &[u32]) -> Vec<Value> {
+        let zero = self.b.ins().iconst(I32, 0);
+        let mut out = vec![zero; predicates.len()];
         for row in std::mem::take(&mut body.dirty) {
             if !self.o.plan.exposed.contains(&row) {
                 continue;
@@ -279,11 +333,11 @@ impl<'a, 'b> Emitter<'a, 'b> {
                         bits = self.b.ins().band(bits, active);
                     }
                     let bits = self.b.ins().ishl(bits, body.first);
-                    args[at] = self.b.ins().bor(sums[at], bits).into();
+                    out[at] = bits;
                 }
             }
         }
-        self.b.ins().jump(next, &args);
+        out
     }
 
     /// The lanes of a 32-bit register.
@@ -499,6 +553,11 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 let v = op(&mut self.b, x, y);
                 self.set_long(body, i.d, v, guard);
             }
+            WidenShift(op, amount) => {
+                let a = self.int(body, i.a);
+                let v = op(&mut self.b, a, amount);
+                self.set_long(body, i.d, v, guard);
+            }
             WidenAdd(op) => {
                 let (x, y, z) = (self.int(body, i.a), self.int(body, i.b), self.long(body, i.c));
                 let v = op(&mut self.b, x, y);
@@ -696,11 +755,14 @@ impl<'a, 'b> Emitter<'a, 'b> {
         };
         let v = match row {
             Some(row) => {
-                let at = self.b.ins().iadd(body.p32, self.lanes);
+                let lanes = self.field(offset_of!(Environment, lanes));
+                let at = self.b.ins().isub(body.p32, self.frame);
+                let at = self.b.ins().iadd(lanes, at);
                 self.b.ins().load(I32X4, flags(), at, row as i32 * ROW)
             }
             None => {
-                let v = self.b.ins().load(I32, flags(), self.uniform, 4 * i.e as i32);
+                let uniform = self.field(offset_of!(Environment, uniform));
+                let v = self.b.ins().load(I32, flags(), uniform, 4 * i.e as i32);
                 self.b.ins().splat(I32X4, v)
             }
         };
@@ -721,16 +783,17 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let m = &function.memories[i.e as usize];
         for (k, value) in m.values.iter().enumerate().filter(|(_, v)| v.0 != NONE) {
             let offset = m.address.offset as i32 + (m.size as usize * k) as i32;
+            let params = self.field(offset_of!(Environment, params));
             let v = match m.size {
                 8 => {
-                    let v = self.b.ins().load(I64, flags(), self.params, offset);
+                    let v = self.b.ins().load(I64, flags(), params, offset);
                     Slot::Long([self.b.ins().splat(I64X2, v); 2])
                 }
                 size => {
                     let v = match size {
-                        1 => self.b.ins().uload8(I32, flags(), self.params, offset),
-                        2 => self.b.ins().uload16(I32, flags(), self.params, offset),
-                        _ => self.b.ins().load(I32, flags(), self.params, offset),
+                        1 => self.b.ins().uload8(I32, flags(), params, offset),
+                        2 => self.b.ins().uload16(I32, flags(), params, offset),
+                        _ => self.b.ins().load(I32, flags(), params, offset),
                     };
                     Slot::Int(self.b.ins().splat(I32X4, v))
                 }

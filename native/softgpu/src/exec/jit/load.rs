@@ -8,11 +8,12 @@
 use super::emit::{Body, Emitter, Slot, loose};
 use super::plan::writes;
 use super::recipe::*;
-use super::runtime::Site;
+use super::runtime::{Environment, Site};
 use crate::ir::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlags, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlags, Value};
+use std::mem::offset_of;
 
 /// How the addresses of a checked access lie, by the host's address for offset zero.
 #[derive(Clone)]
@@ -65,19 +66,36 @@ impl<'a> Emitter<'a, '_> {
         }
     }
 
-    /// Whether an address, offset included, is known to be mapped for `span` bytes.
-    pub fn is_known(&mut self, space: Space, site: u32, address: Value, span: u32) -> Value {
+    /// Whether an address, offset included, is known to be mapped for `span` bytes.  `small`: it cannot be near the end
+    /// of 64 bits.
+    pub fn is_known(&mut self, space: Space, site: u32, address: Value, span: u32, small: bool) -> Value {
+        if space == Space::Shared && small {
+            let last = self.b.ins().iadd_imm(address, i64::from(span) - 1);
+            let len = self.field(offset_of!(Environment, shared_len));
+            return self.b.ins().icmp(IntCC::UnsignedLessThan, last, len);
+        }
         if space == Space::Shared {
-            let room = self.b.ins().iadd_imm(self.shared_len, 1 - i64::from(span));
+            let len = self.field(offset_of!(Environment, shared_len));
+            let room = self.b.ins().iadd_imm(len, 1 - i64::from(span));
             let none = self.b.ins().iconst(I64, 0);
             let room = self.b.ins().smax(room, none);
             return self.b.ins().icmp(IntCC::UnsignedLessThan, address, room);
         }
         let at = 16 * site as i32;
-        let low = self.b.ins().load(I64, loose(), self.known, at);
-        let room = self.b.ins().load(I64, loose(), self.known, at + 8);
+        let known = self.field(offset_of!(Environment, known));
+        let low = self.b.ins().load(I64, loose(), known, at);
+        let room = self.b.ins().load(I64, loose(), known, at + 8);
         let distance = self.b.ins().isub(address, low);
         self.b.ins().icmp(IntCC::UnsignedLessThan, distance, room)
+    }
+
+    /// Where an address of a state space lies in this process.
+    pub fn host(&mut self, space: Space, address: Value) -> Value {
+        if space != Space::Shared {
+            return address;
+        }
+        let shared = self.field(offset_of!(Environment, shared));
+        self.b.ins().iadd(address, shared)
     }
 
     /// `ld`
@@ -98,9 +116,9 @@ impl<'a> Emitter<'a, '_> {
 
     /// Begins again in the general body unless the condition holds.
     fn or_again(&mut self, body: &Body, holds: Value) {
-        let Some((general, args)) = &body.again else { return };
+        let Some(again) = body.again else { return };
         let go_on = self.b.create_block();
-        self.b.ins().brif(holds, go_on, &[], *general, args);
+        self.b.ins().brif(holds, go_on, &[], again, &[]);
         self.b.switch_to_block(go_on);
     }
 
@@ -204,12 +222,13 @@ impl<'a> Emitter<'a, '_> {
         };
         let span = (high - low + reach) as u32;
         let site = self.site(i, span);
+        let small = matches!(lanes, Lanes::Short(_));
         // Distances from the first lane: as guessed, or a multiple of the size with the element within 16 bytes.
         let (bases, distances, wrong): (Vec<Value>, Vec<Value>, Value) = match lanes {
             Lanes::Short(v) => {
                 let first = self.b.ins().extractlane(v, 0);
                 let base = self.b.ins().uextend(I64, first);
-                let splat = self.b.ins().splat(I32X4, first);
+                let splat = shuffle(&mut self.b, v, v, [0; 4]);
                 let d = self.b.ins().isub(v, splat);
                 match step {
                     Some(step) => {
@@ -240,13 +259,13 @@ impl<'a> Emitter<'a, '_> {
                     let third = self.b.ins().extractlane(v[1], 0);
                     let bases = [first, third];
                     let d = [0, 1].map(|h| {
-                        let splat = self.b.ins().splat(I64X2, bases[h]);
+                        let splat = first_of_pair(&mut self.b, v[h]);
                         self.b.ins().isub(v[h], splat)
                     });
                     let either = self.b.ins().bor(d[0], d[1]);
                     (bases.to_vec(), d.to_vec(), self.b.ins().band(either, beyond))
                 } else {
-                    let splat = self.b.ins().splat(I64X2, first);
+                    let splat = first_of_pair(&mut self.b, v[0]);
                     let d = v.map(|v| self.b.ins().isub(v, splat));
                     match step {
                         Some(step) => {
@@ -278,9 +297,9 @@ impl<'a> Emitter<'a, '_> {
                 let aligned = self.b.ins().icmp_imm(IntCC::Equal, rest, 0);
                 self.or_again(body, aligned);
             }
-            let known = self.is_known(m.space, site, start, span);
+            let known = self.is_known(m.space, site, start, span, small && low >= 0);
             self.or_again(body, known);
-            hosts.push(if m.space == Space::Shared { self.b.ins().iadd(base, self.shared) } else { base });
+            hosts.push(self.host(m.space, base));
         }
         match step {
             Some(0) => Pattern::Same(hosts[0]),
@@ -323,6 +342,7 @@ impl<'a> Emitter<'a, '_> {
             let guarded = self.b.ins().vhigh_bits(I32, guard);
             active = Some(self.b.ins().band(bits, guarded));
         }
+        let small = matches!(lanes, Lanes::Short(_));
         let mut addresses = Vec::new();
         for l in 0..4u8 {
             let a = match &lanes {
@@ -338,10 +358,10 @@ impl<'a> Emitter<'a, '_> {
             };
             addresses.push(a);
         }
-        let mut good = self.is_known(m.space, site, addresses[0], whole);
+        let mut good = self.is_known(m.space, site, addresses[0], whole, small);
         let mut bits = addresses[0];
         for a in &addresses[1..] {
-            let known = self.is_known(m.space, site, *a, whole);
+            let known = self.is_known(m.space, site, *a, whole, small);
             good = self.b.ins().band(good, known);
             bits = self.b.ins().bor(bits, *a);
         }
@@ -361,10 +381,7 @@ impl<'a> Emitter<'a, '_> {
 
         self.b.switch_to_block(go);
         let mut values: Vec<Value> = Vec::new();
-        let host: Vec<Value> = addresses
-            .iter()
-            .map(|a| if m.space == Space::Shared { self.b.ins().iadd(*a, self.shared) } else { *a })
-            .collect();
+        let host: Vec<Value> = addresses.iter().map(|a| self.host(m.space, *a)).collect();
         for k in 0..count {
             let offset = (m.size as usize * k) as i32;
             let zero = if wide { splat64(&mut self.b, 0) } else { splat32(&mut self.b, 0) };
@@ -385,9 +402,7 @@ impl<'a> Emitter<'a, '_> {
         self.b.ins().jump(join, &args);
 
         self.b.switch_to_block(slow);
-        let sized = |bytes: usize| StackSlotData::new(StackSlotKind::ExplicitSlot, bytes as u32, 4);
-        let from = self.b.create_sized_stack_slot(sized(32));
-        let to = self.b.create_sized_stack_slot(sized(32 * count));
+        let [from, to] = self.scratch();
         // The function adds the offset itself.
         for (l, a) in addresses.iter().enumerate() {
             let a = self.b.ins().iadd_imm(*a, m.address.offset.wrapping_neg());

@@ -41,6 +41,8 @@ pub enum Recipe {
     Widen(fn(&mut B, Value) -> Pair),
     Widen2(fn(&mut B, Value, Value) -> Pair),
     WidenAdd(fn(&mut B, Value, Value) -> Pair),
+    /// The 32-bit lanes widened, and shifted by a constant amount.
+    WidenShift(fn(&mut B, Value, i64) -> Pair, i64),
     /// From 64-bit lanes to 32-bit ones.
     Narrow(fn(&mut B, Pair) -> Value),
     /// 32-bit lanes of 64-bit ones from the given half.
@@ -102,6 +104,12 @@ pub fn low_words(b: &mut B, v: Pair) -> Value {
 /// The high words of four 64-bit lanes.
 pub fn high_words(b: &mut B, v: Pair) -> Value {
     shuffle(b, v[0], v[1], [1, 3, 5, 7])
+}
+
+/// The first of two 64-bit lanes in both places.
+pub fn first_of_pair(b: &mut B, v: Value) -> Value {
+    let out = shuffle(b, v, v, [0, 1, 0, 1]);
+    cast(b, I64X2, out)
 }
 
 /// A lane mask of 32-bit lanes for 64-bit ones.
@@ -216,6 +224,11 @@ fn bounded_right(b: &mut B, v: Value, amount: u32, bits: u32) -> Value {
 pub fn recipe(i: &Ins, constants: &Constants, native_fma: bool) -> Option<Recipe> {
     use Recipe::*;
     let amount = || constants.get(i.b).map(|v| v as u32);
+    // Which power of two a row is.
+    let power = |row: u32| {
+        let v = constants.get(row)? as u32;
+        (v.is_power_of_two() && v >> 31 == 0).then(|| i64::from(v.trailing_zeros()))
+    };
     Some(match i.op {
         Op::Mov32 => Int1(|_, a| a, 32),
         Op::Mov64 => Long1(|_, a| a),
@@ -321,6 +334,12 @@ pub fn recipe(i: &Ins, constants: &Constants, native_fma: bool) -> Option<Recipe
             },
             32,
         ),
+        Op::MulWideU32 if power(i.b).is_some() => {
+            WidenShift(|b, x, n| unsigned_wide(b, x).map(|v| b.ins().ishl_imm(v, n)), power(i.b)?)
+        }
+        Op::MulWideS32 if power(i.b).is_some() => {
+            WidenShift(|b, x, n| widen_mask(b, x).map(|v| b.ins().ishl_imm(v, n)), power(i.b)?)
+        }
         Op::MulWideU16 => Int2(|b, x, y| b.ins().imul(x, y), 32),
         Op::MulWideS16 => Int2(
             |b, x, y| {

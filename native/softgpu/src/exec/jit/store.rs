@@ -1,13 +1,13 @@
-//! Stores in compiled code: where all lanes take part and each four lie side by side in memory that is known to be
-//! mapped.  All are looked at before the first byte is written; any other store is a call.
+//! Stores in compiled code: groups of four lanes that all take part and lie side by side in memory that is known to be
+//! mapped.  The first group that is otherwise makes a call for itself and all behind it, so that no lane stores twice:
+//! another thread may have written there in between.
 
 use super::emit::{Emitter, ROW, flags, loose};
 use super::recipe::*;
 use super::runtime::Site;
-use crate::ir::*;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8X16, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
 
 impl Emitter<'_, '_> {
     fn unless(&mut self, holds: Value, otherwise: Block, args: &[BlockArg]) {
@@ -17,32 +17,38 @@ impl Emitter<'_, '_> {
     }
 
     /// `st`
-    pub fn store(&mut self, at: usize) {
+    pub fn store(&mut self, number: usize) {
         let function = self.o.function;
-        let i = &function.code[at];
+        let i = &function.code[number];
         let m = &function.memories[i.e as usize];
         let bytes = 4 * m.size;
         let site = self.site(i, bytes);
-        let [header, write, learn, slow, done] = [(); 5].map(|()| self.b.create_block());
-        self.b.set_cold_block(learn);
-        self.b.set_cold_block(slow);
+        let [header, other, quick, next, learn, slow, done] = [(); 7].map(|()| self.b.create_block());
+        for block in [other, learn, slow] {
+            self.b.set_cold_block(block);
+        }
         let unknown = self.b.append_block_param(learn, I64);
-        let places = StackSlotData::new(StackSlotKind::ExplicitSlot, 64, 3);
-        let places = self.b.create_sized_stack_slot(places);
-        let places = self.b.ins().stack_addr(I64, places, 0);
-        let all = self.b.ins().icmp_imm(IntCC::Equal, self.mask, -1);
-        self.unless(all, slow, &[]);
-        let first = self.b.ins().iconst(I64, 0);
-        let (p, number) = (self.b.append_block_param(header, I64), self.b.append_block_param(header, I64));
-        self.b.ins().jump(header, &[self.frame.into(), first.into()]);
+        let (at, rest) = (self.b.append_block_param(header, I64), self.b.append_block_param(header, I32));
+        let start = self.b.ins().iconst(I64, 0);
+        self.b.ins().jump(header, &[start.into(), self.mask.into()]);
 
         self.b.switch_to_block(header);
+        let active = self.b.ins().band_imm(rest, 15);
+        let full = self.b.ins().icmp_imm(IntCC::Equal, active, 15);
+        self.b.ins().brif(full, quick, &[], other, &[]);
+        self.b.switch_to_block(other);
+        self.b.ins().brif(active, slow, &[], next, &[]);
+
+        self.b.switch_to_block(quick);
+        let p32 = self.b.ins().iadd(self.frame, at);
+        let twice = self.b.ins().ishl_imm(at, 1);
+        let p64 = self.b.ins().iadd(self.frame, twice);
         let offset = m.address.row as i32 * ROW;
         let step = u64::from(m.size);
         let (lane, beside) = if m.address.wide {
-            let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), p, offset + h));
+            let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), p64, offset + h));
             let lane = self.b.ins().extractlane(v[0], 0);
-            let splat = self.b.ins().splat(I64X2, lane);
+            let splat = first_of_pair(&mut self.b, v[0]);
             let parts: Vec<Value> = (0..2u64)
                 .map(|h| {
                     let d = self.b.ins().isub(v[h as usize], splat);
@@ -54,9 +60,9 @@ impl Emitter<'_, '_> {
                 .collect();
             (lane, self.b.ins().bor(parts[0], parts[1]))
         } else {
-            let v = self.b.ins().load(I32X4, flags(), p, offset);
+            let v = self.b.ins().load(I32X4, flags(), p32, offset);
             let lane = self.b.ins().extractlane(v, 0);
-            let splat = self.b.ins().splat(I32X4, lane);
+            let splat = shuffle(&mut self.b, v, v, [0; 4]);
             let d = self.b.ins().isub(v, splat);
             let steps: Vec<u8> = (0..4).flat_map(|l| (l * step as u32).to_le_bytes()).collect();
             let steps = vector(&mut self.b, I32X4, &steps);
@@ -66,33 +72,28 @@ impl Emitter<'_, '_> {
         let near = self.b.ins().icmp_imm(IntCC::Equal, apart, 0);
         self.unless(near, slow, &[]);
         let start = self.b.ins().iadd_imm(lane, m.address.offset);
-        let rest = self.b.ins().band_imm(start, i64::from(m.size - 1));
-        let aligned = self.b.ins().icmp_imm(IntCC::Equal, rest, 0);
+        let beyond = self.b.ins().band_imm(start, i64::from(m.size - 1));
+        let aligned = self.b.ins().icmp_imm(IntCC::Equal, beyond, 0);
         self.unless(aligned, slow, &[]);
-        let known = self.is_known(m.space, site, start, bytes);
+        let known = self.is_known(m.space, site, start, bytes, !m.address.wide && m.address.offset >= 0);
         self.unless(known, learn, &[start.into()]);
-        let host = if m.space == Space::Shared { self.b.ins().iadd(start, self.shared) } else { start };
-        let place = self.b.ins().iadd(places, number);
-        self.b.ins().store(flags(), host, place, 0);
-        let p = self.b.ins().iadd_imm(p, if m.address.wide { 32 } else { 16 });
-        let number = self.b.ins().iadd_imm(number, 8);
-        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, number, 64);
-        self.b.ins().brif(more, header, &[p.into(), number.into()], write, &[]);
-
-        self.b.switch_to_block(write);
+        let host = self.host(m.space, start);
         let value = m.values[0].0 as i32 * ROW;
-        for group in 0..8 {
-            let host = self.b.ins().load(I64, flags(), places, 8 * group);
-            for part in 0..bytes as i32 / 16 {
-                let v = match self.o.constants.get(m.values[0].0) {
-                    Some(v) if m.size == 8 => splat64(&mut self.b, v),
-                    Some(v) => splat32(&mut self.b, v as u32),
-                    None => self.b.ins().load(I8X16, flags(), self.frame, value + bytes as i32 * group + 16 * part),
-                };
-                self.b.ins().store(loose(), v, host, 16 * part);
-            }
+        for part in 0..bytes as i32 / 16 {
+            let v = match self.o.constants.get(m.values[0].0) {
+                Some(v) if m.size == 8 => splat64(&mut self.b, v),
+                Some(v) => splat32(&mut self.b, v as u32),
+                None => self.b.ins().load(I8X16, flags(), if m.size == 8 { p64 } else { p32 }, value + 16 * part),
+            };
+            self.b.ins().store(loose(), v, host, 16 * part);
         }
-        self.b.ins().jump(done, &[]);
+        self.b.ins().jump(next, &[]);
+
+        self.b.switch_to_block(next);
+        let further = self.b.ins().iadd_imm(at, 16);
+        let rest = self.b.ins().ushr_imm(rest, 4);
+        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, further, i64::from(ROW));
+        self.b.ins().brif(more, header, &[further.into(), rest.into()], done, &[]);
 
         self.b.switch_to_block(learn);
         let callee = self.b.ins().iconst(I64, self.o.learn as i64);
@@ -102,7 +103,13 @@ impl Emitter<'_, '_> {
         self.b.ins().jump(slow, &[]);
 
         self.b.switch_to_block(slow);
-        self.call(at);
+        // The lanes that have not stored.
+        let first = self.b.ins().ushr_imm(at, 2);
+        let first = self.b.ins().ireduce(I32, first);
+        let all = self.b.ins().iconst(I32, -1);
+        let left = self.b.ins().ishl(all, first);
+        let left = self.b.ins().band(self.mask, left);
+        self.call(number, left);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
     }
