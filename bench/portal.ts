@@ -139,7 +139,10 @@ async function freePort(): Promise<number> {
     server.once("error", reject);
     server.listen(0, "127.0.0.1", () => {
       const address = server.address();
-      server.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject()));
+      server.close(() => {
+        if (address !== null && typeof address === "object") resolve(address.port);
+        else reject(new Error("no free port"));
+      });
     });
   });
 }

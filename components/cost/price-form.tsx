@@ -23,7 +23,9 @@ export function PriceForm({
 }) {
   const router = useRouter();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, router.refresh);
+  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, () =>
+    router.refresh(),
+  );
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);

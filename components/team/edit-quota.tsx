@@ -50,7 +50,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
       "budgetMilliHours",
     ],
     undefined,
-    router.refresh,
+    () => router.refresh(),
   );
   const [effects, setEffects] = useState<QuotaEffects>();
   const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });

@@ -12,6 +12,7 @@ import type { Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { recordSamples, type WorkspaceSample } from "#server/services/workspace/record-samples.ts";
 import { stopIdle } from "#server/services/workspace/stop-idle.ts";
+import { warnOfStop } from "#server/services/workspace/warn-of-stop.ts";
 
 const WATCH_LOCK = 7_411_012;
 const EVERY_MS = 30_000;
@@ -77,6 +78,7 @@ export function startWorkspaceWatch(
     for (const workspaceId of await stopIdle(systemContext(database.db))) {
       log.info({ workspaceId }, "idle workspace stopped");
     }
+    await warnOfStop(systemContext(database.db));
   };
 
   /** A server that does not answer tells nothing about anybody's work. */

@@ -1,5 +1,6 @@
 /** What people are told, in the words of the house. */
 import { formatQuota } from "#server/scheduler/amount.ts";
+import { formatSpan } from "#server/services/workspace/span.ts";
 import type { Notice } from "./write.ts";
 
 /** Somebody's lease, as far as the words need it. */
@@ -47,6 +48,24 @@ export function idling(lease: TheirLease, lastWorkAt: Date, endsAt: Date): Notic
     body: `Without GPU work in ${nameOf(lease)} it is given back; the notebook lives, and its GPU memory is kept.`,
     href: gpuPage(lease),
     dueAt: endsAt,
+  };
+}
+
+/** A workspace that nobody works in, and after how many seconds of that it stops. */
+export type IdleWorkspace = { id: string; name: string; userId: string; limit: number };
+
+/** It stops by itself; who is still there has the time to say so. */
+export function stopping({ id, name, userId, limit }: IdleWorkspace, stopsAt: Date): Notice {
+  return {
+    userId,
+    kind: "workspace-stop",
+    key: `stop/${id}/${stopsAt.getTime()}`,
+    title: `${name} will be stopped`,
+    body:
+      `Nothing has happened there for most of ${formatSpan(limit)}. Notebooks that are open lose what is only in memory; ` +
+      "files and packages are kept. Extend it on its page, or work on.",
+    href: `/workspaces/${id}`,
+    dueAt: stopsAt,
   };
 }
 

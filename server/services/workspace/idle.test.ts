@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Context } from "#server/context.ts";
 import { auditEvents, teamPolicies, workspaceSamples, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { list as listNotices } from "#server/services/notice/list.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { extend } from "./extend.ts";
 import { get } from "./get.ts";
@@ -12,6 +13,7 @@ import { recordSamples } from "./record-samples.ts";
 import { samples } from "./samples.ts";
 import { setIdleLimit } from "./set-idle-limit.ts";
 import { stopIdle } from "./stop-idle.ts";
+import { warnOfStop } from "./warn-of-stop.ts";
 
 let test: TestDatabase;
 let world: World;
@@ -59,6 +61,29 @@ describe("an idle workspace", () => {
     const [event] = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, idle));
     expect(event).toMatchObject({ action: "workspace.stop", actorKind: "system", detail: { because: "idle" } });
     expect(await stopIdle(world.system)).toEqual([]);
+  });
+
+  it("has its owner told before it stops, once, and that taken back when the stop moves", async () => {
+    const id = await runningSince(7.5);
+    const stop = Date.parse((await get(world.member.ctx, { id })).stopsAt ?? "");
+    const titles = async () => {
+      const { notices } = await listNotices(world.member.ctx);
+      return notices.filter((notice) => notice.href === `/workspaces/${id}`).map(({ kind, dueAt }) => [kind, dueAt]);
+    };
+    await warnOfStop(at(world.system, stop - 16 * 60_000));
+    expect(await titles()).toEqual([]);
+    await warnOfStop(at(world.system, stop - 15 * 60_000));
+    await warnOfStop(at(world.system, stop - 14 * 60_000));
+    expect(await titles()).toEqual([["workspace-stop", new Date(stop).toISOString()]]);
+    await extend(world.member.ctx, { id, forSeconds: 3600 });
+    await warnOfStop(at(world.system, stop - 13 * 60_000));
+    expect(await titles()).toEqual([]);
+    await warnOfStop(at(world.system, stop + 50 * 60_000));
+    expect(await titles()).toEqual([["workspace-stop", new Date(stop + hour).toISOString()]]);
+    // What has happened is history, not taken back.
+    expect(await stopIdle(at(world.system, stop + hour))).toContain(id);
+    await warnOfStop(at(world.system, stop + hour + 1));
+    expect(await titles()).toHaveLength(1);
   });
 
   it("follows its team, and then its own limit, which is at most its team's", async () => {
