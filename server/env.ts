@@ -9,6 +9,12 @@ const url = (fallback: string) =>
     .default(fallback)
     .transform((value) => value.replace(/\/+$/, ""));
 
+const listed = (value: string) =>
+  value
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+
 const schema = z.object({
   /** PostgreSQL; `npm start` sets it to the embedded server when nothing is given. */
   DATABASE_URL: z.string().min(1).optional(),
@@ -24,6 +30,8 @@ const schema = z.object({
   SLUICE_BROKER_URL: url("http://127.0.0.1:3001"),
   SLUICE_BROKER_PORT: port(3001),
   SLUICE_GATEWAY_PORT: port(3002),
+  /** Where broker and gateway listen: this machine alone, or `0.0.0.0` in a container behind what ends TLS. */
+  SLUICE_LISTEN: z.union([z.ipv4(), z.ipv6()]).default("127.0.0.1"),
   /** A workspace's hostname is `<id>.<SLUICE_GATEWAY_HOST>`. */
   SLUICE_GATEWAY_HOST: z
     .string()
@@ -31,15 +39,14 @@ const schema = z.object({
     .default("localhost"),
   /** Where browsers reach the gateway, without a workspace's label. */
   SLUICE_GATEWAY_URL: url("http://localhost:3002"),
-  SLUICE_LAUNCHERS: z
+  SLUICE_LAUNCHERS: z.string().default("local").transform(listed),
+  /** Which launcher runs new workspaces of an environment, where it is not the first of SLUICE_LAUNCHERS: `a=local,b=kubernetes`. */
+  SLUICE_ENVIRONMENT_LAUNCHERS: z
     .string()
-    .default("local")
-    .transform((value) =>
-      value
-        .split(",")
-        .map((name) => name.trim())
-        .filter((name) => name !== ""),
-    ),
+    .default("")
+    .transform((value) => Object.fromEntries(listed(value).map((pair) => pair.split("=", 2) as [string, string]))),
+  /** Settings of the launcher `kubernetes`: a JSON file. */
+  SLUICE_KUBERNETES_SETTINGS: z.string().min(1).optional(),
   /** A workspace without activity for so long is stopped, where its team says nothing else; 0: never. */
   SLUICE_WORKSPACE_IDLE_SECONDS: z.coerce
     .number()

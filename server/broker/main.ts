@@ -1,8 +1,9 @@
 /** The broker's process: leases, the control channel of every gpud, and the reconciler of workspaces. */
-import { configuredLaunchers, startReconciler } from "#server/broker/reconciler/reconciler.ts";
+import { startReconciler } from "#server/broker/reconciler/reconciler.ts";
 import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { databaseUrl, env } from "#server/env.ts";
+import { configuredLaunchers } from "#server/launchers/configured.ts";
 import { logger } from "#server/log.ts";
 import { startBroker } from "./broker.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
@@ -13,7 +14,13 @@ setDatabase(database);
 
 async function main(): Promise<void> {
   await checkSchema(database.sql);
-  const broker = await startBroker({ database, env: env(), log, port: env().SLUICE_BROKER_PORT });
+  const broker = await startBroker({
+    database,
+    env: env(),
+    log,
+    port: env().SLUICE_BROKER_PORT,
+    host: env().SLUICE_LISTEN,
+  });
   const launchers = await configuredLaunchers();
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
   const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });

@@ -57,7 +57,13 @@ export function startWorkspaceWatch(
     const measured: typeof before = new Map();
     await eachOf(rows, ASKED_AT_ONCE, async (row) => {
       const usage = usages.get(row.id);
-      if (usage === undefined) return;
+      if (usage === undefined) {
+        // What cannot be measured may still be at work, and must not be stopped as idle.
+        const activeAt = latest([worked.get(row.id), await jupyterActivity(row)]);
+        const { id: workspaceId, generation } = row;
+        samples.push({ workspaceId, generation, activeAt, cpuMilli: null, memoryBytes: null });
+        return;
+      }
       const last = before.get(row.id);
       const since = last?.generation === row.generation ? last : undefined;
       // Without an earlier look there is nothing to compare with yet.
@@ -68,8 +74,7 @@ export function startWorkspaceWatch(
       measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at });
       const active = [worked.get(row.id), await jupyterActivity(row)];
       if (cpuMilli >= WORKING_MILLI) active.push(new Date(at));
-      const times = active.flatMap((one) => (one === undefined || one === null ? [] : one.getTime()));
-      const activeAt = times.length === 0 ? null : new Date(Math.max(...times));
+      const activeAt = latest(active);
       const { id: workspaceId, generation } = row;
       samples.push({ workspaceId, generation, activeAt, cpuMilli, memoryBytes: usage.memoryBytes });
     });
@@ -136,6 +141,11 @@ async function lastGpuWork(db: Database, rows: Row[]): Promise<Map<string, Date>
     )
     .groupBy(leases.workspaceId);
   return new Map(found.flatMap(({ workspaceId, at }) => (at === null ? [] : [[workspaceId, at] as const])));
+}
+
+function latest(times: (Date | null | undefined)[]): Date | null {
+  const known = times.flatMap((one) => (one === undefined || one === null ? [] : one.getTime()));
+  return known.length === 0 ? null : new Date(Math.max(...known));
 }
 
 /** Runs `work` for each, some at a time. */

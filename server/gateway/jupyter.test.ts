@@ -37,6 +37,7 @@ beforeAll(async () => {
   const { endpoint } = await launcher.ensure(
     {
       id,
+      teamId: "team-of-tests",
       generation: 1,
       environment: "cuda-python",
       serverToken,

@@ -9,13 +9,13 @@ const {
   SLUICE_GATEWAY_HOST: host,
   SLUICE_GATEWAY_URL: url,
   SLUICE_GATEWAY_PORT: port,
+  // Plain HTTP: for this machine only, unless what ends TLS stands in front of us elsewhere.
+  SLUICE_LISTEN: listen,
   SLUICE_PORTAL_URL: portalUrl,
 } = env();
 const log = logger("gateway");
 const opened = database();
 await checkSchema(opened.sql);
-// Plain HTTP is for this machine only; what ends TLS stands in front of us here.
-const listen = "127.0.0.1";
 const gateway = await startGateway(opened, { host, url, port, portalUrl, listen, log });
 console.log(JSON.stringify({ ready: "gateway", port: gateway.port }));
 

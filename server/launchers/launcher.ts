@@ -4,7 +4,7 @@
  */
 
 /** The steps of a start that a launcher takes part in, in the order in which people see them. */
-export type LaunchStep = "environment" | "sandbox" | "jupyter";
+export type LaunchStep = "environment" | "sandbox" | "pod" | "jupyter";
 
 /** Where a launcher tells what it does; lines are for people and never hold a secret. */
 export type LaunchReport = {
@@ -15,6 +15,7 @@ export type LaunchReport = {
 
 export type WorkspaceSpec = {
   id: string;
+  teamId: string;
   /** Raised by each start; a running server of another generation is replaced. */
   generation: number;
   /** The environment's stable word, e.g. `cuda-python`. */

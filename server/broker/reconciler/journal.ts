@@ -5,7 +5,7 @@ import type { LaunchReport } from "#server/launchers/launcher.ts";
 import { notify } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 
-export type Step = "environment" | "sandbox" | "jupyter" | "kernel" | "stop" | "remove";
+export type Step = "environment" | "sandbox" | "pod" | "jupyter" | "kernel" | "stop" | "remove";
 type Kind = (typeof workspaceEvents.$inferInsert)["kind"];
 
 /** Writes one workspace's events in order, the lines of a moment together; a lost line never fails a start. */

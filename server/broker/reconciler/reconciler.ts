@@ -5,8 +5,8 @@
 
 import type { Database, OpenDatabase } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
+import { configuredLaunchers } from "#server/launchers/configured.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
-import { LocalLauncher, prepareStateDir } from "#server/launchers/local/local-launcher.ts";
 import { createLive } from "#server/live.ts";
 import { type Logger, logger } from "#server/log.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
@@ -20,18 +20,6 @@ const INTERVAL_MS = 2_000;
 const MAX_STARTS = 4;
 
 export type Reconciler = { stop: () => Promise<void> };
-
-/** The launchers that SLUICE_LAUNCHERS names. */
-export async function configuredLaunchers(): Promise<Map<string, Launcher>> {
-  const { SLUICE_LAUNCHERS, SLUICE_STATE_DIR, SLUICE_WHEEL } = env();
-  const launchers = new Map<string, Launcher>();
-  for (const name of SLUICE_LAUNCHERS) {
-    if (name !== "local") throw new Error(`SLUICE_LAUNCHERS names "${name}"; this version knows: local.`);
-    await prepareStateDir(SLUICE_STATE_DIR);
-    launchers.set(name, new LocalLauncher({ stateDir: SLUICE_STATE_DIR, wheel: SLUICE_WHEEL }));
-  }
-  return launchers;
-}
 
 /** Starts the loop. `stop` ends it and leaves every workspace as it is. */
 export async function startReconciler(

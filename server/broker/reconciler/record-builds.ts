@@ -1,10 +1,14 @@
 import { and, eq } from "drizzle-orm";
 import type { Database } from "#server/db/client.ts";
 import { images, imageVersions } from "#server/db/schema/index.ts";
+import { launcherFor } from "#server/launchers/choice.ts";
 import { environmentState } from "#server/launchers/local/environment.ts";
 import { notify } from "#server/live.ts";
 
-/** Copies into the catalogue how far the local launcher's environments are built, for the launch page. */
+/**
+ * Copies into the catalogue how far the local launcher's environments are built, for the launch page. What another
+ * launcher runs comes as an image and is ready as it is.
+ */
 export async function recordBuilds(db: Database, stateDir: string): Promise<void> {
   const versions = await db
     .select({
@@ -17,7 +21,8 @@ export async function recordBuilds(db: Database, stateDir: string): Promise<void
     .innerJoin(images, eq(images.id, imageVersions.imageId))
     .where(eq(imageVersions.state, "approved"));
   for (const version of versions) {
-    const built = await environmentState(stateDir, version.name);
+    const isLocal = launcherFor(version.name) === "local";
+    const built = isLocal ? await environmentState(stateDir, version.name) : ({ state: "ready" } as const);
     const buildMessage = built.state === "failed" ? built.message : null;
     if (built.state === version.buildState && buildMessage === version.buildMessage) continue;
     await db.transaction(async (tx) => {

@@ -102,6 +102,7 @@ async function launch(start: Start, journal: Journal, at: (step: Step) => void):
   }
   const spec: WorkspaceSpec = {
     id: row.id,
+    teamId: row.teamId,
     generation: row.generation,
     environment: await environmentOf(db, row),
     serverToken,

@@ -59,6 +59,7 @@ const signal = new AbortController().signal;
 async function launch(generation = 1) {
   const spec = {
     id: newId("ws"),
+    teamId: "team-of-tests",
     generation,
     environment: "cuda-python",
     serverToken: newCode(),

@@ -9,6 +9,7 @@ import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import type {
   Isolation,
   Launcher,
@@ -18,17 +19,17 @@ import type {
   Usage,
   WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
+import { insideLayout } from "#server/launchers/layout.ts";
 import { type BuiltEnvironment, environmentForWorkspace } from "./environment.ts";
-import { jupyterCommand, workspaceEnvironment } from "./jupyter-command.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
+import { workspaceEnvironment } from "./workspace-environment.ts";
 import {
   hostLayout,
   JUPYTER_CONFIG,
   prepareFiles,
   removeFiles,
-  sandboxLayout,
   type WorkspacePaths,
   workspacePaths,
 } from "./workspace-files.ts";
@@ -149,14 +150,24 @@ type StartInput = {
 };
 
 async function start({ spec, paths, environment, mode }: StartInput): Promise<LocalHandle> {
-  const layout = mode === undefined ? hostLayout(paths, environment) : sandboxLayout;
+  const layout = mode === undefined ? hostLayout(paths, environment) : insideLayout;
   const uid = workspaceUid(spec.id);
   const insideUid = mode?.userNamespace ? 1000 : uid;
   const owner = mode?.asRoot ? uid : undefined;
   await prepareFiles({ paths, layout, environment, credential: spec.credential, owner, insideUid });
   const port = await freePort();
   const ready = `${layout.run}/started`;
-  const command = ["sh", INIT, ready, `${layout.run}/overlay`, layout.packages, ...jupyterCommand(layout, port)];
+  // Only where nothing isolates and the installation itself runs as root.
+  const asRoot = process.getuid?.() === 0 ? ["--ServerApp.allow_root=True"] : [];
+  const command = [
+    "sh",
+    INIT,
+    ready,
+    `${layout.run}/overlay`,
+    layout.packages,
+    ...jupyterCommand(layout, { address: "127.0.0.1", port }),
+    ...asRoot,
+  ];
   const mounts: Mount[] = [
     ...(environment.basePrefix === "/usr" ? [] : [{ from: environment.basePrefix, to: environment.basePrefix }]),
     { from: environment.path, to: layout.environment },

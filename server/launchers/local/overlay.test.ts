@@ -30,6 +30,7 @@ beforeAll(async () => {
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
   spec = {
     id: newId("ws"),
+    teamId: "team-of-tests",
     generation: 0,
     environment: "cuda-python",
     serverToken: newCode(),

@@ -5,29 +5,11 @@
 import { existsSync } from "node:fs";
 import { chmod, cp, lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
 
-const EXAMPLES = path.resolve(import.meta.dirname, "..", "..", "..", "examples");
+export const EXAMPLES = path.resolve(import.meta.dirname, "..", "..", "..", "examples");
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
-
-/** Where the workspace's parts lie, as its processes see them. */
-export type Layout = {
-  home: string;
-  environment: string;
-  packages: string;
-  run: string;
-  jupyterConfig: string;
-  tmp: string;
-};
-
-export const sandboxLayout: Layout = {
-  home: "/home/user",
-  environment: "/opt/sluice/environment",
-  packages: "/opt/sluice/packages",
-  run: "/run/sluice",
-  jupyterConfig: "/opt/sluice/jupyter",
-  tmp: "/tmp",
-};
 
 /** The host's paths of a workspace. */
 export function workspacePaths(stateDir: string, id: string) {
@@ -108,7 +90,7 @@ function passwd(uid: number, home: string): string {
  * is taken from it, and everything else comes from the shared environment, with that one's start-up hooks. This writes
  * its fixed files for this run; the workspace's first process copies them into place, with the workspace's own rights.
  */
-async function writeOverlay(folder: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
+export async function writeOverlay(folder: string, layout: Layout, environment: BuiltEnvironment): Promise<void> {
   const version = environment.pythonVersion;
   const bin = path.join(folder, "bin");
   const site = path.join(folder, "lib", `python${version}`, "site-packages");
@@ -137,7 +119,7 @@ function sluicePackage(environment: BuiltEnvironment): string {
 }
 
 /** Kernels run on the overlay's interpreter; the server itself on the shared one, which no user's package can break. */
-async function writeKernelSpec(folder: string, layout: Layout): Promise<void> {
+export async function writeKernelSpec(folder: string, layout: Layout): Promise<void> {
   await mkdir(folder, { recursive: true });
   const spec = {
     argv: [

@@ -3,9 +3,9 @@ import type { UserPrincipal } from "#server/auth/principal.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CreateWorkspaceInput, createWorkspaceInput, type WorkspaceView } from "#server/contracts/workspace.ts";
 import { images, workspaces } from "#server/db/schema/index.ts";
-import { env } from "#server/env.ts";
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
+import { launcherFor } from "#server/launchers/choice.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { readImages } from "#server/services/image/list.ts";
@@ -29,7 +29,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         ownerId: principal.userId,
         teamId,
         imageVersionId: version,
-        launcher: launcher(),
+        launcher: launcherOf(input.image),
         defaultMilli: input.defaultMilli,
         gpuType: input.gpuType,
         desired: "running",
@@ -71,8 +71,8 @@ async function newestVersion(ctx: Context, name: string): Promise<string> {
   throw new SluiceError("not-found", `There is no environment "${name}". ${hint}`, { known });
 }
 
-function launcher(): string {
-  const [first] = env().SLUICE_LAUNCHERS;
-  if (first === undefined) throw new SluiceError("unavailable", "No launcher is configured (SLUICE_LAUNCHERS).");
-  return first;
+function launcherOf(environment: string): string {
+  const launcher = launcherFor(environment);
+  if (launcher === undefined) throw new SluiceError("unavailable", "No launcher is configured (SLUICE_LAUNCHERS).");
+  return launcher;
 }

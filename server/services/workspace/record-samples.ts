@@ -9,8 +9,9 @@ const KEPT_MS = 24 * 3600_000;
 export type WorkspaceSample = {
   workspaceId: string;
   generation: number;
-  cpuMilli: number;
-  memoryBytes: number;
+  /** null: its launcher cannot measure it. */
+  cpuMilli: number | null;
+  memoryBytes: number | null;
   /** The newest sign of somebody or something at work there. */
   activeAt: Date | null;
 };
@@ -36,7 +37,8 @@ export async function recordSamples(ctx: Context, samples: readonly WorkspaceSam
         returning w.id, m."cpuMilli", m."memoryBytes"
       )
       insert into workspace_samples (workspace_id, at, cpu_milli, memory_bytes)
-      select id, ${now.toISOString()}::timestamptz, "cpuMilli", "memoryBytes" from known`);
+      select id, ${now.toISOString()}::timestamptz, "cpuMilli", "memoryBytes" from known
+      where "cpuMilli" is not null`);
     await notify(tx.db, "usage", "workspaces");
   });
 }

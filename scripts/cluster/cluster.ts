@@ -1,0 +1,291 @@
+/**
+ * Brings one node of Kubernetes up and down. Everything is in a network namespace of its own, so that it listens on
+ * no address of the machine; kubelet and containerd are in a mount namespace of their own, because they use fixed paths.
+ * Each process is known by its pid and start time, and only those are ever ended.
+ */
+import { execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, open, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { z } from "zod";
+import { makeCertificates } from "#scripts/cluster/certificates.ts";
+import { type Cluster, NETNS, socketOf } from "#scripts/cluster/place.ts";
+import { containerdConfig, kubeconfig, kubeletConfig, podNetwork } from "#scripts/cluster/settings.ts";
+import { isAlive, type ProcessStart, processStat } from "#server/launchers/local/processes.ts";
+
+const execute = promisify(execFile);
+
+const NODE = "node-1";
+const SERVICES = "10.96.0.0/16";
+const PODS = "10.244.0.0/24";
+/** Of the whole machine, set by kubelet. */
+const KERNEL_SETTINGS = ["vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops"];
+
+/** Whether its API server runs and answers. */
+export async function isUp(cluster: Cluster): Promise<boolean> {
+  const known = await readProcess(cluster, "kube-apiserver");
+  return (
+    known !== undefined &&
+    (await isAlive(known)) &&
+    (await kubectl(cluster, "get", "--raw", "/readyz").then(
+      () => true,
+      () => false,
+    ))
+  );
+}
+
+/** Runs kubectl as the cluster's admin; gives what it printed. */
+export async function kubectl(cluster: Cluster, ...args: string[]): Promise<string> {
+  const { stdout } = await inside(
+    cluster,
+    path.join(cluster.bin, "kubectl"),
+    "--kubeconfig",
+    cluster.kubeconfig,
+    ...args,
+  );
+  return stdout;
+}
+
+/** Runs containerd's own client in the namespace of the pods' images. */
+export async function ctr(cluster: Cluster, ...args: string[]): Promise<string> {
+  const { stdout } = await execute("ctr", ["-a", socketOf(cluster), "-n", "k8s.io", ...args], { maxBuffer: 1 << 24 });
+  return stdout;
+}
+
+/** Starts everything; settles when the node is ready and pods can be made. */
+export async function bringUp(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  const { dir, bin, address } = cluster;
+  const at = (...names: string[]) => path.join(dir, ...names);
+  for (const name of ["log", "pid", "pki", "kubelet", "containerd", "cni", "volumes"])
+    await mkdir(at(name), { recursive: true });
+  say("Starting a control plane and a node");
+  await execute("ip", ["netns", "add", NETNS]);
+  const ip = async (...args: string[]) => await execute("ip", ["-n", NETNS, ...args]);
+  await ip("link", "set", "lo", "up");
+  await ip("addr", "add", `${address}/32`, "dev", "lo");
+  await ip("route", "add", "default", "dev", "lo");
+  await inside(cluster, "sysctl", "-qw", "net.ipv4.ip_forward=1");
+  await writeFile(at("sysctl"), (await execute("sysctl", KERNEL_SETTINGS)).stdout);
+  await makeCertificates(at("pki"), [address, "127.0.0.1", SERVICES.replace("0.0/16", "0.1")]);
+  await writeFile(cluster.kubeconfig, kubeconfig(cluster));
+  await writeFile(at("kubelet", "config.json"), kubeletConfig(cluster));
+  await writeFile(at("containerd", "config.toml"), containerdConfig(cluster));
+  await writeFile(at("cni", "10-pods.conflist"), podNetwork(cluster, PODS));
+
+  const config = ["--kubeconfig", cluster.kubeconfig];
+  await begin(cluster, "containerd", [
+    "unshare",
+    "--mount",
+    "--propagation",
+    "private",
+    "bash",
+    "-c",
+    PRIVATE_PATHS,
+    "bash",
+    dir,
+    "containerd",
+    "-c",
+    at("containerd", "config.toml"),
+  ]);
+  await begin(cluster, "etcd", [
+    path.join(bin, "etcd"),
+    ...["--data-dir", at("etcd"), "--unsafe-no-fsync"],
+    ...["--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls", "http://127.0.0.1:2379"],
+    ...["--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380"],
+    ...["--initial-cluster", "default=http://127.0.0.1:2380"],
+  ]);
+  await begin(cluster, "kube-apiserver", [
+    path.join(bin, "kube-apiserver"),
+    "--etcd-servers=http://127.0.0.1:2379",
+    ...[`--bind-address=${address}`, `--advertise-address=${address}`],
+    ...[`--tls-cert-file=${at("pki", "server.crt")}`, `--tls-private-key-file=${at("pki", "server.key")}`],
+    `--client-ca-file=${at("pki", "ca.crt")}`,
+    ...[
+      `--service-account-key-file=${at("pki", "accounts.key")}`,
+      `--service-account-signing-key-file=${at("pki", "accounts.key")}`,
+    ],
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-cluster-ip-range=${SERVICES}`,
+    ...["--authorization-mode=Node,RBAC", "--allow-privileged=true"],
+    ...[`--kubelet-client-certificate=${at("pki", "admin.crt")}`, `--kubelet-client-key=${at("pki", "admin.key")}`],
+    "--kubelet-preferred-address-types=InternalIP",
+  ]);
+  await until(
+    cluster,
+    "the API server to answer",
+    60,
+    async () => (await kubectl(cluster, "get", "--raw", "/readyz")) !== "",
+  );
+  await begin(cluster, "kube-controller-manager", [
+    path.join(bin, "kube-controller-manager"),
+    ...config,
+    `--service-account-private-key-file=${at("pki", "accounts.key")}`,
+    `--root-ca-file=${at("pki", "ca.crt")}`,
+    ...["--use-service-account-credentials=true", "--leader-elect=false"],
+    // The client's default limits delay the default ServiceAccount of a namespace, without which no pod is admitted.
+    ...["--kube-api-qps=300", "--kube-api-burst=600", "--node-monitor-grace-period=16s"],
+  ]);
+  await begin(cluster, "kube-scheduler", [path.join(bin, "kube-scheduler"), ...config, "--leader-elect=false"]);
+  const containerd = await readProcess(cluster, "containerd");
+  await begin(cluster, "kubelet", [
+    // Beside containerd, whose mounts it makes and sees.
+    ...["nsenter", "--mount", `--target=${containerd?.pid}`, `--wdns=${dir}`],
+    path.join(bin, "kubelet"),
+    ...config,
+    ...[
+      "--config",
+      at("kubelet", "config.json"),
+      "--root-dir",
+      at("kubelet", "root"),
+      "--cert-dir",
+      at("kubelet", "pki"),
+    ],
+    ...[`--hostname-override=${NODE}`, `--node-ip=${address}`],
+  ]);
+  await begin(cluster, "kube-proxy", [
+    path.join(bin, "kube-proxy"),
+    ...config,
+    ...[`--hostname-override=${NODE}`, `--cluster-cidr=${PODS}`, `--bind-address=${address}`],
+    // Settings of the whole machine, which a test leaves alone.
+    ...[
+      "--conntrack-max-per-core=0",
+      "--conntrack-tcp-timeout-established=0s",
+      "--conntrack-tcp-timeout-close-wait=0s",
+    ],
+    "--oom-score-adj=0",
+  ]);
+  await until(cluster, "the node to be ready", 90, async () => {
+    const ready = await kubectl(
+      cluster,
+      "get",
+      "node",
+      NODE,
+      "-o",
+      "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
+    );
+    return ready === "True" && (await kubectl(cluster, "get", "serviceaccount", "default", "-o", "name")) !== "";
+  });
+}
+
+/** Ends every process of it, and leaves nothing behind: no pod, mount, namespace or control group. */
+export async function bringDown(cluster: Cluster): Promise<void> {
+  const { dir } = cluster;
+  if (!existsSync(dir)) return;
+  // First, or they would make their pods anew.
+  await end(cluster, "kube-controller-manager", "SIGKILL");
+  await end(cluster, "kube-scheduler", "SIGKILL");
+  const tasks = async () =>
+    (await ctr(cluster, "task", "ls", "-q").catch(() => "")).split("\n").filter((line) => line !== "");
+  if (await isUp(cluster)) {
+    await kubectl(cluster, "delete", "pods", "-A", "--all", "--force", "--grace-period=0", "--wait=false").catch(
+      () => "",
+    );
+    for (let waited = 0; waited < 100 && (await tasks()).length > 0; waited++) await sleep(100);
+  }
+  await end(cluster, "kube-proxy");
+  await end(cluster, "kubelet");
+  for (const task of await tasks()) await ctr(cluster, "task", "rm", "-f", task).catch(() => "");
+  for (const name of ["kube-apiserver", "etcd"]) await end(cluster, name, "SIGKILL");
+  await end(cluster, "containerd");
+  const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
+  for (const mount of mounts
+    .filter((one) => one.startsWith(`${dir}/`))
+    .sort()
+    .reverse()) {
+    await execute("umount", [mount]).catch(() => undefined);
+  }
+  await execute("ip", ["netns", "del", NETNS]).catch(() => undefined);
+  const settings = path.join(dir, "sysctl");
+  if (existsSync(settings)) await execute("sysctl", ["-qp", settings]);
+  await removeControlGroups();
+  await rm(dir, { recursive: true, force: true });
+}
+
+/**
+ * The fixed paths of kubelet, containerd and the network plugins become folders of this cluster.
+ * First argument: its folder; the rest: what to run.
+ */
+const PRIVATE_PATHS = `dir=$1; shift
+for fixed in var/lib/kubelet var/lib/cni run/containerd var/log/containers; do
+  mkdir -p "/$fixed" "$dir/fixed/$fixed"
+  mount --bind "$dir/fixed/$fixed" "/$fixed"
+done
+exec "$@"`;
+
+/** `nsenter`, not `ip netns exec`: that one mounts /sys anew and hides the control groups. */
+async function inside(cluster: Cluster, command: string, ...args: string[]) {
+  return await execute("nsenter", [`--net=${cluster.netns}`, command, ...args], { maxBuffer: 1 << 26 });
+}
+
+async function begin(cluster: Cluster, name: string, command: string[]): Promise<void> {
+  const log = await open(path.join(cluster.dir, "log", name), "a");
+  const child = spawn("nsenter", [`--net=${cluster.netns}`, ...command], {
+    cwd: cluster.dir,
+    detached: true,
+    stdio: ["ignore", log.fd, log.fd],
+  });
+  await new Promise<void>((resolve, reject) => child.once("spawn", resolve).once("error", reject));
+  child.unref();
+  await log.close();
+  const stat = await processStat(child.pid ?? 0);
+  if (stat === undefined) throw new Error(`${name} ended at once; its last words are in ${cluster.dir}/log/${name}.`);
+  await writeFile(path.join(cluster.dir, "pid", name), JSON.stringify({ pid: child.pid, startTime: stat.startTime }));
+}
+
+const processStart = z.object({ pid: z.int().positive(), startTime: z.int() });
+
+async function readProcess(cluster: Cluster, name: string): Promise<ProcessStart | undefined> {
+  const text = await readFile(path.join(cluster.dir, "pid", name), "utf8").catch(() => undefined);
+  return text === undefined ? undefined : processStart.parse(JSON.parse(text));
+}
+
+async function end(cluster: Cluster, name: string, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+  const known = await readProcess(cluster, name);
+  if (known === undefined) return;
+  for (const [sent, limit] of [
+    [signal, 10_000],
+    ["SIGKILL", 5_000],
+  ] as const) {
+    if (!(await isAlive(known))) return;
+    process.kill(known.pid, sent);
+    for (let waited = 0; waited < limit && (await isAlive(known)); waited += 50) await sleep(50);
+  }
+}
+
+async function until(cluster: Cluster, what: string, seconds: number, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + seconds * 1000;
+  while (!(await holds().catch(() => false))) {
+    if (Date.now() > deadline)
+      throw new Error(
+        `Waited ${seconds} s for ${what}; the logs are in ${cluster.dir}/log.\n${await lastLines(cluster)}`,
+      );
+    await sleep(100);
+  }
+}
+
+/** The end of each log, for a failure that nobody can look at afterwards. */
+async function lastLines(cluster: Cluster): Promise<string> {
+  const folder = path.join(cluster.dir, "log");
+  const ends = (await readdir(folder)).map(async (name) => {
+    const lines = (await readFile(path.join(folder, name), "utf8")).trimEnd().split("\n");
+    return `${name}: ${lines.slice(-3).join("\n  ")}`;
+  });
+  return (await Promise.all(ends)).join("\n");
+}
+
+async function removeControlGroups(): Promise<void> {
+  const removeTree = async (folder: string): Promise<void> => {
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      if (entry.isDirectory()) await removeTree(path.join(folder, entry.name));
+    }
+    await rmdir(folder).catch(() => undefined);
+  };
+  for (const hierarchy of ["", ...(await readdir("/sys/fs/cgroup"))]) {
+    for (const name of ["kubepods", "k8s.io"]) {
+      const folder = path.join("/sys/fs/cgroup", hierarchy, name);
+      if (existsSync(folder)) await removeTree(folder);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/** Runs the cluster tests inside the node's network, where API server, pods and what the tests start see one another. */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { z } from "zod";
+import type { Images } from "#scripts/cluster/images.ts";
+import type { Cluster } from "#scripts/cluster/place.ts";
+import { run } from "#scripts/lib/processes.ts";
+
+const report = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numFailedTestSuites: z.int() });
+
+/** What the tests are told about the cluster, as environment variables. */
+export const CLUSTER_VARIABLES = {
+  address: "SLUICE_TEST_CLUSTER_ADDRESS",
+  folder: "SLUICE_TEST_CLUSTER_FOLDER",
+  kubeconfig: "SLUICE_TEST_CLUSTER_KUBECONFIG",
+  workspaceImage: "SLUICE_TEST_CLUSTER_WORKSPACE_IMAGE",
+} as const;
+
+type Setting = { root: string; out: string; images: Images };
+
+export async function runClusterTests(
+  cluster: Cluster,
+  { root, out, images }: Setting,
+): Promise<{ passed: number; failed: number }> {
+  await mkdir(out, { recursive: true });
+  const file = path.join(out, "cluster.json");
+  rmSync(file, { force: true });
+  const vitest = [
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    "--config",
+    "vitest.cluster.config.ts",
+    "--reporter=verbose",
+    "--reporter=json",
+    `--outputFile.json=${file}`,
+  ];
+  const problem = await run("nsenter", [`--net=${cluster.netns}`, process.execPath, ...vitest], {
+    cwd: root,
+    env: {
+      ...process.env,
+      [CLUSTER_VARIABLES.address]: cluster.address,
+      [CLUSTER_VARIABLES.folder]: cluster.dir,
+      [CLUSTER_VARIABLES.kubeconfig]: cluster.kubeconfig,
+      [CLUSTER_VARIABLES.workspaceImage]: images.workspace,
+    },
+    onLine: (line) => console.log(line),
+  }).then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+  );
+  if (!existsSync(file)) throw problem ?? new Error("The cluster tests left no report.");
+  const counts = report.parse(JSON.parse(readFileSync(file, "utf8")));
+  const broken = counts.numFailedTests === 0 && problem !== undefined ? Math.max(1, counts.numFailedTestSuites) : 0;
+  return { passed: counts.numPassedTests, failed: counts.numFailedTests + broken };
+}

@@ -1,0 +1,34 @@
+/** Which launchers this installation has, and which of them runs an environment. */
+import { env } from "#server/env.ts";
+import type { Launcher } from "./launcher.ts";
+
+/** The launchers that SLUICE_LAUNCHERS names. Each is loaded only when it is wanted: some bring large libraries. */
+export async function configuredLaunchers(): Promise<Map<string, Launcher>> {
+  const launchers = new Map<string, Launcher>();
+  for (const name of env().SLUICE_LAUNCHERS) launchers.set(name, await load(name));
+  return launchers;
+}
+
+async function load(name: string): Promise<Launcher> {
+  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel, SLUICE_KUBERNETES_SETTINGS: settings } = env();
+  switch (name) {
+    case "local": {
+      const { LocalLauncher, prepareStateDir } = await import("./local/local-launcher.ts");
+      await prepareStateDir(stateDir);
+      return new LocalLauncher({ stateDir, wheel });
+    }
+    case "kubernetes": {
+      if (settings === undefined)
+        throw new Error(
+          "SLUICE_LAUNCHERS names kubernetes: SLUICE_KUBERNETES_SETTINGS must name its settings, a JSON file.",
+        );
+      const [{ KubernetesLauncher }, { readSettings }] = await Promise.all([
+        import("./kubernetes/kubernetes-launcher.ts"),
+        import("./kubernetes/settings.ts"),
+      ]);
+      return new KubernetesLauncher(await readSettings(settings));
+    }
+    default:
+      throw new Error(`SLUICE_LAUNCHERS names "${name}"; this version knows: local, kubernetes.`);
+  }
+}

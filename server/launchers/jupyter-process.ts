@@ -1,0 +1,52 @@
+/** How a workspace's Jupyter server is started, and what every launcher puts into its environment. */
+import type { WorkspaceSpec } from "./launcher.ts";
+import type { Layout } from "./layout.ts";
+
+export type Listening = { address: string; port: number };
+
+/** The token is not here: argv is readable to every process of the machine. */
+export function jupyterCommand(layout: Layout, { address, port }: Listening): string[] {
+  return [
+    `${layout.environment}/bin/python`,
+    ...["-m", "jupyterlab"],
+    "--no-browser",
+    `--ServerApp.ip=${address}`,
+    `--ServerApp.port=${port}`,
+    "--ServerApp.port_retries=0",
+    "--ServerApp.base_url=/",
+    "--ServerApp.allow_remote_access=True",
+    `--ServerApp.root_dir=${layout.home}`,
+  ];
+}
+
+/** What Sluice sets for the processes of a workspace; what their owner has set comes before it and cannot replace it. */
+export function jupyterVariables(spec: WorkspaceSpec, layout: Layout): Record<string, string> {
+  return {
+    LANG: "C.UTF-8",
+    SHELL: "/bin/bash",
+    USER: "user",
+    HOME: layout.home,
+    TMPDIR: layout.tmp,
+    PATH: [
+      `${layout.packages}/bin`,
+      `${layout.environment}/bin`,
+      "/usr/local/bin",
+      "/usr/bin",
+      "/bin",
+      "/usr/sbin",
+      "/sbin",
+    ].join(":"),
+    VIRTUAL_ENV: layout.packages,
+    PIP_DISABLE_PIP_VERSION_CHECK: "1",
+    JUPYTER_CONFIG_PATH: layout.jupyterConfig,
+    JUPYTER_PATH: [`${layout.run}/jupyter`, `${layout.packages}/share/jupyter`].join(":"),
+    JUPYTER_RUNTIME_DIR: `${layout.run}/jupyter/runtime`,
+    SLUICE_WORKSPACE_ID: spec.id,
+    SLUICE_BROKER_URL: spec.brokerUrl,
+    SLUICE_PORTAL_URL: spec.portalUrl,
+    SLUICE_PUBLIC_URL: spec.publicUrl,
+    SLUICE_CREDENTIAL_FILE: `${layout.run}/credential`,
+    SLUICE_RUNTIME_DIR: `${layout.run}/runtime`,
+    SLUICE_GPU_TYPE: spec.gpuType,
+  };
+}

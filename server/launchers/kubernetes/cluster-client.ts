@@ -1,0 +1,153 @@
+/** The cluster's API as the launcher uses it: apply, delete, and watches that mend themselves. */
+import {
+  ApiException,
+  CoreV1Api,
+  KubeConfig,
+  type KubernetesListObject,
+  type KubernetesObject,
+  KubernetesObjectApi,
+  ListWatch,
+  NetworkingV1Api,
+  PatchStrategy,
+  Watch,
+} from "@kubernetes/client-node";
+import type { Logger } from "#server/log.ts";
+import { FIELD_MANAGER } from "./objects.ts";
+
+/** So long after a watch broke it is begun again. */
+const RESUME_MS = 1_000;
+
+export class ClusterClient {
+  readonly core: CoreV1Api;
+  readonly networking: NetworkingV1Api;
+  readonly #config: KubeConfig;
+  readonly #objects: KubernetesObjectApi;
+  readonly #log: Logger;
+
+  constructor(config: KubeConfig, log: Logger) {
+    this.#config = config;
+    this.#objects = KubernetesObjectApi.makeApiClient(config);
+    this.core = config.makeApiClient(CoreV1Api);
+    this.networking = config.makeApiClient(NetworkingV1Api);
+    this.#log = log;
+  }
+
+  /** Server-side apply: fields that we set are ours, whoever set them before. */
+  async apply<T extends KubernetesObject>(object: T): Promise<T> {
+    return await this.#objects.patch(object, undefined, undefined, FIELD_MANAGER, true, PatchStrategy.ServerSideApply);
+  }
+
+  /** Deletes with all dependents; what is not there is no error. */
+  async remove(object: KubernetesObject, options: { foreground?: boolean } = {}): Promise<void> {
+    const propagation = options.foreground ? "Foreground" : "Background";
+    try {
+      await this.#objects.delete(object, undefined, undefined, undefined, undefined, propagation);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async list<T extends KubernetesObject>(
+    apiVersion: string,
+    kind: string,
+    selector: string,
+    namespace?: string,
+  ): Promise<T[]> {
+    const { items } = await this.#objects.list<T>(
+      apiVersion,
+      kind,
+      namespace,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      selector,
+    );
+    // The items of a list do not name their kind.
+    return items.map((item) => ({ ...item, apiVersion, kind }));
+  }
+
+  /** Keeps a copy of what `path` lists, and says when it changes. Settles when the first list is there. */
+  async watch<T extends KubernetesObject>(options: WatchOptions<T>): Promise<Watched<T>> {
+    const { path, list, selector, fields } = options;
+    const informer = new ListWatch<T>(path, new Watch(this.#config), list, false, selector, fields);
+    let stopped = false;
+    let timer: NodeJS.Timeout | undefined;
+    const listeners = new Set<(object: T, gone: boolean) => void>();
+    const tell = (gone: boolean) => (object: T) => {
+      for (const listener of listeners) listener(object, gone);
+    };
+    informer.on("add", tell(false));
+    informer.on("update", tell(false));
+    informer.on("delete", tell(true));
+    let fail: (error: unknown) => void = () => undefined;
+    const failed = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    failed.catch(() => undefined);
+    informer.on("error", (error: unknown) => {
+      if (stopped) return;
+      fail(error);
+      this.#log.warn({ err: error, path }, "a watch on the cluster broke; it is begun again");
+      timer = setTimeout(() => void informer.start().catch(() => undefined), RESUME_MS);
+    });
+    await Promise.race([informer.start(), failed]);
+    return {
+      all: () => informer.list(),
+      onChange: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+      stop: async () => {
+        stopped = true;
+        clearTimeout(timer);
+        await informer.stop();
+      },
+    };
+  }
+}
+
+export type WatchOptions<T extends KubernetesObject> = {
+  path: string;
+  list: () => Promise<KubernetesListObject<T>>;
+  /** Labels and fields that select. */
+  selector?: string;
+  fields?: string;
+};
+
+export type Watched<T> = {
+  all: () => readonly T[];
+  /** Calls back at each change; `gone`: it was deleted. Gives what ends that. */
+  onChange: (listener: (object: T, gone: boolean) => void) => () => void;
+  stop: () => Promise<void>;
+};
+
+/** The cluster of a file, or the one that this process runs in. */
+export function loadConfig(file: string | undefined): KubeConfig {
+  const config = new KubeConfig();
+  if (file !== undefined) config.loadFromFile(file);
+  else if (process.env.KUBERNETES_SERVICE_HOST !== undefined) config.loadFromCluster();
+  else throw new Error('No cluster: this process runs in none, and the Kubernetes settings name no "kubeconfig".');
+  return config;
+}
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ApiException && error.code === 404;
+}
+
+/** What the API server said when it refused. */
+export function refusal(error: unknown): string | undefined {
+  if (!(error instanceof ApiException) || error.code < 400 || error.code >= 500) return undefined;
+  const body: unknown = typeof error.body === "string" ? parseJson(error.body) : error.body;
+  if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
+    return body.message;
+  return error.message;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { message: text };
+  }
+}

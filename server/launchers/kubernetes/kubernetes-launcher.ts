@@ -1,0 +1,355 @@
+/**
+ * Workspaces as pods. What is wanted is applied under our field manager; what is there is watched, never asked for
+ * again and again. Nothing lives only here: after a restart the cluster itself says what runs.
+ */
+import type { CoreV1Event, KubernetesObject, V1NetworkPolicy, V1Pod, V1Service } from "@kubernetes/client-node";
+import { z } from "zod";
+import type {
+  Isolation,
+  Launcher,
+  LaunchReport,
+  Observation,
+  RunningWorkspace,
+  Usage,
+  WorkspaceSpec,
+} from "#server/launchers/launcher.ts";
+import { type Logger, logger } from "#server/log.ts";
+import { ClusterClient, isNotFound, loadConfig, refusal, type Watched } from "./cluster-client.ts";
+import {
+  generationOf,
+  homeClaim,
+  JUPYTER_PORT,
+  MANAGED,
+  namespaceOf,
+  networkPolicy,
+  ownedBy,
+  serviceOf,
+  TEAM_LABEL,
+  teamObjects,
+  WORKSPACE_LABEL,
+  workspacePod,
+  workspaceSecret,
+  workspaceService,
+} from "./objects.ts";
+import type { KubernetesSettings } from "./settings.ts";
+import { isReady, podState, quotaSentence, refusalSentence, volumeSentence } from "./states.ts";
+
+const SELECTOR = Object.entries(MANAGED)
+  .map(([key, value]) => `${key}=${value}`)
+  .join(",");
+
+/** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
+const STOP_MS = 45_000;
+
+const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
+
+type Watches = { pods: Watched<V1Pod>; services: Watched<V1Service>; policies: Watched<V1NetworkPolicy> };
+
+/** Something of ours whose workspace nobody knows. */
+export type Orphan = { kind: string; namespace: string; name: string; workspaceId: string };
+
+export class KubernetesLauncher implements Launcher {
+  readonly name = "kubernetes";
+  readonly #settings: KubernetesSettings;
+  readonly #client: ClusterClient;
+  readonly #log: Logger;
+  #watches: Promise<Watches> | undefined;
+  #closed = false;
+
+  constructor(settings: KubernetesSettings, log: Logger = logger("kubernetes")) {
+    this.#settings = settings;
+    this.#log = log;
+    this.#client = new ClusterClient(loadConfig(settings.kubeconfig), log);
+  }
+
+  async isolation(): Promise<Isolation> {
+    return { isolated: true };
+  }
+
+  async ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace> {
+    const namespace = namespaceOf(this.#settings, spec.teamId);
+    const { pods } = await this.#watch();
+    report.started("environment", `Preparing the namespace ${namespace}`);
+    for (const object of teamObjects(this.#settings, spec.teamId)) await this.#apply(object);
+    const claim = await this.#apply(homeClaim(spec, this.#settings));
+    const owner = ownedBy(claim);
+    // Made before anything is put into the cluster: an environment without an image ends here.
+    const pod = workspacePod(spec, this.#settings, owner);
+    report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
+
+    const before = podOf(pods, spec.id);
+    if (before !== undefined && (generationOf(before) !== spec.generation || podState(before).kind !== "running")) {
+      await this.stop(spec.id);
+    }
+    report.started("pod", "Making the pod");
+    for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
+    const service = await this.#apply(serviceOf(spec, this.#settings, owner));
+    const follower = await this.#followEvents(namespace, spec.id, (line) => report.log("pod", line));
+    try {
+      await this.#apply(pod);
+      await this.#untilReady(spec.id, pods, report, signal, follower.last);
+    } finally {
+      await follower.stop();
+    }
+    const node = podOf(pods, spec.id)?.spec?.nodeName;
+    report.done("pod", `The pod runs on ${node ?? "its node"}`);
+    return running(service, { generation: spec.generation, namespace });
+  }
+
+  async observe(id: string): Promise<Observation> {
+    const { pods, services } = await this.#watch();
+    const pod = podOf(pods, id);
+    if (pod === undefined) return { state: "stopped" };
+    const state = podState(pod);
+    if (state.kind === "failed" || state.kind === "ended") return { state: "stopped", reason: state.sentence };
+    // A container that is being started again is not lost yet.
+    const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
+    if (service === undefined) return { state: "stopped" };
+    return {
+      state: "running",
+      ...running(service, { generation: generationOf(pod), namespace: pod.metadata?.namespace ?? "" }),
+    };
+  }
+
+  async stop(id: string): Promise<void> {
+    const { pods } = await this.#watch();
+    const left = await this.#ofWorkspace("Pod", id);
+    for (const pod of left) await this.#client.remove(pod);
+    for (const kind of ["Secret", "Service"]) {
+      for (const object of await this.#ofWorkspace(kind, id)) await this.#client.remove(object);
+    }
+    if (left.length > 0) await gone(pods, id);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.stop(id);
+    for (const claim of await this.#ofWorkspace("PersistentVolumeClaim", id)) {
+      await this.#client.remove(claim, { foreground: true });
+    }
+  }
+
+  /** Nothing yet: a cluster measures by an extension of its own, which may be missing. */
+  async usage(): Promise<Map<string, Usage>> {
+    return new Map();
+  }
+
+  async logs(id: string, lines: number): Promise<string[]> {
+    const { pods } = await this.#watch();
+    const pod = podOf(pods, id);
+    const [name, namespace] = [pod?.metadata?.name, pod?.metadata?.namespace];
+    if (name === undefined || namespace === undefined) return [];
+    const container = pod?.status?.containerStatuses?.[0];
+    // What waits to be started again has its words in the run before.
+    const previous = container?.state?.waiting !== undefined && container.lastState?.terminated !== undefined;
+    const text = await this.#client.core
+      .readNamespacedPodLog({ name, namespace, container: "workspace", tailLines: lines, previous })
+      .catch((error: unknown) => {
+        if (isNotFound(error) || refusal(error) !== undefined) return "";
+        throw error;
+      });
+    return text.split("\n").filter((line) => line.trim() !== "");
+  }
+
+  async endpoint(id: string): Promise<string | undefined> {
+    const seen = await this.observe(id);
+    return seen.state === "running" ? seen.endpoint : undefined;
+  }
+
+  /** What carries the label of a workspace that is not among these. */
+  async orphans(known: ReadonlySet<string>): Promise<Orphan[]> {
+    const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim"];
+    const found = await Promise.all(
+      kinds.map(async (kind) => await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}`)),
+    );
+    return found.flat().flatMap((object) => {
+      const { name = "", namespace = "", labels } = object.metadata ?? {};
+      const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
+      return known.has(workspaceId) ? [] : [{ kind: object.kind ?? "", namespace, name, workspaceId }];
+    });
+  }
+
+  /** Ends the watches; the workspaces stay. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const watches = await this.#watches?.catch(() => undefined);
+    if (watches === undefined) return;
+    await Promise.all(Object.values(watches).map((one) => one.stop()));
+  }
+
+  /** Begins the watches at first use, and again when the cluster could not be reached. */
+  #watch(): Promise<Watches> {
+    this.#watches ??= this.#beginWatches().catch((error: unknown) => {
+      this.#watches = undefined;
+      throw new Error("The Kubernetes cluster cannot be reached.", { cause: error });
+    });
+    return this.#watches;
+  }
+
+  async #beginWatches(): Promise<Watches> {
+    const { core } = this.#client;
+    const labelSelector = SELECTOR;
+    const [pods, services, policies] = await Promise.all([
+      this.#client.watch<V1Pod>({
+        path: "/api/v1/pods",
+        selector: SELECTOR,
+        list: () => core.listPodForAllNamespaces({ labelSelector }),
+      }),
+      this.#client.watch<V1Service>({
+        path: "/api/v1/services",
+        selector: SELECTOR,
+        list: () => core.listServiceForAllNamespaces({ labelSelector }),
+      }),
+      this.#client.watch<V1NetworkPolicy>({
+        path: "/apis/networking.k8s.io/v1/networkpolicies",
+        selector: SELECTOR,
+        list: () => this.#client.networking.listNetworkPolicyForAllNamespaces({ labelSelector }),
+      }),
+    ]);
+    services.onChange((service, deleted) => void this.#repairService(service, deleted, pods));
+    policies.onChange((policy, deleted) => void this.#repairPolicy(policy, deleted));
+    return { pods, services, policies };
+  }
+
+  /** Somebody deleted a running workspace's service: it comes back at the same address. */
+  async #repairService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): Promise<void> {
+    const id = service.metadata?.labels?.[WORKSPACE_LABEL];
+    if (!deleted || id === undefined || this.#closed) return;
+    const pod = podOf(pods, id);
+    if (pod?.metadata === undefined || podState(pod).kind !== "running") return;
+    await this.#repair(workspaceService(pod.metadata.labels ?? {}, pod.metadata, service.spec?.clusterIP));
+  }
+
+  /** Without its policy a namespace's pods would talk to anybody. */
+  async #repairPolicy(policy: V1NetworkPolicy, deleted: boolean): Promise<void> {
+    const teamId = policy.metadata?.labels?.[TEAM_LABEL];
+    if (!deleted || teamId === undefined || this.#closed) return;
+    await this.#repair(networkPolicy(this.#settings, teamId));
+  }
+
+  async #repair(object: V1Service | V1NetworkPolicy): Promise<void> {
+    const where = { kind: object.kind, namespace: object.metadata?.namespace, name: object.metadata?.name };
+    try {
+      await this.#client.apply(object);
+      this.#log.warn(where, "an object that somebody deleted was made again");
+    } catch (error) {
+      // A namespace that is being deleted takes nothing new, and needs nothing.
+      this.#log.warn({ err: error, ...where }, "a deleted object could not be made again");
+    }
+  }
+
+  async #apply<T extends Parameters<ClusterClient["apply"]>[0]>(object: T): Promise<T> {
+    try {
+      return await this.#client.apply(object);
+    } catch (error) {
+      const said = refusal(error);
+      if (said === undefined) throw error;
+      throw new Error(quotaSentence(said) ?? refusalSentence(said), { cause: error });
+    }
+  }
+
+  async #ofWorkspace(kind: string, id: string): Promise<KubernetesObject[]> {
+    return await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}=${id}`);
+  }
+
+  /** Hands over what the cluster tells about the pod and its claim, each line once. */
+  async #followEvents(namespace: string, name: string, onLine: (line: string) => void) {
+    const fields = `involvedObject.name=${name}`;
+    const since = Date.now() - 1_000;
+    let last: CoreV1Event | undefined;
+    const events = await this.#client.watch<CoreV1Event>({
+      path: `/api/v1/namespaces/${namespace}/events`,
+      fields,
+      list: () => this.#client.core.listNamespacedEvent({ namespace, fieldSelector: fields }),
+    });
+    events.onChange((event, deleted) => {
+      const at = event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
+      if (deleted || (at !== undefined && new Date(at).getTime() < since - 1_000)) return;
+      last = event;
+      onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
+    });
+    return { last: () => last, stop: events.stop };
+  }
+
+  async #untilReady(
+    id: string,
+    pods: Watched<V1Pod>,
+    report: LaunchReport,
+    signal: AbortSignal,
+    lastEvent: () => CoreV1Event | undefined,
+  ): Promise<void> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.startSeconds * 1000)]);
+    let told: string | undefined;
+    await new Promise<void>((resolve, reject) => {
+      const look = () => {
+        const pod = podOf(pods, id);
+        if (pod === undefined) return;
+        const state = podState(pod);
+        if (state.kind === "running" && isReady(pod)) settle(resolve);
+        else if (state.kind === "failed" || state.kind === "ended") settle(() => reject(new Error(state.sentence)));
+        else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== told) {
+          told = state.sentence;
+          report.log("pod", told);
+        }
+      };
+      const late = () => {
+        if (signal.aborted)
+          return settle(() =>
+            reject(signal.reason instanceof Error ? signal.reason : new Error("The start was called off.")),
+          );
+        const event = lastEvent();
+        const mount =
+          event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
+            ? volumeSentence(event.message ?? "")
+            : undefined;
+        settle(() =>
+          reject(
+            new Error(
+              told ??
+                mount ??
+                `The pod was not ready after ${this.#settings.startSeconds} s. The log below says what it did last.`,
+            ),
+          ),
+        );
+      };
+      const settle = (finish: () => void) => {
+        unsubscribe();
+        limit.removeEventListener("abort", late);
+        finish();
+      };
+      const unsubscribe = pods.onChange(look);
+      limit.addEventListener("abort", late, { once: true });
+      if (limit.aborted) late();
+      else look();
+    });
+  }
+}
+
+function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
+  return pods.all().find((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id);
+}
+
+/** Settles when the last pod of a workspace is gone. */
+async function gone(pods: Watched<V1Pod>, id: string): Promise<void> {
+  if (podOf(pods, id) === undefined) return;
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      unsubscribe();
+      reject(new Error("The pod is still there; its node may not answer. It is tried again."));
+    }, STOP_MS);
+    const unsubscribe = pods.onChange(() => {
+      if (podOf(pods, id) !== undefined) return;
+      clearTimeout(timer);
+      unsubscribe();
+      resolve();
+    });
+  });
+}
+
+function running(service: V1Service, place: { generation: number; namespace: string }): RunningWorkspace {
+  const address = service.spec?.clusterIP ?? "";
+  const host = address.includes(":") ? `[${address}]` : address;
+  return {
+    endpoint: `http://${host}:${JUPYTER_PORT}`,
+    handle: handleSchema.parse({ launcher: "kubernetes", ...place }),
+  };
+}

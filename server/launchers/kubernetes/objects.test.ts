@@ -1,0 +1,196 @@
+import type { V1NetworkPolicy, V1PersistentVolumeClaim } from "@kubernetes/client-node";
+import { describe, expect, it } from "vitest";
+import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import {
+  generationOf,
+  homeClaim,
+  networkPolicy,
+  ownedBy,
+  serviceOf,
+  teamObjects,
+  workspacePod,
+  workspaceSecret,
+} from "./objects.ts";
+import { parseSettings } from "./settings.ts";
+
+const settings = parseSettings({
+  environments: { "cuda-python": { image: "registry.example/cuda-python@sha256:0123", size: "gpu-client" } },
+  sizes: {
+    "gpu-client": {
+      cpu: { request: "500m", limit: "4" },
+      memory: { request: "1Gi", limit: "8Gi" },
+      nodeSelector: { pool: "notebooks" },
+      tolerations: [{ key: "notebooks", operator: "Exists", effect: "NoSchedule" }],
+      priorityClass: "interactive",
+      runtimeClass: "gvisor",
+    },
+  },
+  home: { size: "20Gi", storageClass: "fast" },
+  imagePullSecrets: ["registry"],
+  team: { quota: { "limits.cpu": "64" } },
+  network: {
+    from: [{ namespace: { "kubernetes.io/metadata.name": "sluice" }, pods: { "app.kubernetes.io/name": "sluice" } }],
+    to: [{ namespace: { "kubernetes.io/metadata.name": "sluice" } }, { addresses: "0.0.0.0/0", ports: [443] }],
+  },
+});
+
+const spec: WorkspaceSpec = {
+  id: "ws-aaaaaaaaaaaaaaaaaaaaaaaaaa",
+  teamId: "team-bbbbbbbbbbbbbbbbbbbbbbbbbb",
+  generation: 3,
+  environment: "cuda-python",
+  serverToken: "the-token",
+  credential: "slw_the-credential",
+  gpuType: "soft",
+  brokerUrl: "https://broker.example",
+  portalUrl: "https://sluice.example",
+  publicUrl: "https://ws.example",
+  variables: { MY_KEY: "my-secret", HOME: "/elsewhere" },
+  allowUnisolated: false,
+};
+const claim: V1PersistentVolumeClaim = { metadata: { name: spec.id, uid: "uid-of-claim" } };
+const pod = workspacePod(spec, settings, ownedBy(claim));
+const container = pod.spec?.containers[0];
+
+describe("a workspace's pod", () => {
+  it("keeps every rule of the restricted Pod Security Standard", () => {
+    expect(pod.spec?.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      seccompProfile: { type: "RuntimeDefault" },
+    });
+    expect(container?.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ["ALL"] },
+      readOnlyRootFilesystem: true,
+    });
+    const kinds = (pod.spec?.volumes ?? []).flatMap((volume) => Object.keys(volume).filter((key) => key !== "name"));
+    expect([...new Set(kinds)].sort()).toEqual(["emptyDir", "persistentVolumeClaim", "secret"]);
+    for (const shared of ["hostNetwork", "hostPID", "hostIPC"] as const) expect(pod.spec?.[shared]).toBeUndefined();
+  });
+
+  it("has no account of the cluster and hears of no other service", () => {
+    expect(pod.spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
+  });
+
+  it("runs where its size says, with its size's requests and limits", () => {
+    expect(pod.spec).toMatchObject({
+      nodeSelector: { pool: "notebooks" },
+      tolerations: [{ key: "notebooks", operator: "Exists", effect: "NoSchedule" }],
+      priorityClassName: "interactive",
+      runtimeClassName: "gvisor",
+      imagePullSecrets: [{ name: "registry" }],
+    });
+    expect(container?.resources).toEqual({
+      requests: { cpu: "500m", memory: "1Gi" },
+      limits: { cpu: "4", memory: "8Gi" },
+    });
+  });
+
+  it("holds no secret itself: token, credential and variables lie in secrets", () => {
+    const text = JSON.stringify(pod);
+    for (const secret of [spec.serverToken, spec.credential, "my-secret"]) expect(text).not.toContain(secret);
+    const secrets = workspaceSecret(spec, settings, ownedBy(claim));
+    const plain = secrets.map(({ metadata, data }) => [
+      metadata?.name,
+      Object.fromEntries(
+        Object.entries(data ?? {}).map(([key, value]) => [key, Buffer.from(value, "base64").toString()]),
+      ),
+    ]);
+    expect(Object.fromEntries(plain)).toEqual({
+      [`${spec.id}-variables`]: { ...spec.variables, JUPYTER_TOKEN: "the-token" },
+      [`${spec.id}-credential`]: { credential: "slw_the-credential" },
+    });
+  });
+
+  it("sets its own variables after the user's, which so cannot replace them", () => {
+    // Kubernetes: `env` wins over `envFrom`.
+    expect(container?.envFrom).toEqual([{ secretRef: { name: `${spec.id}-variables` } }]);
+    expect(container?.env).toContainEqual({ name: "HOME", value: "/home/user" });
+  });
+
+  it("belongs to its home's claim and names its start", () => {
+    expect(pod.metadata?.ownerReferences).toEqual([
+      { apiVersion: "v1", kind: "PersistentVolumeClaim", name: spec.id, uid: "uid-of-claim", blockOwnerDeletion: true },
+    ]);
+    expect(generationOf(pod)).toBe(3);
+    expect(serviceOf(spec, settings, ownedBy(claim)).spec?.selector).toEqual({ "sluice.dev/workspace": spec.id });
+    expect(homeClaim(spec, settings).spec).toMatchObject({
+      storageClassName: "fast",
+      resources: { requests: { storage: "20Gi" } },
+    });
+  });
+
+  it("is not made for an environment without an image", () => {
+    expect(() => workspacePod({ ...spec, environment: "jax" }, settings, ownedBy(claim))).toThrow(
+      "The environment jax has no image on this cluster (there is: cuda-python).",
+    );
+  });
+});
+
+describe("a team's namespace", () => {
+  it("comes with Pod Security, limits, quota and a policy of the network, in this order", () => {
+    const objects = teamObjects(settings, spec.teamId);
+    expect(objects.map(({ kind }) => kind)).toEqual(["Namespace", "LimitRange", "ResourceQuota", "NetworkPolicy"]);
+    expect(objects[0]?.metadata).toMatchObject({
+      name: `sluice-${spec.teamId}`,
+      labels: { "pod-security.kubernetes.io/enforce": "restricted", "app.kubernetes.io/managed-by": "sluice" },
+    });
+    expect(objects[2]).toMatchObject({ spec: { hard: { "limits.cpu": "64" } } });
+    expect(teamObjects({ ...settings, team: { quota: {} } }, spec.teamId).map(({ kind }) => kind)).not.toContain(
+      "ResourceQuota",
+    );
+  });
+
+  it("lets only the gateway in, and out only to names and what is allowed, never to the metadata address", () => {
+    const policy: V1NetworkPolicy = networkPolicy(settings, spec.teamId);
+    expect(policy.spec?.policyTypes).toEqual(["Ingress", "Egress"]);
+    expect(policy.spec?.ingress).toEqual([
+      {
+        _from: [
+          {
+            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "sluice" } },
+            podSelector: { matchLabels: { "app.kubernetes.io/name": "sluice" } },
+          },
+        ],
+        ports: [{ port: 8888, protocol: "TCP" }],
+      },
+    ]);
+    const [names, ...others] = policy.spec?.egress ?? [];
+    expect(names?.ports).toEqual([
+      { port: 53, protocol: "UDP" },
+      { port: 53, protocol: "TCP" },
+    ]);
+    expect(others).toEqual([
+      { to: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "sluice" } } }] },
+      { to: [{ ipBlock: { cidr: "0.0.0.0/0", except: ["169.254.0.0/16"] } }], ports: [{ port: 443, protocol: "TCP" }] },
+    ]);
+  });
+});
+
+describe("settings", () => {
+  const good = {
+    environments: { a: { image: "a:1", size: "s" } },
+    sizes: { s: { cpu: { request: "1", limit: "1" }, memory: { request: "1Gi", limit: "1Gi" } } },
+    home: { size: "1Gi" },
+    team: {},
+    network: { from: [{ addresses: "10.0.0.0/8" }], to: [] },
+  };
+
+  it("are read with their defaults", () => {
+    expect(parseSettings(good)).toMatchObject({ namespacePrefix: "sluice", startSeconds: 600, team: { quota: {} } });
+  });
+
+  it.each([
+    ["a size that is not there", { environments: { a: { image: "a:1", size: "xl" } } }, 'there is no size "xl"'],
+    ["an amount without sense", { home: { size: "much" } }, "home.size: an amount such as"],
+    [
+      "a way to the metadata address",
+      { network: { ...good.network, to: [{ addresses: "169.254.0.0/16" }] } },
+      "hand out credentials",
+    ],
+    ["a word that nobody knows", { startSecond: 5 }, "startSecond"],
+  ])("refuse %s", (_, change, words) => {
+    expect(() => parseSettings({ ...good, ...change })).toThrow(words);
+  });
+});

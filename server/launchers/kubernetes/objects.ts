@@ -1,0 +1,307 @@
+/** The objects of a team and of a workspace, made from plain data: the same input gives the same objects. */
+import type {
+  V1LimitRange,
+  V1Namespace,
+  V1NetworkPolicy,
+  V1NetworkPolicyPeer,
+  V1ObjectMeta,
+  V1OwnerReference,
+  V1PersistentVolumeClaim,
+  V1Pod,
+  V1ResourceQuota,
+  V1Secret,
+  V1Service,
+} from "@kubernetes/client-node";
+import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
+import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import { insideLayout } from "#server/launchers/layout.ts";
+import type { KubernetesSettings, Peer } from "./settings.ts";
+
+/** Who changed a field, in the objects' own records. */
+export const FIELD_MANAGER = "sluice";
+
+/** Selects everything of ours. */
+export const MANAGED = { "app.kubernetes.io/managed-by": "sluice" } as const;
+export const WORKSPACE_LABEL = "sluice.dev/workspace";
+export const TEAM_LABEL = "sluice.dev/team";
+const GENERATION = "sluice.dev/generation";
+
+export const JUPYTER_PORT = 8888;
+/** The workspace's user in every image. */
+const USER = 1000;
+/** The credential lies in a volume of its own: what is in it may be read by the workspace's user alone. */
+const CREDENTIAL_FOLDER = "/run/secrets/sluice";
+
+export function namespaceOf(settings: KubernetesSettings, teamId: string): string {
+  return `${settings.namespacePrefix}-${teamId}`;
+}
+
+/** Labels that select all objects of one workspace. */
+export function workspaceLabels(id: string, teamId: string): Record<string, string> {
+  return { ...MANAGED, "app.kubernetes.io/component": "workspace", [WORKSPACE_LABEL]: id, [TEAM_LABEL]: teamId };
+}
+
+/** Which start of the workspace a pod belongs to. */
+export function generationOf(pod: V1Pod): number {
+  return Number(pod.metadata?.annotations?.[GENERATION] ?? Number.NaN);
+}
+
+/** A team's namespace and its rules, in the order in which they can be made. */
+export function teamObjects(settings: KubernetesSettings, teamId: string) {
+  const namespace = namespaceOf(settings, teamId);
+  return [
+    teamNamespace(namespace, teamId),
+    limits(namespace, teamId, settings),
+    ...quota(namespace, teamId, settings),
+    networkPolicy(settings, teamId),
+  ];
+}
+
+function teamMeta(namespace: string, teamId: string, name: string): V1ObjectMeta {
+  return { name, namespace, labels: { ...MANAGED, [TEAM_LABEL]: teamId } };
+}
+
+function teamNamespace(name: string, teamId: string): V1Namespace {
+  const restricted = {
+    "pod-security.kubernetes.io/enforce": "restricted",
+    "pod-security.kubernetes.io/enforce-version": "latest",
+  };
+  return {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name, labels: { ...MANAGED, [TEAM_LABEL]: teamId, ...restricted } },
+  };
+}
+
+/** What a container gets that says nothing, so that a quota never refuses it for that. */
+function limits(namespace: string, teamId: string, settings: KubernetesSettings): V1LimitRange {
+  const [smallest] = Object.values(settings.sizes);
+  const amounts =
+    smallest === undefined ? { cpu: "1", memory: "1Gi" } : { cpu: smallest.cpu.limit, memory: smallest.memory.limit };
+  return {
+    apiVersion: "v1",
+    kind: "LimitRange",
+    metadata: teamMeta(namespace, teamId, "sluice"),
+    spec: { limits: [{ type: "Container", _default: amounts, defaultRequest: { cpu: "100m", memory: "128Mi" } }] },
+  };
+}
+
+function quota(namespace: string, teamId: string, settings: KubernetesSettings): V1ResourceQuota[] {
+  if (Object.keys(settings.team.quota).length === 0) return [];
+  return [
+    {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: teamMeta(namespace, teamId, "sluice"),
+      spec: { hard: settings.team.quota },
+    },
+  ];
+}
+
+/** Only the gateway and its like come in; out go only names and what the settings allow. */
+export function networkPolicy(settings: KubernetesSettings, teamId: string): V1NetworkPolicy {
+  const names = {
+    to: [
+      {
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
+        podSelector: { matchLabels: { "k8s-app": "kube-dns" } },
+      },
+    ],
+    ports: ["UDP", "TCP"].map((protocol) => ({ port: 53, protocol })),
+  };
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: teamMeta(namespaceOf(settings, teamId), teamId, "sluice-workspaces"),
+    spec: {
+      podSelector: { matchLabels: { "app.kubernetes.io/component": "workspace" } },
+      policyTypes: ["Ingress", "Egress"],
+      ingress: [{ _from: settings.network.from.map(policyPeer), ports: [{ port: JUPYTER_PORT, protocol: "TCP" }] }],
+      egress: [names, ...settings.network.to.map((peer) => ({ to: [policyPeer(peer)], ...portsOf(peer) }))],
+    },
+  };
+}
+
+function policyPeer(peer: Peer): V1NetworkPolicyPeer {
+  if ("namespace" in peer) {
+    const pods = peer.pods === undefined ? {} : { podSelector: { matchLabels: peer.pods } };
+    return { namespaceSelector: { matchLabels: peer.namespace }, ...pods };
+  }
+  const everything: Record<string, string[]> = {
+    "0.0.0.0/0": ["169.254.0.0/16"],
+    "::/0": ["fe80::/10", "fd00:ec2::/32"],
+  };
+  const except = everything[peer.addresses];
+  return { ipBlock: { cidr: peer.addresses, ...(except === undefined ? {} : { except }) } };
+}
+
+function portsOf(peer: Peer) {
+  if ("namespace" in peer || peer.ports === undefined) return {};
+  return { ports: peer.ports.map((port) => ({ port, protocol: "TCP" })) };
+}
+
+/** Home and packages; all else of the workspace belongs to it and goes with it. */
+export function homeClaim(spec: WorkspaceSpec, settings: KubernetesSettings): V1PersistentVolumeClaim {
+  const { size, storageClass } = settings.home;
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: {
+      name: spec.id,
+      namespace: namespaceOf(settings, spec.teamId),
+      labels: workspaceLabels(spec.id, spec.teamId),
+    },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      resources: { requests: { storage: size } },
+      ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
+    },
+  };
+}
+
+/** Makes the claim the owner: when it is deleted, its dependents are. */
+export function ownedBy(claim: V1PersistentVolumeClaim): V1OwnerReference {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    name: claim.metadata?.name ?? "",
+    uid: claim.metadata?.uid ?? "",
+    blockOwnerDeletion: true,
+  };
+}
+
+function workspaceMeta(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1ObjectMeta {
+  return {
+    name: spec.id,
+    namespace: namespaceOf(settings, spec.teamId),
+    labels: workspaceLabels(spec.id, spec.teamId),
+    ownerReferences: [owner],
+  };
+}
+
+/** The server's token and what its owner has set, for the environment; the credential, for a file. */
+export function workspaceSecret(
+  spec: WorkspaceSpec,
+  settings: KubernetesSettings,
+  owner: V1OwnerReference,
+): V1Secret[] {
+  const meta = workspaceMeta(spec, settings, owner);
+  const secret = (name: string, values: Record<string, string>): V1Secret => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    type: "Opaque",
+    metadata: { ...meta, name },
+    data: Object.fromEntries(
+      Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString("base64")]),
+    ),
+  });
+  return [
+    secret(`${spec.id}-variables`, { ...spec.variables, JUPYTER_TOKEN: spec.serverToken }),
+    secret(`${spec.id}-credential`, { credential: spec.credential }),
+  ];
+}
+
+/** A stable address for the gateway. `clusterIP`: the one that it had before somebody deleted it. */
+export function workspaceService(
+  labels: Record<string, string>,
+  metadata: V1ObjectMeta,
+  clusterIP?: string,
+): V1Service {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: metadata.name, namespace: metadata.namespace, labels, ownerReferences: metadata.ownerReferences },
+    spec: {
+      type: "ClusterIP",
+      selector: { [WORKSPACE_LABEL]: labels[WORKSPACE_LABEL] ?? "" },
+      ports: [{ name: "http", port: JUPYTER_PORT, targetPort: JUPYTER_PORT, protocol: "TCP" }],
+      ...(clusterIP === undefined ? {} : { clusterIP }),
+    },
+  };
+}
+
+export function serviceOf(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Service {
+  return workspaceService(workspaceLabels(spec.id, spec.teamId), workspaceMeta(spec, settings, owner));
+}
+
+/** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
+export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
+  const environment = settings.environments[spec.environment];
+  const size = environment === undefined ? undefined : settings.sizes[environment.size];
+  if (environment === undefined || size === undefined) {
+    const known = Object.keys(settings.environments).join(", ");
+    throw new Error(
+      `The environment ${spec.environment} has no image on this cluster (there is: ${known || "none"}). An admin names one in the Kubernetes settings.`,
+    );
+  }
+  const layout = insideLayout;
+  const variables = { ...jupyterVariables(spec, layout), SLUICE_CREDENTIAL_FILE: `${CREDENTIAL_FOLDER}/credential` };
+  const meta = workspaceMeta(spec, settings, owner);
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { ...meta, annotations: { [GENERATION]: String(spec.generation) } },
+    spec: {
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      hostname: "workspace",
+      // A server that a person shut down stays down; one that crashed is started again.
+      restartPolicy: "OnFailure",
+      terminationGracePeriodSeconds: 10,
+      nodeSelector: size.nodeSelector,
+      tolerations: size.tolerations,
+      ...(size.priorityClass === undefined ? {} : { priorityClassName: size.priorityClass }),
+      ...(size.runtimeClass === undefined ? {} : { runtimeClassName: size.runtimeClass }),
+      imagePullSecrets: settings.imagePullSecrets.map((name) => ({ name })),
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: USER,
+        runAsGroup: USER,
+        fsGroup: USER,
+        fsGroupChangePolicy: "OnRootMismatch",
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      containers: [
+        {
+          name: "workspace",
+          image: environment.image,
+          imagePullPolicy: environment.pull,
+          command: ["/bin/sh", "/opt/sluice/start.sh"],
+          args: jupyterCommand(layout, { address: "0.0.0.0", port: JUPYTER_PORT }),
+          env: Object.entries(variables).map(([name, value]) => ({ name, value })),
+          envFrom: [{ secretRef: { name: `${spec.id}-variables` } }],
+          ports: [{ name: "http", containerPort: JUPYTER_PORT, protocol: "TCP" }],
+          resources: {
+            requests: { cpu: size.cpu.request, memory: size.memory.request },
+            limits: { cpu: size.cpu.limit, memory: size.memory.limit },
+          },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+            readOnlyRootFilesystem: true,
+          },
+          readinessProbe: {
+            tcpSocket: { port: JUPYTER_PORT },
+            periodSeconds: 1,
+            timeoutSeconds: 1,
+            failureThreshold: 3,
+            successThreshold: 1,
+          },
+          volumeMounts: [
+            { name: "home", mountPath: layout.home, subPath: "home" },
+            { name: "home", mountPath: layout.packages, subPath: "packages" },
+            { name: "run", mountPath: layout.run },
+            { name: "tmp", mountPath: layout.tmp },
+            { name: "credential", mountPath: CREDENTIAL_FOLDER, readOnly: true },
+          ],
+        },
+      ],
+      volumes: [
+        { name: "home", persistentVolumeClaim: { claimName: spec.id } },
+        { name: "run", emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
+        { name: "tmp", emptyDir: { sizeLimit: "4Gi" } },
+        { name: "credential", secret: { secretName: `${spec.id}-credential`, defaultMode: 0o440 } },
+      ],
+    },
+  };
+}

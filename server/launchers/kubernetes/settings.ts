@@ -1,0 +1,120 @@
+/** What an operator decides about workspaces on Kubernetes: a JSON file that SLUICE_KUBERNETES_SETTINGS names. */
+import { readFile } from "node:fs/promises";
+import { BlockList, isIP } from "node:net";
+import { z } from "zod";
+
+/** `500m`, `2`, `4Gi`, as Kubernetes writes amounts. */
+const quantity = z.string().regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, "an amount such as 500m, 2 or 4Gi");
+const name = z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/);
+const words = z.record(z.string(), z.string());
+
+/** Where cloud machines hand out their own credentials. */
+const METADATA = ["169.254.169.254", "fd00:ec2::254"];
+
+/** Some of the network: pods by their labels, or addresses. */
+const peer = z.union([
+  z.strictObject({ namespace: words, pods: words.optional() }),
+  z.strictObject({
+    addresses: z
+      .string()
+      .regex(/^[0-9a-f.:]+\/\d+$/i, "a network such as 10.0.0.0/8")
+      .refine((cidr) => !METADATA.some((address) => contains(cidr, address)) || /\/0$/.test(cidr), {
+        error:
+          "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 may, which leaves it out",
+      }),
+    ports: z.array(z.int().min(1).max(65_535)).optional(),
+  }),
+]);
+export type Peer = z.infer<typeof peer>;
+
+const size = z.strictObject({
+  cpu: z.strictObject({ request: quantity, limit: quantity }),
+  memory: z.strictObject({ request: quantity, limit: quantity }),
+  nodeSelector: words.default({}),
+  tolerations: z
+    .array(
+      z.strictObject({
+        key: z.string().optional(),
+        operator: z.enum(["Exists", "Equal"]).default("Equal"),
+        value: z.string().optional(),
+        effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]).optional(),
+      }),
+    )
+    .default([]),
+  priorityClass: name.optional(),
+  runtimeClass: name.optional(),
+});
+export type Size = z.infer<typeof size>;
+
+const schema = z
+  .strictObject({
+    /** Without it: the account of the pod that the broker runs in. */
+    kubeconfig: z.string().min(1).optional(),
+    /** A team's namespace is `<prefix>-<team id>`. */
+    namespacePrefix: z
+      .string()
+      .regex(/^[a-z][a-z0-9-]{0,20}$/)
+      .default("sluice"),
+    /** The catalogue's words, each with the image that it is here. */
+    environments: z.record(
+      z.string(),
+      z.strictObject({
+        image: z.string().min(1),
+        size: z.string(),
+        pull: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent"),
+      }),
+    ),
+    sizes: z.record(z.string(), size),
+    home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
+    /** Names of secrets in the teams' namespaces. */
+    imagePullSecrets: z.array(name).default([]),
+    team: z.strictObject({
+      /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
+      quota: z.record(z.string(), quantity).default({}),
+    }),
+    network: z.strictObject({
+      /** Who reaches workspaces: gateway, portal and broker. */
+      from: z.array(peer).min(1),
+      /** What workspaces reach, besides names (DNS): broker, GPU servers, package indexes. */
+      to: z.array(peer),
+    }),
+    /** So long may a pod wait for a node, its volume and its image. */
+    startSeconds: z.int().min(5).max(86_400).default(600),
+  })
+  .superRefine((settings, context) => {
+    for (const [environment, { size: named }] of Object.entries(settings.environments)) {
+      if (named in settings.sizes) continue;
+      context.addIssue({
+        code: "custom",
+        path: ["environments", environment, "size"],
+        message: `there is no size "${named}"`,
+      });
+    }
+  });
+export type KubernetesSettings = z.infer<typeof schema>;
+export type KubernetesSettingsInput = z.input<typeof schema>;
+
+/** Checks settings; throws one error that names everything wrong. */
+export function parseSettings(input: unknown): KubernetesSettings {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map((issue) => `  ${issue.path.join(".")}: ${issue.message}`);
+  throw new Error(`The Kubernetes settings are wrong:\n${lines.join("\n")}`);
+}
+
+/** Reads the file. */
+export async function readSettings(file: string): Promise<KubernetesSettings> {
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    throw new Error(`SLUICE_KUBERNETES_SETTINGS: ${file} cannot be read.`, { cause: error });
+  });
+  return parseSettings(JSON.parse(text));
+}
+
+function contains(cidr: string, address: string): boolean {
+  const [base = "", bits = ""] = cidr.split("/");
+  const family = isIP(base);
+  if (family === 0 || isIP(address) !== family) return false;
+  const list = new BlockList();
+  list.addSubnet(base, Number(bits), family === 4 ? "ipv4" : "ipv6");
+  return list.check(address, family === 4 ? "ipv4" : "ipv6");
+}

@@ -1,0 +1,190 @@
+/** The words for what a cluster says; the inputs are what Kubernetes 1.36 writes. */
+import type { V1ContainerStatus, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
+import { describe, expect, it } from "vitest";
+import { podState, quotaSentence, refusalSentence, volumeSentence } from "./states.ts";
+
+const base: V1Pod = {
+  metadata: { name: "ws-1" },
+  spec: {
+    nodeName: "node-1",
+    nodeSelector: { pool: "notebooks" },
+    containers: [
+      {
+        name: "workspace",
+        image: "registry.example/a:1",
+        resources: { requests: { cpu: "8" }, limits: { memory: "2Gi" } },
+      },
+    ],
+  },
+};
+const pod = (status: V1PodStatus): V1Pod => ({ ...base, status });
+const container = (state: V1ContainerStatus["state"], more: Partial<V1ContainerStatus> = {}): V1PodStatus => ({
+  phase: "Pending",
+  containerStatuses: [{ name: "workspace", image: "a", imageID: "", ready: false, restartCount: 0, state, ...more }],
+});
+const waiting = (reason: string, message = "") => pod(container({ waiting: { reason, message } }));
+const unscheduled = (message: string) =>
+  pod({ phase: "Pending", conditions: [condition("PodScheduled", "False", "Unschedulable", message)] });
+const condition = (type: string, status: string, reason: string, message?: string): V1PodCondition => ({
+  type,
+  status,
+  reason,
+  message,
+});
+
+describe("a pod that comes up", () => {
+  it("waits without words through the usual steps, and runs", () => {
+    expect(podState(pod({ phase: "Pending" }))).toEqual({ kind: "waiting" });
+    expect(podState(waiting("ContainerCreating"))).toEqual({ kind: "waiting" });
+    // The first failure to pull may be an accident; the back-off is none.
+    expect(podState(waiting("ErrImagePull", "connection reset"))).toEqual({ kind: "waiting" });
+    expect(podState(pod({ ...container({ running: {} }), phase: "Running" }))).toEqual({ kind: "running" });
+  });
+});
+
+const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
+  [
+    "no node has the resources",
+    unscheduled(
+      "0/3 nodes are available: 2 Insufficient cpu, 3 Insufficient memory. no new claims to deallocate, preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
+    ),
+    "waiting",
+    "No node has room for this workspace: too little CPU (it asks for 8) on 2 of 3 nodes and memory on 3 of 3 nodes. It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
+  ],
+  [
+    "no node has the labels",
+    unscheduled(
+      "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+    ),
+    "waiting",
+    "No node has room for this workspace: no node has the label pool=notebooks. It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
+  ],
+  [
+    "nodes are tainted",
+    unscheduled("0/1 nodes are available: 1 node(s) had untolerated taint {gpu: only}."),
+    "waiting",
+    "No node has room for this workspace: nodes are kept for others (gpu: only). It starts when there is room; a smaller size, or a stopped workspace, helps at once.",
+  ],
+  [
+    "the volume is not bound",
+    unscheduled(
+      "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+    ),
+    "waiting",
+    "The volume for the home folder is not there yet: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. If this stays, an admin checks the storage class and its free space.",
+  ],
+  [
+    "the image cannot be pulled",
+    waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/a:1": ErrImagePull: not found'),
+    "failed",
+    'The image registry.example/a:1 cannot be pulled: Back-off pulling image "registry.example/a:1": ErrImagePull: not found. Ask an admin to check its name in the settings, and whether the cluster may read that registry.',
+  ],
+  [
+    "the image must not be pulled",
+    waiting("ErrImageNeverPull", 'Container image "registry.example/a:1" is not present with pull policy of Never'),
+    "failed",
+    'The image registry.example/a:1 cannot be pulled: Container image "registry.example/a:1" is not present with pull policy of Never. Ask an admin to check its name in the settings, and whether the cluster may read that registry.',
+  ],
+  [
+    "a secret is missing",
+    waiting("CreateContainerConfigError", 'secret "ws-1-variables" not found'),
+    "failed",
+    'The container cannot be made: secret "ws-1-variables" not found. Start makes everything of the workspace anew; if it fails again, tell an admin.',
+  ],
+  [
+    "it crashes again and again",
+    pod(
+      container(
+        { waiting: { reason: "CrashLoopBackOff" } },
+        { restartCount: 2, lastState: { terminated: { exitCode: 1, reason: "Error" } } },
+      ),
+    ),
+    "failed",
+    "JupyterLab ends right after its start (3 times, last with exit code 1). Its last lines are in the log below; undo what was changed last in the home folder or its packages, or choose another environment.",
+  ],
+  [
+    "it runs out of memory again and again",
+    pod(
+      container(
+        { waiting: { reason: "CrashLoopBackOff" } },
+        { restartCount: 2, lastState: { terminated: { exitCode: 137, reason: "OOMKilled" } } },
+      ),
+    ),
+    "failed",
+    "The workspace needed more memory than its size has (2Gi) and was ended. Choose a larger size, or load less at once.",
+  ],
+  [
+    "it ran out of memory",
+    pod({ ...container({ terminated: { exitCode: 137, reason: "OOMKilled" } }), phase: "Failed" }),
+    "ended",
+    "The workspace needed more memory than its size has (2Gi) and was ended. Choose a larger size, or load less at once.",
+  ],
+  [
+    "a person shut it down",
+    pod({ ...container({ terminated: { exitCode: 0 } }), phase: "Succeeded" }),
+    "ended",
+    "JupyterLab was shut down. Start brings it back.",
+  ],
+  [
+    "it was evicted",
+    pod({
+      phase: "Failed",
+      reason: "Evicted",
+      message: "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 512Mi.",
+    }),
+    "ended",
+    "The node node-1 was short of a resource and had to end this workspace: The node was low on resource: ephemeral-storage. Start brings it back, on another node if need be.",
+  ],
+  [
+    "the node is drained",
+    pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", "EvictionByEvictionAPI")] }),
+    "ended",
+    "The node node-1 is being emptied for maintenance. Start brings the workspace back on another node.",
+  ],
+  [
+    "the node is lost",
+    pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", "DeletionByTaintManager")] }),
+    "ended",
+    "The node node-1 no longer answers. Start brings the workspace back on another node, when its volume can be used there.",
+  ],
+  [
+    "a more important pod took its place",
+    pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", "PreemptionByScheduler")] }),
+    "ended",
+    "The workspace had to make room for one with a higher priority. Start brings it back when there is room.",
+  ],
+];
+
+it.each(spoken)("says what to do when %s", (_, given, kind, sentence) => {
+  expect(podState(given)).toEqual({ kind, sentence });
+});
+
+it("tells a pod that somebody deletes from one that a drain ends", () => {
+  const deleted = { ...pod({ phase: "Running" }), metadata: { name: "ws-1", deletionTimestamp: new Date() } };
+  expect(podState(deleted)).toMatchObject({
+    kind: "ended",
+    sentence: expect.stringContaining("deleted by somebody else") as string,
+  });
+});
+
+describe("a refusal of the API server", () => {
+  it("names the resources of the quota, asked for and in use", () => {
+    const message =
+      'pods "ws-1" is forbidden: exceeded quota: sluice, requested: limits.cpu=4,limits.memory=8Gi, used: limits.cpu=62,limits.memory=120Gi, limited: limits.cpu=64,limits.memory=124Gi';
+    expect(quotaSentence(message)).toBe(
+      "The team's quota on the cluster is used up: 4 of CPU (limit) asked for, 62 of 64 in use; 8Gi of memory (limit) asked for, 120Gi of 124Gi in use. Stop a workspace of the team, choose a smaller size, or ask an admin for more.",
+    );
+    expect(quotaSentence('pods "ws-1" already exists')).toBeUndefined();
+  });
+
+  it("says whom to tell otherwise", () => {
+    expect(
+      refusalSentence('pods "ws-1" is forbidden: violates PodSecurity "restricted:latest": host namespaces'),
+    ).toContain("security rules refuse the pod");
+    expect(refusalSentence('pods "ws-1" is forbidden: no PriorityClass with name interactive was found')).toContain(
+      "priority class that the cluster does not have",
+    );
+    expect(refusalSentence("namespaces is forbidden: User x cannot patch")).toContain("Tell an admin");
+    expect(volumeSentence('storageclass.storage.k8s.io "fast" not found')).toContain("storage class");
+  });
+});

@@ -1,0 +1,182 @@
+/** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
+import type { V1ContainerStatus, V1Pod } from "@kubernetes/client-node";
+
+export type PodState =
+  /** It goes on by itself; `sentence` says what it waits for, when that is more than the usual steps. */
+  | { kind: "waiting"; sentence?: string }
+  | { kind: "running" }
+  /** It will not come up, or it has ended. */
+  | { kind: "failed" | "ended"; sentence: string };
+
+/** Waiting reasons of a container that no waiting mends. */
+const IMAGE_REASONS = [
+  "ImagePullBackOff",
+  "InvalidImageName",
+  "ErrImageNeverPull",
+  "ImageInspectError",
+  "RegistryUnavailable",
+];
+
+export function podState(pod: V1Pod): PodState {
+  const { status } = pod;
+  const disruption = status?.conditions?.find(
+    ({ type, status: holds }) => type === "DisruptionTarget" && holds === "True",
+  );
+  if (status?.reason === "Evicted") return { kind: "ended", sentence: evicted(pod) };
+  if (disruption !== undefined) return { kind: "ended", sentence: disrupted(pod, disruption.reason ?? "") };
+  if (pod.metadata?.deletionTimestamp !== undefined)
+    return {
+      kind: "ended",
+      sentence: "The pod of this workspace was deleted by somebody else than Sluice. Start brings it back.",
+    };
+  if (status?.reason === "NodeLost" || status?.phase === "Unknown") return { kind: "ended", sentence: nodeLost(pod) };
+  const container = status?.containerStatuses?.find(({ name }) => name === "workspace");
+  const waiting = container?.state?.waiting;
+  const image = pod.spec?.containers[0]?.image ?? "of this workspace";
+  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason)) {
+    return {
+      kind: "failed",
+      sentence: `The image ${image} cannot be pulled: ${firstSentence(waiting.message ?? waiting.reason)}. Ask an admin to check its name in the settings, and whether the cluster may read that registry.`,
+    };
+  }
+  if (waiting?.reason === "CreateContainerConfigError") {
+    return {
+      kind: "failed",
+      sentence: `The container cannot be made: ${firstSentence(waiting.message ?? "")}. Start makes everything of the workspace anew; if it fails again, tell an admin.`,
+    };
+  }
+  if (waiting?.reason === "CreateContainerError" || waiting?.reason === "RunContainerError") {
+    return {
+      kind: "failed",
+      sentence: `The container cannot be started: ${firstSentence(waiting.message ?? "")}. Tell an admin: the image may not be made for workspaces.`,
+    };
+  }
+  if (waiting?.reason === "CrashLoopBackOff") return { kind: "failed", sentence: crashed(pod, container) };
+  if (status?.phase === "Succeeded")
+    return { kind: "ended", sentence: "JupyterLab was shut down. Start brings it back." };
+  if (status?.phase === "Failed") return { kind: "ended", sentence: ended(pod, container) };
+  if (container?.state?.running !== undefined) return { kind: "running" };
+  const unscheduled = status?.conditions?.find(
+    ({ type, status: holds }) => type === "PodScheduled" && holds === "False",
+  );
+  if (unscheduled !== undefined) return { kind: "waiting", sentence: unschedulable(pod, unscheduled.message ?? "") };
+  return { kind: "waiting" };
+}
+
+/** Whether its server takes connections: before that, a service leads to nobody. */
+export function isReady(pod: V1Pod): boolean {
+  return pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+/** The answer to a pod that the team's quota has no room for; undefined when it says something else. */
+export function quotaSentence(message: string): string | undefined {
+  const found = /exceeded quota: \S+, requested: (.+?), used: (.+?), limited: (.+?)$/.exec(message.trim());
+  if (found === null) return undefined;
+  const [requested, used, limited] = found.slice(1).map(amounts);
+  const parts = [...(requested ?? [])].map(
+    ([name, amount]) =>
+      `${amount} of ${resourceName(name)} asked for, ${used?.get(name) ?? "?"} of ${limited?.get(name) ?? "?"} in use`,
+  );
+  return `The team's quota on the cluster is used up: ${parts.join("; ")}. Stop a workspace of the team, choose a smaller size, or ask an admin for more.`;
+}
+
+/** Other refusals of the API server. */
+export function refusalSentence(message: string): string {
+  if (/violates PodSecurity/.test(message))
+    return `The cluster's security rules refuse the pod: ${firstSentence(message)}. Tell an admin.`;
+  if (/priorityclasses?.* not found|no PriorityClass/i.test(message))
+    return `The size asks for a priority class that the cluster does not have: ${firstSentence(message)}. Tell an admin.`;
+  return `The cluster refuses the workspace: ${firstSentence(message)}. Tell an admin.`;
+}
+
+/** A volume that cannot be had: what its claim's events say. */
+export function volumeSentence(message: string): string {
+  return `The volume for the home folder is not there yet: ${firstSentence(message)}. If this stays, an admin checks the storage class and its free space.`;
+}
+
+function unschedulable(pod: V1Pod, message: string): string {
+  const nodes = Number(/^\d+\/(\d+) nodes/.exec(message)?.[1] ?? 0);
+  if (
+    /unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity/.test(message)
+  )
+    return volumeSentence(message);
+  const requests = pod.spec?.containers[0]?.resources?.requests ?? {};
+  const lacking = [...message.matchAll(/(\d+) Insufficient ([\w./-]*\w)/g)].map(([, count = "", name = ""]) => {
+    const asked = requests[name] === undefined ? "" : ` (it asks for ${requests[name]})`;
+    return `${resourceName(name)}${asked} on ${count} of ${nodes} ${nodes === 1 ? "node" : "nodes"}`;
+  });
+  const reasons: string[] = lacking.length === 0 ? [] : [`too little ${lacking.join(" and ")}`];
+  if (/didn't match Pod's node affinity\/selector/.test(message)) {
+    const selector = Object.entries(pod.spec?.nodeSelector ?? {}).map(([key, value]) => `${key}=${value}`);
+    reasons.push(`no node has the label ${selector.join(", ") || "that its size asks for"}`);
+  }
+  const taint = /had untolerated taint(?:\(s\))? \{([^}]*)\}/.exec(message)?.[1];
+  if (taint !== undefined) reasons.push(`nodes are kept for others (${taint.trim()})`);
+  if (/were unschedulable/.test(message)) reasons.push("nodes are being drained");
+  const why = reasons.length === 0 ? firstSentence(message) : reasons.join("; ");
+  return `No node has room for this workspace: ${why}. It starts when there is room; a smaller size, or a stopped workspace, helps at once.`;
+}
+
+function crashed(pod: V1Pod, container: V1ContainerStatus | undefined): string {
+  const last = container?.lastState?.terminated;
+  if (last?.reason === "OOMKilled") return outOfMemory(pod);
+  const times = container?.restartCount ?? 0;
+  return `JupyterLab ends right after its start (${times + 1} times, last with exit code ${last?.exitCode ?? "unknown"}). Its last lines are in the log below; undo what was changed last in the home folder or its packages, or choose another environment.`;
+}
+
+function ended(pod: V1Pod, container: V1ContainerStatus | undefined): string {
+  const last = container?.state?.terminated;
+  if (last?.reason === "OOMKilled") return outOfMemory(pod);
+  if (pod.status?.message !== undefined)
+    return `The workspace was ended: ${firstSentence(pod.status.message)}. Start brings it back.`;
+  return `JupyterLab ended by itself with exit code ${last?.exitCode ?? "unknown"}. Its last lines are in the log below.`;
+}
+
+function outOfMemory(pod: V1Pod): string {
+  const limit = pod.spec?.containers[0]?.resources?.limits?.memory;
+  return `The workspace needed more memory than its size has${limit === undefined ? "" : ` (${limit})`} and was ended. Choose a larger size, or load less at once.`;
+}
+
+function evicted(pod: V1Pod): string {
+  return `The node ${pod.spec?.nodeName ?? ""} was short of a resource and had to end this workspace: ${firstSentence(pod.status?.message ?? "no reason was given")}. Start brings it back, on another node if need be.`;
+}
+
+function nodeLost(pod: V1Pod): string {
+  return `The node ${pod.spec?.nodeName ?? ""} no longer answers. Start brings the workspace back on another node, when its volume can be used there.`;
+}
+
+function disrupted(pod: V1Pod, reason: string): string {
+  const node = pod.spec?.nodeName ?? "";
+  if (reason === "DeletionByTaintManager") return nodeLost(pod);
+  if (reason === "EvictionByEvictionAPI")
+    return `The node ${node} is being emptied for maintenance. Start brings the workspace back on another node.`;
+  if (reason === "PreemptionByScheduler")
+    return `The workspace had to make room for one with a higher priority. Start brings it back when there is room.`;
+  if (reason === "TerminationByKubelet") return evicted(pod);
+  return `The cluster ended this workspace (${reason}). Start brings it back.`;
+}
+
+/** `limits.cpu=2,limits.memory=4Gi` */
+function amounts(text: string): Map<string, string> {
+  return new Map(text.split(",").map((part) => part.split("=") as [string, string]));
+}
+
+function resourceName(name: string): string {
+  const words: Record<string, string> = {
+    cpu: "CPU",
+    memory: "memory",
+    "ephemeral-storage": "disk space",
+    pods: "pods",
+    storage: "storage",
+  };
+  const [prefix, bare] =
+    name.startsWith("limits.") || name.startsWith("requests.") ? name.split(/\.(.*)/s) : [undefined, name];
+  const word = words[bare ?? name] ?? name;
+  return prefix === "limits" ? `${word} (limit)` : word;
+}
+
+/** Without what repeats or only a developer reads, and without a full stop. */
+function firstSentence(text: string): string {
+  const [first = ""] = text.trim().split(/(?<=[^.])\.\s|\n/);
+  return first.replace(/\.$/, "").slice(0, 300);
+}

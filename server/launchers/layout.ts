@@ -1,0 +1,19 @@
+/** Where the parts of a workspace lie, as its processes see them. */
+export type Layout = {
+  home: string;
+  environment: string;
+  packages: string;
+  run: string;
+  jupyterConfig: string;
+  tmp: string;
+};
+
+/** In a sandbox and in a container. */
+export const insideLayout: Layout = {
+  home: "/home/user",
+  environment: "/opt/sluice/environment",
+  packages: "/opt/sluice/packages",
+  run: "/run/sluice",
+  jupyterConfig: "/opt/sluice/jupyter",
+  tmp: "/tmp",
+};
