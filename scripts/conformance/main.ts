@@ -1,8 +1,9 @@
 /**
- * `npm run conformance -- <suite> [--json] [--record] [-- PYTEST-ARGUMENTS]`: runs a suite of CUDA programs, unmodified,
+ * `npm run conformance -- <suite> [--json] [--record] [--again] [-- PYTEST-ARGUMENTS]`: runs a suite of CUDA programs, unmodified,
  * through the wire (client, gpud, software GPU) and prints what passed; with `--json` the last line is one JSON object
  * `{"suite", "collected", "not_applicable", "passed", "failed", "skipped"}`. Packages are downloaded once into
- * `.sluice/conformance`. `--record` writes the result to the suite's `result.json`. Not part of `npm test`.
+ * `.sluice/conformance`. `--record` writes the result to the suite's `result.json` and the list of what
+ * did not pass to its page; `--again` runs only what failed the last time. Not part of `npm test`.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -11,12 +12,16 @@ import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
 import { buildNativeForTests, buildWheel } from "#scripts/start/builds.ts";
 import { prepareSuite } from "./prepare.ts";
-import { count, outcomesSchema, result, type Suite, suiteSchema } from "./suite.ts";
+import { count, merged, outcomesSchema, result, type Suite, suiteSchema, withListing } from "./suite.ts";
 
 const { values, positionals } = parseArgs({
   args: process.argv.slice(2),
   allowPositionals: true,
-  options: { json: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
+  options: {
+    json: { type: "boolean", default: false },
+    record: { type: "boolean", default: false },
+    again: { type: "boolean", default: false },
+  },
 });
 const root = process.cwd();
 const suites = path.join(root, "native", "conformance", "suites");
@@ -36,14 +41,24 @@ await mkdir(cache, { recursive: true });
 await buildNativeForTests(root, print);
 const wheel = await buildWheel(root, cache, print);
 const python = await prepareSuite(root, name, suite, wheel, print);
-const report = path.join(cache, `${name}.json`);
+const kept = path.join(cache, `${name}.json`);
+const before = values.again ? outcomesSchema.parse(JSON.parse(await readFile(kept, "utf8"))) : [];
+const report = path.join(cache, `${name}.run.json`);
 await rm(report, { force: true });
+if (values.again) {
+  const only = path.join(cache, `${name}.only.json`);
+  const failedBefore = before.filter(({ outcome }) => outcome === "failed").map(({ test }) => test);
+  await writeFile(only, JSON.stringify(failedBefore));
+  pytestArguments.push("--sluice-only", only);
+}
 await runSuite(suite, python, report);
 if (!existsSync(report)) {
   console.error("The suite ended without a report.");
   process.exit(1);
 }
-const outcomes = outcomesSchema.parse(JSON.parse(await readFile(report, "utf8")));
+const ran = outcomesSchema.parse(JSON.parse(await readFile(report, "utf8")));
+const outcomes = values.again ? merged(before, ran) : ran;
+await writeFile(kept, JSON.stringify(outcomes));
 const counts = count(outcomes, suite.notApplicable);
 for (const outcome of outcomes) if (outcome.outcome === "failed") console.log(`FAILED ${outcome.test}`);
 const { collected, not_applicable, passed, failed, skipped } = counts;
@@ -53,8 +68,12 @@ console.log(
 );
 if (values.record) {
   const today = new Date().toISOString().slice(0, 10);
-  const text = JSON.stringify(result(today, outcomes, suite.notApplicable), null, 2);
-  await writeFile(path.join(suites, name, "result.json"), `${text}\n`);
+  const recorded = result(today, outcomes, suite);
+  await writeFile(path.join(suites, name, "result.json"), `${JSON.stringify(recorded, null, 2)}\n`);
+  if (suite.page !== undefined) {
+    const page = path.join(root, suite.page);
+    await writeFile(page, withListing(await readFile(page, "utf8"), recorded));
+  }
 }
 if (values.json) console.log(JSON.stringify({ suite: name, ...counts }));
 process.exit(failed === 0 ? 0 : 1);

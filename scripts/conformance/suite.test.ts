@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { count, type Outcomes, suiteSchema } from "./suite.ts";
+import { count, merged, type Outcomes, result, resultSchema, suiteSchema, withListing } from "./suite.ts";
 
 const SUITES = path.resolve(import.meta.dirname, "..", "..", "native", "conformance", "suites");
 
@@ -24,12 +24,33 @@ describe("conformance suites", () => {
     });
   });
 
+  it("name the reason of what did not pass, from what the test said", () => {
+    const suite = { notApplicable: ["compute capability"], reasons: [{ pattern: "not installed", reason: "no CuPy" }] };
+    expect(result("2026-01-02", outcomes, suite).notPassed).toEqual([
+      { test: "b", outcome: "failed" },
+      { test: "d", outcome: "skipped", reason: "no CuPy" },
+    ]);
+  });
+
+  it("run again what failed: the newer outcome counts", () => {
+    const again: Outcomes = [{ test: "b", outcome: "passed", reason: "" }];
+    expect(merged(outcomes, again).map(({ outcome }) => outcome)).toEqual([
+      ...["passed", "passed", "skipped", "skipped", "xfailed"],
+    ]);
+  });
+
   it.each(readdirSync(SUITES, { withFileTypes: true }).filter((entry) => entry.isDirectory()))(
     "$name is well-formed and pins its packages",
     ({ name }) => {
       const suite = suiteSchema.parse(JSON.parse(readFileSync(path.join(SUITES, name, "suite.json"), "utf8")));
       for (const requirement of suite.requirements) expect(requirement).toContain("==");
       for (const pattern of suite.notApplicable) expect(() => new RegExp(pattern)).not.toThrow();
+      if (suite.page === undefined) return;
+      // A suite with a page lists there, with its reason, every test that did not pass.
+      const recorded = resultSchema.parse(JSON.parse(readFileSync(path.join(SUITES, name, "result.json"), "utf8")));
+      const page = readFileSync(path.resolve(import.meta.dirname, "..", "..", suite.page), "utf8");
+      expect(recorded.notPassed.filter(({ reason }) => reason === undefined)).toEqual([]);
+      expect(withListing(page, recorded)).toBe(page);
     },
   );
 });

@@ -15,6 +15,10 @@ export const suiteSchema = z.strictObject({
   pytest: z.array(z.string()),
   /** Reasons (regular expressions) with which the suite itself skips a test on a real card of compute capability 7.5. */
   notApplicable: z.array(z.string()).default([]),
+  /** Why tests do not pass: the first whose expression is found in what a test said. */
+  reasons: z.array(z.strictObject({ pattern: z.string(), reason: z.string() })).default([]),
+  /** The page, from the repository's root, that lists them by reason between its marks; `--record` writes the list. */
+  page: z.string().optional(),
 });
 export type Suite = z.infer<typeof suiteSchema>;
 
@@ -35,7 +39,9 @@ export const resultSchema = z.strictObject({
     failed: z.int(),
     skipped: z.int(),
   }),
-  notPassed: z.array(z.strictObject({ test: z.string(), outcome: z.enum(["failed", "skipped"]) })),
+  notPassed: z.array(
+    z.strictObject({ test: z.string(), outcome: z.enum(["failed", "skipped"]), reason: z.string().optional() }),
+  ),
 });
 export type Result = z.infer<typeof resultSchema>;
 
@@ -55,12 +61,46 @@ export function count(outcomes: Outcomes, notApplicable: string[]): Counts {
   return counts;
 }
 
-export function result(date: string, outcomes: Outcomes, notApplicable: string[]): Result {
-  const patterns = notApplicable.map((pattern) => new RegExp(pattern));
+export function result(date: string, outcomes: Outcomes, suite: Pick<Suite, "notApplicable" | "reasons">): Result {
+  const patterns = suite.notApplicable.map((pattern) => new RegExp(pattern));
   const notPassed: Result["notPassed"] = [];
   for (const row of outcomes) {
     if (row.outcome === "passed" || row.outcome === "xfailed" || !applicable(row, patterns)) continue;
-    notPassed.push({ test: row.test, outcome: row.outcome });
+    const known = suite.reasons.find(({ pattern }) => new RegExp(pattern).test(row.reason));
+    notPassed.push({ test: row.test, outcome: row.outcome, ...(known && { reason: known.reason }) });
   }
-  return { date, counts: count(outcomes, notApplicable), notPassed };
+  return { date, counts: count(outcomes, suite.notApplicable), notPassed };
+}
+
+/** What was run again takes the place of what was told before. */
+export function merged(before: Outcomes, again: Outcomes): Outcomes {
+  const newer = new Map(again.map((row) => [row.test, row]));
+  return before.map((row) => newer.get(row.test) ?? row);
+}
+
+const MARKS = ["<!-- not passed: written by --record -->", "<!-- end -->"] as const;
+
+/** The page with the list of a result's tests by reason between its marks. */
+export function withListing(page: string, { date, counts, notPassed }: Result): string {
+  const [begin, end] = MARKS;
+  const [before, rest] = page.split(begin);
+  const after = rest?.split(end)[1];
+  if (before === undefined || after === undefined) throw new Error(`The page has no marks ${begin} … ${end}.`);
+  const byReason = new Map<string, Result["notPassed"]>();
+  for (const row of notPassed) {
+    const reason = row.reason ?? "not looked at";
+    byReason.set(reason, [...(byReason.get(reason) ?? []), row]);
+  }
+  const groups = [...byReason]
+    .sort((a, b) => b[1].length - a[1].length)
+    .map(([reason, tests]) => {
+      const names = tests.map(({ test, outcome }) => `- ${outcome === "skipped" ? "skipped: " : ""}\`${test}\``);
+      return `### ${tests.length}: ${reason}\n\n${names.join("\n")}\n`;
+    });
+  const { collected, not_applicable, passed, failed, skipped } = counts;
+  const share = ((passed / Math.max(1, collected - not_applicable)) * 100).toFixed(1);
+  const sums =
+    `${date}: ${collected} tests, ${not_applicable} not applicable, ${passed} passed (${share} % of the applicable), ` +
+    `${failed} failed, ${skipped} skipped.`;
+  return `${before}${begin}\n\n${sums}\n\n${groups.join("\n")}\n${end}${after}`;
 }

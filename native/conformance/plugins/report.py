@@ -4,8 +4,20 @@ import json
 
 
 def pytest_addoption(parser):
-    """`--sluice-report FILE`."""
+    """`--sluice-report FILE`, `--sluice-only FILE`."""
     parser.addoption("--sluice-report", required=True, help="file that receives the outcomes")
+    parser.addoption("--sluice-only", help="JSON list of the tests to run, as an earlier report names them")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what `--sluice-only` does not name."""
+    only = config.getoption("--sluice-only")
+    if only is None:
+        return
+    with open(only, encoding="utf-8") as file:
+        wanted = set(json.load(file))
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
+    items[:] = [item for item in items if item.nodeid in wanted]
 
 
 def pytest_configure(config):

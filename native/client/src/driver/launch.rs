@@ -4,7 +4,7 @@ use super::graph::Kernel;
 use super::{capture, current, occupancy, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_HANDLE, INVALID_VALUE};
-use crate::objects::{Event, Function, Resolved};
+use crate::objects::{Event, Function, Resolved, attribute_of};
 use crate::process::Process;
 use crate::session::Session;
 use sluice_protocol::graph::LaunchAttribute;
@@ -182,8 +182,13 @@ fn check_sizes(process: &Process, function: &Resolved, work: &Work) -> CudaResul
         return Err(INVALID_VALUE);
     }
     if threads > u64::from(function.max_threads) {
-        let most = profile.attribute(1).unwrap_or(1024) as u64;
-        return Err(if threads > most { INVALID_VALUE } else { CudaError::code(cuda::ERROR_LAUNCH_OUT_OF_RESOURCES) });
+        // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, …_MAX_REGISTERS_PER_BLOCK, CU_FUNC_ATTRIBUTE_NUM_REGS. More than the kernel's own bound
+        // (`.maxntid`) is a wrong value; only what its registers forbid is a lack of resources.
+        let most = u64::from(profile.attribute(1).unwrap_or(1024).unsigned_abs());
+        let registers = u64::from(attribute_of(&function.info, 4).unwrap_or(0).unsigned_abs());
+        let there_are = u64::from(profile.attribute(12).unwrap_or(0).unsigned_abs());
+        let lacking = threads <= most && threads.next_multiple_of(32) * registers > there_are;
+        return Err(if lacking { CudaError::code(cuda::ERROR_LAUNCH_OUT_OF_RESOURCES) } else { INVALID_VALUE });
     }
     if work.shared_bytes > function.max_dynamic_shared {
         return Err(INVALID_VALUE);

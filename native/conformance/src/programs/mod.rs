@@ -242,6 +242,9 @@ fn errors_are_synchronous(driver: &Driver) {
     let mut other = 0;
     let missing = CString::new("missing").expect("text");
     let (mut module, image) = (0, CString::new(ADD).expect("text"));
+    let (mut bounded, kernel) = (0, CString::new("add").expect("text"));
+    let bounds =
+        CString::new(ADD.replace(".param .u32 value)", ".param .u32 value)\n.maxntid 128, 1, 1")).expect("text");
     let word = 7u32;
     // SAFETY: every pointer is live; sizes and handles are wrong on purpose and must be refused.
     unsafe {
@@ -252,6 +255,10 @@ fn errors_are_synchronous(driver: &Driver) {
         let none: *const *const c_void = std::ptr::null();
         assert_eq!((driver.cuLaunchKernel)(function, 1, 1, 1, 4096, 1, 1, 0, 0, none, none), 1);
         assert_eq!((driver.cuLaunchKernel)(function, 0, 1, 1, 32, 1, 1, 0, 0, none, none), 1);
+        // More threads than the kernel itself was compiled for.
+        assert_eq!((driver.cuModuleLoadData)(&raw mut module, bounds.as_ptr().cast()), 0);
+        assert_eq!((driver.cuModuleGetFunction)(&raw mut bounded, module, kernel.as_ptr()), 0);
+        assert_eq!((driver.cuLaunchKernel)(bounded, 1, 1, 1, 256, 1, 1, 0, 0, none, none), 1);
         assert_eq!((driver.cuMemAlloc_v2)((&raw mut other).cast(), 0), 1);
     }
     // None of it hurts what follows.

@@ -236,10 +236,7 @@ fn check(launch: &Launch, kernel: &Prepared) -> Result<u32, Fault> {
         return invalid(format!("a block of {:?} threads", launch.block));
     }
     if threads > u64::from(info.max_threads) {
-        return Err(Fault::OutOfResources(format!(
-            "{threads} threads in a block, the kernel allows {}",
-            info.max_threads
-        )));
+        return invalid(format!("{threads} threads in a block, the kernel allows {}", info.max_threads));
     }
     if info.required_block.is_some_and(|b| b != launch.block) {
         return invalid(format!(
