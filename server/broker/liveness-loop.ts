@@ -18,6 +18,7 @@ import { recordStates } from "#server/services/gpu-server/record-states.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { beginEnd } from "#server/services/lease/ending.ts";
 import { expireRequest } from "#server/services/lease/expire-request.ts";
+import { lastWorkOf } from "#server/services/lease/holder.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
@@ -171,6 +172,7 @@ async function loadFacts(db: Database): Promise<Facts> {
       if (lease.state === "ending" || lease.state === "ended") return [];
       return {
         id: lease.id,
+        requestId: lease.requestId,
         state: lease.state,
         workspaceId: lease.workspaceId,
         serverId: lease.serverId,
@@ -180,7 +182,7 @@ async function loadFacts(db: Database): Promise<Facts> {
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
         releaseAt: lease.releaseAt?.getTime() ?? null,
-        lastWorkAt: (lease.usageAt ?? lease.claimedAt ?? lease.grantedAt).getTime(),
+        lastWorkAt: lastWorkOf(lease).getTime(),
         idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
         workspaceRuns: desired === "running",
       };

@@ -6,7 +6,7 @@ const owner = { kind: "kernel" as const, pid: 40, startTime: 7 };
 const start = 1_000_000;
 
 const lease = (options: Partial<LeaseFact> = {}): LeaseFact => ({
-  ...{ id: "lea", state: "active" as const, workspaceId: "ws", serverId: "gsv", owner },
+  ...{ id: "lea", requestId: options.id ?? "lea", state: "active" as const, workspaceId: "ws", serverId: "gsv", owner },
   ...{ grantedAt: start, claimedAt: start, disconnectedAt: null, expiresAt: start + 3_600_000, workspaceRuns: true },
   ...{ releaseAt: null, lastWorkAt: start, idleMs: Number.MAX_SAFE_INTEGER },
   ...options,
@@ -37,6 +37,18 @@ describe("a lease", () => {
     expect(judged(facts({ leases: [lease(idle)] }), 1210)).toEqual(ended);
     expect(judged(facts({ leases: [lease(idle)] }), 1210, at(60))).toEqual([]);
     expect(judged(facts({ leases: [lease({ ...idle, state: "unreachable" })] }), 1210)).toEqual([]);
+  });
+
+  test("of several GPUs is idle when all of them are", () => {
+    const pair = (worked: number) => [
+      lease({ id: "a", requestId: "req", idleMs: 60_000, lastWorkAt: at(0) }),
+      lease({ id: "b", requestId: "req", idleMs: 60_000, lastWorkAt: at(worked) }),
+    ];
+    expect(judged(facts({ leases: pair(30) }), 89)).toEqual([]);
+    expect(judged(facts({ leases: pair(30) }), 90)).toMatchObject([
+      { leaseId: "a", reason: "idle" },
+      { leaseId: "b", reason: "idle" },
+    ]);
   });
 
   test("that gpud does not park in time is ended without", () => {

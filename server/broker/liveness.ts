@@ -24,6 +24,8 @@ export const limits = {
 
 export type LeaseFact = {
   id: string;
+  /** What it was granted to; of several GPUs that one request got, each is a lease. */
+  requestId: string;
   state: "granted" | "active" | "unreachable";
   workspaceId: string;
   serverId: string;
@@ -72,8 +74,17 @@ export type Measure =
  */
 export function judge(facts: Facts, now: number, watchingSince: number): Measure[] {
   const silentFor = (since: number) => now - Math.max(since, watchingSince);
+  const workedAt = new Map<string, number>();
+  for (const { requestId, lastWorkAt } of facts.leases) {
+    workedAt.set(requestId, Math.max(workedAt.get(requestId) ?? 0, lastWorkAt));
+  }
+  // Who works on one of several GPUs is not idle on the others.
+  const leases = facts.leases.map((lease) => ({
+    ...lease,
+    lastWorkAt: workedAt.get(lease.requestId) ?? lease.lastWorkAt,
+  }));
   return [
-    ...facts.leases.flatMap((lease) => judgeLease(lease, facts.owners, now, silentFor)),
+    ...leases.flatMap((lease) => judgeLease(lease, facts.owners, now, silentFor)),
     ...facts.parking.flatMap((lease): Measure[] =>
       silentFor(lease.since) >= PARK_MS ? [{ do: "stop-parking", leaseId: lease.id }] : [],
     ),
