@@ -228,7 +228,7 @@ fn launches_are_checked() {
         d.launch_with(&m, "k", grid, block, p, shared, false).err().map(|f| f.cuda_code())
     };
     assert_eq!(code([1, 1, 1], [64, 1, 1], &p, 0), None);
-    assert_eq!(code([1, 1, 1], [65, 1, 1], &p, 0), Some(701));
+    assert_eq!(code([1, 1, 1], [65, 1, 1], &p, 0), Some(1));
     assert_eq!(code([0, 1, 1], [1, 1, 1], &p, 0), Some(1));
     assert_eq!(code([1, 65536, 1], [1, 1, 1], &p, 0), Some(1));
     assert_eq!(code([1, 1, 1], [1, 1, 65], &p, 0), Some(1));
