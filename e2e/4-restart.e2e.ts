@@ -7,13 +7,13 @@ import { ADMIN, openLab, PASSWORD, signIn } from "./fixtures/portal.ts";
 
 const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD };
 
-// It builds an environment of its own first.
+// It starts an installation twice.
 test.describe.configure({ timeout: 420_000 });
 
 test("a notebook keeps its variables and gets a GPU again after the installation was stopped and started", async ({
   browser,
 }) => {
-  let installation: Installation = await startInstallation({ env });
+  let installation: Installation = await startInstallation({ env, builtBy: process.env.SLUICE_E2E_STATE });
   let api: APIRequestContext | undefined;
   try {
     await installation.ready;
