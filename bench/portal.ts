@@ -4,7 +4,6 @@
  * question about use is asked one after the other, until the last byte.
  */
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -16,6 +15,7 @@ import { type Database, openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { workspaces } from "#server/db/schema/index.ts";
+import { freePort } from "#server/free-port.ts";
 import { notify } from "#server/live.ts";
 import { makePerson } from "#server/services/testing.ts";
 import { rollUp } from "#server/services/utilisation/roll-up.ts";
@@ -131,18 +131,4 @@ async function measureUse(ask: ReturnType<typeof asker>): Promise<Record<string,
     }
   }
   return { utilisation_p95_ms: slowest };
-}
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => {
-        if (address !== null && typeof address === "object") resolve(address.port);
-        else reject(new Error("no free port"));
-      });
-    });
-  });
 }

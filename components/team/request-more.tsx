@@ -6,7 +6,8 @@ import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError, Select, TextArea } from "#components/ui/field.tsx";
+import { Field, Select, TextArea } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaRequestView } from "#server/contracts/sharing.ts";
@@ -90,13 +91,13 @@ export function RequestMore({
             </Select>
           </div>
           <TextArea label="What for" name="reason" required maxLength={500} error={fields.reason} />
-          <FormError>{error}</FormError>
-          <div className="flex justify-end gap-2">
-            <Button onClick={() => setOpen(false)}>Cancel</Button>
-            <Button type="submit" variant="primary" pending={pending} pendingLabel="Asking">
-              Send request
-            </Button>
-          </div>
+          <FormFooter
+            error={error}
+            pending={pending}
+            onCancel={() => setOpen(false)}
+            save="Send request"
+            saving="Asking"
+          />
         </form>
       </Dialog>
     </>

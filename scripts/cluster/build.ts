@@ -1,8 +1,8 @@
 /** Kubernetes as one program, compiled from its published modules; kept outside the checkout for all of them. */
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, rename, rm, symlink } from "node:fs/promises";
-import { homedir } from "node:os";
 import path from "node:path";
+import { cacheFolder } from "#scripts/lib/cache.ts";
 import { run } from "#scripts/lib/processes.ts";
 
 const SOURCE = path.resolve(import.meta.dirname, "kubernetes");
@@ -21,11 +21,6 @@ export function kubernetesVersion(): string {
   const version = /k8s\.io\/kubernetes (v[\d.]+)/.exec(readFileSync(path.join(SOURCE, "go.mod"), "utf8"))?.[1];
   if (version === undefined) throw new Error(`${SOURCE}/go.mod does not require k8s.io/kubernetes.`);
   return version;
-}
-
-/** What is expensive to make and the same for every checkout. */
-export function cacheFolder(...names: string[]): string {
-  return path.join(process.env.XDG_CACHE_HOME ?? path.join(homedir(), ".cache"), "sluice", ...names);
 }
 
 /** Where the components' programs lie once they are built. */

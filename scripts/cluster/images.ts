@@ -1,13 +1,13 @@
 /** The images that the tests' pods run, made here and given to the node: no registry is asked. */
 import { existsSync } from "node:fs";
 import path from "node:path";
-import { cacheFolder } from "#scripts/cluster/build.ts";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { writeArchive } from "#scripts/images/archive.ts";
 import { baseLayer } from "#scripts/images/base.ts";
 import { type Image, workspaceImage } from "#scripts/images/workspace.ts";
+import { cacheFolder } from "#scripts/lib/cache.ts";
 import { buildNative, buildWheel } from "#scripts/start/builds.ts";
 import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 

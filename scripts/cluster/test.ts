@@ -1,13 +1,10 @@
 /** Runs the cluster tests inside the node's network, where API server, pods and what the tests start see one another. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
-import { z } from "zod";
 import type { Images } from "#scripts/cluster/images.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { run } from "#scripts/lib/processes.ts";
-
-const report = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numFailedTestSuites: z.int() });
+import { vitestCounts, vitestWords } from "#scripts/test/vitest.ts";
 
 /** What the tests are told about the cluster, as environment variables. */
 export const CLUSTER_VARIABLES = {
@@ -25,17 +22,8 @@ export async function runClusterTests(
 ): Promise<{ passed: number; failed: number }> {
   await mkdir(out, { recursive: true });
   const file = path.join(out, "cluster.json");
-  rmSync(file, { force: true });
-  const vitest = [
-    "node_modules/vitest/vitest.mjs",
-    "run",
-    "--config",
-    "vitest.cluster.config.ts",
-    "--reporter=verbose",
-    "--reporter=json",
-    `--outputFile.json=${file}`,
-  ];
-  const problem = await run("nsenter", [`--net=${cluster.netns}`, process.execPath, ...vitest], {
+  const words = vitestWords(file, "--config", "vitest.cluster.config.ts", "--reporter=verbose");
+  const problem = await run("nsenter", [`--net=${cluster.netns}`, process.execPath, ...words], {
     cwd: root,
     env: {
       ...process.env,
@@ -49,8 +37,7 @@ export async function runClusterTests(
     () => undefined,
     (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
   );
-  if (!existsSync(file)) throw problem ?? new Error("The cluster tests left no report.");
-  const counts = report.parse(JSON.parse(readFileSync(file, "utf8")));
-  const broken = counts.numFailedTests === 0 && problem !== undefined ? Math.max(1, counts.numFailedTestSuites) : 0;
-  return { passed: counts.numPassedTests, failed: counts.numFailedTests + broken };
+  const counts = vitestCounts(file, problem !== undefined);
+  if (counts === undefined) throw problem ?? new Error("The cluster tests left no report.");
+  return counts;
 }

@@ -4,8 +4,8 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { cacheFolder } from "#scripts/cluster/build.ts";
 import { writeLayer } from "#scripts/images/archive.ts";
+import { cacheFolder } from "#scripts/lib/cache.ts";
 import { run } from "#scripts/lib/processes.ts";
 
 /** What Python's own modules and the environments' libraries link to, and what people miss first in a terminal. */

@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { z } from "zod";
 import { run } from "#scripts/lib/processes.ts";
 import type { Result } from "#scripts/test/result.ts";
+import { vitestCounts, vitestWords } from "#scripts/test/vitest.ts";
 
 export type Runner = {
   name: string;
@@ -25,39 +25,21 @@ async function attempt(work: () => Promise<void>): Promise<string | undefined> {
   }
 }
 
-const vitestReport = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numFailedTestSuites: z.int() });
-
 export const vitest: Runner = {
   name: "vitest",
   budget: 300,
   run: async (root, out) => {
     const report = path.join(out, "vitest.json");
     const flaky: string[] = [];
-    const problem = await attempt(() =>
-      run(
-        process.execPath,
-        [
-          "node_modules/vitest/vitest.mjs",
-          "run",
-          "--reporter=default",
-          "--reporter=json",
-          `--outputFile.json=${report}`,
-        ],
-        {
-          cwd: root,
-          env: process.env,
-          onLine: (line) => {
-            if (/\(retry x\d+\)/.test(stripVTControlCharacters(line)))
-              flaky.push(stripVTControlCharacters(line).trim());
-            print(line);
-          },
-        },
-      ),
-    );
-    if (!existsSync(report)) return { passed: 0, failed: 1, note: problem ?? "no report" };
-    const counts = vitestReport.parse(JSON.parse(readFileSync(report, "utf8")));
-    const broken = counts.numFailedTests === 0 && problem !== undefined ? Math.max(1, counts.numFailedTestSuites) : 0;
-    return { passed: counts.numPassedTests, failed: counts.numFailedTests + broken, flaky };
+    const onLine = (line: string) => {
+      const plain = stripVTControlCharacters(line).trim();
+      if (/\(retry x\d+\)/.test(plain)) flaky.push(plain);
+      print(line);
+    };
+    const words = vitestWords(report, "--reporter=default");
+    const problem = await attempt(() => run(process.execPath, words, { cwd: root, env: process.env, onLine }));
+    const counts = vitestCounts(report, problem !== undefined);
+    return counts === undefined ? { passed: 0, failed: 1, note: problem ?? "no report" } : { ...counts, flaky };
   },
 };
 

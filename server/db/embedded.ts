@@ -6,10 +6,10 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
+import { freePort } from "#server/free-port.ts";
 
 export type EmbeddedPostgres = {
   /** Connection string of the database `sluice`. */
@@ -166,20 +166,6 @@ async function ensureDatabase(password: string, port: number): Promise<string> {
     await sql.end({ timeout: 5 });
   }
   return at("sluice");
-}
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => {
-        if (typeof address === "object" && address !== null) resolve(address.port);
-        else reject(new Error("no free port"));
-      });
-    });
-  });
 }
 
 /** SIGINT is PostgreSQL's fast shutdown: open transactions are rolled back, nothing is lost. */

@@ -126,7 +126,7 @@ export async function environmentForWorkspace(name: string, options: BuildOption
   for (;;) {
     options.signal?.throwIfAborted();
     const wheel = options.wheel ?? (await builtWheel(options.stateDir));
-    if (wheel !== undefined) return await ensureEnvironment(name, { ...options, wheel });
+    if (wheel !== undefined) return await ensuredOnce(name, { ...options, wheel });
     const found = await environmentState(options.stateDir, name);
     if (found.state === "ready")
       return await readBuilt(path.join(options.stateDir, "environments", `${name}-${found.hash}`));
@@ -135,6 +135,18 @@ export async function environmentForWorkspace(name: string, options: BuildOption
     told = true;
     await sleep(300);
   }
+}
+
+/** What this process has ensured: definitions change with a new start only, and looking for Python takes its time. */
+const ensured = new Map<string, BuiltEnvironment>();
+
+async function ensuredOnce(name: string, options: BuildOptions & { wheel: string }): Promise<BuiltEnvironment> {
+  const key = `${options.stateDir}\0${name}\0${options.wheel}`;
+  const known = ensured.get(key);
+  if (known !== undefined && existsSync(known.path)) return known;
+  const built = await ensureEnvironment(name, options);
+  ensured.set(key, built);
+  return built;
 }
 
 /** How an environment stands; `pending` when nobody has built it yet. */

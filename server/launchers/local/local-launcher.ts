@@ -5,10 +5,10 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, open, readFile, rename, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { freePort } from "#server/free-port.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import type {
   Isolation,
@@ -275,20 +275,6 @@ async function readHandle(paths: WorkspacePaths): Promise<LocalHandle | undefine
 
 function asRunning(handle: LocalHandle): RunningWorkspace {
   return { endpoint: `http://127.0.0.1:${handle.port}`, handle };
-}
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => {
-        if (typeof address === "object" && address !== null) resolve(address.port);
-        else reject(new Error("no free port"));
-      });
-    });
-  });
 }
 
 /** Makes the folder that holds all workspaces. */

@@ -1,8 +1,9 @@
 /** For tests and benchmarks: a state directory of their own that shares the built environments of this checkout. */
-import { mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ensureEnvironment } from "./environment.ts";
+import { builtWheel } from "./wheel.ts";
 import { removeFiles, workspacePaths } from "./workspace-files.ts";
 
 export type TestState = { stateDir: string; environment: string; drop: () => Promise<void> };
@@ -11,7 +12,7 @@ export type TestState = { stateDir: string; environment: string; drop: () => Pro
 export async function makeTestState(onLine: (line: string) => void = () => undefined): Promise<TestState> {
   const checkout = path.resolve(import.meta.dirname, "..", "..", "..", ".sluice", "test");
   await mkdir(checkout, { recursive: true, mode: 0o700 });
-  const wheel = process.env.SLUICE_WHEEL ?? (await newestWheel(path.resolve(checkout, "..", "wheels")));
+  const wheel = process.env.SLUICE_WHEEL ?? (await builtWheel(path.resolve(checkout, "..")));
   const built = await ensureEnvironment("cuda-python", { stateDir: checkout, wheel, onLine });
   const stateDir = await mkdtemp(path.join(tmpdir(), "sluice-state-"));
   const environments = path.join(stateDir, "environments");
@@ -28,11 +29,4 @@ export async function makeTestState(onLine: (line: string) => void = () => undef
       await rm(stateDir, { recursive: true, force: true });
     },
   };
-}
-
-async function newestWheel(folder: string): Promise<string | undefined> {
-  const names = await readdir(folder, { recursive: true }).catch(() => []);
-  const wheels = names.filter((name) => name.endsWith(".whl")).map((name) => path.join(folder, name));
-  const dated = await Promise.all(wheels.map(async (wheel) => ({ wheel, at: (await stat(wheel)).mtimeMs })));
-  return dated.sort((a, b) => b.at - a.at)[0]?.wheel;
 }
