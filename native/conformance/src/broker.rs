@@ -50,6 +50,18 @@ impl Broker {
         Ok(Self { url, credential_file, away })
     }
 
+    /// Makes this process a program of the workspace.
+    ///
+    /// # Safety
+    /// No other thread of this process reads the environment now.
+    pub unsafe fn set_environment(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            std::env::set_var("SLUICE_BROKER_URL", &self.url);
+            std::env::set_var("SLUICE_CREDENTIAL_FILE", &self.credential_file);
+        }
+    }
+
     /// Away, it answers nobody: connections end without a word.
     pub fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::Release);

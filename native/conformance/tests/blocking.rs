@@ -188,10 +188,7 @@ fn steady_iterations_wait_only_where_they_read_results() {
     let gpud = Gpud::start("null", &[]).expect("gpud");
     let broker = Broker::start(Arc::new(gpud), 1 << 30).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     let kernel = start();
     attach();
     for (name, calls, steady, most) in PROGRAMS {

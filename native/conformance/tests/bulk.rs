@@ -112,10 +112,7 @@ fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
     gpud.address = proxy.address.clone();
     let broker = Broker::start(Arc::new(gpud), 512 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     start();
     attach();
     let (left, right) = (stream(), stream());

@@ -354,10 +354,7 @@ fn cublas_computes_what_it_should() {
     let gpud = Gpud::start("soft", &[]).expect("gpud");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     let library = Library::load("cublas", 13);
     let mut handle = 0usize;
     let place = &raw mut handle as usize;

@@ -333,10 +333,7 @@ fn factors_multiply_to_what_was_factored() {
     let gpud = Gpud::start("soft", &[]).expect("gpud");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     start();
     attach();
     let library = Library::load("cusolver", 12);

@@ -232,10 +232,7 @@ fn sparse_matrices_multiply_and_change_their_format() {
     let gpud = Gpud::start("soft", &[]).expect("gpud");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     start();
     attach();
     let library = Library::load("cusparse", 12);

@@ -18,10 +18,7 @@ fn cuts_go_unnoticed_and_a_lost_lease_is_named() {
     gpud.address = proxy.address.clone();
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
 
     // Before anything is attached: set-up works, real work names the way out.
     let function = start();

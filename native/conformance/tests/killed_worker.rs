@@ -15,10 +15,7 @@ fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
     let gpud = Arc::new(Gpud::start("soft", &[]).expect("gpud"));
     let broker = Broker::start(Arc::clone(&gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     // Another program's session, on another lease.
     let key = Arc::new(Key::generate().expect("key"));
     let token = gpud.token(&key.public(), "lea-other", 64 << 20);

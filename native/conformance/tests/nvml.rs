@@ -84,10 +84,7 @@ fn the_device_shows_the_lease_and_not_the_card() {
     // This program's own client owns a lease; the libraries, with a client of theirs, use it as a child's would.
     let broker = Broker::start(Arc::new(Gpud::start("soft", &[]).expect("gpud")), 256 << 20).expect("broker");
     // SAFETY: as above.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     let owner = json!({ "kind": "process", "pid": std::process::id(), "startTime": 1 });
     let served = ask(&json!({ "op": "init", "owner": owner }));
     let id = "00000000-0000-4000-8000-000000000000";

@@ -19,10 +19,7 @@ fn a_program_outlasts_a_dead_line_and_a_broker_that_is_away() {
     gpud.address = proxy.address.clone();
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
-    unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-    }
+    unsafe { broker.set_environment() };
     let function = start();
     attach();
     let (code, address) = alloc();

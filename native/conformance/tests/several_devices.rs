@@ -105,8 +105,7 @@ fn a_lease_of_two_gpus_is_two_devices_of_one_process() {
     let broker = Broker::start_with(Arc::clone(&gpud), 256 << 20, Some(control)).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
     unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
+        broker.set_environment();
         std::env::remove_var("CUDA_VISIBLE_DEVICES");
     }
     let count = || {

@@ -32,8 +32,7 @@ fn a_trace_counts_what_was_waited_for_and_where() {
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
     unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
+        broker.set_environment();
         sluice_trace_hook(Some(place));
     }
     let function = start();

@@ -104,8 +104,7 @@ fn run() -> Result<ExitCode, String> {
     std::fs::write(profile, gpud.device["profile"].to_string()).map_err(words)?;
     // SAFETY: no other thread of this program reads the environment yet.
     unsafe {
-        std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-        std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
+        broker.set_environment();
         std::env::set_var("SLUICE_RUNTIME_DIR", &runtime);
         std::env::set_var("SLUICE_LIBRARY_DIR", &runtime);
         std::env::set_var("SLUICE_GPU_TYPE", gpud.gpu_type());

@@ -117,10 +117,7 @@ fn calls(figures: &mut Figures, scale: u32) -> Outcome {
         let gpud = Arc::new(gpud);
         let broker = Broker::start(Arc::clone(&gpud), 1 << 30).map_err(|error| error.to_string())?;
         // SAFETY: no other thread of this program reads the environment now.
-        unsafe {
-            std::env::set_var("SLUICE_BROKER_URL", &broker.url);
-            std::env::set_var("SLUICE_CREDENTIAL_FILE", &broker.credential_file);
-        }
+        unsafe { broker.set_environment() };
         let function = *function.get_or_insert_with(start);
         let mut attaches = Vec::new();
         for _ in 0..20 / scale.min(4) {
