@@ -182,7 +182,7 @@ async function loadFacts(db: Database): Promise<Facts> {
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
         releaseAt: lease.releaseAt?.getTime() ?? null,
-        lastWorkAt: lastWorkOf(lease).getTime(),
+        lastWorkAt: lastWorkOf([lease]).getTime(),
         idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
         workspaceRuns: desired === "running",
       };

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import type { LeaseNotice } from "#server/contracts/lease.ts";
-import { leaseRequests, teamPolicies, teams } from "#server/db/schema/index.ts";
+import { leaseRequests, leases, teamPolicies, teams } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
 import { lastWorkOf } from "./holder.ts";
 import { DEFAULT_IDLE_SECONDS, MAX_POLL_SECONDS } from "./policy.ts";
@@ -50,7 +50,8 @@ async function read(
   const held = lease.state !== "ending" && lease.state !== "ended";
   const [policy] = await ctx.db.select().from(teamPolicies).where(eq(teamPolicies.teamId, lease.teamId));
   const idleMs = (policy?.idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000;
-  const lastWorkAt = lastWorkOf(lease).getTime();
+  const parts = await ctx.db.select().from(leases).where(eq(leases.requestId, lease.requestId));
+  const lastWorkAt = lastWorkOf(parts).getTime();
   const warnAt = lease.state === "active" ? idleWarningAt(lastWorkAt, idleMs) : Number.POSITIVE_INFINITY;
   const idles = held && ctx.now().getTime() >= warnAt;
   const idleEndsAt = idles ? new Date(lastWorkAt + idleMs).toISOString() : null;

@@ -2,9 +2,17 @@
 import type { TheirLease } from "#server/services/notice/words.ts";
 import type { LeaseRow } from "./view.ts";
 
-/** When the GPU of a lease last worked. */
-export function lastWorkOf(lease: Pick<LeaseRow, "usageAt" | "claimedAt" | "grantedAt">): Date {
-  return lease.usageAt ?? lease.claimedAt ?? lease.grantedAt;
+type Worked = Pick<LeaseRow, "usageAt" | "claimedAt" | "grantedAt">;
+
+/** When a GPU of a lease last worked: who works on one of several is not idle on the others. */
+export function lastWorkOf(parts: readonly Worked[]): Date {
+  const times = parts.map(({ usageAt, claimedAt, grantedAt }) => (usageAt ?? claimedAt ?? grantedAt).getTime());
+  return new Date(Math.max(...times));
+}
+
+/** When a lease that does no GPU work is parked and released; null while that cannot be told. */
+export function idleEndOf(parts: readonly (Worked & Pick<LeaseRow, "state">)[], idleMs: number): Date | null {
+  return parts[0]?.state === "active" ? new Date(lastWorkOf(parts).getTime() + idleMs) : null;
 }
 
 /** What its holder is told about: the parts of all its devices, at least one. */

@@ -9,7 +9,7 @@ import { WHOLE } from "#server/scheduler/amount.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
-import { lastWorkOf } from "./holder.ts";
+import { idleEndOf } from "./holder.ts";
 import { workspacePrincipal } from "./request.ts";
 import { computePercent, recentGpuTime } from "./usage.ts";
 import { type LeaseRow, leaseViewOf, type PlacedLease, placedLeases } from "./view.ts";
@@ -91,7 +91,9 @@ function entryOf(parts: [PlacedLease, ...PlacedLease[]], seen: Seen): LeaseStatu
   const { gpuTimes, worlds, now } = seen;
   const [first] = parts;
   const { lease } = first;
-  const sum = (of: (part: LeaseRow) => number) => parts.reduce((total, part) => total + of(part.lease), 0);
+  const rows = parts.map((part) => part.lease);
+  const idleMs = worlds.get(lease.gpuType)?.quotas.get(lease.teamId)?.idleMs;
+  const sum = (of: (part: LeaseRow) => number) => rows.reduce((total, part) => total + of(part), 0);
   const heldSeconds = Math.max(0, (now.getTime() - lease.grantedAt.getTime()) / 1000);
   const percent = (part: LeaseRow) => computePercent(gpuTimes.get(part.id) ?? 0, part.milli, part.grantedAt, now);
   return {
@@ -101,19 +103,13 @@ function entryOf(parts: [PlacedLease, ...PlacedLease[]], seen: Seen): LeaseStatu
     gpuTimeUs: sum((part) => part.gpuTimeUs),
     computePercent: Math.round((sum(percent) / parts.length) * 10) / 10,
     gpuMilliHours: Math.round((sum((part) => part.milli) * heldSeconds) / 3600),
-    idleEndsAt: idleEndOf(lease, worlds.get(lease.gpuType)?.quotas.get(lease.teamId)?.idleMs),
+    idleEndsAt: idleMs === undefined ? null : (idleEndOf(rows, idleMs)?.toISOString() ?? null),
     ...(parts.length > 1
       ? {
-          devices: parts.map(({ lease: part }) => {
+          devices: rows.map((part) => {
             return { leaseId: part.id, usedMemoryBytes: part.usedMemoryBytes, computePercent: percent(part) };
           }),
         }
       : {}),
   };
-}
-
-/** When a lease that does no GPU work is parked and released. */
-function idleEndOf(lease: LeaseRow, idleMs: number | undefined): string | null {
-  if (lease.state !== "active" || idleMs === undefined) return null;
-  return new Date(lastWorkOf(lease).getTime() + idleMs).toISOString();
 }

@@ -29,7 +29,7 @@ export async function warnOfIdle(ctx: Context): Promise<void> {
     .flatMap(({ lease: { requestId }, idleSeconds }) => {
       const parts = rows.flatMap(({ lease }) => (lease.requestId === requestId ? [lease] : []));
       const idleMs = (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000;
-      const lastWorkAt = new Date(Math.max(...parts.map((part) => lastWorkOf(part).getTime())));
+      const lastWorkAt = lastWorkOf(parts);
       if (now < idleWarningAt(lastWorkAt.getTime(), idleMs)) return [];
       return [idling(theirs(parts), lastWorkAt, new Date(lastWorkAt.getTime() + idleMs))];
     });

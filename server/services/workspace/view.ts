@@ -15,7 +15,9 @@ import {
   workspaces,
 } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
+import { idleEndOf } from "#server/services/lease/holder.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
+import type { LeaseRow } from "#server/services/lease/view.ts";
 import { idleLimit, stopTime } from "./idle-limit.ts";
 import type { WorkspaceRow } from "./load.ts";
 
@@ -115,6 +117,8 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
     .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
     .where(and(inArray(leases.workspaceId, workspaceIds), ne(leases.state, "ended")))
     .orderBy(leases.grantedAt);
+  const partsOf = ({ requestId }: LeaseRow) =>
+    rows.flatMap(({ lease }) => (lease.requestId === requestId ? [lease] : []));
   for (const { lease, deviceName, serverName, idleSeconds } of rows) {
     if (lease.state === "ended") continue;
     const list = found.get(lease.workspaceId) ?? [];
@@ -128,16 +132,9 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
       state: lease.state,
       grantedAt: lease.grantedAt.toISOString(),
       expiresAt: lease.expiresAt.toISOString(),
-      idleEndsAt: idleEndOf(lease, idleSeconds)?.toISOString() ?? null,
+      idleEndsAt: idleEndOf(partsOf(lease), (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000)?.toISOString() ?? null,
     });
     found.set(lease.workspaceId, list);
   }
   return found;
-}
-
-/** When a lease that does no GPU work is parked and released; null while that cannot be told. */
-function idleEndOf(lease: typeof leases.$inferSelect, idleSeconds: number | null): Date | null {
-  if (lease.state !== "active") return null;
-  const worked = lease.usageAt ?? lease.claimedAt ?? lease.grantedAt;
-  return new Date(worked.getTime() + (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000);
 }
