@@ -16,14 +16,15 @@ const OWN_NODE_MAJOR = 24;
 /**
  * Makes the packages present and the Node right. Returns true when the caller may import the TypeScript entry;
  * otherwise a child has done the work and this process ends with its exit code. `native`: whether the command goes on
- * to the Rust build, which then begins beside npm.
+ * to the Rust build, which then begins beside npm. `development`: whether it needs the packages that only checks and
+ * tests use.
  */
-export async function bootstrap(entry, { native = true } = {}) {
+export async function bootstrap(entry, { native = true, development = true } = {}) {
   process.chdir(root);
   // What a person waits for begins here, also when another Node goes on.
   process.env.SLUICE_STARTED_AT ??= String(Date.now());
   refuseWrongPlatform();
-  installPackages(native);
+  installPackages(native, development);
   keepCompiled();
   const major = Number(process.versions.node.split(".")[0]);
   if (major >= OWN_NODE_MAJOR) return true;
@@ -55,12 +56,14 @@ function keepCompiled() {
   module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE);
 }
 
-function installPackages(native) {
+function installPackages(native, development) {
   const lock = readFileSync(path.join(root, "package-lock.json"));
   const manifest = readFileSync(path.join(root, "package.json"));
-  const stamp = createHash("sha256").update(lock).update(manifest).update(process.arch).digest("hex");
+  const current = createHash("sha256").update(lock).update(manifest).update(process.arch).digest("hex");
   const stampFile = path.join(root, "node_modules", ".sluice-stamp");
-  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
+  const installed = existsSync(stampFile) ? readFileSync(stampFile, "utf8") : "";
+  const all = `${current} with development packages`;
+  if (installed === all || (installed === current && !development)) return;
   const started = Date.now();
   console.log("  …  npm packages");
   const putNativeBuildBack = native ? beginNativeBuild() : () => undefined;
@@ -70,14 +73,15 @@ function installPackages(native) {
     .split(":")
     .filter((dir) => dir !== bin)
     .join(":");
-  const result = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
+  const omitted = development ? [] : ["--omit=dev"];
+  const result = spawnSync("npm", ["ci", ...omitted, "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd: root,
     env: { ...process.env, PATH: searchPath },
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (result.status !== 0) fail("npm could not install the packages; what it says stands above.");
   putNativeBuildBack();
-  writeFileSync(stampFile, stamp);
+  writeFileSync(stampFile, development ? all : current);
   rmSync(path.join(root, ".next", "cache"), { recursive: true, force: true });
   console.log(`  ✓  npm packages  ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
