@@ -70,6 +70,7 @@ test("notices, an edit of a quota, a request for more, a stop and a zone are acc
     ["/workspaces", /^Notices/, "heading"],
     ["/teams/demo", "Edit soft quota", "spinbutton"],
     ["/teams/demo", "Request more", "textbox"],
+    ["/teams/demo", "Edit policy", "textbox"],
     ["/pool", "Stop new leases", "textbox"],
   ] as const) {
     await page.goto(address);
@@ -101,6 +102,43 @@ test("an edit of a quota says what it would do before it is saved, and saves not
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await expect(page.getByText("5.0")).toHaveCount(0);
   await expect(ceiling).toHaveCount(0);
+});
+
+test("a policy's times are typed as after %gpu, say what they do, and count once they are saved", async () => {
+  await page.goto("/teams/demo");
+  const policy = page.getByRole("region", { name: "Policy" });
+  await policy.getByRole("button", { name: "Edit policy" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Idle limit of a GPU").fill("soon");
+  await dialog.getByRole("button", { name: "Save policy" }).click();
+  await expect(dialog.getByText("Write a time like 20m")).toBeVisible();
+  await dialog.getByLabel("Idle limit of a GPU").fill("45m");
+  await expect(dialog.getByText("After 45m without GPU work", { exact: false })).toBeVisible();
+  await dialog.getByRole("button", { name: "Save policy" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(policy.getByText("After 45m without GPU work", { exact: false })).toBeVisible();
+  await expect(policy.getByText("set for this team")).toHaveCount(1);
+});
+
+test("a policy that somebody else has saved meanwhile is not overwritten, and what was typed stays", async () => {
+  await page.goto("/teams/demo");
+  await page.getByRole("button", { name: "Edit policy" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Notice", { exact: true }).fill("3m");
+  const { teams } = (await (await page.request.get("/api/v1/teams")).json()) as {
+    teams: { id: string; name: string }[];
+  };
+  const id = teams.find(({ name }) => name === "demo")?.id;
+  const headers = { origin: new URL(page.url()).origin };
+  const other = { maxLeaseSeconds: null, idleSeconds: null, coTenancy: "any" };
+  const saved = await page.request.put(`/api/v1/teams/${id}/policy`, { data: other, headers });
+  expect(saved.status(), await saved.text()).toBe(200);
+  await dialog.getByRole("button", { name: "Save policy" }).click();
+  await expect(dialog.getByText("Somebody else has changed", { exact: false })).toBeVisible();
+  await expect(dialog.getByLabel("Notice", { exact: true })).toHaveValue("3m");
+  await dialog.getByRole("button", { name: "Save policy" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByText("is told 3m before", { exact: false })).toBeVisible();
 });
 
 test("a stop shows why on every page until it is lifted", async () => {

@@ -47,12 +47,22 @@ export const teamPolicy = z.strictObject({
   workspaceIdleSeconds: z.int().min(300).max(31_536_000).nullable().default(null),
   /** any; own-team: shares a card with nobody else; whole-cards: takes whole cards only. */
   coTenancy: z.enum(["any", "own-team", "whole-cards"]),
+  /** Before a lease of the team has run so long it is not taken back; null follows the installation. */
+  minRunSeconds: z.int().min(0).max(604_800).nullable().default(null),
+  /** From the first word to the release of a lease that is taken back; null follows the installation. */
+  noticeSeconds: z.int().min(10).max(86_400).nullable().default(null),
 });
 /** `version` is 0 while the team has no policy of its own: the installation's counts. */
 export const teamPolicyView = teamPolicy.extend({
   version: z.int().min(0),
   /** What counts where the policy says nothing; `workspaceIdleSeconds` 0: never. */
-  installation: z.strictObject({ maxLeaseSeconds: z.int(), idleSeconds: z.int(), workspaceIdleSeconds: z.int() }),
+  installation: z.strictObject({
+    maxLeaseSeconds: z.int(),
+    idleSeconds: z.int(),
+    workspaceIdleSeconds: z.int(),
+    minRunSeconds: z.int(),
+    noticeSeconds: z.int(),
+  }),
 });
 export type TeamPolicyView = z.infer<typeof teamPolicyView>;
 export const setPolicyInput = teamPolicy.extend({ teamId, version: editedVersion });

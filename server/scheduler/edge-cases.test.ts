@@ -231,6 +231,25 @@ describe("the rules besides", () => {
     expect(asked({}, { reservations, quotas })).toMatchObject({ state: "granted", placement: { borrowed: false } });
   });
 
+  test("a team's own minimum run time and notice hold for its leases, the pool's for all others", () => {
+    const devices = [device("0"), device("1")];
+    const policy = { minRunMs: 60_000, noticeMs: 30_000 };
+    const released = (times: Partial<typeof policy>) => {
+      const quotas = [quota("vision", 2000, 2000), quota("nlp", 0, 1000, { times }), quota("bio", 0, 1000)];
+      const holdings = [
+        holding("nlp's", "0", 1000, { teamId: "nlp", grantedAt: 100_000 }),
+        holding("bio's", "1", 1000, { teamId: "bio", grantedAt: 100_000 }),
+      ];
+      const queue = [waiting("one", 1000), waiting("two", 1000, { createdAt: 1 })];
+      const { notices } = evaluate(world({ devices, quotas, holdings, queue, policy, now: 101_000 }));
+      return Object.fromEntries(notices.map(({ leaseId, notice }) => [leaseId, notice.releaseAt]));
+    };
+    expect(released({})).toEqual({ "nlp's": 160_000, "bio's": 160_000 });
+    expect(released({ minRunMs: 0 })).toEqual({ "nlp's": 131_000, "bio's": 160_000 });
+    expect(released({ minRunMs: 0, noticeMs: 10_000 })).toEqual({ "nlp's": 111_000, "bio's": 160_000 });
+    expect(released({ noticeMs: 90_000 })).toEqual({ "nlp's": 191_000, "bio's": 160_000 });
+  });
+
   test("a lost server scales guarantees down in proportion", () => {
     const devices = [device("0"), device("1", { state: "away" })];
     const quotas = [quota("vision", 1000, 2000), quota("nlp", 1000, 2000)];

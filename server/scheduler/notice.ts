@@ -1,5 +1,5 @@
 /** The steps between the first word and the release of a lease that is taken back. */
-import type { Notice, Policy } from "./types.ts";
+import type { Notice, Policy, World } from "./types.ts";
 
 /**
  * warn: it is told, and works on; finish: end what runs and start nothing long; park: gpud moves its memory into the
@@ -14,6 +14,17 @@ const FINISH_LEAST_MS = 10_000;
 export const PARK_MS = 30_000;
 
 export const DEFAULT_POLICY: Policy = { minRunMs: 5 * 60_000, noticeMs: 2 * 60_000 };
+
+/** The times that hold for the leases of a team: its own, and the pool's where it has none. */
+export function timesOf({ policy = DEFAULT_POLICY, quotas }: Pick<World, "policy" | "quotas">) {
+  return (teamId: string): Policy => ({ ...policy, ...quotas.get(teamId)?.times });
+}
+
+/** The longest notice that any team's leases have, so that what is begun so long before is done in time. */
+export function longestNotice({ policy, quotas }: Pick<World, "policy" | "quotas">): number {
+  const own = [...quotas.values()].flatMap(({ times }) => times?.noticeMs ?? []);
+  return Math.max(policy?.noticeMs ?? 0, ...own);
+}
 
 /** When finishing begins. */
 export function finishAt(notice: Notice): number {

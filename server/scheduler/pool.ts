@@ -3,7 +3,7 @@
  * be taken back and for whom that is done already. It knows requests and leases, and nothing of the order of need.
  */
 import { byDevice, type End, keep, keepSoonest, likelyEnd } from "./hold.ts";
-import { DEFAULT_POLICY } from "./notice.ts";
+import { timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, releaseOf } from "./reclaim.ts";
 import { type Room, roomOf, take } from "./room.ts";
@@ -25,6 +25,7 @@ export class Pool {
   readonly #roomById: Map<string, Room>;
   /** Nothing when every team shares cards with every other, which spares looking at who lies where. */
   readonly policyOf: ((teamId: string) => CoTenancy) | undefined;
+  readonly #timesOf: Reclaimable["timesOf"];
   readonly #byDevice: Map<string, Holding[]>;
   readonly #held: readonly Lease[];
   /** Granted in this pass. */
@@ -51,6 +52,7 @@ export class Pool {
     this.#guarantees = guarantees;
     const exclusive = [...quotas.values()].some(({ coTenancy = "any" }) => coTenancy !== "any");
     this.policyOf = exclusive ? (teamId) => quotas.get(teamId)?.coTenancy ?? "any" : undefined;
+    this.#timesOf = timesOf(world);
     this.#roomById = roomOf(world.devices, world.holdings);
     this.#rooms = [...this.#roomById.values()].sort(byName);
     this.#byDevice = byDevice(world.holdings);
@@ -189,8 +191,8 @@ export class Pool {
       const ids = outsideGuarantee(leases, this.#guarantees);
       this.#outside = new Map(this.#held.filter((lease) => ids.has(lease.id)).map((lease) => [lease.id, lease]));
     }
-    const { policy = DEFAULT_POLICY, now } = this.#world;
-    return { leases: this.#byDevice, outside: this.#outside, takenFor: this.#taken, policy, now };
+    const { now } = this.#world;
+    return { leases: this.#byDevice, outside: this.#outside, takenFor: this.#taken, timesOf: this.#timesOf, now };
   }
 
   /** Keeps the devices on which it will fit first; when that is. */
@@ -214,10 +216,10 @@ export class Pool {
 
   /** When a lease likely ends; one that is taken back ends at its release. */
   #endOf(holding: Holding): number {
-    const { now, policy = DEFAULT_POLICY } = this.#world;
+    const { now } = this.#world;
     const end = likelyEnd(holding, this.#quotas.get(holding.teamId)?.idleMs, now);
     if (!this.#taken.has(groupOf(holding))) return end;
-    return Math.min(end, releaseOf(holding, { now, policy }));
+    return Math.min(end, releaseOf(holding, { now, timesOf: this.#timesOf }));
   }
 
   /** What was kept for it, and those who were told for its sake, are free for others. */

@@ -18,7 +18,8 @@ export type Reclaimable = {
   outside: ReadonlyMap<string, Lease>;
   /** Lease → the request it is taken for already, in this round or in one before. */
   takenFor: ReadonlyMap<string, string>;
-  policy: Policy;
+  /** The times that hold for a team's leases. */
+  timesOf: (teamId: string) => Policy;
   now: number;
 };
 
@@ -67,17 +68,17 @@ function choose(parts: Part[], count: number): Part[] | undefined {
  * Released when the notice is over, and not before the lease has had its minimum run time. What was told before holds,
  * unless the clock has jumped back since: nobody is told twice, and nobody waits for a time that is far ahead.
  */
-export function noticeFor(holding: Holding, requestId: string, from: Pick<Reclaimable, "now" | "policy">): Notice {
-  const { now, policy } = from;
+export function noticeFor(holding: Holding, requestId: string, from: Pick<Reclaimable, "now" | "timesOf">): Notice {
+  const { now } = from;
   const { notice, grantedAt } = holding;
-  const releaseAt = Math.max(now + policy.noticeMs, Math.min(grantedAt, now) + policy.minRunMs);
-  const stale =
-    notice === undefined || notice.at > now || notice.releaseAt > now + Math.max(policy.noticeMs, policy.minRunMs);
+  const { noticeMs, minRunMs } = from.timesOf(holding.teamId);
+  const releaseAt = Math.max(now + noticeMs, Math.min(grantedAt, now) + minRunMs);
+  const stale = notice === undefined || notice.at > now || notice.releaseAt > now + Math.max(noticeMs, minRunMs);
   return stale ? { requestId, at: now, releaseAt } : { ...notice, requestId };
 }
 
 /** When it would be released. */
-export function releaseOf(holding: Holding, from: Pick<Reclaimable, "now" | "policy">): number {
+export function releaseOf(holding: Holding, from: Pick<Reclaimable, "now" | "timesOf">): number {
   return noticeFor(holding, "", from).releaseAt;
 }
 

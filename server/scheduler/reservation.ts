@@ -1,10 +1,11 @@
 /** Reservations: a part of the pool that a team has for a time, ready when the time begins. */
+import { longestNotice } from "./notice.ts";
 import type { TeamState } from "./team-state.ts";
 import type { Reservation, Waiting, World } from "./types.ts";
 
 /** Reservations for which room is kept now: from one notice before they begin, so that it is there in time. */
 export function activeReservations(world: World): Reservation[] {
-  const lead = world.policy?.noticeMs ?? 0;
+  const lead = longestNotice(world);
   return (world.reservations ?? []).filter(({ from, to }) => world.now >= from - lead && world.now < to);
 }
 

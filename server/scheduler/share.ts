@@ -1,5 +1,6 @@
 /** Who has what of a type, what is guaranteed now, and who needs more. */
 import { WHOLE } from "./amount.ts";
+import { longestNotice } from "./notice.ts";
 import type { Holding, Quota, World } from "./types.ts";
 
 /** What the devices that take leases have together, thousandths. */
@@ -9,7 +10,7 @@ export function capacityInService(world: Pick<World, "devices">): number {
 
 /** A reservation in force adds to its team's guarantee, and to its limit. */
 export function withReservations(world: World): Map<string, Quota> {
-  const lead = world.policy?.noticeMs ?? 0;
+  const lead = longestNotice(world);
   const active = (world.reservations ?? []).filter(({ from, to }) => world.now >= from - lead && world.now < to);
   if (active.length === 0) return world.quotas;
   const quotas = new Map(world.quotas);

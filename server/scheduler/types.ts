@@ -115,6 +115,8 @@ export type Quota = {
   budget?: Budget;
   /** Idle time after which a lease of this team ends; the basis of estimates. */
   idleMs?: number;
+  /** Times of the team's own leases, where they differ from the pool's. */
+  times?: Partial<Policy>;
 };
 
 /** Times of the pool's rules. */

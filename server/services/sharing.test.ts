@@ -142,7 +142,12 @@ it("a team's policy is part of what the scheduler decides on", async () => {
   await setPolicy(world.admin.ctx, {
     ...{ teamId: world.team, maxLeaseSeconds: 3600, idleSeconds: 600, coTenancy: "own-team" },
   });
-  expect((await loaded()).quotas.get(world.team)).toMatchObject({ coTenancy: "own-team", idleMs: 600_000 });
+  expect((await loaded()).quotas.get(world.team)).toMatchObject({ coTenancy: "own-team", idleMs: 600_000, times: {} });
+  await setPolicy(world.admin.ctx, {
+    ...{ teamId: world.team, maxLeaseSeconds: null, idleSeconds: null, coTenancy: "any" },
+    ...{ minRunSeconds: 0, noticeSeconds: 15 },
+  });
+  expect((await loaded()).quotas.get(world.team)?.times).toEqual({ minRunMs: 0, noticeMs: 15_000 });
 });
 
 it("the ledger of a device sums to wall time, from the rows", async () => {

@@ -1,5 +1,5 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches, past use. */
-import { index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { index, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant, version } from "./columns.ts";
 import { teams } from "./teams.ts";
 import { users } from "./users.ts";
@@ -21,6 +21,10 @@ export const teamPolicies = pgTable("team_policies", {
   coTenancy: text("co_tenancy", { enum: ["any", "own-team", "whole-cards"] })
     .notNull()
     .default("any"),
+  /** A lease of the team is not taken back before it has run so long. */
+  minRunSeconds: integer("min_run_seconds"),
+  /** From the first word to the release of a lease that is taken back. */
+  noticeSeconds: integer("notice_seconds"),
   version: version(),
 });
 
@@ -50,6 +54,17 @@ export const kindWindows = pgTable(
     kind: text("kind", { enum: ["interactive", "batch"] }).notNull(),
   },
   (t) => [index("kind_windows_type").on(t.gpuType)],
+);
+
+/** How often a calendar was saved: that of a team's quota, or, without a team, that of the GPU type itself. */
+export const calendarVersions = pgTable(
+  "calendar_versions",
+  {
+    gpuType: text("gpu_type").notNull(),
+    teamId: text("team_id").references(() => teams.id, { onDelete: "cascade" }),
+    version: version(),
+  },
+  (t) => [unique("calendar_versions_one").on(t.gpuType, t.teamId).nullsNotDistinct()],
 );
 
 /** A part of the pool that a team has for a time, on top of its guarantee. */

@@ -101,6 +101,8 @@ const setup: fc.Arbitrary<Setup> = fc
           coTenancy: fc.constantFrom(
             ...(["any", "any", "any", "any", "any", "any", "own-team", "whole-cards"] as const),
           ),
+          // Never longer than the pool's, which bound how long a claimant waits.
+          times: fc.constantFrom({}, {}, {}, { minRunMs: 0, noticeMs: MINUTE }, { minRunMs: MINUTE }),
         }),
       ),
     ),

@@ -1,5 +1,6 @@
 /** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
 import { chargeOn, WHOLE } from "../amount.ts";
+import { timesOf } from "../notice.ts";
 import { guaranteesNow, leasesOf, outsideGuarantee } from "../share.ts";
 import type { Holding, Waiting, World } from "../types.ts";
 import type { Happened } from "./machine.ts";
@@ -112,7 +113,7 @@ const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
     if (lease.first.guaranteedOnly) return `${leaseId} was never to be taken back`;
     if (!outside.has(leaseId)) return `${leaseId} lies inside its team's guarantee`;
     if (lease.first.teamId === claimant.teamId) return `${leaseId} is the claimant's own team's`;
-    const { minRunMs = 0, noticeMs = 0 } = before.policy ?? {};
+    const { minRunMs, noticeMs } = timesOf(before)(lease.first.teamId);
     if (notice.releaseAt < notice.at + noticeMs || notice.at > before.now) return `${leaseId} has no full notice`;
     // A lease that was granted in what is now the future, because the clock jumped back, counts from now on.
     if (notice.releaseAt < Math.min(lease.first.grantedAt, notice.at) + minRunMs)

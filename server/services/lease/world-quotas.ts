@@ -19,6 +19,7 @@ export function quotasFrom(rows: Pick<WorldRows, "quotas" | "windows" | "additio
   return new Map(
     rows.quotas.map((quota) => {
       const { teamId, teamName, weight, priority, personMilli, largestMilli, coTenancy, idleSeconds } = quota;
+      const { minRunSeconds, noticeSeconds } = quota;
       const windows = rows.windows.filter((window) => window.teamId === teamId);
       const ofTeam = additions.filter((addition) => addition.teamId === teamId);
       return [
@@ -30,6 +31,10 @@ export function quotasFrom(rows: Pick<WorldRows, "quotas" | "windows" | "additio
           coTenancy: coTenancy ?? "any",
           recentMilli: recentOf(quota, at),
           idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
+          times: {
+            ...(minRunSeconds === null ? {} : { minRunMs: minRunSeconds * 1000 }),
+            ...(noticeSeconds === null ? {} : { noticeMs: noticeSeconds * 1000 }),
+          },
           ...budgetOf(quota, at),
         },
       ];

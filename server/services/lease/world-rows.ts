@@ -81,6 +81,8 @@ export type QuotaRow = {
   spentMilliHours: number | null;
   coTenancy: CoTenancy | null;
   idleSeconds: number | null;
+  minRunSeconds: number | null;
+  noticeSeconds: number | null;
   usage: number | null;
   usageAt: string | null;
 };
@@ -138,7 +140,8 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
             from lease_intervals i
             where i.team_id = q.team_id and i.gpu_type = ask.type and coalesce(i.ended_at, ask.at) > ask.month
           ) end as "spentMilliHours",
-          p.co_tenancy as "coTenancy", p.idle_seconds as "idleSeconds", v.amount as usage, v.at as "usageAt"
+          p.co_tenancy as "coTenancy", p.idle_seconds as "idleSeconds", p.min_run_seconds as "minRunSeconds",
+          p.notice_seconds as "noticeSeconds", v.amount as usage, v.at as "usageAt"
         from quotas q join teams n on n.id = q.team_id
         left join team_policies p on p.team_id = q.team_id
         left join team_usage v on v.team_id = q.team_id and v.gpu_type = q.gpu_type
@@ -146,7 +149,7 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
       'windows', (select coalesce(json_agg(t), '[]') from (
         select team_id as "teamId", from_minute as "from", to_minute as "to", guaranteed_milli as "guaranteedMilli",
           limit_milli as "limitMilli"
-        from quota_windows where gpu_type = ask.type) t),
+        from quota_windows where gpu_type = ask.type order by id) t),
       'additions', (select coalesce(json_agg(t), '[]') from (
         select team_id as "teamId", guaranteed_milli as "guaranteedMilli", limit_milli as "limitMilli",
           starts_at as "startsAt", ends_at as "endsAt"

@@ -5,7 +5,7 @@ import { type TeamInput, teamInput } from "#server/contracts/team.ts";
 import { teamPolicies } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { parse } from "#server/parse.ts";
-import { DEFAULT_IDLE_SECONDS, DEFAULT_MAX_LEASE_SECONDS } from "#server/services/lease/policy.ts";
+import { DEFAULT_IDLE_SECONDS, DEFAULT_MAX_LEASE_SECONDS, RECLAIM_POLICY } from "#server/services/lease/policy.ts";
 import { get } from "./get.ts";
 
 /** A team's policy, and what counts where it says nothing. */
@@ -19,11 +19,15 @@ export async function readPolicy(ctx: Context, raw: TeamInput): Promise<TeamPoli
     idleSeconds: row?.idleSeconds ?? null,
     workspaceIdleSeconds: row?.workspaceIdleSeconds ?? null,
     coTenancy: row?.coTenancy ?? "any",
+    minRunSeconds: row?.minRunSeconds ?? null,
+    noticeSeconds: row?.noticeSeconds ?? null,
     version: row?.version ?? 0,
     installation: {
       maxLeaseSeconds: DEFAULT_MAX_LEASE_SECONDS,
       idleSeconds: DEFAULT_IDLE_SECONDS,
       workspaceIdleSeconds: env().SLUICE_WORKSPACE_IDLE_SECONDS,
+      minRunSeconds: RECLAIM_POLICY.minRunMs / 1000,
+      noticeSeconds: RECLAIM_POLICY.noticeMs / 1000,
     },
   };
 }

@@ -3,11 +3,12 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { type SetPolicyInput, setPolicyInput, type TeamPolicyView } from "#server/contracts/sharing.ts";
 import { teamPolicies, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 import { readPolicy } from "./read-policy.ts";
 
-/** Sets how long a team's leases last, when idle ones end, and with whom its leases share cards. */
+/** Sets how long a team's leases last, when idle ones end and how they are taken back, and with whom they share cards. */
 export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<TeamPolicyView> {
   const { teamId, version, ...policy } = parse(setPolicyInput, raw);
   authorize(ctx.principal, "team.set-policy", { teamId });
@@ -31,6 +32,7 @@ export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<Team
       teamId,
       detail: { ...policy, before: before ?? null },
     });
+    await notify(tx.db, "pool", teamId);
     return await readPolicy(tx, { id: teamId });
   });
 }

@@ -7,8 +7,10 @@ import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { BudgetCard } from "#components/team/budget-card.tsx";
+import { EditPolicy } from "#components/team/edit-policy.tsx";
 import { EditQuota } from "#components/team/edit-quota.tsx";
 import { MemberTable } from "#components/team/member-table.tsx";
+import { PolicyCard } from "#components/team/policy-card.tsx";
 import { QuotaBar } from "#components/team/quota-bar.tsx";
 import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
 import { RequestMore } from "#components/team/request-more.tsx";
@@ -22,6 +24,7 @@ import { list as listQuotaRequests } from "#server/services/quota-request/list.t
 import { budget as readBudget } from "#server/services/team/budget.ts";
 import { get } from "#server/services/team/get.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
+import { readPolicy } from "#server/services/team/read-policy.ts";
 import { load, pageContext } from "../../../page-context.ts";
 
 type Props = { params: Promise<{ name: string }>; searchParams: Promise<{ more?: string }> };
@@ -42,12 +45,13 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
 export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
-  const [{ leases }, { requests }, budget, asked] = await load(() =>
+  const [{ leases }, { requests }, budget, asked, policy] = await load(() =>
     Promise.all([
       teamLeases(ctx, { id: team.id }),
       board(ctx),
       readBudget(ctx, { id: team.id }),
       listQuotaRequests(ctx),
+      readPolicy(ctx, { id: team.id }),
     ]),
   );
   const more = asked.requests.filter((request) => request.teamId === team.id);
@@ -145,6 +149,13 @@ export default async function TeamPage({ params, searchParams }: Props) {
           />
         </Section>
       )}
+      <Section
+        title="Policy"
+        detail="How long GPUs are held, when they are taken back, and with whom cards are shared"
+        actions={may("team.set-policy") && <EditPolicy teamId={team.id} teamName={team.name} policy={policy} />}
+      >
+        <PolicyCard policy={policy} />
+      </Section>
       <Section title="People">
         <MemberTable team={team} mayChange={may("team.remove-member")} />
       </Section>
