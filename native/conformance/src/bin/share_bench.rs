@@ -33,7 +33,7 @@ const MEMORY: u64 = 64 << 20;
 const GRID: [u32; 3] = [4, 1, 1];
 const BLOCK: [u32; 3] = [64, 1, 1];
 /// Parts into which a measurement is cut.
-const ROUNDS: u32 = 2;
+const ROUNDS: u32 = 10;
 
 type Outcome<T> = Result<T, String>;
 
@@ -233,23 +233,28 @@ impl Field {
     }
 
     /// The share of its own speed that each program reaches.  Together and alone take turns, so that what else the
-    /// machine does falls on both.
+    /// machine does falls on both, and the middle one of the turns' shares counts, so that a moment of it does not.
     fn shares(&self, time: Duration) -> Vec<f64> {
         let all: Vec<usize> = (0..self.programs.len()).filter(|at| self.programs[*at].work != Work::Nothing).collect();
-        let (mut together, mut alone) = (vec![0.0; all.len()], vec![0.0; all.len()]);
+        let mut shares: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
         for _ in 0..ROUNDS {
-            for (sum, rate) in together.iter_mut().zip(self.rates(&all, time / ROUNDS)) {
-                *sum += rate;
-            }
+            let together = self.rates(&all, time / ROUNDS);
             let mut known: BTreeMap<Work, f64> = BTreeMap::new();
-            for (at, sum) in all.iter().zip(&mut alone) {
+            for ((at, together), shares) in all.iter().zip(together).zip(&mut shares) {
                 let work = self.programs[*at].work;
-                let rate = *known.entry(work).or_insert_with(|| self.rates(&[*at], time / (2 * ROUNDS))[0]);
-                *sum += rate;
+                let alone = *known.entry(work).or_insert_with(|| self.rates(&[*at], time / (2 * ROUNDS))[0]);
+                shares.push(together / alone);
             }
         }
-        together.iter().zip(alone).map(|(together, alone)| together / alone).collect()
+        shares.into_iter().map(median).collect()
     }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let upper = values.len() / 2;
+    let lower = (values.len() - 1) / 2;
+    f64::midpoint(values[lower], values[upper])
 }
 
 /// The shares of these programs on one gpud.

@@ -12,10 +12,17 @@ use std::time::Duration;
 
 /// How far a lease's virtual time may run ahead of the others', for a device of which all shares are taken.
 const QUANTUM: Duration = Duration::from_millis(10);
-/// How long the device is kept for a holder that has nothing to do: a program that waits for each kernel is back by
-/// then.
+/// How long the device is kept at least for a holder that has nothing to do: a program that waits for each kernel is
+/// back by then.
 const ANTICIPATION: Duration = Duration::from_millis(1);
-/// What a lease owes from the last time it competed is remembered up to this much.
+/// A holder with much time left is waited for longer, up to this part of it: one short absence must not cost it a turn
+/// that a long kernel of another made long.
+const PATIENCE: f64 = 1.0 / 16.0;
+/// How long a holder is waited for at most.
+const MOST_ANTICIPATION: Duration = Duration::from_millis(10);
+/// Who was away for less is still owed what it did not get.
+const ABSENCE: Duration = Duration::from_millis(100);
+/// What a lease owes, or is owed, from the last time it competed is remembered up to this much.
 const MOST_DEBT: Duration = Duration::from_millis(500);
 /// Work that runs on so long after the end of its turn may wait for another lease's: that one is let in beside it.
 const STALL: Duration = Duration::from_secs(2);
@@ -135,10 +142,11 @@ impl Turns {
         let demand = demands.get(&holder)?;
         let lead = self.time_of(holder) - self.time_of(rival);
         let left = (self.most_lead(demands) - lead) * demand.weight();
-        if left <= 0.0 || (demand.is_idle() && demand.idle >= ANTICIPATION) {
+        let patience = Duration::from_secs_f64(left.max(0.0) * PATIENCE).clamp(ANTICIPATION, MOST_ANTICIPATION);
+        if left <= 0.0 || (demand.is_idle() && demand.idle >= patience) {
             return None;
         }
-        let pause = if demand.is_idle() { ANTICIPATION - demand.idle } else { ANTICIPATION };
+        let pause = if demand.is_idle() { patience - demand.idle } else { ANTICIPATION };
         Some(Duration::from_secs_f64(left).clamp(Duration::from_micros(50), pause.max(Duration::from_micros(50))))
     }
 
@@ -178,14 +186,14 @@ impl Turns {
         let floor = floor.min_by(f64::total_cmp);
         for (key, demand) in demands {
             let account = self.accounts.entry(*key).or_default();
-            let active = !demand.is_idle() || (self.open == Some(*key) && demand.idle < ANTICIPATION);
+            let active = !demand.is_idle() || (self.open == Some(*key) && demand.idle < MOST_ANTICIPATION);
             if active
                 && !account.active
                 && let Some(floor) = floor
             {
-                let credit = QUANTUM.as_secs_f64();
-                let debt = MOST_DEBT.as_secs_f64() / demand.weight();
-                account.virtual_time = account.virtual_time.clamp(floor - credit, floor + debt);
+                let most = MOST_DEBT.as_secs_f64() / demand.weight();
+                let credit = if demand.idle < ABSENCE { most } else { QUANTUM.as_secs_f64() };
+                account.virtual_time = account.virtual_time.clamp(floor - credit, floor + most);
             }
             account.active = active;
         }
@@ -309,6 +317,18 @@ mod tests {
     fn a_program_that_waits_for_each_kernel_keeps_its_share() {
         let waits = Program { gap: Duration::from_micros(400), depth: 1, ..busy(500, 600) };
         assert_shares(&[waits, busy(500, 5_000)], &[0.5, 0.5]);
+    }
+
+    #[test]
+    fn a_program_far_away_keeps_its_share() {
+        let waits = Program { gap: Duration::from_micros(1_500), depth: 1, ..busy(500, 600) };
+        assert_shares(&[waits, busy(500, 5_000)], &[0.5, 0.5]);
+    }
+
+    #[test]
+    fn short_absences_do_not_cost_a_turn_beside_long_kernels() {
+        let rests = Program { rest: Duration::from_millis(3), ..busy(500, 50) };
+        assert_shares(&[rests, busy(500, 200_000)], &[0.5, 0.5]);
     }
 
     #[test]
