@@ -21,13 +21,20 @@ if (unknown.length > 0) {
 
 await mkdir(out, { recursive: true });
 const results: Result[] = [];
+const runners = RUNNERS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+const prepared = new Map(runners.map((runner) => [runner, runner.prepare?.(root, out)]));
+for (const work of prepared.values()) work?.catch(() => undefined);
+
 // The other suites run the built programs.
 await measured("build", async () => {
   await buildNativeForTests(root, (line) => console.log(line));
   return { passed: 0, failed: 0 };
 });
-for (const runner of RUNNERS) {
-  if (wanted.length === 0 || wanted.includes(runner.name)) await measured(runner.name, () => runner.run(root, out));
+for (const runner of runners) {
+  await measured(runner.name, async () => {
+    await prepared.get(runner);
+    return await runner.run(root, out);
+  });
 }
 
 console.log("");

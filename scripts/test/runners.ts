@@ -10,6 +10,8 @@ export type Runner = {
   name: string;
   /** Seconds it may take from cold caches on two cores. */
   budget: number;
+  /** Installs what it needs, which mostly waits for the network: begun beside the build, awaited before `run`. */
+  prepare?: (root: string, out: string) => Promise<void>;
   run: (root: string, out: string) => Promise<Omit<Result, "name" | "seconds">>;
 };
 
@@ -91,12 +93,19 @@ export const cargo: Runner = {
 export const pytest: Runner = {
   name: "pytest",
   budget: 120,
+  prepare: async (root, out) => {
+    if (existsSync(testPython(out))) return;
+    await run("python3", ["-m", "venv", testVenv(out)], { onLine: print });
+    await run(testPython(out), ["-m", "pip", "install", "-q", "-r", "native/python/tests/requirements.txt"], {
+      cwd: root,
+      onLine: print,
+    });
+  },
   run: async (root, out) => {
-    const python = await testPython(root, out);
     let passed = 0;
     let failed = 0;
     const problem = await attempt(() =>
-      run(python, ["-m", "pytest", "-q", "-p", "no:cacheprovider", "native/python/tests"], {
+      run(testPython(out), ["-m", "pytest", "-q", "-p", "no:cacheprovider", "native/python/tests"], {
         cwd: root,
         env: { ...process.env, SLUICE_NATIVE_DIR: path.join(root, "native", "target", "release") },
         onLine: (line) => {
@@ -113,26 +122,16 @@ export const pytest: Runner = {
 };
 
 /** A virtual environment with pytest and what the package's tests import. */
-async function testPython(root: string, out: string): Promise<string> {
-  const venv = path.join(out, "venv");
-  const python = path.join(venv, "bin", "python");
-  if (!existsSync(python)) {
-    await run("python3", ["-m", "venv", venv], { onLine: print });
-    await run(python, ["-m", "pip", "install", "-q", "-r", "native/python/tests/requirements.txt"], {
-      cwd: root,
-      onLine: print,
-    });
-  }
-  return python;
-}
+const testVenv = (out: string) => path.join(out, "venv");
+const testPython = (out: string) => path.join(testVenv(out), "bin", "python");
 
 type Suite = { specs?: { title: string; tests: { status: string }[] }[]; suites?: Suite[] };
 
 export const playwright: Runner = {
   name: "playwright",
   budget: 600,
+  prepare: installChromium,
   run: async (root, out) => {
-    await installChromium();
     const report = path.join(out, "e2e.json");
     mkdirSync(path.dirname(report), { recursive: true });
     const problem = await attempt(() =>
