@@ -27,6 +27,7 @@ const PAGES = [
   "/usage",
   "/costs",
   "/people",
+  "/calendars",
   "/audit",
   "/settings",
   "/no-such-page",
@@ -71,6 +72,9 @@ test("notices, an edit of a quota, a request for more, a stop and a zone are acc
     ["/teams/demo", "Edit soft quota", "spinbutton"],
     ["/teams/demo", "Request more", "textbox"],
     ["/teams/demo", "Edit policy", "textbox"],
+    ["/teams/demo", "Reserve", "spinbutton"],
+    ["/teams/demo", "Edit calendar of soft", "spinbutton"],
+    ["/calendars", "Edit calendar of soft", "combobox"],
     ["/pool", "Stop new leases", "textbox"],
   ] as const) {
     await page.goto(address);
@@ -139,6 +143,59 @@ test("a policy that somebody else has saved meanwhile is not overwritten, and wh
   await dialog.getByRole("button", { name: "Save policy" }).click();
   await expect(dialog).toHaveCount(0);
   await expect(page.getByText("is told 3m before", { exact: false })).toBeVisible();
+});
+
+test("a calendar is proved before it is saved, drawn as a week, and removed", async () => {
+  await page.goto("/teams/demo");
+  const edit = page.getByRole("button", { name: "Edit calendar of soft" });
+  await edit.click();
+  const dialog = page.getByRole("dialog");
+  const entries = dialog.getByRole("list", { name: "Entries" });
+  await dialog.getByLabel("Guaranteed").fill("5");
+  await dialog.getByLabel("Limit").fill("5");
+  await dialog.getByRole("button", { name: "Add entry" }).click();
+  await expect(dialog.getByText("This cannot be saved")).toBeVisible();
+  await expect(dialog.getByRole("table")).toContainText("demo 1.0");
+  await expectAccessible(page, "a calendar that is refused");
+  await dialog.getByRole("button", { name: /^Remove Mon to Fri 08:00 to 20:00/ }).click();
+  await expect(entries).toContainText("No entry");
+  await dialog.getByLabel("Guaranteed").fill("0.25");
+  await dialog.getByLabel("Limit").fill("0.5");
+  await dialog.getByRole("button", { name: "Add entry" }).click();
+  await expect(dialog.getByText("fit the devices at every hour", { exact: false })).toBeVisible();
+  await dialog.getByRole("button", { name: "Save calendar" }).click();
+  await expect(dialog).toHaveCount(0);
+  const calendar = page.getByRole("region", { name: "Calendar" });
+  await expect(calendar.getByText("Mon to Fri 08:00 to 20:00 UTC")).toBeVisible();
+  await check(page, "/teams/demo");
+  await check(page, "/calendars");
+  await page.goto("/teams/demo");
+  await edit.click();
+  await dialog.getByRole("button", { name: /^Remove Mon to Fri/ }).click();
+  await dialog.getByRole("button", { name: "Save calendar" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(calendar.getByText("At every hour")).toBeVisible();
+});
+
+test("a reservation says whom it displaces, is made, listed, and cancelled", async () => {
+  await page.goto("/teams/demo");
+  await page.getByRole("button", { name: "Reserve" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("From (UTC)").fill("2099-01-06T10:00");
+  await dialog.getByLabel("To (UTC)").fill("2099-01-06T12:00");
+  await dialog.getByLabel("What for").fill("A class");
+  await expect(dialog.getByText("Nobody who holds a GPU now loses it")).toBeVisible();
+  await expectAccessible(page, "a reservation and what it does");
+  await dialog.getByRole("button", { name: "Reserve" }).click();
+  await expect(dialog).toHaveCount(0);
+  const reservations = page.getByRole("region", { name: "Reservations", exact: true });
+  await expect(reservations.getByRole("cell", { name: "A class" })).toBeVisible();
+  await check(page, "/calendars");
+  await page.goto("/teams/demo");
+  await reservations.getByRole("button", { name: /^Cancel the reservation/ }).click();
+  await dialog.getByRole("button", { name: "Cancel reservation" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
 });
 
 test("a stop shows why on every page until it is lifted", async () => {

@@ -11,6 +11,7 @@ import { leaseRequests, leases, setupSteps, users } from "#server/db/schema/inde
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
+import { create as reserve } from "#server/services/reservation/create.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 
 const roles = [
@@ -68,6 +69,12 @@ const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".r
 const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
+
+const reserved = {
+  ...{ gpuType: "soft", milli: 500, unitMilli: 500 },
+  ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
+};
+const reservation = (fixture: Fixture) => ({ ...reserved, teamId: fixture.world.team });
 
 /** The key of the request that the fixture's lease was granted for. */
 const REQUEST_KEY = "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f00";
@@ -152,6 +159,23 @@ const matrix: Record<string, Row> = {
     params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
     input: () => ({ windows: [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 500, limitMilli: 2000 }] }),
   },
+  "GET /teams/{id}/quotas/{type}/windows": {
+    expected: signedIn(200, { outsider: 403 }),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+  },
+  "DELETE /teams/{id}/quotas/{type}/windows": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ version: 0 }),
+  },
+  "POST /teams/{id}/quotas/{type}/windows/preview": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ windows: [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 500, limitMilli: 2000 }] }),
+  },
+  "GET /calendars": { expected: signedIn(200) },
+  "GET /gpu-types/{type}/windows": { expected: signedIn(200), params: () => ({ type: "soft" }) },
+  "DELETE /gpu-types/{type}/windows": { expected: adminOnly(200), params: () => ({ type: "soft" }) },
   "PUT /gpu-types/{type}/windows": {
     expected: adminOnly(200),
     params: () => ({ type: "soft" }),
@@ -174,14 +198,12 @@ const matrix: Record<string, Row> = {
   // An admin learns that there is none; nobody else may ask.
   "DELETE /stops/{id}": { expected: adminOnly(404), params: () => ({ id: `stp-${"a".repeat(26)}` }) },
   "GET /reservations": { expected: signedIn(200) },
-  "POST /reservations": {
-    expected: adminOnly(201),
-    input: (fixture) => ({
-      ...{ teamId: fixture.world.team, gpuType: "soft", milli: 500, unitMilli: 500 },
-      ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
-    }),
+  "POST /reservations": { expected: adminOnly(201), input: reservation },
+  "POST /reservations/preview": { expected: adminOnly(200), input: reservation },
+  "DELETE /reservations/{id}": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: (fixture) => ({ id: fixture.reservationId }),
   },
-  "DELETE /reservations/{id}": { expected: adminOnly(404), params: () => ({ id: `rsv-${"a".repeat(26)}` }) },
   "GET /quota-requests": { expected: signedIn(200) },
   "POST /quota-requests": {
     expected: signedIn(201, { outsider: 403, admin: 403, adminToken: 403 }),
@@ -286,6 +308,7 @@ type Fixture = {
   stoppedId: string;
   credential: string;
   leaseId: string;
+  reservationId: string;
   inviteCode: string;
   sampleCode: string;
   ownerTokenId: string;
@@ -412,6 +435,7 @@ async function makeFixture(db: Database): Promise<Fixture> {
     stoppedId,
     credential,
     leaseId: await makeLease(world, workspaceId),
+    reservationId: (await reserve(world.admin.ctx, { ...reserved, teamId: world.team })).id,
     inviteCode: invite.code,
     sampleCode: sample.code,
     ownerTokenId: ownerToken.token.id,

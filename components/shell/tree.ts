@@ -41,6 +41,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
             title: "Govern",
             pages: [
               { href: "/people", label: "People" },
+              { href: "/calendars", label: "Calendars" },
               { href: "/audit", label: "Audit" },
             ],
           },

@@ -68,11 +68,14 @@ const rules = {
   "team.set-quota": admin,
   "team.set-policy": admin,
   "gpu-type.set-windows": admin,
+  /** What a GPU type takes when is everybody's to know; of quotas one sees the own teams'. */
+  "calendar.list": signedIn,
   "stop.list": signedIn,
   "stop.set": admin,
   "reservation.list": signedIn,
   "reservation.create": admin,
-  "reservation.remove": admin,
+  /** A team may give up what it was promised. */
+  "reservation.remove": teamLeadOrAdmin,
   "quota-request.list": signedIn,
   "quota-request.ask": teamMember,
   "quota-request.decide": teamLeadOrAdmin,

@@ -74,9 +74,18 @@ export const quotaWindow = z.strictObject({
   guaranteedMilli: milli,
   limitMilli: milli,
 });
-export const setQuotaWindowsInput = z.strictObject({ teamId, gpuType, windows: z.array(quotaWindow).max(50) });
+export type QuotaWindow = z.infer<typeof quotaWindow>;
+export const setQuotaWindowsInput = z.strictObject({
+  teamId,
+  gpuType,
+  windows: z.array(quotaWindow).max(50),
+  version: editedVersion,
+});
 export type SetQuotaWindowsInput = z.input<typeof setQuotaWindowsInput>;
-export const quotaWindows = z.strictObject({ windows: z.array(quotaWindow) });
+/** `version` is 0 while the calendar was never saved. */
+export const quotaWindows = z.strictObject({ windows: z.array(quotaWindow), version: z.int().min(0) });
+export const readQuotaWindowsInput = z.strictObject({ teamId, gpuType });
+export type ReadQuotaWindowsInput = z.input<typeof readQuotaWindowsInput>;
 export type QuotaWindows = z.infer<typeof quotaWindows>;
 
 export const kindWindow = z.strictObject({
@@ -84,10 +93,58 @@ export const kindWindow = z.strictObject({
   toMinute: minuteOfWeek,
   kind: z.enum(["interactive", "batch"]),
 });
-export const setKindWindowsInput = z.strictObject({ gpuType, windows: z.array(kindWindow).max(50) });
+export type KindWindow = z.infer<typeof kindWindow>;
+export const setKindWindowsInput = z.strictObject({
+  gpuType,
+  windows: z.array(kindWindow).max(50),
+  version: editedVersion,
+});
 export type SetKindWindowsInput = z.input<typeof setKindWindowsInput>;
-export const kindWindows = z.strictObject({ windows: z.array(kindWindow) });
+export const kindWindows = z.strictObject({ windows: z.array(kindWindow), version: z.int().min(0) });
+export const readKindWindowsInput = z.strictObject({ gpuType });
+export type ReadKindWindowsInput = z.input<typeof readKindWindowsInput>;
 export type KindWindows = z.infer<typeof kindWindows>;
+
+/** Whether all guarantees of a type fit its devices at every time; nothing is saved. */
+export const packingProof = z.strictObject({
+  /** Why it would be refused; null: it can be saved. */
+  refusal: z.string().nullable(),
+  /** The first time at which they do not fit, and how far they were laid on the devices then. */
+  at: instant.nullable(),
+  packing: z.array(
+    z.strictObject({
+      device: z.string(),
+      pieces: z.array(z.strictObject({ teamName: z.string(), milli: z.int() })),
+      leftMilli: z.int(),
+    }),
+  ),
+  /** Left over, at worst, on devices that hold a guarantee: too small for the largest requests. */
+  strandedMilli: z.int(),
+});
+export type PackingProof = z.infer<typeof packingProof>;
+
+/** Each GPU type's own calendar, and those of its quotas as far as the reader may see the teams. */
+export const calendarList = z.strictObject({
+  calendars: z.array(
+    z.strictObject({
+      gpuType: z.string(),
+      windows: z.array(kindWindow),
+      version: z.int().min(0),
+      quotas: z.array(
+        z.strictObject({
+          teamId,
+          teamName: z.string(),
+          /** What holds outside the windows. */
+          guaranteedMilli: milli,
+          limitMilli: milli,
+          windows: z.array(quotaWindow),
+          version: z.int().min(0),
+        }),
+      ),
+    }),
+  ),
+});
+export type CalendarList = z.infer<typeof calendarList>;
 
 export const reservationView = z.strictObject({
   id: reservationId,
@@ -118,6 +175,12 @@ export const createReservationInput = z
     path: ["endsAt"],
   });
 export type CreateReservationInput = z.input<typeof createReservationInput>;
+/** What a reservation would do; nothing is saved. */
+export const reservationEffects = packingProof.extend({
+  /** Of what runs now and lasts until then: taken back, with notice, when the team takes all of it at once. */
+  displaced: z.array(z.strictObject({ who: z.string(), teamName: z.string(), milli: z.int() })),
+});
+export type ReservationEffects = z.infer<typeof reservationEffects>;
 export const removeReservationInput = z.strictObject({ id: reservationId });
 export type RemoveReservationInput = z.input<typeof removeReservationInput>;
 

@@ -75,6 +75,11 @@ export function kindsAt(windows: readonly KindWindow[], at: number): { kinds: Ki
   return next === undefined ? { kinds } : { kinds, nextAt: start + next * MINUTE };
 }
 
+/** A minute of the week that lies in two of these windows, where it could not be said which of them holds. */
+export function inTwo(windows: readonly Window[]): number | undefined {
+  return windows.map(({ from }) => from).find((from) => windows.filter((window) => within(window, from)).length > 1);
+}
+
 /** Every minute of the week at which one of these windows begins or ends, and Monday 00:00. */
 export function breakpoints(windows: readonly Window[]): number[] {
   return [...new Set([0, ...windows.flatMap((window) => [window.from % WEEK, window.to % WEEK])])].sort(

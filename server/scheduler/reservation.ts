@@ -21,6 +21,12 @@ export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>): 
   });
 }
 
+/** All of a reservation as requests of its unit's size: its team takes it at once. */
+export function allOf(reservation: Reservation): Waiting[] {
+  const count = Math.floor(reservation.milli / reservation.unitMilli);
+  return Array.from({ length: count }, (_, index) => unitOf(reservation, index));
+}
+
 function unitOf(reservation: Reservation, index: number): Waiting {
   return {
     requestId: `${reservation.id}/${index}`,

@@ -1,4 +1,4 @@
-import { authorize, type Context, inTransaction } from "#server/context.ts";
+import { authorize, type Context } from "#server/context.ts";
 import { type QuotaEffects, type SetQuotaInput, setQuotaInput } from "#server/contracts/team.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
@@ -7,16 +7,8 @@ import { spentAt } from "#server/scheduler/budget.ts";
 import { type Lease, leasesOf, usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { loadWorld, lockGpuType } from "#server/services/lease/world.ts";
+import { rolledBack } from "#server/services/rolled-back.ts";
 import { setQuota } from "./set-quota.ts";
-
-/** Carries the answer out of a transaction that must not stay. */
-class Undo extends Error {
-  readonly effects: QuotaEffects;
-  constructor(effects: QuotaEffects) {
-    super("a preview is never kept");
-    this.effects = effects;
-  }
-}
 
 /**
  * What saving a quota would do: it is saved, the queue goes on, and all of it is undone. So this cannot say anything
@@ -25,22 +17,17 @@ class Undo extends Error {
 export async function previewQuota(ctx: Context, raw: SetQuotaInput): Promise<QuotaEffects> {
   authorize(ctx.principal, "team.set-quota");
   const input = parse(setQuotaInput, raw);
-  try {
-    return await inTransaction(ctx, async (tx) => {
-      await lockGpuType(tx.db, input.gpuType);
-      const before = await loadWorld(tx.db, input.gpuType, tx.now());
-      try {
-        await setQuota(tx, raw);
-      } catch (error) {
-        if (!(error instanceof SluiceError) || error.code === "not-found") throw error;
-        return effects(input, before, before, error.message);
-      }
-      throw new Undo(effects(input, before, await loadWorld(tx.db, input.gpuType, tx.now()), null));
-    });
-  } catch (error) {
-    if (error instanceof Undo) return error.effects;
-    throw error;
-  }
+  return await rolledBack(ctx, async (tx) => {
+    await lockGpuType(tx.db, input.gpuType);
+    const before = await loadWorld(tx.db, input.gpuType, tx.now());
+    try {
+      await setQuota(tx, raw);
+    } catch (error) {
+      if (!(error instanceof SluiceError) || error.code === "not-found") throw error;
+      return effects(input, before, before, error.message);
+    }
+    return effects(input, before, await loadWorld(tx.db, input.gpuType, tx.now()), null);
+  });
 }
 
 function effects(

@@ -10,13 +10,16 @@ import { loadAdditions } from "#server/services/lease/world-quotas.ts";
 /** A quota as it will be after the edit. */
 export type Edited = { teamId: string; guaranteedMilli: number; limitMilli: number; largestMilli: number | null };
 
-/** Call under the type's lock. Proves every breakpoint of the calendar, of additions and of reservations. */
+/**
+ * Call under the type's lock. Proves every breakpoint of the calendar, of additions and of reservations. Returns what
+ * is stranded then at worst, thousandths: left over on devices that hold a guarantee.
+ */
 export async function refuseUnpackable(
   tx: Context,
   gpuType: string,
   edited?: Edited,
   extra: { additions?: Promised["additions"][number][]; reservation?: Promised["reservations"][number] } = {},
-): Promise<void> {
+): Promise<number> {
   const now = tx.now();
   const [devices, rows, windows, additions, reserved] = await Promise.all([
     tx.db
@@ -59,7 +62,7 @@ export async function refuseUnpackable(
     ],
   };
   const proof = prove(devices, promised, now.getTime());
-  if (proof.ok) return;
+  if (proof.ok) return proof.strandedMilli;
   const { missing, at, packing } = proof;
   const when = new Date(at).toISOString().slice(0, 16).replace("T", " ");
   throw new SluiceError(

@@ -2,10 +2,13 @@ import type { Metadata } from "next";
 import Link from "next/link";
 import { notFound } from "next/navigation";
 import { cache } from "react";
+import { QuotaCalendar } from "#components/calendar/quota-calendar.tsx";
 import { formatAmount, plural } from "#components/format.ts";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { ReservationTable } from "#components/reservation/reservation-table.tsx";
+import { Reserve } from "#components/reservation/reserve.tsx";
 import { BudgetCard } from "#components/team/budget-card.tsx";
 import { EditPolicy } from "#components/team/edit-policy.tsx";
 import { EditQuota } from "#components/team/edit-quota.tsx";
@@ -18,9 +21,11 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
+import { list as listCalendars } from "#server/services/calendar/list.ts";
 import { board } from "#server/services/lease/board.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
 import { list as listQuotaRequests } from "#server/services/quota-request/list.ts";
+import { list as listReservations } from "#server/services/reservation/list.ts";
 import { budget as readBudget } from "#server/services/team/budget.ts";
 import { get } from "#server/services/team/get.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
@@ -45,16 +50,22 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
 export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
-  const [{ leases }, { requests }, budget, asked, policy] = await load(() =>
+  const [{ leases }, { requests }, budget, asked, policy, { calendars }, reserved] = await load(() =>
     Promise.all([
       teamLeases(ctx, { id: team.id }),
       board(ctx),
       readBudget(ctx, { id: team.id }),
       listQuotaRequests(ctx),
       readPolicy(ctx, { id: team.id }),
+      listCalendars(ctx),
+      listReservations(ctx),
     ]),
   );
   const more = asked.requests.filter((request) => request.teamId === team.id);
+  const reservations = reserved.reservations.filter((one) => one.teamId === team.id);
+  const quotaCalendars = calendars.flatMap(({ gpuType, quotas }) =>
+    quotas.filter((quota) => quota.teamId === team.id).map((quota) => ({ gpuType, quota })),
+  );
   const nameOf = (userId: string) =>
     team.members.find((member) => member.userId === userId)?.name ?? "somebody who left";
   const wanted = Number((await searchParams).more);
@@ -147,6 +158,48 @@ export default async function TeamPage({ params, searchParams }: Props) {
             withEstimate
             rows={waiting.map((request) => ({ ...request, reason: request.reason.message, hint: request.reason.hint }))}
           />
+        </Section>
+      )}
+      {(reservations.length > 0 || may("reservation.create")) && team.quotas.length > 0 && (
+        <Section
+          title="Reservations"
+          detail="On top of the guarantee while they last"
+          actions={
+            may("reservation.create") && (
+              <Reserve
+                teams={[{ id: team.id, name: team.name, gpuTypes: team.quotas.map(({ gpuType }) => gpuType) }]}
+              />
+            )
+          }
+        >
+          {reservations.length === 0 ? (
+            <EmptyState title="Nothing is reserved">
+              A reservation keeps a part of the pool for the team and a time: a class on Tuesday from 10 to 12.
+            </EmptyState>
+          ) : (
+            <ReservationTable
+              reservations={reservations.map((one) => ({
+                ...one,
+                teamName: team.name,
+                mayRemove: may("reservation.remove"),
+              }))}
+            />
+          )}
+        </Section>
+      )}
+      {quotaCalendars.some(({ quota }) => quota.windows.length > 0 || may("team.set-quota")) && (
+        <Section title="Calendar" detail="Where the quota differs by weekday and hour, UTC">
+          <div className="grid gap-3 xl:grid-cols-2">
+            {quotaCalendars.map(({ gpuType, quota }) => (
+              <QuotaCalendar
+                key={gpuType}
+                gpuType={gpuType}
+                quota={quota}
+                title={gpuType}
+                mayEdit={may("team.set-quota")}
+              />
+            ))}
+          </div>
         </Section>
       )}
       <Section

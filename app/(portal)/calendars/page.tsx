@@ -1,0 +1,68 @@
+import { notFound } from "next/navigation";
+import { QuotaCalendar } from "#components/calendar/quota-calendar.tsx";
+import { TypeCalendar } from "#components/calendar/type-calendar.tsx";
+import { LiveRefresh } from "#components/live/live.tsx";
+import { ReservationTable } from "#components/reservation/reservation-table.tsx";
+import { Reserve } from "#components/reservation/reserve.tsx";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { PageHeader, Section } from "#components/ui/page.tsx";
+import { list as listCalendars } from "#server/services/calendar/list.ts";
+import { list as listReservations } from "#server/services/reservation/list.ts";
+import { list as listTeams } from "#server/services/team/list.ts";
+import { load, pageContext } from "../../page-context.ts";
+
+export const metadata = { title: "Calendars" };
+
+/** What differs by the clock: which work a GPU type takes, what teams are guaranteed, what is reserved. */
+export default async function CalendarsPage() {
+  const ctx = await pageContext();
+  if (!ctx.principal.isAdmin) notFound();
+  const [{ calendars }, { reservations }, { teams }] = await load(() =>
+    Promise.all([listCalendars(ctx), listReservations(ctx), listTeams(ctx)]),
+  );
+  const nameOf = (teamId: string) => teams.find((team) => team.id === teamId)?.name ?? "";
+  const reservable = teams
+    .filter((team) => team.quotas.length > 0)
+    .map(({ id, name, quotas }) => ({ id, name, gpuTypes: quotas.map(({ gpuType }) => gpuType) }));
+  return (
+    <>
+      <LiveRefresh topics="pool" />
+      <PageHeader title="Calendars" detail="What differs by weekday and hour, and what is reserved; times are UTC" />
+      <Section
+        title="Reservations"
+        detail="On top of a team's guarantee, for a time"
+        actions={reservable.length > 0 && <Reserve teams={reservable} />}
+      >
+        {reservations.length === 0 ? (
+          <EmptyState title="Nothing is reserved">
+            A reservation keeps a part of the pool for a team and a time: a class on Tuesday from 10 to 12.
+          </EmptyState>
+        ) : (
+          <ReservationTable
+            showTeam
+            reservations={reservations.map((one) => ({ ...one, teamName: nameOf(one.teamId), mayRemove: true }))}
+          />
+        )}
+      </Section>
+      {calendars.map((calendar) => (
+        <Section key={calendar.gpuType} title={calendar.gpuType}>
+          <div className="grid gap-3 xl:grid-cols-2">
+            <TypeCalendar calendar={calendar} />
+            {calendar.quotas.map((quota) => (
+              <QuotaCalendar
+                key={quota.teamId}
+                gpuType={calendar.gpuType}
+                quota={quota}
+                title={`team ${quota.teamName}`}
+                mayEdit
+              />
+            ))}
+          </div>
+        </Section>
+      ))}
+      {calendars.length === 0 && (
+        <EmptyState title="No GPU type yet">Add a GPU server on the pool page, or a quota on a team's page.</EmptyState>
+      )}
+    </>
+  );
+}
