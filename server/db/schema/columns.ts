@@ -1,5 +1,5 @@
 /** Columns shared by many tables. Times are UTC, amounts are thousandths of a GPU, memory is bytes. */
-import { bigint, integer, text, timestamp } from "drizzle-orm/pg-core";
+import { bigint, customType, integer, text, timestamp } from "drizzle-orm/pg-core";
 
 /** Primary key: a type prefix and a UUIDv7 in lower-case base32 (see server/ids.ts). */
 export const id = () => text("id").primaryKey();
@@ -15,3 +15,6 @@ export const bytes = (name: string) => bigint(name, { mode: "number" });
 
 /** Counts the edits of a row, so that whoever edits what has changed meanwhile is told. */
 export const version = () => integer("version").notNull().default(1);
+
+/** Octets as they are. */
+export const octets = customType<{ data: Buffer }>({ dataType: () => "bytea" });

@@ -72,9 +72,15 @@ export const leaseRequests = pgTable(
   (t) => [
     uniqueIndex("lease_requests_key").on(t.workspaceId, t.idempotencyKey),
     index("lease_requests_queue").on(t.gpuType, t.state, t.createdAt),
-    // Waiting times of any span are counted from the index alone.
+    // Waiting times that are not rolled up are read from an index alone: of everybody, of a person, of a workspace.
     index("lease_requests_granted")
-      .on(t.decidedAt, t.createdAt, t.gpuType, t.teamId, t.userId, t.workspaceId)
+      .on(t.decidedAt, t.createdAt, t.gpuType, t.teamId)
+      .where(sql`${t.state} = 'granted'`),
+    index("lease_requests_granted_to")
+      .on(t.userId, t.decidedAt, t.createdAt, t.gpuType, t.teamId)
+      .where(sql`${t.state} = 'granted'`),
+    index("lease_requests_granted_in")
+      .on(t.workspaceId, t.decidedAt, t.createdAt, t.gpuType, t.teamId)
       .where(sql`${t.state} = 'granted'`),
   ],
 );

@@ -3,7 +3,7 @@
  * are thousandths of a GPU times microseconds, whole numbers, so that sums of sums stay exact.
  */
 import { pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
-import { bytes, instant } from "./columns.ts";
+import { bytes, instant, octets } from "./columns.ts";
 import { leases } from "./leases.ts";
 
 /** What gpud measured of a lease in an hour: the sums of its samples, written with them, and kept when they go. */
@@ -59,7 +59,22 @@ export const poolHours = pgTable(
   (t) => [primaryKey({ columns: [t.at, t.gpuType, t.state] })],
 );
 
-/** One row: up to which hour the tables above are complete. A trigger turns it back when the ledger changes before it. */
+/**
+ * How long the grants of a day had waited: each as four bytes, whole milliseconds, most significant first. A year of
+ * them is read in a moment this way, and counted without rounding.
+ */
+export const waitDays = pgTable(
+  "wait_days",
+  {
+    at: instant("at").notNull(),
+    gpuType: text("gpu_type").notNull(),
+    teamId: text("team_id").notNull(),
+    waits: octets("waits").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.at, t.gpuType, t.teamId] })],
+);
+
+/** One row: up to which hour the tables above are complete. Triggers turn it back when the ledger or a grant changes before it. */
 export const usageRollup = pgTable("usage_rollup", {
   id: smallint("id").primaryKey().default(1),
   rolledTo: instant("rolled_to").notNull(),

@@ -4,7 +4,7 @@ import type { Context } from "#server/context.ts";
 import { usageRollup } from "#server/db/schema/index.ts";
 import { ceilTo, type Filter, floorTo, HOUR_S, heldInLedger, is, poolInLedger, type Span } from "./ledger.ts";
 
-const DAY_S = 24 * HOUR_S;
+export const DAY_S = 24 * HOUR_S;
 
 /** Two queries, for a `from`: see `heldInLedger` and `poolInLedger` for their columns. */
 export type Account = { held: SQL; pool: SQL };
@@ -46,14 +46,14 @@ function rolled(table: "usage_hours" | "usage_days", { from, to }: Span, filter:
 }
 
 /** The largest part of a span of whole steps that ends by `until`, when there is one. */
-function within(span: Span, seconds: number, until: Date): Span | undefined {
+export function within(span: Span, seconds: number, until: Date): Span | undefined {
   const from = ceilTo(seconds, span.from);
   const to = floorTo(seconds, span.to < until ? span.to : until);
   return from < to ? { from, to } : undefined;
 }
 
 /** What a part leaves of its span: all of it where there is no such part. */
-function around(span: Span, part: Span | undefined): Span[] {
+export function around(span: Span, part: Span | undefined): Span[] {
   if (part === undefined) return [span];
   const ends = [
     { from: span.from, to: part.from },

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { account } from "./account.ts";
-import type { Filter, Span } from "./ledger.ts";
+import { type Filter, HOUR_S, type Span } from "./ledger.ts";
 
 type Bin = Utilisation["bins"][number];
 type Row = {
@@ -14,24 +14,26 @@ type Row = {
   borrowed: number;
 };
 
-/** Widths of a bin that people can read, seconds: from half a day on hours at least, which are rolled up. */
+/** Widths of a bin that people can read, seconds. */
 const WIDTHS = [60, 300, 900, 3600, 2 * 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400];
 const MOST_BINS = 100;
+/** Hours are rolled up; what is shorter is split from the ledger, step by step, so there are few: up to three hours. */
+const MOST_STEPS = 12;
 
 /** What became of the time, in equal stretches on round instants (the first and the last may be shorter). */
 export async function readBins(ctx: Context, span: Span, filter: Filter): Promise<Bin[]> {
   const seconds = (span.to.getTime() - span.from.getTime()) / 1000;
-  const width = WIDTHS.find((each) => seconds / each <= (each < 3600 ? MOST_BINS / 2 : MOST_BINS)) ?? 364 * 86_400;
+  const width = WIDTHS.find((each) => seconds / each <= (each < HOUR_S ? MOST_STEPS : MOST_BINS)) ?? 364 * 86_400;
   const { held, pool } = await account(ctx, span, filter, width);
   const bin = sql`floor(date_part('epoch', at) / ${sql.raw(String(width))})`;
   const rows = await ctx.db.execute<Row>(sql`
-    select bin, state, sum(wall)::float8 / 3.6e9 as wall, sum(used)::float8 / 3.6e12 as used,
-      sum(held)::float8 / 3.6e12 as held, sum(borrowed)::float8 / 3.6e12 as borrowed
+    select bin, state, sum(wall) / 3.6e9 as wall, sum(used) / 3.6e12 as used,
+      sum(held) / 3.6e12 as held, sum(borrowed) / 3.6e12 as borrowed
     from (
-      select ${bin} as bin, state, sum(wall) as wall, 0 as used, 0 as held, 0 as borrowed
+      select ${bin} as bin, state, sum(wall::float8) as wall, 0::float8 as used, 0::float8 as held, 0::float8 as borrowed
       from ${pool} p group by 1, 2
       union all
-      select ${bin}, state, 0, sum(used), sum(held), sum(borrowed) from ${held} h group by 1, 2
+      select ${bin}, state, 0, sum(used::float8), sum(held::float8), sum(borrowed::float8) from ${held} h group by 1, 2
     ) parts group by 1, 2 order by 1`);
   const whole = filter.teamId === undefined && filter.userId === undefined;
   const bins = new Map<number, Bin>();

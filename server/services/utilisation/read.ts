@@ -14,7 +14,8 @@ import { parse } from "#server/parse.ts";
 import { readBins } from "./bins.ts";
 import type { Filter, Span } from "./ledger.ts";
 import { lentBy } from "./lent.ts";
-import { type HeldTime, readHeldTimes, readWaits, rowsOf } from "./rows.ts";
+import { type HeldTime, readHeldTimes, rowsOf } from "./rows.ts";
+import { readWaits } from "./waits.ts";
 
 const DAY_MS = 24 * 3600_000;
 const LONGEST_DAYS = 731;

@@ -12,6 +12,7 @@ import {
   usageHours,
   usageRollup,
   usageSamples,
+  waitDays,
 } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
@@ -42,12 +43,22 @@ beforeAll(async () => {
 });
 afterAll(() => test.drop());
 beforeEach(async () => {
-  await test.db.execute(sql`truncate lease_requests, device_intervals, usage_hours, usage_days, pool_hours cascade`);
+  await test.db.execute(
+    sql`truncate lease_requests, device_intervals, usage_hours, usage_days, pool_hours, wait_days cascade`,
+  );
   await test.db.update(usageRollup).set({ rolledTo: new Date(Math.floor(Date.now() / HOUR) * HOUR) });
 });
 
 type Interval = { from: number; to: number };
-type Lease = Interval & { gpu: 0 | 1; whose: 0 | 1; milli: number; borrowed: 0 | 1; reports: [number, number][] };
+type Lease = Interval & {
+  gpu: 0 | 1;
+  whose: 0 | 1;
+  milli: number;
+  borrowed: 0 | 1;
+  /** Before it was granted, milliseconds. */
+  waited: number;
+  reports: [number, number][];
+};
 type State = { gpu: 0 | 1; state: "open" | "draining" | "lost" } & Interval;
 type History = { leases: Lease[]; states: State[] };
 
@@ -57,7 +68,7 @@ const history: fc.Arbitrary<History> = fc.record({
     fc.record({
       ...{ gpu: fc.constantFrom(0 as const, 1 as const), whose: fc.constantFrom(0 as const, 1 as const) },
       ...{ milli: fc.integer({ min: 1, max: 1000 }), borrowed: fc.constantFrom(0 as const, 1 as const) },
-      ...{ from: minute, to: minute },
+      ...{ from: minute, to: minute, waited: fc.integer({ min: 0, max: 900_000 }) },
       /** When gpud reports, as a part of the lease's time, and GPU seconds since the report before. */
       reports: fc.array(fc.tuple(fc.integer({ min: 0, max: 99 }), fc.integer({ min: 0, max: 9000 })), { maxLength: 6 }),
     }),
@@ -92,7 +103,12 @@ async function write({ leases: all, states }: History): Promise<void> {
     const [begins, ends] = [at(lease.from), at(lease.to)];
     await test.db.insert(leaseRequests).values({
       ...{ ...shared, id: requestId, idempotencyKey: requestId, state: "granted", milli: lease.milli, memoryBytes: 1 },
-      ...{ createdAt: begins, decidedAt: begins, lastPolledAt: begins, waitUntil: begins },
+      ...{
+        createdAt: new Date(begins.getTime() - lease.waited),
+        decidedAt: begins,
+        lastPolledAt: begins,
+        waitUntil: begins,
+      },
     });
     await test.db.insert(leases).values({
       ...{ ...shared, id, requestId, gpuId: world.gpuIds[lease.gpu], serverId: world.serverId, milli: lease.milli },
@@ -114,11 +130,13 @@ async function write({ leases: all, states }: History): Promise<void> {
   }
 }
 
-type Sums = { used: number; held: number; borrowed: number; wall: number };
+type Sums = { used: number; held: number; borrowed: number; wall: number; waits: Wait[] };
+type Wait = { seconds: number; teamId: string; userId: string; workspaceId: string; gpuType: string };
 
 /** The same account in plain loops over the history, from the rows of single samples. */
 async function expected(from: Date, to: Date): Promise<Sums> {
-  const [states, intervals, samples] = await Promise.all([
+  const [requests, states, intervals, samples] = await Promise.all([
+    test.db.select().from(leaseRequests),
     test.db.select().from(deviceIntervals),
     test.db
       .select({ interval: leaseIntervals, borrowed: leases.borrowed })
@@ -134,6 +152,11 @@ async function expected(from: Date, to: Date): Promise<Sums> {
   });
   const span = { from: from.getTime(), to: to.getTime() };
   const sums = { used: 0, held: 0, borrowed: 0, wall: 0 };
+  const waits = requests.flatMap(({ createdAt, decidedAt, ...rest }): Wait[] =>
+    decidedAt === null || decidedAt < from || decidedAt >= to
+      ? []
+      : [{ ...rest, seconds: (decidedAt.getTime() - createdAt.getTime()) / 1000 }],
+  );
   for (const state of states) sums.wall += overlap(of(state), span);
   for (const { interval, borrowed } of intervals) {
     const on = states.filter((state) => state.gpuId === interval.gpuId);
@@ -153,10 +176,38 @@ async function expected(from: Date, to: Date): Promise<Sums> {
       sums.used += (interval.milli / 1000) * inside * Math.min(1, work / all);
     }
   }
-  return { used: sums.used / HOUR, held: sums.held / HOUR, borrowed: sums.borrowed / HOUR, wall: sums.wall / HOUR };
+  return {
+    used: sums.used / HOUR,
+    held: sums.held / HOUR,
+    borrowed: sums.borrowed / HOUR,
+    wall: sums.wall / HOUR,
+    waits,
+  };
 }
 
-function close(answer: Utilisation, sums: Sums): void {
+/** The value at a place of the sorted ones, between two of them in proportion. */
+function quantile(waits: Wait[], part: number): number | null {
+  const sorted = waits.map(({ seconds }) => seconds).sort((a, b) => a - b);
+  const place = part * (sorted.length - 1);
+  const [low, high] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  return low === undefined || high === undefined ? null : low + (high - low) * (place % 1);
+}
+
+const nearly = (wanted: number | null) => (wanted === null ? null : (expect.closeTo(wanted, 6) as number));
+const waitsOf = (waits: Wait[]) => ({
+  grants: waits.length,
+  waitMedian: nearly(quantile(waits, 0.5)),
+  waitP95: nearly(quantile(waits, 0.95)),
+});
+
+type By = "team" | "person" | "workspace" | "type";
+const keyOf = { team: "teamId", person: "userId", workspace: "workspaceId", type: "gpuType" } as const;
+
+function close(answer: Utilisation, sums: Sums, by: By = "team"): void {
+  expect(answer).toMatchObject(waitsOf(sums.waits));
+  for (const row of answer.rows) {
+    expect(row).toMatchObject(waitsOf(sums.waits.filter((wait) => wait[keyOf[by]] === row.id)));
+  }
   const { used, heldIdle, free, draining, lost } = answer.total;
   expect(used).toBeCloseTo(sums.used, 6);
   expect(used + heldIdle).toBeCloseTo(sums.held, 6);
@@ -166,6 +217,13 @@ function close(answer: Utilisation, sums: Sums): void {
   // Two leases of this history may hold one device at once; what is free is never told as less than nothing.
   expect(used + heldIdle + free + draining + lost).toBeGreaterThanOrEqual(sums.wall - 1e-6);
 }
+
+/** A day's waits stand in no order. */
+const sorted = (days: (typeof waitDays.$inferSelect)[]) =>
+  days.map(({ waits, ...day }) => ({
+    ...day,
+    waits: Array.from({ length: waits.length / 4 }, (_, at) => waits.readInt32BE(4 * at)).sort((a, b) => a - b),
+  }));
 
 const rollAll = async (now = new Date()) => {
   while (await rollUp(systemContext(test.db, { now: () => now })));
@@ -184,9 +242,9 @@ describe("hours that are rolled up", () => {
               (one) => new Date(Math.floor(one.getTime() / unit) * unit),
             );
             if (from === undefined || to === undefined || from >= to) continue;
-            for (const by of ["team", "workspace"] as const) {
+            for (const by of ["team", "person", "workspace", "type"] as const) {
               const answer = await read(world.admin.ctx, { from: from.toISOString(), to: to.toISOString(), by });
-              close(answer, await expected(from, to));
+              close(answer, await expected(from, to), by);
             }
           }
         };
@@ -196,14 +254,16 @@ describe("hours that are rolled up", () => {
         await rollAll();
         await check();
         const made = await test.db.select().from(usageHours);
+        const waits = await test.db.select().from(waitDays);
         await test.db.update(usageRollup).set({ rolledTo: at(half) });
         await test.db.execute(
           sql`update usage_rollup set rolled_to = date_bin('1 hour', rolled_to, timestamptz 'epoch')`,
         );
         await rollAll();
         const again = await test.db.select().from(usageHours);
-        const order = (rows: typeof made) => rows.map((row) => JSON.stringify(row)).sort();
+        const order = (rows: unknown[]) => rows.map((row) => JSON.stringify(row)).sort();
         expect(order(again)).toEqual(order(made));
+        expect(order(sorted(await test.db.select().from(waitDays)))).toEqual(order(sorted(waits)));
       }),
       {
         numRuns: 4,
@@ -214,7 +274,7 @@ describe("hours that are rolled up", () => {
 
 describe("the mark", () => {
   const one: History = {
-    leases: [{ gpu: 0, whose: 0, milli: 500, borrowed: 0, from: 60, to: 600, reports: [[10, 100]] }],
+    leases: [{ gpu: 0, whose: 0, milli: 500, borrowed: 0, waited: 7000, from: 60, to: 600, reports: [[10, 100]] }],
     states: [{ gpu: 0, state: "open", from: 0, to: MINUTES }],
   };
 
@@ -242,6 +302,24 @@ describe("the mark", () => {
     );
   });
 
+  it("is turned back by a grant that is written or changed before it", async () => {
+    await write(one);
+    await rollAll();
+    const mark = async () => (await test.db.select().from(usageRollup))[0]?.rolledTo.getTime();
+    const all = await mark();
+    await test.db.update(leaseRequests).set({ lastPolledAt: new Date(), decidedAt: at(60) });
+    expect(await mark()).toBe(all);
+    await test.db.update(leaseRequests).set({ createdAt: at(50) });
+    expect(await mark()).toBe(at(60).getTime());
+    await rollAll();
+    close(
+      await read(world.admin.ctx, { from: at(-7 * 60).toISOString(), to: end.toISOString() }),
+      await expected(at(-7 * 60), end),
+    );
+    await test.db.update(leaseRequests).set({ decidedAt: at(120) });
+    expect(await mark()).toBe(at(60).getTime());
+  });
+
   it("leaves out the hour that is not settled", async () => {
     await write(one);
     await rollAll(new Date(at(180).getTime() + 4 * 60_000));
@@ -254,7 +332,7 @@ describe("the mark", () => {
 describe("single samples", () => {
   it("go after two days, and what they said of their hour stays", async () => {
     await write({
-      leases: [{ gpu: 0, whose: 0, milli: 1000, borrowed: 0, from: 0, to: 60, reports: [[50, 600]] }],
+      leases: [{ gpu: 0, whose: 0, milli: 1000, borrowed: 0, waited: 0, from: 0, to: 60, reports: [[50, 600]] }],
       states: [{ gpu: 0, state: "open", from: 0, to: MINUTES }],
     });
     const ask = () => read(world.admin.ctx, { from: at(0).toISOString(), to: at(120).toISOString() });

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { usageRollup } from "#server/db/schema/index.ts";
 import { floorTo, HOUR_S, heldInLedger, poolInLedger } from "./ledger.ts";
+import { waitsOf } from "./waits.ts";
 
 const HOUR_MS = HOUR_S * 1000;
 /** An hour is taken when it has been over for so long that no transaction can still write into it. */
@@ -37,6 +38,12 @@ export async function rollUp(ctx: Context): Promise<boolean> {
       select ${day}, gpu_type, team_id, user_id, workspace_id, state, ${sums} from usage_hours
       where ${days} and at < date_bin('1 day', ${last}, timestamptz 'epoch')
       group by ${day}, gpu_type, team_id, user_id, workspace_id, state`);
+    await tx.db.execute(sql`delete from wait_days where ${days}`);
+    await tx.db.execute(sql`insert into wait_days (at, gpu_type, team_id, waits)
+      select date_bin('1 day', decided_at, timestamptz 'epoch'), gpu_type, team_id, ${waitsOf} from lease_requests
+      where state = 'granted' and decided_at >= date_bin('1 day', ${first}, timestamptz 'epoch')
+        and decided_at < date_bin('1 day', ${last}, timestamptz 'epoch')
+      group by 1, 2, 3`);
     await tx.db.update(usageRollup).set({ rolledTo: to });
     return to < over;
   });

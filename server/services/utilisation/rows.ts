@@ -1,8 +1,9 @@
-import { type SQL, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 import { account } from "./account.ts";
 import type { Filter, Span } from "./ledger.ts";
+import { noWaits } from "./quantiles.ts";
 
 export type By = "team" | "person" | "type" | "workspace";
 
@@ -31,9 +32,10 @@ export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
   const rows = await ctx.db.execute<HeldTime>(sql`
     with x as (
-      select team_id, ${userId} as user_id, ${workspaceId} as workspace_id, gpu_type, sum(used)::float8 as used,
-        sum(held)::float8 as held, sum(borrowed)::float8 as borrowed, sum(promised)::float8 as promised,
-        sum(delivered)::float8 as delivered
+      -- Whole numbers are added up as numeric, which takes several times as long and is divided right away.
+      select team_id, ${userId} as user_id, ${workspaceId} as workspace_id, gpu_type, sum(used::float8) as used,
+        sum(held::float8) as held, sum(borrowed::float8) as borrowed, sum(promised::float8) as promised,
+        sum(delivered::float8) as delivered
       from ${held} h group by 1, 2, 3, 4
     )
     select x.team_id as "teamId", x.user_id as "userId", x.workspace_id as "workspaceId", x.gpu_type as "gpuType",
@@ -47,63 +49,12 @@ export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by
   return [...rows];
 }
 
-const keys: Record<By, { column: SQL; id: (time: HeldTime) => string; name: (time: HeldTime) => string }> = {
-  team: { column: sql`r.team_id`, id: (time) => time.teamId, name: (time) => time.teamName },
-  person: { column: sql`r.user_id`, id: (time) => time.userId ?? "", name: (time) => time.userName ?? "" },
-  type: { column: sql`r.gpu_type`, id: (time) => time.gpuType, name: (time) => time.gpuType },
-  workspace: {
-    column: sql`r.workspace_id`,
-    id: (time) => time.workspaceId ?? "",
-    name: (time) => time.workspaceName ?? "",
-  },
+const keys: Record<By, { id: (time: HeldTime) => string; name: (time: HeldTime) => string }> = {
+  team: { id: (time) => time.teamId, name: (time) => time.teamName },
+  person: { id: (time) => time.userId ?? "", name: (time) => time.userName ?? "" },
+  type: { id: (time) => time.gpuType, name: (time) => time.gpuType },
+  workspace: { id: (time) => time.workspaceId ?? "", name: (time) => time.workspaceName ?? "" },
 };
-
-/** Grants, and how long half of them and 95 of 100 had waited, seconds. */
-export type Waits = { grants: number; waitMedian: number | null; waitP95: number | null };
-const noWaits: Waits = { grants: 0, waitMedian: null, waitP95: null };
-
-/**
- * How long grants of the span had waited: over all of them, and for those of the rows that are asked for. Waits within
- * one per cent of each other count as their mean, so that a year of them is counted and not sorted.
- */
-export async function readWaits(
-  ctx: Context,
-  span: Span,
-  filter: Filter,
-  rows: { by: By; ids: readonly string[] },
-): Promise<{ all: Waits; byId: Map<string, Waits> }> {
-  const key = keys[rows.by].column;
-  const quantile = (part: number) => {
-    const place = sql.raw(`(${part} * (total - 1))`);
-    const at = (rank: SQL) => sql`max(wait) filter (where before <= ${rank} and ${rank} < before + n)`;
-    const [low, high] = [at(sql`floor(${place})`), at(sql`ceil(${place})`)];
-    return sql`${low} + (${high} - ${low}) * (max(${place}) - floor(max(${place})))`;
-  };
-  const found = await ctx.db.execute<Waits & { id: string | null; whole: number }>(sql`
-    with waits as (
-      select case when ${key} = any(${sql.param([...rows.ids])}::text[]) then ${key} end as id,
-        date_part('epoch', r.decided_at - r.created_at) as wait
-      from lease_requests r
-      where r.state = 'granted' and r.decided_at >= ${span.from.toISOString()}::timestamptz
-        and r.decided_at < ${span.to.toISOString()}::timestamptz and ${requestFilter(filter)}
-    ), near as (
-      select id, grouping(id) as whole, near, count(*) as n, avg(wait) as wait
-      from (select id, wait, floor(100 * ln(1 + greatest(0, wait))) as near from waits) w
-      group by grouping sets ((id, near), (near))
-    ), placed as (
-      select id, whole, n, wait, sum(n) over (partition by whole, id order by near) - n as before,
-        sum(n) over (partition by whole, id) as total
-      from near
-    )
-    select id, whole, max(total)::int as grants, (${quantile(0.5)})::float8 as "waitMedian",
-      (${quantile(0.95)})::float8 as "waitP95"
-    from placed group by whole, id`);
-  const waits = [...found].map(({ id, whole, ...rest }) => ({ id, whole, rest }));
-  return {
-    all: waits.find(({ whole }) => whole === 1)?.rest ?? noWaits,
-    byId: new Map(waits.flatMap(({ id, rest }) => (id === null ? [] : [[id, rest] as const]))),
-  };
-}
 
 /** The table: times with the same team, person, type or workspace together, most held first. */
 export function rowsOf(times: readonly HeldTime[], by: By): UtilisationRow[] {
@@ -127,16 +78,4 @@ export function rowsOf(times: readonly HeldTime[], by: By): UtilisationRow[] {
   return [...rows.values()]
     .map(({ teams, ...row }) => ({ ...row, within: belongs ? [...teams].sort().join(", ") : null }))
     .sort((a, b) => b.used + b.heldIdle - a.used - a.heldIdle || a.name.localeCompare(b.name));
-}
-
-function requestFilter({ gpuType, teamId, userId }: Filter): SQL {
-  return sql.join(
-    [
-      sql`true`,
-      ...(gpuType === undefined ? [] : [sql`r.gpu_type = ${gpuType}`]),
-      ...(teamId === undefined ? [] : [sql`r.team_id = ${teamId}`]),
-      ...(userId === undefined ? [] : [sql`r.user_id = ${userId}`]),
-    ],
-    sql` and `,
-  );
 }
