@@ -56,7 +56,12 @@ export function EditCalendar<W extends Window>({
   const [windows, setWindows] = useState(saved);
   const [wrong, setWrong] = useState<string>();
   const [proof, setProof] = useState<PackingProof>();
-  const { pending, error, run } = useSubmit<unknown>([], undefined, () => router.refresh());
+  // What was looked at when the form was opened: the page behind it follows what others save.
+  const [seen, setSeen] = useState<number>();
+  const { pending, error, run } = useSubmit<unknown>([], undefined, () => {
+    setSeen(undefined);
+    router.refresh();
+  });
   const change = (next: W[]) => {
     setWindows(next);
     setWrong(undefined);
@@ -82,8 +87,9 @@ export function EditCalendar<W extends Window>({
     change([...windows, ...added].sort((a, b) => a.fromMinute - b.fromMinute));
   };
   const save = async () => {
+    const on = { version: seen ?? version };
     const done = await run(() =>
-      windows.length === 0 ? api("DELETE", path, { version }) : api("PUT", path, { windows, version }),
+      windows.length === 0 ? api("DELETE", path, on) : api("PUT", path, { windows, ...on }),
     );
     if (done === undefined) return;
     setOpen(false);
@@ -96,6 +102,7 @@ export function EditCalendar<W extends Window>({
         size="sm"
         onClick={() => {
           setWindows(saved);
+          setSeen(version);
           setProof(undefined);
           setWrong(undefined);
           setOpen(true);

@@ -21,7 +21,12 @@ export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamN
   const router = useRouter();
   const toast = useToast();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run } = useSubmit<TeamPolicyView>(NAMES, undefined, () => router.refresh());
+  // What was looked at when the form was opened: the page behind it follows what others save.
+  const [seen, setSeen] = useState<number>();
+  const { pending, error, fields, run } = useSubmit<TeamPolicyView>(NAMES, undefined, () => {
+    setSeen(undefined);
+    router.refresh();
+  });
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [unread, setUnread] = useState<Record<string, string>>({});
   const submit = async (event: FormEvent<HTMLFormElement>) => {
@@ -34,7 +39,11 @@ export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamN
     const wrong = times.filter(([, seconds]) => seconds === undefined).map(([name]) => name);
     setUnread(Object.fromEntries(wrong.map((name) => [name, "Write a time like 20m, 4h, 1h 30m or 7d."])));
     if (wrong.length > 0) return;
-    const input = { ...Object.fromEntries(times), coTenancy: formText(form, "coTenancy"), version: policy.version };
+    const input = {
+      ...Object.fromEntries(times),
+      coTenancy: formText(form, "coTenancy"),
+      version: seen ?? policy.version,
+    };
     if (!(await run(() => api("PUT", `/teams/${teamId}/policy`, input)))) return;
     setOpen(false);
     toast(`The policy of ${teamName} is saved.`);
@@ -48,6 +57,7 @@ export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamN
         onClick={() => {
           setTyped({});
           setUnread({});
+          setSeen(policy.version);
           setOpen(true);
         }}
       >

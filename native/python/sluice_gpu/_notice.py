@@ -14,7 +14,7 @@ import traceback
 from . import _text
 
 WAIT_SECONDS = 20
-# Not in the way of the first kernel after an attach; nothing is taken back within the first minutes.
+# Not in the way of the first kernel after an attach; a notice is ten seconds and more.
 FIRST_SECONDS = 2.0
 AGAIN_SECONDS = 5.0
 
