@@ -11,15 +11,28 @@ import { Field, FormError, Select } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { SetStopAnswer } from "#server/contracts/sharing.ts";
+import type { TeamList } from "#server/contracts/team.ts";
+import type { UserList } from "#server/contracts/user.ts";
 
 type Named = { id: string; name: string };
 
 /** Grants no new leases: to anybody, to a team or to a person, until it is lifted in the banner. */
-export function StopLeases({ teams, people }: { teams: Named[]; people: Named[] }) {
+export function StopLeases() {
   const router = useRouter();
   const toast = useToast();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run } = useSubmit<SetStopAnswer>(["reason", "subjectId"]);
+  const [teams, setTeams] = useState<Named[]>([]);
+  const [people, setPeople] = useState<Named[]>([]);
+  const { pending, error, fields, run, fail } = useSubmit<SetStopAnswer>(["reason", "subjectId"]);
+  /** Everybody can be named, so who there is comes only when it is asked for. */
+  const begin = async () => {
+    setOpen(true);
+    const [named, users] = await Promise.all([api<TeamList>("GET", "/teams"), api<UserList>("GET", "/users")]);
+    if (named.ok) setTeams(named.data.teams);
+    else fail(named.error.message);
+    if (users.ok) setPeople(users.data.users.filter(({ disabled }) => !disabled));
+    else fail(users.error.message);
+  };
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -33,7 +46,7 @@ export function StopLeases({ teams, people }: { teams: Named[]; people: Named[] 
   };
   return (
     <>
-      <Button onClick={() => setOpen(true)}>Stop new leases</Button>
+      <Button onClick={() => void begin()}>Stop new leases</Button>
       <Dialog
         open={open}
         onOpenChange={setOpen}

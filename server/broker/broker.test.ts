@@ -20,6 +20,7 @@ import { leaseIntervals, leaseRequests, leases, quotas, workspaces } from "#serv
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { closeLost } from "#server/services/gpu-server/lose.ts";
+import { map } from "#server/services/gpu-server/map.ts";
 import { overview } from "#server/services/gpu-server/overview.ts";
 import { remove } from "#server/services/gpu-server/remove.ts";
 import { end } from "#server/services/lease/end.ts";
@@ -407,10 +408,19 @@ describe("gpud", () => {
     expect(await leaseRow(lease.id)).toMatchObject({ deliveredUs: 90_000, promisedUs: 100_000 });
     const pool = await overview(system());
     expect(pool.totals).toEqual([
-      { gpuType: "soft", devices: 1, capacityMilli: 1000, leasedMilli: 500, idleHeldMilli: 0, queued: 0 },
+      {
+        ...{ gpuType: "soft", devices: 1, lostDevices: 0, capacityMilli: 1000, leasedMilli: 500, idleHeldMilli: 0 },
+        ...{ leasedMemoryBytes: pool.devices[0]?.leasedMemoryBytes, usedMemoryBytes: 1024, queued: 0 },
+      },
     ]);
     expect(pool.devices[0]).toMatchObject({ name: "soft-0", leasedMilli: 500, usedMemoryBytes: 1024 });
     expect(pool.devices[0]?.computePercent).toBeGreaterThan(0);
+    const atAGlance = await map(system(), { search: "ada soft-0" });
+    expect(atAGlance.servers[0]?.devices[0]).toMatchObject({
+      ...{ name: "soft-0", leasedMilli: 500, idleHeldMilli: 0, state: "active" },
+      computePercent: pool.devices[0]?.computePercent,
+    });
+    expect(await map(system(), { search: "nobody" })).toMatchObject({ servers: [], serverCount: 0, next: null });
     expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
   });
 

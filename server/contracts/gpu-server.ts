@@ -1,5 +1,6 @@
 /** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
 import { z } from "zod";
+import { gpuServerId, pageSize, searchText } from "./common.ts";
 import { leaseOwner } from "./lease.ts";
 
 export const createJoinTokenInput = z.strictObject({
@@ -160,19 +161,61 @@ export const queueEntry = z.strictObject({
 });
 export type QueueEntry = z.infer<typeof queueEntry>;
 
-export const poolOverview = z.strictObject({
-  totals: z.array(
-    z.strictObject({
-      gpuType: z.string(),
-      devices: z.int(),
-      /** What devices that take leases have, thousandths. */
-      capacityMilli: z.int(),
-      leasedMilli: z.int(),
-      /** Leased, and no GPU work for five minutes. */
-      idleHeldMilli: z.int(),
-      queued: z.int(),
-    }),
+/** GPUs of one type, together. */
+export const poolTotal = z.strictObject({
+  gpuType: z.string(),
+  devices: z.int(),
+  /** Of them on a server that is not connected. */
+  lostDevices: z.int(),
+  /** What devices that take leases have, thousandths. */
+  capacityMilli: z.int(),
+  leasedMilli: z.int(),
+  /** Leased, and no GPU work for five minutes. */
+  idleHeldMilli: z.int(),
+  leasedMemoryBytes: z.int(),
+  usedMemoryBytes: z.int(),
+  queued: z.int(),
+});
+export type PoolTotal = z.infer<typeof poolTotal>;
+
+export const poolDeviceList = z.strictObject({ devices: z.array(poolDevice) });
+export type PoolDeviceList = z.infer<typeof poolDeviceList>;
+
+export const poolMapInput = z.strictObject({
+  /** Words, each in the name, zone or state of a server, in one of its devices, or in who holds them. */
+  search: searchText.optional(),
+  limit: pageSize(200),
+  /** The last server of the page before. */
+  after: gpuServerId.optional(),
+});
+export type PoolMapInput = z.input<typeof poolMapInput>;
+
+export const poolMapServer = gpuServerView.extend({
+  devices: z.array(
+    poolDevice
+      .pick({ id: true, name: true, gpuType: true, state: true, leasedMilli: true, computePercent: true })
+      .extend({
+        /** Leased, and no GPU work for five minutes. */
+        idleHeldMilli: z.int(),
+      }),
   ),
+});
+export type PoolMapServer = z.infer<typeof poolMapServer>;
+
+export const poolMap = z.strictObject({
+  totals: z.array(poolTotal),
+  /** A page of them. */
+  servers: z.array(poolMapServer),
+  /** All that match, on whichever page. */
+  serverCount: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: z.string().nullable(),
+  queue: z.array(queueEntry),
+});
+export type PoolMap = z.infer<typeof poolMap>;
+
+export const poolOverview = z.strictObject({
+  totals: z.array(poolTotal),
   servers: z.array(gpuServerView),
   devices: z.array(poolDevice),
   queue: z.array(queueEntry),

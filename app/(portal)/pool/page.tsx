@@ -1,26 +1,52 @@
+import Link from "next/link";
+import { cx } from "#components/format.ts";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { AddGpuServer } from "#components/pool/add-gpu-server.tsx";
+import { type MapShows, mapRecord } from "#components/pool/map-record.ts";
 import { PoolFigures } from "#components/pool/pool-figures.tsx";
+import { PoolTypes } from "#components/pool/pool-types.tsx";
 import { ServerCard } from "#components/pool/server-card.tsx";
+import { MapLegend, ServerMap } from "#components/pool/server-map.tsx";
 import { StopLeases } from "#components/stop/stop-leases.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
-import { overview } from "#server/services/gpu-server/overview.ts";
-import { list as listTeams } from "#server/services/team/list.ts";
-import { list as listUsers } from "#server/services/user/list.ts";
+import { Paging, SearchList } from "#components/ui/paging.tsx";
+import { gpuServerId } from "#server/contracts/common.ts";
+import type { PoolMap } from "#server/contracts/gpu-server.ts";
+import { readDevices } from "#server/services/gpu-server/devices.ts";
+import { map } from "#server/services/gpu-server/map.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Pool" };
 
-/** As much as the browser needs of them. */
-const named = ({ id, name }: { id: string; name: string }) => ({ id, name });
+type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
+
+/** A pool of so many devices stands there whole; a larger one is a map, of which servers are opened. */
+const WHOLE_UP_TO = 32;
+const SHOWS: Record<MapShows, string> = { leased: "leased", compute: "computed in the last minute" };
 
 /** The pool now: four figures, every device with its leases, and the queue. */
-export default async function PoolPage() {
+export default async function PoolPage({ searchParams }: Props) {
   const ctx = await pageContext();
-  const [pool, { teams }, { users }] = await load(() => Promise.all([overview(ctx), listTeams(ctx), listUsers(ctx)]));
-  const servers = pool.servers.filter((server) => server.state !== "removed");
+  const asked = await searchParams;
+  const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
+  const search = one("search").slice(0, 100);
+  const after = gpuServerId.safeParse(asked.after).data;
+  const pool = await load(() => map(ctx, { search, after }));
+  const count = pool.totals.reduce((sum, total) => sum + total.devices, 0);
+  const whole = count <= WHOLE_UP_TO;
+  const opened = new Set(one("open").split(",").slice(0, WHOLE_UP_TO));
+  const open = pool.servers.filter((server) => whole || opened.has(server.id));
+  const devices = await load(() =>
+    readDevices(
+      ctx,
+      open.map((server) => server.id),
+    ),
+  );
+  const cards = open.map((server) => (
+    <ServerCard key={server.id} server={server} devices={devices.filter((device) => device.serverId === server.id)} />
+  ));
   return (
     <>
       <LiveRefresh topics="lease,pool" />
@@ -28,28 +54,32 @@ export default async function PoolPage() {
         title="Pool"
         actions={
           <>
-            <StopLeases teams={teams.map(named)} people={users.filter(({ disabled }) => !disabled).map(named)} />
+            <StopLeases />
             <AddGpuServer />
           </>
         }
       />
-      <PoolFigures pool={pool} />
-      <div className="mb-8">
-        {servers.length === 0 ? (
-          <EmptyState title="No GPU server yet" action={<AddGpuServer />}>
-            A GPU server runs gpud and lends its devices to the pool. <em>Add GPU server</em> shows the one line to run
-            on it.
-          </EmptyState>
-        ) : (
-          servers.map((server) => (
-            <ServerCard
-              key={server.id}
-              server={server}
-              devices={pool.devices.filter((device) => device.serverId === server.id)}
-            />
-          ))
-        )}
-      </div>
+      <PoolFigures totals={pool.totals} />
+      {whole ? (
+        <div className="mb-8">
+          {pool.servers.length === 0 && search === "" ? (
+            <EmptyState title="No GPU server yet" action={<AddGpuServer />}>
+              A GPU server runs gpud and lends its devices to the pool. <em>Add GPU server</em> shows the one line to
+              run on it.
+            </EmptyState>
+          ) : (
+            cards
+          )}
+        </div>
+      ) : (
+        <>
+          <PoolTypes totals={pool.totals} />
+          <PoolServers
+            {...{ pool, search, first: after === undefined, shows: asked.show === "compute" ? "compute" : "leased" }}
+            details={Object.fromEntries(open.map((server, at) => [server.id, cards[at]]))}
+          />
+        </>
+      )}
       <Section title="Queue">
         {pool.queue.length === 0 ? (
           <EmptyState title="Nobody waits">
@@ -60,5 +90,53 @@ export default async function PoolPage() {
         )}
       </Section>
     </>
+  );
+}
+
+type PoolServersProps = {
+  pool: PoolMap;
+  search: string;
+  first: boolean;
+  shows: MapShows;
+  details: Record<string, React.ReactNode>;
+};
+
+/** Many servers: found by a word, opened by a press. */
+function PoolServers({ pool, search, first, shows, details }: PoolServersProps) {
+  const question: Record<string, string> = shows === "leased" ? {} : { show: shows };
+  const place = { path: "/pool", question, search, label: "Search servers, devices, people" };
+  const withSearch: Record<string, string> = search === "" ? {} : { search };
+  return (
+    <Section title="GPU servers" detail="A square is a device. Choose a server to see who holds what, and to drain it">
+      <SearchList {...place} />
+      <div className="mb-2 flex flex-wrap items-center justify-between gap-x-6 gap-y-2">
+        <nav aria-label="What the squares show" className="flex gap-1 text-sm">
+          {(Object.keys(SHOWS) as MapShows[]).map((each) => (
+            <Link
+              key={each}
+              href={`/pool?${new URLSearchParams({ ...withSearch, show: each }).toString()}`}
+              scroll={false}
+              prefetch={false}
+              aria-current={each === shows ? "true" : undefined}
+              className={cx("rounded-md px-2 py-1", each === shows ? "bg-accent-soft font-medium" : "hover:bg-hover")}
+            >
+              {SHOWS[each]}
+            </Link>
+          ))}
+        </nav>
+        <MapLegend shows={SHOWS[shows]} />
+      </div>
+      {pool.servers.length === 0 ? (
+        <p className="text-ink-2">Nothing matches “{search}”.</p>
+      ) : (
+        <ServerMap
+          servers={pool.servers.map((server) => mapRecord(server, shows))}
+          details={details}
+          base="/pool"
+          question={{ ...question, ...withSearch }}
+        />
+      )}
+      <Paging {...place} {...{ shown: pool.servers.length, total: pool.serverCount, next: pool.next, first }} />
+    </Section>
   );
 }

@@ -1,4 +1,4 @@
-import { asc, count, ne } from "drizzle-orm";
+import { asc, count, ne, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import type { GpuServerList } from "#server/contracts/gpu-server.ts";
 import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
@@ -7,7 +7,11 @@ import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
 export async function list(ctx: Context): Promise<GpuServerList> {
   authorize(ctx.principal, "gpu-server.list");
   const [servers, devices, held] = await Promise.all([
-    ctx.db.select().from(gpuServers).where(ne(gpuServers.state, "removed")).orderBy(asc(gpuServers.createdAt)),
+    ctx.db
+      .select()
+      .from(gpuServers)
+      .where(ne(gpuServers.state, "removed"))
+      .orderBy(asc(gpuServers.createdAt), sql`length(${gpuServers.name})`, asc(gpuServers.name)),
     ctx.db.select({ serverId: gpus.serverId, n: count() }).from(gpus).groupBy(gpus.serverId),
     ctx.db
       .select({ serverId: leases.serverId, n: count() })
@@ -15,7 +19,8 @@ export async function list(ctx: Context): Promise<GpuServerList> {
       .where(ne(leases.state, "ended"))
       .groupBy(leases.serverId),
   ]);
-  const of = (rows: { serverId: string; n: number }[], id: string) => rows.find((row) => row.serverId === id)?.n ?? 0;
+  const counts = (rows: { serverId: string; n: number }[]) => new Map(rows.map((row) => [row.serverId, row.n]));
+  const [devicesOf, heldOf] = [counts(devices), counts(held)];
   return {
     servers: servers.map((server) => ({
       id: server.id,
@@ -27,8 +32,8 @@ export async function list(ctx: Context): Promise<GpuServerList> {
       rttUs: server.rttUs,
       lastSeenAt: server.lastSeenAt?.toISOString() ?? null,
       createdAt: server.createdAt.toISOString(),
-      deviceCount: of(devices, server.id),
-      leaseCount: of(held, server.id),
+      deviceCount: devicesOf.get(server.id) ?? 0,
+      leaseCount: heldOf.get(server.id) ?? 0,
     })),
   };
 }

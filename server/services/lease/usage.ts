@@ -1,5 +1,5 @@
 /** What leases did in the last minute, from gpud's samples. */
-import { and, gte, inArray, sum } from "drizzle-orm";
+import { and, gte, sql, sum } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { usageSamples } from "#server/db/schema/index.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
@@ -16,7 +16,12 @@ export async function recentGpuTime(
   const rows = await db
     .select({ leaseId: usageSamples.leaseId, gpuTimeUs: sum(usageSamples.gpuTimeUs).mapWith(Number) })
     .from(usageSamples)
-    .where(and(inArray(usageSamples.leaseId, leaseIds), gte(usageSamples.at, new Date(now.getTime() - MINUTE))))
+    .where(
+      and(
+        sql`${usageSamples.leaseId} = any(${sql.param(leaseIds)}::text[])`,
+        gte(usageSamples.at, new Date(now.getTime() - MINUTE)),
+      ),
+    )
     .groupBy(usageSamples.leaseId);
   return new Map(rows.map((row) => [row.leaseId, row.gpuTimeUs]));
 }

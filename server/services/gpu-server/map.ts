@@ -1,0 +1,125 @@
+import { asc, eq, ne, sql } from "drizzle-orm";
+import { authorize, type Context } from "#server/context.ts";
+import { type PoolMap, type PoolMapInput, type PoolMapServer, poolMapInput } from "#server/contracts/gpu-server.ts";
+import { gpuServers, gpus, leases, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { pageOf } from "#server/page-of.ts";
+import { parse } from "#server/parse.ts";
+import { WHOLE } from "#server/scheduler/amount.ts";
+import { computePercent, recentGpuTime } from "#server/services/lease/usage.ts";
+import { knownGpuTypes } from "#server/services/lease/world.ts";
+import { list } from "./list.ts";
+import { readPoolQueue } from "./pool-queue.ts";
+import { poolState } from "./pool-state.ts";
+
+/** A lease that has done no GPU work for this long is held idle. */
+const IDLE_MS = 5 * 60_000;
+
+/**
+ * The pool at a glance: figures by type, a short record of each device under its server, and the queue. A thousand
+ * devices fit on a page this way; who holds what of a device is told by `devices`.
+ */
+export async function map(ctx: Context, raw: PoolMapInput = {}): Promise<PoolMap> {
+  const input = parse(poolMapInput, raw);
+  authorize(ctx.principal, "pool.read");
+  const { servers, textOf, ...rest } = await readPool(ctx);
+  const page = pageOf(servers, textOf, input);
+  return { ...rest, servers: page.rows, serverCount: page.total, next: page.next };
+}
+
+/** All of the pool, and the words by which a server is found. The caller has authorised what it shows. */
+export async function readPool(ctx: Context) {
+  const [{ servers }, deviceRows, live, types, queue] = await Promise.all([
+    list(ctx),
+    readDeviceRows(ctx),
+    readHeld(ctx),
+    knownGpuTypes(ctx.db),
+    readPoolQueue(ctx),
+  ]);
+  const byDevice = Map.groupBy(live, (lease) => lease.gpuId);
+  const devices = deviceRows.map(({ serverState, state, ...device }) => {
+    const held = byDevice.get(device.id) ?? [];
+    const compute = held.reduce((sum, lease) => sum + (lease.computePercent * lease.milli) / WHOLE, 0);
+    return {
+      ...device,
+      state: poolState(state, serverState),
+      leasedMilli: total(held),
+      idleHeldMilli: total(held.filter((lease) => lease.idle)),
+      computePercent: Math.min(100, Math.round(compute * 10) / 10),
+    };
+  });
+  const byServer = Map.groupBy(devices, (device) => device.serverId);
+  const rows = servers.map((server): PoolMapServer => {
+    const own = byServer.get(server.id) ?? [];
+    return { ...server, devices: own.map(({ serverId: _, ...device }) => device) };
+  });
+  const holders = (server: PoolMapServer) =>
+    server.devices.flatMap((device) => (byDevice.get(device.id) ?? []).map((lease) => lease.words));
+  const textOf = (server: PoolMapServer) =>
+    [
+      ...[server.name, server.state, server.zone ?? "", server.dataAddress ?? ""],
+      ...server.devices.map((device) => `${device.name} ${device.gpuType} ${device.state}`),
+      ...holders(server),
+    ].join(" ");
+  return {
+    totals: types.map((gpuType) => {
+      const ofType = devices.filter((device) => device.gpuType === gpuType);
+      const held = live.filter((lease) => lease.gpuType === gpuType);
+      return {
+        gpuType,
+        devices: ofType.length,
+        lostDevices: ofType.filter((device) => device.state === "lost").length,
+        capacityMilli: ofType.filter((device) => device.state === "active").length * WHOLE,
+        leasedMilli: total(held),
+        idleHeldMilli: total(held.filter((lease) => lease.idle)),
+        leasedMemoryBytes: held.reduce((sum, lease) => sum + lease.memoryBytes, 0),
+        usedMemoryBytes: held.reduce((sum, lease) => sum + lease.usedMemoryBytes, 0),
+        queued: queue.filter((entry) => entry.gpuType === gpuType).length,
+      };
+    }),
+    servers: rows,
+    queue,
+    textOf,
+  };
+}
+
+const total = (leases: { milli: number }[]) => leases.reduce((sum, lease) => sum + lease.milli, 0);
+
+async function readDeviceRows(ctx: Context) {
+  return await ctx.db
+    .select({
+      ...{ id: gpus.id, name: gpus.name, gpuType: gpus.gpuType, serverId: gpus.serverId },
+      ...{ state: gpus.state, serverState: gpuServers.state },
+    })
+    .from(gpus)
+    .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
+    .where(ne(gpuServers.state, "removed"))
+    .orderBy(sql`length(${gpus.name})`, asc(gpus.name));
+}
+
+/** Every lease that still counts, as far as figures and a search need it. */
+async function readHeld(ctx: Context) {
+  const now = ctx.now();
+  const rows = await ctx.db
+    .select({
+      ...{ id: leases.id, gpuId: leases.gpuId, gpuType: leases.gpuType, milli: leases.milli },
+      ...{ memoryBytes: leases.memoryBytes, usedMemoryBytes: leases.usedMemoryBytes },
+      ...{ grantedAt: leases.grantedAt, usageAt: leases.usageAt },
+      ...{ userName: users.name, teamName: teams.name, workspaceName: workspaces.name },
+    })
+    .from(leases)
+    .innerJoin(users, eq(users.id, leases.userId))
+    .innerJoin(teams, eq(teams.id, leases.teamId))
+    .leftJoin(workspaces, eq(workspaces.id, leases.workspaceId))
+    .where(ne(leases.state, "ended"));
+  const times = await recentGpuTime(
+    ctx.db,
+    rows.map((lease) => lease.id),
+    now,
+  );
+  return rows.map(({ id, gpuId, gpuType, milli, memoryBytes, usedMemoryBytes, grantedAt, usageAt, ...names }) => ({
+    ...{ gpuId, gpuType, milli, memoryBytes, usedMemoryBytes },
+    computePercent: computePercent(times.get(id) ?? 0, milli, grantedAt, now),
+    idle: now.getTime() - (usageAt ?? grantedAt).getTime() >= IDLE_MS,
+    words: `${names.userName} ${names.teamName} ${names.workspaceName ?? ""}`,
+  }));
+}

@@ -1,0 +1,55 @@
+/** Who waits, with the place and the reason of each. */
+import { asc, eq } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
+import type { QueueEntry } from "#server/contracts/gpu-server.ts";
+import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { evaluateQueue, inOrder } from "#server/scheduler/queue.ts";
+import { explain } from "#server/scheduler/reasons.ts";
+import { loadWorld } from "#server/services/lease/world.ts";
+
+/** The queues of all types, one after the other. The caller has authorised what it shows. */
+export async function readPoolQueue(ctx: Context): Promise<QueueEntry[]> {
+  const rows = await ctx.db
+    .select({ request: leaseRequests, teamName: teams.name, userName: users.name, workspaceName: workspaces.name })
+    .from(leaseRequests)
+    .innerJoin(teams, eq(teams.id, leaseRequests.teamId))
+    .innerJoin(users, eq(users.id, leaseRequests.userId))
+    .innerJoin(workspaces, eq(workspaces.id, leaseRequests.workspaceId))
+    .where(eq(leaseRequests.state, "queued"))
+    .orderBy(asc(leaseRequests.gpuType));
+  // Nobody's reason is asked for where nobody waits: a world of a large pool takes a while to load.
+  const types = [...new Set(rows.map(({ request }) => request.gpuType))];
+  const byId = new Map(rows.map((row) => [row.request.id, row]));
+  return (await Promise.all(types.map((gpuType) => queueOf(ctx, gpuType, byId)))).flat();
+}
+
+type Row = {
+  request: typeof leaseRequests.$inferSelect;
+  teamName: string;
+  userName: string;
+  workspaceName: string;
+};
+
+async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, Row>): Promise<QueueEntry[]> {
+  const world = await loadWorld(ctx.db, gpuType, ctx.now());
+  const verdicts = new Map(evaluateQueue(world).map((verdict) => [verdict.requestId, verdict]));
+  return inOrder(world.queue).flatMap((waiting) => {
+    const verdict = verdicts.get(waiting.requestId);
+    const row = rows.get(waiting.requestId);
+    if (verdict?.state !== "queued" || row === undefined) return [];
+    return {
+      requestId: waiting.requestId,
+      gpuType,
+      milli: waiting.milli,
+      position: verdict.position,
+      of: verdict.of,
+      teamName: row.teamName,
+      userName: row.userName,
+      workspaceName: row.workspaceName,
+      label: row.request.owner.label ?? null,
+      reason: explain(waiting, verdict.obstacle, world).message,
+      rule: verdict.obstacle.rule,
+      waitingSince: row.request.createdAt.toISOString(),
+    };
+  });
+}
