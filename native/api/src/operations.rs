@@ -209,14 +209,15 @@ pub const OPERATIONS: &[Operation] = &[
     call(
         288,
         "ModuleQuery",
-        &[("module", U64), ("hash", Hash)],
+        &[("module", U64), ("hash", Hash), ("heap", U64)],
         &[("known", U8), ("info", Named("ModuleInfo"))],
-        "Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image.",
+        "Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image. \
+         `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.",
     ),
     call(
         289,
         "ModuleLoad",
-        &[("module", U64), ("hash", Hash), ("image", Bytes)],
+        &[("module", U64), ("hash", Hash), ("heap", U64), ("image", Bytes)],
         &[("info", Named("ModuleInfo"))],
         "Loads a module (PTX text or a binary image) and keeps the image under its hash.",
     ),
@@ -308,6 +309,7 @@ pub const OPERATIONS: &[Operation] = &[
     call(352, "ContextSynchronize", &[], &[], "Answered when all the session's work so far is done."),
     call(353, "Empty", &[], &[], "Does nothing: measures the way there and back."),
     posted(354, "EmptyPosted", &[], "Does nothing: measures the cost of a posted call."),
+    posted(355, "ContextReset", &[], "The context has ended with all that was in it: so has the heap of `malloc`."),
     // Launches with attributes, occupancy
     posted(
         432,

@@ -103,7 +103,11 @@ pub fn describe(image: &[u8]) -> Option<ModuleInfo> {
             max_dynamic_shared_bytes: DEFAULT_SHARED.saturating_sub(shared),
         })
     };
-    Some(ModuleInfo { functions: all.iter().filter_map(kernel).collect(), globals: Vec::new(), bytes: 0 })
+    Some(ModuleInfo {
+        functions: all.iter().filter_map(kernel).collect(),
+        globals: Vec::new(),
+        ..ModuleInfo::default()
+    })
 }
 
 #[cfg(test)]

@@ -101,6 +101,12 @@ pub trait Device: Send + Sync {
     /// Loads PTX, a cubin or a fat binary; `image` is what the program handed over.
     fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo>;
 
+    /// How large the heap for `malloc` in kernels is to be when a module that needs one is loaded first.
+    fn wish_heap(&self, _bytes: u64) {}
+
+    /// The program has ended its context, with all that it held there.
+    fn reset(&self) {}
+
     /// Unloads a module once all work issued before has run.
     fn unload_module(&self, module: ModuleId) -> CudaResult<()>;
 

@@ -71,7 +71,7 @@ fn describe_image(image: &[u8]) -> CudaResult<ModuleInfo> {
     }
     let parsed = Module::parse(image).map_err(|error| CudaError::new(code::INVALID_PTX, error.to_string()))?;
     let functions = parsed.kernels().map(crate::soft::describe_kernel).collect();
-    Ok(ModuleInfo { functions, globals: Vec::new(), bytes: 0 })
+    Ok(ModuleInfo { functions, globals: Vec::new(), ..ModuleInfo::default() })
 }
 
 impl NullDevice {

@@ -127,6 +127,8 @@ pub struct ModuleInfo {
     pub globals: Vec<GlobalInfo>,
     /// Device memory the module takes itself, bytes.
     pub bytes: u64,
+    /// Bytes of the device's heap for `malloc` in kernels, which stays when the module is unloaded; 0: there is none.
+    pub heap: u64,
 }
 
 /// What is known of a device before and after attaching; the broker keeps it as the type's profile.

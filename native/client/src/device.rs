@@ -2,11 +2,12 @@
 
 use crate::error::{CudaError, CudaResult};
 use crate::message;
+use crate::objects::{HEAP_LIMIT, LIMITS};
 use crate::process::Process;
 use crate::session::{Session, Unusable};
 use sluice_protocol::cuda;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// Devices that a process can have: one lease's.
@@ -40,6 +41,8 @@ pub struct State {
     pub pool: AtomicU64,
     /// Attributes of the default stream.
     pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
+    /// Bytes of the heap for `malloc` in kernels that the program has asked for; 0: it has not.
+    pub heap: AtomicU64,
     /// The stream of copies from and to other devices.
     pub copies: OnceLock<usize>,
     /// Where this process has parked memory of this device: the id of the pool's GPU.
@@ -73,6 +76,14 @@ impl Device {
         }
         let loss = lock(&self.state.last_loss).clone();
         Err(self.no_gpu(loss))
+    }
+
+    /// How large the heap for `malloc` in kernels is to be, bytes.
+    pub fn heap_limit(self) -> u64 {
+        match self.state.heap.load(Ordering::Acquire) {
+            0 => LIMITS[HEAP_LIMIT] as u64,
+            bytes => bytes,
+        }
     }
 
     /// The session if there is one that can be used; asks nobody.

@@ -107,7 +107,7 @@ pub fn describe_ptx(image: &[u8]) -> Option<ModuleInfo> {
             ],
         });
     }
-    Some(ModuleInfo { functions, globals: Vec::new() })
+    Some(ModuleInfo { functions, globals: Vec::new(), heap: 0 })
 }
 
 fn parameters(list: &str) -> Vec<ParameterInfo> {

@@ -8,7 +8,7 @@ use crate::device::MOST_DEVICES;
 use crate::driver::capture::Captures;
 use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
-use crate::driver::occupancy;
+use crate::driver::{occupancy, ready};
 use crate::error::{CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
 use crate::progress::Progress;
@@ -102,11 +102,15 @@ pub struct Context {
     pub limits: Mutex<[usize; 7]>,
 }
 
+/// What a fresh context has, by number of CUlimit.
+pub const LIMITS: [usize; 7] = [1024, 1 << 20, 8 << 20, 2, 2048, 128, 0];
+/// CU_LIMIT_MALLOC_HEAP_SIZE
+pub const HEAP_LIMIT: usize = 2;
+
 impl Context {
     /// With the limits of a fresh context.
     pub fn new(device: usize, flags: u32, primary: bool) -> Self {
-        let limits = Mutex::new([1024, 1 << 20, 8 << 20, 2, 2048, 128, 0]);
-        Self { device, flags: AtomicU32::new(flags), primary, limits }
+        Self { device, flags: AtomicU32::new(flags), primary, limits: Mutex::new(LIMITS) }
     }
 }
 
@@ -293,14 +297,15 @@ impl Module {
         {
             return Ok(Arc::clone(info));
         }
-        let answer = session.connection.call(&ModuleQuery { module: self.handle, hash: self.hash })?;
+        let heap = ready()?.device(session.device).heap_limit();
+        let answer = session.connection.call(&ModuleQuery { module: self.handle, hash: self.hash, heap })?;
         let info = if answer.known != 0 {
             answer.info
         } else {
-            let load = ModuleLoad { module: self.handle, hash: self.hash, image: &self.image };
+            let load = ModuleLoad { module: self.handle, hash: self.hash, heap, image: &self.image };
             session.connection.call(&load)?.info
         };
-        session.add_globals(&info);
+        session.loaded(&info);
         let info = Arc::new(info);
         *bound = Bound { generation: session.generation, info: Some(Arc::clone(&info)) };
         Ok(info)

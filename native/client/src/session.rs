@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::{journal, message, output};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, RefusedCode, Welcome};
-use sluice_protocol::messages::{MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, Rebind};
+use sluice_protocol::messages::{ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, Rebind};
 use sluice_protocol::{DecodeError, ModuleInfo, cuda};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +54,8 @@ pub struct Shared {
     deferred: Mutex<Vec<u64>>,
     /// Module globals: (address, bytes).
     globals: Mutex<Vec<(u64, u64)>>,
+    /// Bytes of the heap for `malloc` in kernels; 0: no module has needed one.
+    heap: AtomicU64,
     /// Host functions and memory that gpud asks for.
     pub host: HostSide,
     /// The program's own physical memory.
@@ -145,6 +147,7 @@ impl Session {
                 lease_id: Mutex::new(lease_id),
                 deferred: Mutex::new(Vec::new()),
                 globals: Mutex::new(Vec::new()),
+                heap: AtomicU64::new(0),
                 host: HostSide::default(),
                 mappings: Mutex::default(),
             });
@@ -396,9 +399,21 @@ impl Session {
         !matches!(self.lookup(address, 0), Lookup::Foreign)
     }
 
-    /// Learns where a module's globals lie.
-    pub fn add_globals(&self, info: &ModuleInfo) {
+    /// Learns where a module's globals lie, and how large the kernels' heap is.
+    pub fn loaded(&self, info: &ModuleInfo) {
+        self.shared.heap.store(info.heap, Ordering::Release);
         lock(&self.shared.globals).extend(info.globals.iter().map(|global| (global.address, global.bytes)));
+    }
+
+    /// Bytes of the heap for `malloc` in kernels; 0: no module has needed one.
+    pub fn heap(&self) -> u64 {
+        self.shared.heap.load(Ordering::Acquire)
+    }
+
+    /// The context has ended, and with it the kernels' heap.
+    pub fn reset(&self) -> CudaResult {
+        self.shared.heap.store(0, Ordering::Release);
+        self.connection.post(&ContextReset)
     }
 
     /// First address and length of the range.

@@ -8,6 +8,8 @@ pub struct ModuleInfo {
     /// In the order by which `Launch.function` counts.
     pub functions: Vec<FunctionInfo>,
     pub globals: Vec<GlobalInfo>,
+    /// Bytes of the heap that `malloc` of the context's kernels takes from; 0: no module needs one yet.
+    pub heap: u64,
 }
 
 /// One kernel.
@@ -82,8 +84,9 @@ impl<'a> Wire<'a> for ModuleInfo {
     fn put(&self, out: &mut Vec<u8>) {
         put_list(&self.functions, out);
         put_list(&self.globals, out);
+        self.heap.put(out);
     }
     fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self { functions: take_list(reader)?, globals: take_list(reader)? })
+        Ok(Self { functions: take_list(reader)?, globals: take_list(reader)?, heap: u64::take(reader)? })
     }
 }

@@ -97,6 +97,11 @@ macro_rules! with_alu_table {
                     u32::from(crate::half::relu(a as u16, 0x7f80)) | u32::from(crate::half::relu((a >> 16) as u16, 0x7f80)) << 16;
                 Tf32Nearest: u32 => u32 = |a| crate::half::to_tf32(a, false);
                 Tf32Away: u32 => u32 = |a| crate::half::to_tf32(a, true);
+                E4m3x2F16x2: u32 => u16 = |a| crate::fp8::e4m3x2_of_halves(a);
+                E5m2x2F16x2: u32 => u16 = |a| crate::fp8::e5m2x2_of_halves(a);
+                F16x2E4m3x2: u16 => u32 = |a| crate::fp8::halves_of_e4m3x2(a);
+                F16x2E5m2x2: u16 => u32 = |a| crate::fp8::halves_of_e5m2x2(a);
+                ReluFp8x2: u16 => u16 = |a| crate::fp8::relu(a);
                 Ex2F16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).exp2());
                 TanhF16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).tanh());
             }
@@ -140,6 +145,8 @@ macro_rules! with_alu_table {
                     if a.is_nan() || b.is_nan() { f32::NAN } else { crate::float::min32(a, b) };
                 MaxNanF32: f32, f32 => f32 = |a, b|
                     if a.is_nan() || b.is_nan() { f32::NAN } else { crate::float::max32(a, b) };
+                E4m3x2F32: f32, f32 => u16 = |a, b| crate::fp8::e4m3x2(a, b);
+                E5m2x2F32: f32, f32 => u16 = |a, b| crate::fp8::e5m2x2(a, b);
                 CopySignF32: f32, f32 => f32 = |a, b| b.copysign(a);
                 CopySignF64: f64, f64 => f64 = |a, b| b.copysign(a);
                 Extract16: u32, u32 => u16 = |a, b| a.wrapping_shr(b) as u16;
@@ -289,6 +296,8 @@ macro_rules! define_op {
             // control
             Branch, BranchTable, Call, CallEnd, Return, Exit, Trap,
             Barrier, WarpSync, Fence, NanoSleep,
+            // the frame's own stack: d = a bytes aligned to `e` (64-bit operands if `imm`); d = its top; the top = a
+            Alloca, StackSave, StackRestore,
             // warp: vote and friends, mode in `e`
             Vote, Shuffle, Match, ActiveMask, Redux, Elect,
             // matrix products and their fragments: `matrices[e]`
@@ -527,7 +536,7 @@ pub enum Callee {
     Print,
     /// `__assertfail`.
     Assert,
-    /// `malloc` and `free` on the device: malloc answers null.
+    /// `malloc` and `free` on the device's heap.
     Malloc,
     Free,
 }
@@ -590,6 +599,8 @@ pub struct Function {
     pub local_bytes: u32,
     /// Bytes of `.local` variables alone.
     pub depot_bytes: u32,
+    /// Row of the bytes that the frame's stack holds behind its local memory, if it may hold any.
+    pub stack: Option<u32>,
     pub params: Vec<Slot>,
     pub results: Vec<Slot>,
     pub memories: Vec<Memory>,

@@ -30,6 +30,7 @@
 //!     dynamic_shared: 0,
 //!     params: &0x3000_0000_0000u64.to_le_bytes(),
 //!     cooperative: false,
+//!     heap: None,
 //! };
 //! Engine::new(2).launch(&arena, &launch, &AtomicBool::new(false)).unwrap();
 //! let mut out = [0; 4];
@@ -73,19 +74,20 @@
 //! # What differs from a GPU
 //!
 //! - Floating point: `.ftz` does not flush subnormals, `.approx` instructions are as accurate as the host's functions.
-//! - `malloc` in a kernel answers null; there is no device heap.
 //! - The stack of a thread ends at 512 KiB of local memory.
 //! - Asynchronous copies are made at once; a cluster is one block.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
 //! - Not there: textures and surfaces, `wgmma` and tensor memory, bulk copies and `mbarrier`, dynamic parallelism,
-//!   `alloca`, `.alias`, 32-bit addresses, the smallest and largest of halves as an atomic.
+//!   8-bit floats in matrix products, `.alias`, 32-bit addresses, the smallest and largest of halves as an atomic.
 
 mod arena;
 mod bits;
 mod error;
 mod exec;
 mod float;
+mod fp8;
 pub mod half;
+mod heap;
 mod ir;
 mod lexer;
 mod lower;
@@ -96,4 +98,5 @@ mod types;
 pub use arena::{Arena, PAGE};
 pub use error::{Fault, Place, PtxError, Space};
 pub use exec::{Engine, Launch, LaunchStats, LoadedModule};
+pub use heap::{DEFAULT_HEAP, Heap, NotAllocated};
 pub use module::{GlobalInfo, KernelInfo, Module, ParamInfo, Relocation, Symbol};

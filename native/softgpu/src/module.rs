@@ -142,6 +142,13 @@ impl Module {
         self.kernels.iter().find(|k| k.name == name)
     }
 
+    /// Whether it calls `malloc` or `free`, which need a [`crate::Heap`].
+    pub fn uses_heap(&self) -> bool {
+        use crate::ir::Callee::{Free, Malloc};
+        let provided = |f: &Function| crate::exec::provided(&f.name);
+        self.functions.iter().any(|f| !f.defined && matches!(provided(f), Some(Malloc | Free)))
+    }
+
     /// The variables of the module that live in device memory.
     pub fn globals(&self) -> impl Iterator<Item = &GlobalInfo> {
         self.globals.iter()
@@ -235,7 +242,7 @@ impl Module {
             let first = |f: &u32| {
                 let f = &self.functions[*f as usize];
                 let undefined = || PtxError::unsupported(f.line, 1, format!("call of undefined {}", f.name));
-                let missing = !f.defined && crate::exec::builtin(&f.name).is_none();
+                let missing = !f.defined && crate::exec::provided(&f.name).is_none();
                 f.unsupported.clone().or_else(|| missing.then(undefined))
             };
             let last = function.params.last();

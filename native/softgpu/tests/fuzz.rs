@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// Threads of a block: two warps.
 const THREADS: usize = 64;
 const BLOCKS: usize = 2;
+/// What all threads together can allocate at once.
+const HEAP: u64 = 1 << 20;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -65,12 +67,12 @@ fn one(d: &Device, seed: u64) {
 #[test]
 fn random_programs_agree_with_the_reference() {
     if let Some(seed) = number("SLUICE_FUZZ_SEED") {
-        return one(&Device::new(1), seed);
+        return one(&Device::with_heap(1, HEAP), seed);
     }
     let time = Duration::from_secs(number("SLUICE_FUZZ_SECONDS").unwrap_or(5));
     let (began, mut seed) = (Instant::now(), 1);
     while began.elapsed() < time {
-        let d = Device::new(2);
+        let d = Device::with_heap(2, HEAP);
         for _ in 0..50 {
             one(&d, seed);
             seed += 1;

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Device, Params, Random};
+use sluice_softgpu::half::from_f16;
 
 /// Operands of one lane, as bits.
 type Lane = [u64; 3];
@@ -655,6 +656,76 @@ fn lanes_see_only_those_that_they_name() {
             let ballot = tile.clone().fold(0, |set, k| set | odd(k) << k);
             let equal = tile.fold(0, |set, k| set | u64::from(odd(k) == odd(l)) << k);
             assert_eq!(got, ballot | equal << 32, "lane {l} of {body}");
+        }
+    }
+}
+
+/// The 8-bit floats of both formats, written out: sign and bits, and the value that IEEE 754's rules give them.
+fn eight_bit(fraction_bits: u32, bias: i32, special: impl Fn(u64) -> Option<f64>) -> Vec<f64> {
+    let value = |code: u64| {
+        let (exponent, fraction) = (code as i32 >> fraction_bits, (code & ((1 << fraction_bits) - 1)) as f64);
+        let unit = 2f64.powi(exponent.max(1) - bias - fraction_bits as i32);
+        special(code).unwrap_or((fraction + if exponent > 0 { f64::from(1 << fraction_bits) } else { 0.0 }) * unit)
+    };
+    (0..128).map(value).collect()
+}
+
+#[test]
+fn eight_bit_floats_are_what_their_table_says() {
+    let e4m3 = eight_bit(3, 7, |code| (code == 0x7f).then_some(f64::NAN));
+    let e5m2 = eight_bit(2, 15, |code| match code {
+        0x7c => Some(f64::INFINITY),
+        0x7d.. => Some(f64::NAN),
+        _ => None,
+    });
+    assert_eq!((e4m3[1], e4m3[0x7e], e5m2[1], e5m2[0x7b]), (2f64.powi(-9), 448.0, 2f64.powi(-16), 57344.0));
+    for (name, table) in [("e4m3x2", &e4m3), ("e5m2x2", &e5m2)] {
+        let finite = table.iter().take_while(|v| v.is_finite()).count();
+        // Every code to an f16, both signs, in both halves.
+        for first in (0..128u64).step_by(32) {
+            let lanes: Vec<Lane> = (0..32).map(|l| [first + l | (first + l | 0x80) << 8, 0, 0]).collect();
+            let body = format!("cvt.u16.u32 %s1, %a; cvt.rn.f16x2.{name} %r1, %s1; cvt.u64.u32 %o, %r1;");
+            for (got, [code, ..]) in run(&body, &lanes).into_iter().zip(&lanes) {
+                let want = table[(code & 0x7f) as usize];
+                let (low, high) = (f64::from(from_f16(got as u16)), f64::from(from_f16((got >> 16) as u16)));
+                let same = low == want && high == -want && high.is_sign_negative();
+                assert!(same || (want.is_nan() && got == 0x7fff_7fff), "{name} {code:#x}: {got:#x}");
+            }
+        }
+        // Every value, the middle to the next, and what lies just beside the middle, to a code.
+        let mut cases: Vec<(f64, u64)> = Vec::new();
+        for code in 0..finite {
+            let at = table[code];
+            cases.push((at, code as u64));
+            if let Some(next) = table.get(code + 1).filter(|next| next.is_finite()) {
+                let middle = (at + next) / 2.0;
+                cases.push((middle, (code + code % 2) as u64));
+                cases.push((f64::from((middle as f32).next_down()), code as u64));
+                cases.push((f64::from((middle as f32).next_up()), code as u64 + 1));
+            }
+        }
+        let most = finite as u64 - 1;
+        cases.extend([(1e9, most), (f64::INFINITY, most), (1e-9, 0), (f64::from(f32::from_bits(1)), 0)]);
+        for chunk in cases.chunks(32) {
+            let value = |l: usize| chunk.get(l).map_or(0.0, |case| case.0);
+            let lanes: Vec<Lane> = (0..32).map(|l| [value(l).to_bits(), (-value(l)).to_bits(), 0]).collect();
+            let single = run(&format!("cvt.rn.satfinite.{name}.f32 %s1, %g, %f; cvt.u64.u16 %o, %s1;"), &lanes);
+            let relu = run(&format!("cvt.rn.satfinite.relu.{name}.f32 %s1, %g, %f; cvt.u64.u16 %o, %s1;"), &lanes);
+            let halves =
+                format!("cvt.rn.f16x2.f32 %r1, %g, %f; cvt.rn.satfinite.{name}.f16x2 %s1, %r1; cvt.u64.u16 %o, %s1;");
+            let halves = run(&halves, &lanes);
+            for (l, (value, code)) in chunk.iter().enumerate() {
+                assert_eq!(single[l], (code | 0x80) << 8 | code, "{name} of {value:e}");
+                assert_eq!(relu[l], *code, "{name} of {value:e} with relu");
+                if f64::from(from_f16(sluice_softgpu::half::to_f16(*value))) == *value {
+                    assert_eq!(halves[l], single[l], "{name} of {value:e} as a half");
+                }
+            }
+        }
+        let nan = [[f64::NAN.to_bits(), (-f64::NAN).to_bits(), 0]; 32];
+        for relu in ["", ".relu"] {
+            let body = format!("cvt.rn.satfinite{relu}.{name}.f32 %s1, %g, %f; cvt.u64.u16 %o, %s1;");
+            assert!(run(&body, &nan).iter().all(|got| *got == 0x7f7f), "{name} of NaN");
         }
     }
 }

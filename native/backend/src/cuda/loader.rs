@@ -233,6 +233,7 @@ driver! {
     context_retain = "cuDevicePrimaryCtxRetain" (*mut Handle, DeviceNumber);
     context_set = "cuCtxSetCurrent" (Handle);
     context_synchronize = "cuCtxSynchronize" ();
+    context_set_limit = "cuCtxSetLimit" (c_uint, usize);
     address_reserve = "cuMemAddressReserve" (*mut Pointer, usize, usize, Pointer, u64);
     address_free = "cuMemAddressFree" (Pointer, usize);
     granularity = "cuMemGetAllocationGranularity" (*mut usize, *const AllocationProperties, c_int);

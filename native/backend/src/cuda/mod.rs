@@ -556,9 +556,20 @@ impl Device for CudaDevice {
         self.shared.check(unsafe { (driver.module_load)(&mut handle, text.as_ptr().cast()) })?;
         let functions = self.functions(handle)?;
         let globals = self.globals(handle, image);
-        let info = ModuleInfo { functions: functions.iter().map(|(_, f)| f.clone()).collect(), globals, bytes: 0 };
+        let info =
+            ModuleInfo { functions: functions.iter().map(|(_, f)| f.clone()).collect(), globals, bytes: 0, heap: 0 };
         lock(&self.state).modules.insert(module, Loaded { module: Shareable(handle), functions });
         Ok(info)
+    }
+
+    /// The driver refuses it once a kernel that allocates has run; the size then stays.
+    fn wish_heap(&self, bytes: u64) {
+        /// CU_LIMIT_MALLOC_HEAP_SIZE
+        const HEAP: u32 = 2;
+        if let Ok(driver) = self.shared.enter() {
+            // SAFETY: no pointers; the context is current.
+            unsafe { (driver.context_set_limit)(HEAP, bytes as usize) };
+        }
     }
 
     fn unload_module(&self, module: ModuleId) -> CudaResult<()> {

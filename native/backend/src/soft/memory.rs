@@ -5,12 +5,17 @@ use sluice_softgpu::{Arena, PAGE};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The end of the range belongs to modules' variables, whose addresses the device chooses.
+/// The end of the range belongs to modules' variables and the kernels' heap, whose addresses the device chooses: this
+/// share of it …
+const VARIABLE_SHARE: u64 = 16;
+/// … and at least so many bytes.
 const VARIABLE_BYTES: u64 = 1 << 30;
 
 /// See the module.
 pub struct Memory {
     arena: Arena,
+    /// See [`Memory::usable`].
+    usable: u64,
     state: Mutex<State>,
 }
 
@@ -38,9 +43,11 @@ impl Memory {
         }
         let arena =
             Arena::reserve(base, bytes).map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
-        let next_variable = base + bytes - VARIABLE_BYTES;
+        let variables = (bytes / VARIABLE_SHARE / PAGE * PAGE).max(VARIABLE_BYTES);
+        let next_variable = base + bytes - variables;
         Ok(Memory {
             arena,
+            usable: bytes - variables,
             state: Mutex::new(State { allocations: BTreeMap::new(), freed: Vec::new(), next_variable }),
         })
     }
@@ -56,7 +63,7 @@ impl Memory {
 
     /// Bytes of the range, from its beginning, that allocations may use.
     pub fn usable(&self) -> u64 {
-        self.arena.len() - VARIABLE_BYTES
+        self.usable
     }
 
     /// Backs an allocation with pages, new ones zeroed; small neighbours share a page.  Answers whether something
@@ -123,20 +130,20 @@ impl Memory {
         self.state().allocations.values().sum()
     }
 
-    /// Pages for a module's variables.
+    /// Pages for a module's variables or the kernels' heap.
     pub fn take_variables(&self, bytes: u64) -> CudaResult<u64> {
         let length = bytes.next_multiple_of(PAGE);
         let mut state = self.state();
         let base = state.next_variable;
-        if base + length > self.arena.base() + self.arena.len() {
-            return Err(CudaError::new(code::OUT_OF_MEMORY, "no more room for modules' variables"));
+        if length > self.arena.base() + self.arena.len() - base {
+            return Err(CudaError::new(code::OUT_OF_MEMORY, "no more room for modules' variables and the heap"));
         }
         self.arena.map(base, length).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
         state.next_variable = base + length;
         Ok(base)
     }
 
-    /// Gives a module's variables back.
+    /// Gives what [`Memory::take_variables`] gave back.
     pub fn give_variables_back(&self, base: u64, bytes: u64) {
         // The pages are ours and mapped; should the system refuse, they stay mapped and unused.
         let _ = self.arena.unmap(base, bytes.next_multiple_of(PAGE));

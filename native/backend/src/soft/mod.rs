@@ -21,7 +21,7 @@ use crate::types::{
 use crate::window::{Opened, Way};
 use memory::Memory;
 use physical::Physical;
-use sluice_softgpu::{Engine, KernelInfo, Launch, LoadedModule, Module};
+use sluice_softgpu::{DEFAULT_HEAP, Engine, Heap, KernelInfo, Launch, LoadedModule, Module, PAGE};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -54,6 +54,10 @@ struct Shared {
     engine: Engine,
     cancel: AtomicBool,
     printer: OnceLock<Printer>,
+    /// What `malloc` of kernels takes from, once a module needs it.
+    heap: Mutex<Option<Arc<Heap>>>,
+    /// How large it is to be.
+    wished_heap: AtomicU64,
     gpu_time_ns: AtomicU64,
     /// Host data that waits in queued copies, bytes.
     waiting_bytes: AtomicU64,
@@ -136,6 +140,8 @@ impl SoftDevice {
             engine: Engine::new(if threads == 0 { cores } else { threads }),
             cancel: AtomicBool::new(false),
             printer: OnceLock::new(),
+            heap: Mutex::default(),
+            wished_heap: AtomicU64::new(DEFAULT_HEAP),
             gpu_time_ns: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
         };
@@ -195,6 +201,7 @@ impl SoftDevice {
         drop(modules);
         let shared = Arc::clone(&self.shared);
         let job = Box::new(move || {
+            let heap = shared.heap();
             let launch = Launch {
                 module: &module,
                 kernel: &name,
@@ -203,6 +210,7 @@ impl SoftDevice {
                 dynamic_shared: config.shared_bytes,
                 params: &config.params,
                 cooperative,
+                heap: heap.as_deref(),
             };
             let began = Instant::now();
             let outcome = shared.engine.launch(shared.memory()?.arena(), &launch, &shared.cancel);
@@ -236,6 +244,22 @@ impl SoftDevice {
 }
 
 impl Shared {
+    fn heap(&self) -> Option<Arc<Heap>> {
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the heap, if there is none.
+    fn make_heap(&self) -> CudaResult<()> {
+        let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
+        if heap.is_none() {
+            let bytes = self.wished_heap.load(Ordering::Relaxed).clamp(PAGE, u64::MAX - PAGE).next_multiple_of(PAGE);
+            let base = self.memory()?.take_variables(bytes)?;
+            // SAFETY: the pages were mapped for the heap alone, and are given back behind all queued launches.
+            *heap = Some(Arc::new(unsafe { Heap::new(base, bytes) }));
+        }
+        Ok(())
+    }
+
     fn memory(&self) -> CudaResult<&Memory> {
         self.memory.get().ok_or_else(|| CudaError::new(code::UNKNOWN, "the session has no address range"))
     }
@@ -385,6 +409,9 @@ impl Device for SoftDevice {
         {
             return Err(CudaError::new(code::NO_BINARY_FOR_GPU, format!("PTX {error}")));
         }
+        if parsed.uses_heap() {
+            self.shared.make_heap()?;
+        }
         let (placed, variables) = self.place(parsed)?;
         let parsed = placed.module();
         let functions: Vec<FunctionInfo> = parsed.kernels().map(describe_kernel).collect();
@@ -403,7 +430,23 @@ impl Device for SoftDevice {
         let kernels = kernels.collect();
         let bytes = variables.map_or(0, |(_, bytes)| bytes);
         self.modules().insert(module, Loaded { module: Arc::new(placed), kernels, variables });
-        Ok(ModuleInfo { functions, globals, bytes })
+        let heap = self.shared.heap().map_or(0, |heap| heap.bytes());
+        Ok(ModuleInfo { functions, globals, bytes, heap })
+    }
+
+    fn wish_heap(&self, bytes: u64) {
+        self.shared.wished_heap.store(bytes, Ordering::Relaxed);
+    }
+
+    fn reset(&self) {
+        let heap = self.shared.heap.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(heap) = heap else { return };
+        let shared = Arc::clone(&self.shared);
+        self.timeline.after_all(Box::new(move || {
+            if let Ok(memory) = shared.memory() {
+                memory.give_variables_back(heap.base(), heap.bytes());
+            }
+        }));
     }
 
     fn unload_module(&self, module: ModuleId) -> CudaResult<()> {

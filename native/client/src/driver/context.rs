@@ -4,7 +4,7 @@ use super::device::check;
 use super::{current, put, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
-use crate::objects::{Context, new_handle};
+use crate::objects::{Context, HEAP_LIMIT, LIMITS, new_handle};
 use crate::process::Process;
 use sluice_protocol::cuda;
 use sluice_protocol::messages::{ContextSynchronize, EventDestroy, ModuleUnload, StreamDestroy};
@@ -91,6 +91,10 @@ fn destroy_objects(device: Device, context: u64) {
 pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
     let device = check(device)?;
     destroy_objects(device, primary(device));
+    device.state.heap.store(0, Ordering::Release);
+    if let Ok(context) = device.process.objects.contexts.get(primary(device) as usize) {
+        *context.limits.lock().unwrap_or_else(PoisonError::into_inner) = LIMITS;
+    }
     let (objects, session) = (&device.process.objects, device.session_now());
     let in_device = |of: Option<usize>| of.is_none_or(|of| of == device.ordinal);
     for (handle, function) in objects.functions.all() {
@@ -112,6 +116,7 @@ pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
     }
     if let Some(session) = session {
         session.free_all()?;
+        session.reset()?;
         session.connection.call(&ContextSynchronize)?;
     }
     Ok(())
@@ -322,13 +327,23 @@ pub unsafe fn cuCtxGetLimit(value: *mut usize, limit: u32) -> CudaResult {
     let context = own_context()?;
     let limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
     let found = limits.get(limit as usize).copied().ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))?;
+    let heap = current()?.session_now().map_or(0, |session| session.heap());
+    let found = if limit as usize == HEAP_LIMIT && heap > 0 { heap as usize } else { found };
     // SAFETY: the caller's output.
     unsafe { put(value, found) }
 }
 
-/// Limits are wishes for the sizes of device-side stack, heap and queues.
+/// Limits are wishes for the sizes of device-side stack, heap and queues. The heap's holds for all contexts of a device;
+/// when a module has been loaded whose kernels allocate, it is too late for another.
 pub unsafe fn cuCtxSetLimit(limit: u32, value: usize) -> CudaResult {
     let context = own_context()?;
+    if limit as usize == HEAP_LIMIT {
+        let device = current()?;
+        if device.session_now().is_some_and(|session| session.heap() > 0 && session.heap() != value as u64) {
+            return Err(INVALID_VALUE);
+        }
+        device.state.heap.store(value.max(1) as u64, Ordering::Release);
+    }
     let mut limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
     *limits.get_mut(limit as usize).ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))? = value;
     Ok(())

@@ -82,7 +82,7 @@ impl Running {
         let image = SPIN.as_bytes();
         let hash = ring::digest::digest(&ring::digest::SHA256, image);
         let hash = hash.as_ref().try_into().map_err(|_| "a hash of 32 bytes")?;
-        session.connection.call(&ModuleLoad { module: MODULE, hash, image }).map_err(failed)?;
+        session.connection.call(&ModuleLoad { module: MODULE, hash, heap: 8 << 20, image }).map_err(failed)?;
         let memory = session.alloc(2 * COPY_BYTES).map_err(failed)?;
         let running = Running { session, work: program.work, rounds_per_us, memory };
         if let Work::Graphs { us } = program.work {

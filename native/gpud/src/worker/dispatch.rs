@@ -64,15 +64,27 @@ fn describe(info: backend::ModuleInfo) -> ModuleInfo {
     ModuleInfo {
         functions: functions.collect(),
         globals: globals.map(|g| GlobalInfo { name: g.name, address: g.address, bytes: g.bytes }).collect(),
+        heap: info.heap,
     }
 }
 
 impl Session {
-    fn load(&mut self, module: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
-        let info = self.active()?.load_module(ModuleId(module), image).map_err(failure)?;
-        if !self.charge_module(module, &info) {
+    fn load(&mut self, module: u64, heap: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
+        let device = self.active()?;
+        device.wish_heap(heap);
+        let info = device.load_module(ModuleId(module), image).map_err(failure)?;
+        let text = if !self.charge_heap(info.heap) {
+            // It was made for this module.
+            self.device.reset();
+            Some("the heap of malloc in kernels does not fit into the lease")
+        } else if !self.charge_module(module, &info) {
+            Some("the module's variables do not fit into the lease")
+        } else {
+            None
+        };
+        if let Some(text) = text {
             let _ = self.device.unload_module(ModuleId(module));
-            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "the module's variables do not fit into the lease"));
+            return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, text));
         }
         Ok(describe(info))
     }
@@ -243,14 +255,14 @@ impl Handler for Session {
         let Some(image) = self.images.find(&request.hash) else {
             return reply.send(Ok(ModuleQueryReply { known: 0, info: ModuleInfo::default() }));
         };
-        reply.send(self.load(request.module, &image).map(|info| ModuleQueryReply { known: 1, info }));
+        reply.send(self.load(request.module, request.heap, &image).map(|info| ModuleQueryReply { known: 1, info }));
     }
 
     fn module_load(&mut self, _thread: u32, request: ModuleLoad<'_>, reply: ReplyTo<ModuleLoadReply>) {
         if !self.images.keep(&request.hash, request.image) {
             return reply.send(Err(Failure::new(cuda::ERROR_INVALID_IMAGE, "the image does not have its hash")));
         }
-        reply.send(self.load(request.module, request.image).map(|info| ModuleLoadReply { info }));
+        reply.send(self.load(request.module, request.heap, request.image).map(|info| ModuleLoadReply { info }));
     }
 
     fn module_unload(&mut self, _thread: u32, request: ModuleUnload) -> Result<(), Failure> {
@@ -454,6 +466,11 @@ impl Handler for Session {
     }
 
     fn empty_posted(&mut self, _thread: u32, _request: EmptyPosted) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn context_reset(&mut self, _thread: u32, _request: ContextReset) -> Result<(), Failure> {
+        self.reset();
         Ok(())
     }
 

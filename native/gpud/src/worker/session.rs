@@ -94,6 +94,8 @@ pub struct Session {
     physical: HashMap<u64, u64>,
     /// What loaded modules' variables take, by module.
     modules: HashMap<u64, u64>,
+    /// Bytes of the heap for `malloc` in kernels.
+    heap: u64,
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
     next_rebind: u64,
@@ -134,6 +136,7 @@ impl Session {
             allocated: 0,
             physical: HashMap::new(),
             modules: HashMap::new(),
+            heap: 0,
             growths: VecDeque::new(),
             rebinds: HashMap::new(),
             next_rebind: 1,
@@ -334,6 +337,29 @@ impl Session {
         fits
     }
 
+    /// Charges the heap for `malloc` in kernels to the lease, once.
+    pub fn charge_heap(&mut self, bytes: u64) -> bool {
+        if bytes == self.heap {
+            return true;
+        }
+        let fits = self.ledger.charge(self.lease.slot, bytes);
+        if fits {
+            self.heap = bytes;
+            self.set_allocated(self.allocated);
+        }
+        fits
+    }
+
+    /// The context has ended: so has its heap.
+    pub fn reset(&mut self) {
+        self.device.reset();
+        let bytes = std::mem::take(&mut self.heap);
+        if bytes > 0 && matches!(self.phase, Phase::Active | Phase::Draining(_)) {
+            self.ledger.release(self.lease.slot, bytes);
+        }
+        self.set_allocated(self.allocated);
+    }
+
     /// Gives an unloaded module's memory back.
     pub fn release_module(&mut self, module: u64) {
         if let Some(bytes) = self.modules.remove(&module) {
@@ -344,9 +370,9 @@ impl Session {
         }
     }
 
-    /// Bytes that this process holds on the device: allocations and modules' variables.
+    /// Bytes that this process holds on the device: allocations, modules' variables and the kernels' heap.
     fn held(&self) -> u64 {
-        self.allocated + self.modules.values().sum::<u64>()
+        self.allocated + self.modules.values().sum::<u64>() + self.heap
     }
 
     /// Begins to end the lease. What is answered says whether everything issued has run without a failure; it is

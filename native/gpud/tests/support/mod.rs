@@ -333,7 +333,7 @@ impl Client {
     pub fn load(&mut self, module: u64, ptx: &str) -> Result<sluice_protocol::ModuleInfo, Failure> {
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, ptx.as_bytes()).as_ref());
-        self.call(&m::ModuleLoad { module, hash, image: ptx.as_bytes() }).map(|reply| reply.info)
+        self.call(&m::ModuleLoad { module, hash, heap: 8 << 20, image: ptx.as_bytes() }).map(|reply| reply.info)
     }
 
     pub fn launch(&mut self, module: u64, grid: u32, block: u32, parameters: &[u8]) -> u64 {

@@ -689,19 +689,21 @@ impl<'a> CallRequest<'a> for PhysicalAccess {
     type Reply = PhysicalAccessReply;
 }
 
-/// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image.
+/// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image. `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModuleQuery {
     pub module: u64,
     pub hash: [u8; 32],
+    pub heap: u64,
 }
 impl<'a> Wire<'a> for ModuleQuery {
     fn put(&self, out: &mut Vec<u8>) {
         self.module.put(out);
         self.hash.put(out);
+        self.heap.put(out);
     }
     fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self { module: Wire::take(reader)?, hash: Wire::take(reader)? })
+        Ok(Self { module: Wire::take(reader)?, hash: Wire::take(reader)?, heap: Wire::take(reader)? })
     }
 }
 
@@ -734,16 +736,23 @@ impl<'a> CallRequest<'a> for ModuleQuery {
 pub struct ModuleLoad<'a> {
     pub module: u64,
     pub hash: [u8; 32],
+    pub heap: u64,
     pub image: &'a [u8],
 }
 impl<'a> Wire<'a> for ModuleLoad<'a> {
     fn put(&self, out: &mut Vec<u8>) {
         self.module.put(out);
         self.hash.put(out);
+        self.heap.put(out);
         self.image.put(out);
     }
     fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(Self { module: Wire::take(reader)?, hash: Wire::take(reader)?, image: Wire::take(reader)? })
+        Ok(Self {
+            module: Wire::take(reader)?,
+            hash: Wire::take(reader)?,
+            heap: Wire::take(reader)?,
+            image: Wire::take(reader)?,
+        })
     }
 }
 
@@ -1357,6 +1366,20 @@ impl<'a> Wire<'a> for EmptyPosted {
 
 impl<'a> Request<'a> for EmptyPosted {
     const OPCODE: u16 = 354;
+}
+
+/// The context has ended with all that was in it: so has the heap of `malloc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextReset;
+impl<'a> Wire<'a> for ContextReset {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> Request<'a> for ContextReset {
+    const OPCODE: u16 = 355;
 }
 
 /// As `Launch`, with cuLaunchKernelEx's attributes.

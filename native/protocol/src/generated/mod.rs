@@ -58,6 +58,7 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         352 => Some("ContextSynchronize"),
         353 => Some("Empty"),
         354 => Some("EmptyPosted"),
+        355 => Some("ContextReset"),
         432 => Some("LaunchWith"),
         433 => Some("OccupancyBlocks"),
         434 => Some("OccupancyShared"),
@@ -121,7 +122,7 @@ pub trait Handler {
     fn physical_unmap(&mut self, thread: u32, request: PhysicalUnmap, reply: ReplyTo<PhysicalUnmapReply>);
     /// Makes whole mappings accessible for reading and writing, or not at all (cuMemSetAccess).
     fn physical_access(&mut self, thread: u32, request: PhysicalAccess, reply: ReplyTo<PhysicalAccessReply>);
-    /// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image.
+    /// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image. `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.
     fn module_query(&mut self, thread: u32, request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>);
     /// Loads a module (PTX text or a binary image) and keeps the image under its hash.
     fn module_load(&mut self, thread: u32, request: ModuleLoad<'_>, reply: ReplyTo<ModuleLoadReply>);
@@ -176,6 +177,8 @@ pub trait Handler {
     fn empty(&mut self, thread: u32, request: Empty, reply: ReplyTo<EmptyReply>);
     /// Does nothing: measures the cost of a posted call.
     fn empty_posted(&mut self, thread: u32, request: EmptyPosted) -> Result<(), Failure>;
+    /// The context has ended with all that was in it: so has the heap of `malloc`.
+    fn context_reset(&mut self, thread: u32, request: ContextReset) -> Result<(), Failure>;
     /// As `Launch`, with cuLaunchKernelEx's attributes.
     fn launch_with(&mut self, thread: u32, request: LaunchWith<'_>) -> Result<(), Failure>;
     /// cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
@@ -466,6 +469,11 @@ pub fn dispatch<H: Handler>(
             let request = EmptyPosted::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.empty_posted(thread, request))
+        }
+        355 => {
+            let request = ContextReset::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.context_reset(thread, request))
         }
         432 => {
             let request = LaunchWith::take(&mut reader)?;

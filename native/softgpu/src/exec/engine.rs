@@ -5,6 +5,7 @@ use super::loaded::{LoadedModule, Prepared};
 use super::warp::Context;
 use crate::arena::Arena;
 use crate::error::Fault;
+use crate::heap::Heap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
@@ -27,6 +28,8 @@ pub struct Launch<'a> {
     pub params: &'a [u8],
     /// All blocks run at the same time, so that the grid may synchronise.
     pub cooperative: bool,
+    /// What `malloc` of the kernel takes from; without it every `malloc` answers null.
+    pub heap: Option<&'a Heap>,
 }
 
 /// What a launch did.
@@ -277,6 +280,7 @@ impl Shared<'_> {
             shared: block.shared.as_mut_ptr().cast(),
             shared_len: self.shared_len,
             workspace: if self.launch.cooperative { self.workspace.as_ptr() as u64 } else { 0 },
+            heap: self.launch.heap,
             started: self.started,
             cancel: &self.stop,
             printed: &self.printed,
@@ -406,6 +410,7 @@ mod tests {
             dynamic_shared: 0,
             params: &[],
             cooperative: false,
+            heap: None,
         };
         let impossible = launch([0, 1, 1]);
         for worker in 0..8 {

@@ -130,7 +130,7 @@ impl LoadedModule {
             }
             if !function.defined {
                 // Runtime functions that the interpreter provides have no body.
-                if builtin(&function.name).is_some() {
+                if provided(&function.name).is_some() {
                     continue;
                 }
                 let instruction = format!("call of undefined {}", function.name);
@@ -170,7 +170,7 @@ impl LoadedModule {
 }
 
 /// Functions that device code may call without defining them.
-pub fn builtin(name: &str) -> Option<Callee> {
+pub fn provided(name: &str) -> Option<Callee> {
     Some(match name {
         "vprintf" => Callee::Print,
         "__assertfail" => Callee::Assert,

@@ -2,6 +2,7 @@
 
 mod alu;
 mod block;
+mod builtin;
 mod cast;
 mod collective;
 mod engine;
@@ -10,9 +11,8 @@ mod lanes;
 mod loaded;
 mod matrix;
 mod memory;
-mod print;
 mod warp;
 
 pub use engine::{Engine, Launch, LaunchStats};
 pub use loaded::LoadedModule;
-pub(crate) use loaded::builtin;
+pub(crate) use loaded::provided;

@@ -9,9 +9,10 @@ use super::block::Barriers;
 use super::jit::{Environment, Known};
 use super::lanes::{Frame, Row};
 use super::loaded::Prepared;
-use super::{collective, matrix, memory, print};
+use super::{builtin, collective, matrix, memory};
 use crate::arena::Arena;
 use crate::error::{Fault, Place};
+use crate::heap::Heap;
 use crate::ir::*;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -43,6 +44,7 @@ pub struct Context<'a> {
     pub shared_len: u32,
     /// Where 16 bytes for the grid's own barrier lie; zero unless the launch is cooperative.
     pub workspace: u64,
+    pub heap: Option<&'a Heap>,
     pub started: Instant,
     pub cancel: &'a AtomicBool,
     pub printed: &'a Mutex<String>,
@@ -164,6 +166,9 @@ impl Warp {
         }
         for row in &mut self.regs[..HEADER_ROWS as usize] {
             *row = Row::ZERO;
+        }
+        if let Some(stack) = entry.stack {
+            self.regs[stack as usize] = Row::ZERO;
         }
         let granules = entry.local_bytes as usize / 8;
         if self.local.len() < granules {
@@ -491,9 +496,8 @@ impl Warp {
     fn enter(&mut self, c: &Context, target: u32, base: u32, local: u32, mask: u32) -> Result<(), Stop> {
         let function = c.kernel.function(target);
         let rows = base as usize + function.rows as usize;
-        let overflow = || Stop::Fault(Fault::LaunchFailure(format!("the stack of `{}` overflowed", c.kernel.name)));
         if rows > MOST_ROWS || u64::from(local) + u64::from(function.local_bytes) > MOST_LOCAL {
-            return Err(overflow());
+            return Err(overflow(c));
         }
         if self.regs.len() < rows {
             self.regs.resize(rows.next_power_of_two(), Row::ZERO);
@@ -503,6 +507,64 @@ impl Warp {
             self.local.resize(granules, [0; 32]);
         }
         write_constants(&mut self.regs, base, &c.kernel.functions[target as usize].constants, mask);
+        if let Some(stack) = function.stack {
+            // SAFETY: there is room for all rows of the function.
+            unsafe { self.frame(base).put(stack, &[0u32; 32], mask) };
+        }
+        Ok(())
+    }
+
+    /// `alloca`, `stacksave` and `stackrestore`: the frame's stack begins where its local memory ends.
+    fn stack(&mut self, c: &Context, f: Frame, function: &Function, i: &Ins, mask: u32) -> Result<(), Stop> {
+        let Some(stack) = function.stack else { return Ok(()) };
+        // SAFETY: decoding checked the rows and their widths.
+        let (bottom, top, mut value) = unsafe {
+            let bottom = f.get::<u32>(ROW_LOCAL).map(|b| u64::from(b) + u64::from(function.local_bytes));
+            let value = match (i.a, i.imm) {
+                (NONE, _) => [0; 32],
+                (a, 0) => f.get::<u32>(a).map(u64::from),
+                (a, _) => f.get::<u64>(a),
+            };
+            (bottom, top(f, function).map(u64::from), value)
+        };
+        let mut used = [0u32; 32];
+        let mut end = 0;
+        for l in (0..32).filter(|l| mask >> l & 1 == 1) {
+            let new = match i.op {
+                Op::Alloca => {
+                    let at = top[l].next_multiple_of(u64::from(i.e));
+                    // Frames begin at multiples of 16.
+                    let new = at.saturating_add(value[l]).checked_next_multiple_of(16).filter(|new| *new <= MOST_LOCAL);
+                    value[l] = at;
+                    new.ok_or_else(|| overflow(c))?
+                }
+                Op::StackSave => {
+                    value[l] = top[l];
+                    top[l]
+                }
+                _ if value[l] >= bottom[l] && value[l] <= top[l] => value[l],
+                _ => {
+                    let place = self.place(c, l, i.line);
+                    let message = format!("stackrestore of {:#x}, which is no place of the stack, {place}", value[l]);
+                    return Err(Stop::Fault(Fault::LaunchFailure(message)));
+                }
+            };
+            used[l] = (new - bottom[l]) as u32;
+            end = end.max(new);
+        }
+        let granules = end as usize / 8;
+        if self.local.len() < granules {
+            self.local.resize(granules, [0; 32]);
+        }
+        // SAFETY: as above.
+        unsafe {
+            f.put(stack, &used, mask);
+            match (i.d, i.imm) {
+                (NONE, _) => {}
+                (d, 0) => f.put(d, &value.map(|v| v as u32), mask),
+                (d, _) => f.put(d, &value, mask),
+            }
+        }
         Ok(())
     }
 
@@ -543,6 +605,7 @@ impl Warp {
                 self.spent |= mask;
                 return Ok(Next::Choose);
             }
+            Op::Alloca | Op::StackSave | Op::StackRestore => self.stack(c, f, function, i, mask)?,
             Op::BranchTable => {
                 let start = c.kernel.functions[g.function as usize].start;
                 // SAFETY: decoding checked the row.
@@ -567,12 +630,12 @@ impl Warp {
             Op::CallEnd => {
                 let site = &function.calls[i.e as usize];
                 // SAFETY: the header belongs to every frame.
-                let local = unsafe { f.get::<u32>(ROW_LOCAL) };
+                let (local, top) = unsafe { (f.get::<u32>(ROW_LOCAL), top(f, function)) };
                 if matches!(site.callee, Callee::Function(_) | Callee::Pointer(_)) && !self.provided(c, site) {
                     let mut at = 0u32;
                     for (offset, size, align) in &site.results {
                         at = at.next_multiple_of((*align).max(8));
-                        let from = local.map(|b| b.wrapping_add(function.local_bytes + at));
+                        let from = top.map(|b| b.wrapping_add(at));
                         self.copy_local(from, local.map(|b| b.wrapping_add(*offset)), *size, mask);
                         at += size;
                     }
@@ -736,8 +799,8 @@ impl Warp {
         mask: u32,
     ) -> Result<Next, Stop> {
         let site = &function.calls[i.e as usize];
-        // SAFETY: the header belongs to every frame.
-        let local = unsafe { f.get::<u32>(ROW_LOCAL) };
+        // SAFETY: the frame is the function's.
+        let (local, inner) = unsafe { (f.get::<u32>(ROW_LOCAL), top(f, function)) };
         let failed = |message: String| Stop::Fault(Fault::LaunchFailure(message));
         let mut mask = mask;
         let target = match site.callee {
@@ -745,7 +808,7 @@ impl Warp {
                 Some(target) => *target,
                 None => {
                     let name = &c.kernel.module.functions[index as usize].name;
-                    print::builtin(c, self, name, site, local, mask)?;
+                    builtin::call(c, self, name, site, local, mask, i.line)?;
                     return Ok(Next::Step);
                 }
             },
@@ -774,14 +837,13 @@ impl Warp {
         let callee = c.kernel.function(target);
         let base = g.base + function.rows;
         let mut deepest = 0;
-        for (l, at) in local.iter().enumerate() {
+        for (l, at) in inner.iter().enumerate() {
             if mask >> l & 1 == 1 {
                 deepest = deepest.max(*at);
             }
         }
-        self.enter(c, target, base, deepest + function.local_bytes, mask)?;
+        self.enter(c, target, base, deepest, mask)?;
         let frame = self.frame(base);
-        let inner = local.map(|b| b.wrapping_add(function.local_bytes));
         // SAFETY: `enter` made room for the frame, whose header these are.
         unsafe {
             frame.put(ROW_RETURN, &[g.pc + 1; 32], mask);
@@ -841,6 +903,26 @@ impl Warp {
             }
         }
     }
+}
+
+/// Where the local memory of the frames above this one begins.
+///
+/// # Safety
+/// The frame is one of the function's.
+unsafe fn top(f: Frame, function: &Function) -> [u32; 32] {
+    // SAFETY: the caller's; the header belongs to every frame.
+    unsafe {
+        let local = f.get::<u32>(ROW_LOCAL);
+        let mut used = function.stack.map_or([0; 32], |row| f.get::<u32>(row));
+        for (used, local) in used.iter_mut().zip(local) {
+            *used = used.wrapping_add(local).wrapping_add(function.local_bytes);
+        }
+        used
+    }
+}
+
+fn overflow(c: &Context) -> Stop {
+    Stop::Fault(Fault::LaunchFailure(format!("the stack of `{}` overflowed", c.kernel.name)))
 }
 
 /// The lanes of a mask that name these members.

@@ -30,6 +30,7 @@ const KNOWN: &[&str] = &[
     "activemask",
     "add",
     "addc",
+    "alloca",
     "and",
     "applypriority",
     "atom",
@@ -108,6 +109,8 @@ const KNOWN: &[&str] = &[
     "slct",
     "sqrt",
     "st",
+    "stackrestore",
+    "stacksave",
     "sub",
     "subc",
     "szext",
@@ -152,6 +155,7 @@ impl Builder {
             "atom" | "red" => self.atomic(opcode, mods, ops),
             "cvta" => self.cvta(opcode, mods, ops),
             "isspacep" => self.isspacep(mods, ops),
+            "alloca" | "stacksave" | "stackrestore" => self.stack(opcode, mods, ops),
             "bra" => self.branch(ops),
             "brx" => self.branch_table(ops),
             "call" => self.call(ops),
@@ -736,6 +740,9 @@ impl Builder {
     }
 
     fn cvt(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        if mods.iter().any(|m| matches!(*m, "e4m3x2" | "e5m2x2")) {
+            return self.cvt_fp8(opcode, mods, ops);
+        }
         let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
         let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
         let known = |m: &&str| {
@@ -818,6 +825,28 @@ impl Builder {
                 _ => return no(self),
             };
             self.alu(op, d, &[d]);
+        }
+        Ok(())
+    }
+
+    /// `cvt` between pairs of 8-bit floats and pairs of wider ones.
+    fn cvt_fp8(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let mut mods_left = mods.to_vec();
+        let relu = mods_left.contains(&"relu");
+        mods_left.retain(|m| *m != "relu");
+        let (op, to, from, after): (_, _, &[Type], _) = match mods_left.as_slice() {
+            ["rn", "satfinite", "e4m3x2", "f32"] => (Op::E4m3x2F32, Type::B16, &[Type::F32; 2], Op::ReluFp8x2),
+            ["rn", "satfinite", "e5m2x2", "f32"] => (Op::E5m2x2F32, Type::B16, &[Type::F32; 2], Op::ReluFp8x2),
+            ["rn", "satfinite", "e4m3x2", "f16x2"] => (Op::E4m3x2F16x2, Type::B16, &[Type::B32], Op::ReluFp8x2),
+            ["rn", "satfinite", "e5m2x2", "f16x2"] => (Op::E5m2x2F16x2, Type::B16, &[Type::B32], Op::ReluFp8x2),
+            ["rn", "f16x2", "e4m3x2"] => (Op::F16x2E4m3x2, Type::B32, &[Type::B16], Op::ReluF16x2),
+            ["rn", "f16x2", "e5m2x2"] => (Op::F16x2E5m2x2, Type::B32, &[Type::B16], Op::ReluF16x2),
+            _ => return Err(self.unsupported(Builder::full(opcode, mods))),
+        };
+        self.simple(op, to, ops, from)?;
+        if relu {
+            let d = self.target_or_sink(&ops[0], to)?;
+            self.alu(after, d, &[d]);
         }
         Ok(())
     }

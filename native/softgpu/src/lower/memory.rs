@@ -262,6 +262,40 @@ impl Builder {
         Ok(())
     }
 
+    /// `alloca`, `stacksave`, `stackrestore`
+    pub(super) fn stack(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ty = match mods {
+            ["u32" | "b32" | "s32"] => Type::U32,
+            ["u64" | "b64" | "s64"] => Type::U64,
+            _ => return Err(self.unsupported(Builder::full(name, mods))),
+        };
+        if self.f.stack.is_none() {
+            self.f.stack = Some(self.fresh(Type::B32));
+        }
+        let wide = i64::from(ty.wide());
+        match (name, ops) {
+            ("stacksave", [d]) => {
+                let d = self.target(d, ty)?;
+                self.emit(Op::StackSave, d, NONE, NONE, NONE, 0, wide);
+            }
+            ("stackrestore", [a]) => {
+                let a = self.source(a, ty)?;
+                self.emit(Op::StackRestore, NONE, a, NONE, NONE, 0, wide);
+            }
+            ("alloca", [d, size, rest @ ..]) => {
+                let align = match rest {
+                    [] => 8,
+                    [Operand::Int(align)] if align.is_power_of_two() && *align <= 1 << 23 => *align as u32,
+                    _ => return Err(self.error("alloca's alignment is a power of two up to 2^23")),
+                };
+                let (d, size) = (self.target(d, ty)?, self.source(size, ty)?);
+                self.emit(Op::Alloca, d, size, NONE, NONE, align, wide);
+            }
+            _ => return Err(self.error(format!("too few or too many operands for {name}"))),
+        }
+        Ok(())
+    }
+
     /// `isspacep`
     pub(super) fn isspacep(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let space =

@@ -1,7 +1,7 @@
 //! A device for tests: an arena, an engine, and parameter buffers as numba and nvcc lay them out.
 #![allow(dead_code)]
 
-use sluice_softgpu::{Arena, Engine, Fault, Launch, LaunchStats, LoadedModule, Module, PAGE};
+use sluice_softgpu::{Arena, Engine, Fault, Heap, Launch, LaunchStats, LoadedModule, Module, PAGE};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +14,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0x2000_0000_0000);
 pub struct Device {
     pub arena: Arena,
     pub engine: Engine,
+    pub heap: Option<Heap>,
     next: AtomicU64,
 }
 
@@ -21,7 +22,15 @@ impl Device {
     pub fn new(threads: usize) -> Device {
         let base = NEXT.fetch_add(2 * ARENA, Ordering::Relaxed);
         let arena = Arena::reserve(base, ARENA).unwrap();
-        Device { arena, engine: Engine::new(threads), next: AtomicU64::new(base + PAGE) }
+        Device { arena, engine: Engine::new(threads), heap: None, next: AtomicU64::new(base + PAGE) }
+    }
+
+    /// A device whose kernels have a heap.
+    pub fn with_heap(threads: usize, bytes: u64) -> Device {
+        let mut device = Device::new(threads);
+        // SAFETY: mapped as long as the device lives.
+        device.heap = Some(unsafe { Heap::new(device.alloc(bytes), bytes) });
+        device
     }
 
     /// Mapped memory, with an unmapped page behind it.
@@ -75,7 +84,8 @@ impl Device {
         dynamic_shared: u32,
         cooperative: bool,
     ) -> Result<LaunchStats, Fault> {
-        let launch = Launch { module, kernel, grid, block, dynamic_shared, params: &params.0, cooperative };
+        let (params, heap) = (&params.0, self.heap.as_ref());
+        let launch = Launch { module, kernel, grid, block, dynamic_shared, params, cooperative, heap };
         self.engine.launch(&self.arena, &launch, &AtomicBool::new(false))
     }
 }

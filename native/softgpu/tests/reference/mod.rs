@@ -61,7 +61,70 @@ fn most(a: f64, b: f64) -> f64 {
     if a.is_nan() || (b > a) || (a == b && b.is_sign_positive()) { b } else { a }
 }
 
+/// The value of an 8-bit float with so many fraction bits and such a bias; its NaNs and infinities are not asked for.
+fn small(code: u64, fraction_bits: i32, bias: i32) -> f64 {
+    let exponent = (code as i32 & 0x7f) >> fraction_bits;
+    let fraction = f64::from(code as i32 & ((1 << fraction_bits) - 1)) / f64::from(1 << fraction_bits);
+    let magnitude = match exponent {
+        0 => fraction * f64::powi(2.0, 1 - bias),
+        _ => (1.0 + fraction) * f64::powi(2.0, exponent - bias),
+    };
+    if code & 0x80 != 0 { -magnitude } else { magnitude }
+}
+
+/// The code of the nearest finite value, found by trying all; of two equally near ones the even.
+fn nearest(v: f64, fraction_bits: i32, bias: i32, most: u64) -> u64 {
+    if v.is_nan() {
+        return 0x7f;
+    }
+    let mut best = 0;
+    for code in 1..=most {
+        let distance = |code| (small(code, fraction_bits, bias) - v.abs()).abs();
+        let (new, old) = (distance(code), distance(best));
+        if new < old || (new == old && code % 2 == 0) || (v.is_infinite() && code == most) {
+            best = code;
+        }
+    }
+    best | u64::from(v.is_sign_negative()) << 7
+}
+fn e4m3(v: f64) -> u64 {
+    nearest(v, 3, 7, 0x7e)
+}
+fn e5m2(v: f64) -> u64 {
+    nearest(v, 2, 15, 0x7b)
+}
+fn half(bits: u64) -> f64 {
+    let magnitude = match (bits >> 10 & 31, bits & 1023) {
+        (31, 0) => f64::INFINITY,
+        (31, _) => return f64::NAN,
+        (0, fraction) => fraction as f64 * f64::powi(2.0, -24),
+        (exponent, fraction) => (1024 + fraction) as f64 * f64::powi(2.0, exponent as i32 - 25),
+    };
+    if bits >> 15 & 1 == 1 { -magnitude } else { magnitude }
+}
+/// A value that an f16 has, as one.
+fn to_half(v: f64) -> u64 {
+    if v.is_nan() { 0x7fff } else { (0..0xffff).find(|h| half(*h).to_bits() == v.to_bits()).unwrap_or(0x7fff) }
+}
+fn from_e4m3(code: u64) -> u64 {
+    to_half(if code & 0x7f == 0x7f { f64::NAN } else { small(code, 3, 7) })
+}
+fn from_e5m2(code: u64) -> u64 {
+    to_half(match code & 0x7f {
+        0x7d..=0x7f => f64::NAN,
+        0x7c if code & 0x80 == 0 => f64::INFINITY,
+        0x7c => f64::NEG_INFINITY,
+        _ => small(code, 2, 15),
+    })
+}
+
 const FORMS: &[Form] = &[
+    ("cvt.rn.satfinite.e4m3x2.f32", H, &[F, F], |x| e4m3(f(x[0]).into()) << 8 | e4m3(f(x[1]).into())),
+    ("cvt.rn.satfinite.e5m2x2.f32", H, &[F, F], |x| e5m2(f(x[0]).into()) << 8 | e5m2(f(x[1]).into())),
+    ("cvt.rn.satfinite.e4m3x2.f16x2", H, &[R], |x| e4m3(half(x[0] >> 16)) << 8 | e4m3(half(x[0] & 0xffff))),
+    ("cvt.rn.satfinite.e5m2x2.f16x2", H, &[R], |x| e5m2(half(x[0] >> 16)) << 8 | e5m2(half(x[0] & 0xffff))),
+    ("cvt.rn.f16x2.e4m3x2", R, &[H], |x| from_e4m3(x[0] >> 8) << 16 | from_e4m3(x[0] & 0xff)),
+    ("cvt.rn.f16x2.e5m2x2", R, &[H], |x| from_e5m2(x[0] >> 8) << 16 | from_e5m2(x[0] & 0xff)),
     ("mov.b32", R, &[R], |x| x[0]),
     ("mov.b64", D, &[D], |x| x[0]),
     ("add.u32", R, &[R, R], |x| w((x[0] as u32).wrapping_add(x[1] as u32))),
@@ -210,6 +273,19 @@ pub enum Statement {
     Store(usize, usize, bool),
     /// A word from there.
     Fetch(usize, usize, bool),
+    /// Two or four words to the thread's places that lie together.
+    StoreVector([usize; 4], usize, usize),
+    /// 64 bits to two of them.
+    StoreLong(usize, usize),
+    /// The warp's tile in shared memory: the product of a row that all lanes read and each lane's own element, so many
+    /// terms, is added to the first register.
+    Tile(usize, [usize; 2], usize),
+    /// Memory of the thread's own while the statements run: its number, how many words (the low four bits of the register
+    /// and one more), and where it comes from.
+    Scratch(usize, usize, Origin, Vec<Statement>),
+    /// A word to, and from, such memory: its number, the register whose remainder is the place, the value.
+    Keep(usize, usize, usize),
+    Recall(usize, usize, usize),
     If(usize, Vec<Statement>, Vec<Statement>),
     /// As often as the low two bits of the register say, and once more.
     Loop(usize, usize, Vec<Statement>),
@@ -219,10 +295,24 @@ pub enum Statement {
     Ballot(usize, usize),
 }
 
+/// Where memory of a thread comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `alloca`, with `stackrestore` behind; accessed as local memory.
+    Stack,
+    /// `alloca`, left until the thread ends; accessed by generic addresses.
+    Left,
+    /// `malloc` and `free`.
+    Heap,
+}
+
 /// A program with the numbers it starts from.
 pub struct Program {
     pub body: Vec<Statement>,
     loops: usize,
+    /// Blocks with memory of their own, and those that are open.
+    scratches: usize,
+    open: Vec<usize>,
 }
 
 fn pick(r: &mut Random, n: usize) -> usize {
@@ -232,7 +322,7 @@ fn pick(r: &mut Random, n: usize) -> usize {
 impl Program {
     /// A random program of about so many statements.
     pub fn random(r: &mut Random, size: usize) -> Program {
-        let mut program = Program { body: Vec::new(), loops: 0 };
+        let mut program = Program { body: Vec::new(), loops: 0, scratches: 0, open: Vec::new() };
         program.body = program.block(r, size, 0);
         program
     }
@@ -243,7 +333,27 @@ impl Program {
         while left > 0 {
             left -= 1;
             let reg = |r: &mut Random| pick(r, EACH);
-            out.push(match pick(r, 24) {
+            out.push(match pick(r, 30) {
+                11 => Statement::StoreVector([0; 4].map(|_| pick(r, EACH)), 2 + 2 * pick(r, 2), pick(r, OWN / 4) * 4),
+                12 => Statement::StoreLong(reg(r), pick(r, OWN / 2) * 2),
+                13 if depth == 0 => Statement::Tile(reg(r), [reg(r), reg(r)], [1, 3, 9, 16][pick(r, 4)]),
+                14 if depth < 3 && left > 3 => {
+                    let part = left / 2;
+                    left -= part;
+                    self.scratches += 1;
+                    let (number, origin) =
+                        (self.scratches - 1, [Origin::Stack, Origin::Left, Origin::Heap][pick(r, 3)]);
+                    self.open.push(number);
+                    let body = self.block(r, part, depth + 1);
+                    self.open.pop();
+                    Statement::Scratch(number, reg(r), origin, body)
+                }
+                15 | 16 if !self.open.is_empty() => {
+                    Statement::Keep(self.open[pick(r, self.open.len())], reg(r), reg(r))
+                }
+                17 | 18 if !self.open.is_empty() => {
+                    Statement::Recall(self.open[pick(r, self.open.len())], reg(r), reg(r))
+                }
                 0 => Statement::Load(reg(r), (pick(r, 2) == 0).then(|| pick(r, EACH)), pick(r, 64) as u32),
                 1 => Statement::LoadLong(reg(r), reg(r)),
                 2 => Statement::LoadPair([pick(r, 4), 4 + pick(r, 4)], reg(r)),
@@ -286,13 +396,18 @@ impl Program {
     /// The program as PTX: `k(table, own, out, threads)`.
     pub fn ptx(&self) -> String {
         let mut text = String::from(
-            ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 table, .param .u64 own, \
+            ".version 8.1\n.target sm_89\n.address_size 64\n\
+             .extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n\
+             .shared .align 16 .b8 tile[512];\n.visible .entry k(.param .u64 table, .param .u64 own, \
              .param .u64 out, .param .u32 threads)\n{\n",
         );
         for (kind, declared) in KINDS.iter().zip(DECLARED) {
             text += &format!(".reg .{declared} {}<{EACH}>;\n", name(*kind, 0).trim_end_matches('0'));
         }
-        text += &format!(".reg .b32 %t<8>, %n<{}>;\n.reg .b64 %a<8>;\n.reg .pred %q;\n", self.loops + 1);
+        text +=
+            &format!(".reg .b32 %t<8>, %n<{}>;\n.reg .b64 %a<8>;\n.reg .pred %q;\n.reg .f32 %x<3>;\n", self.loops + 1);
+        let scratches = self.scratches + 1;
+        text += &format!(".reg .b32 %m<{scratches}>;\n.reg .b64 %k<{scratches}>, %s<{scratches}>;\n");
         text += "ld.param.u64 %a0, [table]; ld.param.u64 %a1, [own]; ld.param.u64 %a2, [out]; ld.param.u32 %t4, [threads];\n\
                  mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.s32 %t0, %t0, %t1, %t2;\n\
                  mul.wide.u32 %a3, %t2, 4; add.u64 %a3, %a0, %a3;\n";
@@ -309,7 +424,7 @@ impl Program {
             );
         }
         let mut labels = 0;
-        write(&self.body, &mut text, &mut labels);
+        write(&self.body, &mut text, &mut labels, &[]);
         let step = (KINDS.len() - 1) * EACH * 8;
         text += &format!("mul.wide.u32 %a4, %t0, {step}; add.u64 %a4, %a2, %a4;\n");
         for (at, kind) in KINDS[1..].iter().enumerate() {
@@ -337,7 +452,13 @@ impl Program {
 
 const MIX: [u32; 8] = [1, 0x9e37, 0x0100_0193, 3, 0x85eb_ca6b, 17, 0x27d4_eb2f, 255];
 
-fn write(body: &[Statement], text: &mut String, labels: &mut usize) {
+fn kept(number: usize, place: usize) -> String {
+    format!("rem.u32 %t6, %r{place}, %m{number}; mad.wide.u32 %a6, %t6, 4, %k{number};")
+}
+
+/// Writes statements; `origins`: of the memory that is there around them.
+fn write(body: &[Statement], text: &mut String, labels: &mut usize, origins: &[(usize, Origin)]) {
+    let space = |number| if origins.contains(&(number, Origin::Stack)) { ".local" } else { "" };
     for statement in body {
         match statement {
             Statement::Compute(form, d, sources, guard) => {
@@ -384,20 +505,76 @@ fn write(body: &[Statement], text: &mut String, labels: &mut usize) {
             Statement::Fetch(to, place, spread) => {
                 *text += &format!("{} ld.global.u32 %r{to}, [%a6];\n", own(*place, *spread));
             }
+            Statement::StoreVector(from, count, place) => {
+                let values: Vec<String> = from[..*count].iter().map(|n| format!("%r{n}")).collect();
+                let values = values.join(", ");
+                *text += &format!("{} st.global.v{count}.u32 [%a6], {{{values}}};\n", own(*place, false));
+            }
+            Statement::StoreLong(from, place) => {
+                *text += &format!("{} st.global.u64 [%a6], %d{from};\n", own(*place, false));
+            }
+            Statement::Tile(d, [a, b], terms) => {
+                *text += &format!(
+                    "mov.u64 %a5, tile; mul.wide.u32 %a6, %t2, 4; add.u64 %a6, %a5, %a6; and.b32 %t6, %t2, -32; \
+                     mul.wide.u32 %a7, %t6, 4; add.u64 %a5, %a5, %a7;\n\
+                     st.shared.f32 [%a6], %f{a}; st.shared.f32 [%a6+256], %f{b}; bar.sync 0;\n"
+                );
+                for term in 0..*terms {
+                    let at = 4 * term;
+                    *text += &format!(
+                        "ld.shared.f32 %x0, [%a5+{at}]; ld.shared.f32 %x1, [%a6+256]; fma.rn.f32 %f{d}, %x0, %x1, %f{d};\n"
+                    );
+                }
+                *text += "bar.sync 0;\n";
+            }
+            Statement::Scratch(number, words, origin, body) => {
+                *labels += 1;
+                let label = *labels;
+                *text += &format!(
+                    "and.b32 %m{number}, %r{words}, 15; add.u32 %m{number}, %m{number}, 1; mul.wide.u32 %a6, %m{number}, 4;\n"
+                );
+                *text += &match origin {
+                    Origin::Stack => format!("stacksave.u64 %s{number}; alloca.u64 %k{number}, %a6;\n"),
+                    Origin::Left => format!("alloca.u64 %k{number}, %a6, 64; cvta.local.u64 %k{number}, %k{number};\n"),
+                    Origin::Heap => format!(
+                        "{{ .param .b64 n; .param .b64 r; st.param.b64 [n], %a6; call (r), malloc, (n); \
+                         ld.param.b64 %k{number}, [r]; }}\n"
+                    ),
+                };
+                let store = if *origin == Origin::Stack { "st.local" } else { "st" };
+                *text += &format!(
+                    "mov.b32 %t6, 0;\n$fill{label}:\nmad.wide.u32 %a6, %t6, 4, %k{number}; {store}.u32 [%a6], %t6;\n\
+                     add.u32 %t6, %t6, 1; setp.lt.u32 %q, %t6, %m{number};\n@%q bra $fill{label};\n"
+                );
+                write(body, text, labels, &[origins, &[(*number, *origin)]].concat());
+                *text += &match origin {
+                    Origin::Stack => format!("stackrestore.u64 %s{number};\n"),
+                    Origin::Left => String::new(),
+                    Origin::Heap => {
+                        format!("{{ .param .b64 p; st.param.b64 [p], %k{number}; call free, (p); }}\n")
+                    }
+                };
+            }
+            Statement::Keep(number, place, value) => {
+                *text += &format!("{} st{}.u32 [%a6], %r{value};\n", kept(*number, *place), space(*number));
+            }
+            Statement::Recall(number, place, to) => {
+                *text += &format!("{} ld{}.u32 %r{to}, [%a6];\n", kept(*number, *place), space(*number));
+            }
             Statement::If(p, yes, no) => {
                 *labels += 1;
                 let label = *labels;
                 *text += &format!("@!%p{p} bra $else{label};\n");
-                write(yes, text, labels);
+                write(yes, text, labels, origins);
                 *text += &format!("bra $end{label};\n$else{label}:\n");
-                write(no, text, labels);
+                write(no, text, labels, origins);
                 *text += &format!("$end{label}:\n");
             }
             Statement::Loop(counter, times, body) => {
                 *labels += 1;
                 let label = *labels;
                 *text += &format!("and.b32 %n{counter}, %r{times}, 3;\n$loop{label}:\n");
-                write(body, text, labels);
+                write(body, text, labels, origins);
                 *text += &format!(
                     "sub.u32 %n{counter}, %n{counter}, 1; setp.ge.s32 %q, %n{counter}, 0;\n@%q bra $loop{label};\n"
                 );
@@ -428,6 +605,7 @@ pub struct Lane {
     pub registers: [[u64; EACH]; 6],
     thread: u32,
     counters: Vec<i64>,
+    scratches: Vec<Vec<u32>>,
     /// Its own words: those side by side, those apart.
     pub own: [[u32; OWN]; 2],
 }
@@ -446,7 +624,7 @@ impl Lane {
             registers[F as usize][number] = of(single);
             registers[E as usize][number] = f64::from(single).to_bits();
         }
-        Lane { registers, thread, counters: vec![0; 1000], own: [[0; OWN]; 2] }
+        Lane { registers, thread, counters: vec![0; 1000], scratches: vec![Vec::new(); 1000], own: [[0; OWN]; 2] }
     }
 }
 
@@ -463,6 +641,23 @@ fn execute(body: &[Statement], lanes: &mut [Lane], active: &[usize], table: &[u3
         if let Statement::Ballot(d, p) = statement {
             let set = lanes.iter().enumerate().fold(0, |set, (at, l)| set | l.registers[P as usize][*p] << at);
             lanes.iter_mut().for_each(|l| l.registers[R as usize][*d] = set);
+            continue;
+        }
+        if let Statement::Tile(d, [a, b], terms) = statement {
+            let row: Vec<u64> = lanes.iter().map(|l| l.registers[F as usize][*a]).collect();
+            for lane in lanes.iter_mut() {
+                let own = f(lane.registers[F as usize][*b]);
+                let sum = f(lane.registers[F as usize][*d]);
+                lane.registers[F as usize][*d] = of(row[..*terms].iter().fold(sum, |sum, x| f(*x).mul_add(own, sum)));
+            }
+            continue;
+        }
+        if let Statement::Scratch(number, words, _, body) = statement {
+            for at in active {
+                let words = (lanes[*at].registers[R as usize][*words] & 15) as u32 + 1;
+                lanes[*at].scratches[*number] = (0..words).collect();
+            }
+            execute(body, lanes, active, table);
             continue;
         }
         if let Statement::If(p, yes, no) = statement {
@@ -533,6 +728,26 @@ fn execute(body: &[Statement], lanes: &mut [Lane], active: &[usize], table: &[u3
                 }
                 Statement::Store(from, place, spread) => {
                     lane.own[usize::from(!spread)][*place] = lane.registers[r][*from] as u32;
+                }
+                Statement::StoreVector(from, count, place) => {
+                    for (k, n) in from[..*count].iter().enumerate() {
+                        lane.own[1][place + k] = lane.registers[r][*n] as u32;
+                    }
+                }
+                Statement::StoreLong(from, place) => {
+                    let value = lane.registers[D as usize][*from];
+                    (lane.own[1][*place], lane.own[1][place + 1]) = (value as u32, (value >> 32) as u32);
+                }
+                Statement::Keep(number, place, value) => {
+                    let value = lane.registers[r][*value] as u32;
+                    let words = &mut lane.scratches[*number];
+                    let place = lane.registers[r][*place] as usize % words.len();
+                    words[place] = value;
+                }
+                Statement::Recall(number, place, to) => {
+                    let words = &lane.scratches[*number];
+                    let value = words[lane.registers[r][*place] as usize % words.len()];
+                    lane.registers[r][*to] = w(value);
                 }
                 Statement::Fetch(to, place, spread) => {
                     lane.registers[r][*to] = w(lane.own[usize::from(!spread)][*place]);

@@ -63,6 +63,9 @@ pub fn is_control(op: Op) -> bool {
             | Op::WarpSync
             | Op::Fence
             | Op::NanoSleep
+            | Op::Alloca
+            | Op::StackSave
+            | Op::StackRestore
             | Op::Vote
             | Op::Shuffle
             | Op::Match

@@ -3,6 +3,7 @@
 use super::loaded;
 use super::warp::{Context, Stop, Warp};
 use crate::error::{Fault, Place, Space};
+use crate::heap::NotAllocated;
 use crate::ir::*;
 use std::fmt::Write;
 
@@ -10,15 +11,17 @@ use std::fmt::Write;
 const MOST_PRINTED: usize = 1 << 20;
 
 /// Calls a provided function for each lane in the mask.
-pub fn builtin(
+#[allow(clippy::too_many_arguments)]
+pub fn call(
     c: &Context,
     w: &mut Warp,
     name: &str,
     site: &CallSite,
     local: [u32; 32],
     mask: u32,
+    line: u32,
 ) -> Result<(), Stop> {
-    let Some(callee) = loaded::builtin(name) else {
+    let Some(callee) = loaded::provided(name) else {
         return Err(Stop::Fault(Fault::Unsupported { instruction: format!("call of {name}"), line: 0 }));
     };
     for lane in (0..32).filter(|l| mask >> l & 1 == 1) {
@@ -47,8 +50,21 @@ pub fn builtin(
                 );
                 return Err(Stop::Fault(Fault::Assert { message }));
             }
-            // There is no device heap: malloc answers null, as on a GPU whose heap is used up.
-            _ => 0u64,
+            Callee::Malloc => c.heap.map_or(0, |heap| heap.malloc(arguments[0])),
+            Callee::Free => {
+                let freed = match c.heap {
+                    Some(heap) => heap.free(arguments[0]),
+                    None if arguments[0] == 0 => Ok(()),
+                    None => Err(NotAllocated(arguments[0])),
+                };
+                let failed = |wrong| {
+                    let place = w.place(c, lane, line);
+                    Stop::Fault(Fault::LaunchFailure(format!("{wrong}, {place}")))
+                };
+                freed.map_err(failed)?;
+                0
+            }
+            Callee::Function(_) | Callee::Pointer(_) => 0,
         };
         if let Some((offset, size, _)) = site.results.first() {
             let at = u64::from(local[lane] + offset);
