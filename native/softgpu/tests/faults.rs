@@ -183,6 +183,7 @@ fn an_endless_kernel_can_be_cancelled() {
                 dynamic_shared: 0,
                 params: &[],
                 cooperative,
+                heap: None,
             };
             let result = std::thread::scope(|s| {
                 s.spawn(|| {
@@ -294,6 +295,7 @@ fn a_launch_does_not_wait_for_an_endless_one() {
         dynamic_shared: 0,
         params: &[],
         cooperative: false,
+        heap: None,
     };
     std::thread::scope(|s| {
         let first = s.spawn(|| d.engine.launch(&d.arena, &endless, &cancel));
