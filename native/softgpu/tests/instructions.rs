@@ -683,7 +683,7 @@ fn eight_bit_floats_are_what_their_table_says() {
         let finite = table.iter().take_while(|v| v.is_finite()).count();
         // Every code to an f16, both signs, in both halves.
         for first in (0..128u64).step_by(32) {
-            let lanes: Vec<Lane> = (0..32).map(|l| [first + l | (first + l | 0x80) << 8, 0, 0]).collect();
+            let lanes: Vec<Lane> = (0..32).map(|l| [((first + l) * 0x101) | 0x8000, 0, 0]).collect();
             let body = format!("cvt.u16.u32 %s1, %a; cvt.rn.f16x2.{name} %r1, %s1; cvt.u64.u32 %o, %r1;");
             for (got, [code, ..]) in run(&body, &lanes).into_iter().zip(&lanes) {
                 let want = table[(code & 0x7f) as usize];
