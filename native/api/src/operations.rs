@@ -394,6 +394,14 @@ pub const OPERATIONS: &[Operation] = &[
         &[("status", U32), ("text", Named("String")), ("outputs", Bytes)],
         "A call whose status or outputs are waited for; outputs follow one another in the order of their parameters.",
     ),
+    call(
+        515,
+        "LibraryRecord",
+        &[("recording", U64), ("library", U32), ("function", U32), ("stream", U64), ("arguments", Bytes)],
+        &[("status", U32), ("text", Named("String"))],
+        "A call for graphs: checked and kept under this number with what its objects say now, and not run.",
+    ),
+    posted(516, "LibraryForget", &[("recording", U64)], "No graph is made of this recording any more."),
 ];
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
-use crate::graph::{GraphId, HostSide, MemoryOperation, Node};
+use crate::graph::{GraphId, HostSide, MemoryOperation, Node, RecordingId};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, LibraryAnswer, LibraryCall, ModuleId,
     ModuleInfo, StreamId,
@@ -200,6 +200,18 @@ pub trait Device: Send + Sync {
     /// outputs is at once.
     fn call_library(&self, _call: LibraryCall<'_>, _done: Done<LibraryAnswer>) -> CudaResult<()> {
         Err(CudaError::new(code::NOT_SUPPORTED, "this GPU server has no libraries beside its driver"))
+    }
+
+    /// Keeps a call to a library under a number, for nodes of graphs, and runs nothing. Every run of such a node does
+    /// what the call would have done now: with the modes, workspaces and descriptions that its objects have now. A
+    /// call that the library refuses, or cannot do without waiting for the device, is not kept; the answer says why.
+    fn record_library(&self, _recording: RecordingId, _call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
+        Err(CudaError::new(code::NOT_SUPPORTED, "this GPU server has no libraries beside its driver"))
+    }
+
+    /// Forgets a recording; graphs made of it stay.
+    fn forget_library(&self, _recording: RecordingId) -> CudaResult<()> {
+        Err(CudaError::new(code::INVALID_HANDLE, "there is no such recording"))
     }
 
     /// Time that kernels have run so far.

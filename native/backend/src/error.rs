@@ -19,6 +19,7 @@ pub mod code {
     pub const LAUNCH_FAILED: u32 = 719;
     pub const NOT_SUPPORTED: u32 = 801;
     pub const SYSTEM_NOT_READY: u32 = 802;
+    pub const STREAM_CAPTURE_UNSUPPORTED: u32 = 900;
     pub const UNKNOWN: u32 = 999;
 }
 

@@ -8,6 +8,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GraphId(pub u64);
 
+/// A recorded call to a library, numbered by the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RecordingId(pub u64);
+
 /// One edge: the node it comes from, by place, and CUDA's `CUgraphEdgeData`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
@@ -103,6 +107,8 @@ pub enum NodeWork {
     RecordEvent(EventId),
     WaitEvent(EventId),
     Memory(Vec<MemoryOperation>),
+    /// A call that was recorded: see [`crate::Device::record_library`].
+    Library(RecordingId),
 }
 
 /// The program's side of a graph.  None of these waits.

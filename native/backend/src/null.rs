@@ -6,7 +6,7 @@
 use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
-use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork};
+use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
 use crate::timeline::{StepWork, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionRef, LaunchConfig, LibraryAnswer, LibraryCall,
@@ -17,7 +17,7 @@ use crate::{cubin, fat_binary};
 use sluice_protocol::library::take_arguments;
 use sluice_softgpu::Module;
 use sluice_softlibs::{Libraries, Step};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,7 @@ pub struct NullDevice {
     modules: Mutex<HashMap<ModuleId, ModuleInfo>>,
     graphs: Mutex<HashMap<GraphId, Executable>>,
     libraries: Mutex<Libraries>,
+    recordings: Mutex<HashSet<RecordingId>>,
 }
 
 /// The null devices of a host.
@@ -89,6 +90,7 @@ impl NullDevice {
             modules: Mutex::default(),
             graphs: Mutex::default(),
             libraries: Mutex::default(),
+            recordings: Mutex::default(),
         })
     }
 
@@ -107,6 +109,10 @@ impl NullDevice {
 
     fn graphs(&self) -> MutexGuard<'_, HashMap<GraphId, Executable>> {
         self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recordings(&self) -> MutexGuard<'_, HashSet<RecordingId>> {
+        self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check_memory(&self, address: u64, bytes: u64) -> CudaResult<()> {
@@ -422,6 +428,21 @@ impl Device for NullDevice {
         let answer = LibraryAnswer { outputs, ..LibraryAnswer::default() };
         let reply: Done<()> = Box::new(move |outcome| done(outcome.map(|()| answer)));
         self.timeline.submit_call(call.stream, true, Box::new(|| Ok(())), reply)
+    }
+
+    fn record_library(&self, recording: RecordingId, call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
+        let library = sluice_api::libraries::library((call.library >> 16) as u16);
+        let function = library.and_then(|library| library.numbered(call.function));
+        let function = function.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such function"))?;
+        self.record(&format!("record {}", function.symbol), call.stream, call.arguments.len() as u64, true);
+        self.recordings().insert(recording);
+        Ok(LibraryAnswer::default())
+    }
+
+    fn forget_library(&self, recording: RecordingId) -> CudaResult<()> {
+        self.record("forget-library", StreamId::LEGACY, 0, false);
+        let known = self.recordings().remove(&recording);
+        if known { Ok(()) } else { Err(CudaError::new(code::INVALID_HANDLE, "there is no such recording")) }
     }
 
     fn gpu_time(&self) -> Duration {

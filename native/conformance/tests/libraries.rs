@@ -1,9 +1,10 @@
 //! cuBLASLt, cuFFT and cuRAND through the wire on the software GPU, against straightforward computation.
 
-use sluice_client::generated::{sluice_cuStreamBeginCapture_v2, sluice_cuStreamCreate, sluice_cuStreamEndCapture};
+use serde_json::json;
+use sluice_client::generated::*;
 use sluice_client::process;
 use sluice_conformance::broker::Broker;
-use sluice_conformance::calls::{attach, start};
+use sluice_conformance::calls::{ask, attach, start};
 use sluice_conformance::gpud::Gpud;
 use sluice_conformance::libraries::{Library, download, upload};
 use sluice_conformance::numbers::{Letter, Number, assert_close};
@@ -217,21 +218,62 @@ fn random() {
     assert_eq!(library.call("curandCreateGenerator", &[out(&mut other), 201]), 103, "Sobol is not served");
 }
 
-/// Work that would be missing in a captured graph is refused, and the capture with it.
+/// A transform and random numbers in one graph. The plan and the generator are gone before it runs, the numbers are
+/// those of the capture each time, and a launch waits for nothing.
 fn captured() {
-    let fft = Library::load("cufft", 12);
-    let (mut plan, mut stream, mut graph) = (0u32, 0usize, 0usize);
-    let place = upload(&[0; 64]) as usize;
+    let (fft, rand) = (Library::load("cufft", 12), Library::load("curand", 10));
+    let (mut plan, mut generator, mut stream, mut graph, mut executable) = (0u32, 0usize, 0usize, 0usize, 0usize);
+    let (place, drawn) = (upload(&[0; 64]), upload(&[0; 4 * 64]));
     fft.run("cufftPlan1d", &[out(&mut plan), 8, 0x29, 1]);
+    rand.run("curandCreateGenerator", &[out(&mut generator), 161]);
+    rand.run("curandSetPseudoRandomGeneratorSeed", &[generator, 7]);
     // SAFETY: live locals.
     unsafe {
         assert_eq!(sluice_cuStreamCreate(&raw mut stream, 1), 0);
         fft.run("cufftSetStream", &[plan as usize, stream]);
+        rand.run("curandSetStream", &[generator, stream]);
         assert_eq!(sluice_cuStreamBeginCapture_v2(stream, 0), 0);
-        assert_ne!(fft.call("cufftExecC2C", &[plan as usize, place, place, 1]), 0);
-        assert_eq!(sluice_cuStreamEndCapture(stream, &raw mut graph), 901);
+        fft.run("cufftExecC2C", &[plan as usize, place as usize, place as usize, -1i32 as usize]);
+        rand.run("curandGenerateUniform", &[generator, drawn as usize, 64]);
+        assert_eq!(sluice_cuStreamEndCapture(stream, &raw mut graph), 0);
+        assert_eq!(sluice_cuGraphInstantiateWithFlags(&raw mut executable, graph, 0), 0);
     }
-    fft.run("cufftExecC2C", &[plan as usize, place, place, 1]);
+    // The next draw goes on where the captured one ended.
+    let next = upload(&[0; 4 * 64]);
+    rand.run("curandGenerateUniform", &[generator, next as usize, 64]);
+    let next = download(next, 4 * 64);
+    fft.run("cufftDestroy", &[plan as usize]);
+    rand.run("curandDestroyGenerator", &[generator]);
+    let mut first = Vec::new();
+    for seed in 0..3 {
+        let data = C.random(seed, 8);
+        let bytes = C.encode(&data);
+        // SAFETY: live data, and a graph made here.
+        unsafe { assert_eq!(sluice_cuMemcpyHtoD_v2(place, bytes.as_ptr().cast(), bytes.len()), 0) };
+        ask(&json!({ "op": "trace", "on": true }));
+        // SAFETY: as above.
+        unsafe { assert_eq!(sluice_cuGraphLaunch(executable, stream), 0) };
+        assert_eq!(ask(&json!({ "op": "trace", "on": false }))["blocking"], 0);
+        // SAFETY: as above.
+        unsafe { assert_eq!(sluice_cuStreamSynchronize(stream), 0) };
+        let wanted: Vec<Number> = (0..8)
+            .map(|to| {
+                let turn = |at: usize| -std::f64::consts::TAU * (at * to % 8) as f64 / 8.0;
+                let terms = data.iter().enumerate().map(|(at, x)| *x * Number(turn(at).cos(), turn(at).sin()));
+                terms.fold(Number::default(), |sum, term| sum + term)
+            })
+            .collect();
+        assert_close("a captured transform", &C.decode(&download(place, 64)), &wanted, C.tolerance());
+        let numbers = download(drawn, 4 * 64);
+        assert_ne!(numbers, next);
+        assert!(first.is_empty() || first == numbers, "each launch draws what was captured");
+        first = numbers;
+    }
+    // SAFETY: as above.
+    unsafe {
+        assert_eq!(sluice_cuGraphExecDestroy(executable), 0);
+        assert_eq!(sluice_cuGraphDestroy(graph), 0);
+    }
 }
 
 /// What this server does not have is refused in the library's own words.

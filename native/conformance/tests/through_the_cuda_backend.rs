@@ -55,6 +55,13 @@ fn the_hosts_own_libraries_are_called() {
 }
 
 #[test]
+fn the_hosts_own_libraries_are_captured() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/library_graphs.py");
+    let output = chain(&[], &["python3", &program.display().to_string()]);
+    assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{}", text(&output));
+}
+
+#[test]
 fn memory_is_parked_and_lies_at_its_addresses_again() {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/parking.py");
     let output = chain(&["--joined", "--no-attach"], &["python3", &program.display().to_string(), "200"]);

@@ -110,6 +110,10 @@ pub enum GraphWork {
     Memory {
         operations: Vec<MemoryOperation>,
     },
+    /// A call to a library, kept under this number by `LibraryRecord`.
+    Library {
+        recording: u64,
+    },
 }
 
 impl<'a> Wire<'a> for GraphEdge {
@@ -248,6 +252,10 @@ impl<'a> Wire<'a> for GraphWork {
                 9u8.put(out);
                 operations.put(out);
             }
+            Self::Library { recording } => {
+                10u8.put(out);
+                recording.put(out);
+            }
         }
     }
 
@@ -278,6 +286,7 @@ impl<'a> Wire<'a> for GraphWork {
             7 => Self::RecordEvent { event: Wire::take(reader)? },
             8 => Self::WaitEvent { event: Wire::take(reader)? },
             9 => Self::Memory { operations: Wire::take(reader)? },
+            10 => Self::Library { recording: Wire::take(reader)? },
             other => return Err(DecodeError::Tag(other)),
         })
     }
@@ -309,6 +318,7 @@ mod tests {
             GraphWork::RecordEvent { event: 13 },
             GraphWork::WaitEvent { event: 14 },
             GraphWork::Memory { operations: vec![MemoryOperation { kind: 1, flags: 2, address: 3, value: 4 }] },
+            GraphWork::Library { recording: 15 },
         ]
     }
 

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// In `Welcome.features`: bulk copies may travel on lanes.
 pub const LANES: &str = "lanes";
+/// In `Welcome.features`: calls to libraries can be recorded for graphs.
+pub const LIBRARY_GRAPHS: &str = "library-graphs";
 
 /// What the client signs with its ephemeral key is this, then the 32 bytes of the challenge.
 pub const HELLO_CONTEXT: &[u8] = b"sluice-hello-1";

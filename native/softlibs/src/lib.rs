@@ -20,7 +20,7 @@ mod spectral;
 mod types;
 
 pub use memory::{Fault, Memory};
-pub use objects::{Libraries, Step, Work};
+pub use objects::{Libraries, Recorded, Step, Work};
 
 use sluice_api::libraries::Status;
 

@@ -37,13 +37,14 @@ pub(crate) fn job(
 pub(crate) type Handler = fn(&Call) -> Result<Job, Problem>;
 
 /// See the module.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Libraries {
     objects: HashMap<u64, Object>,
     descriptions: Descriptions,
 }
 
 /// An object that a client made.
+#[derive(Clone)]
 pub(crate) enum Object {
     /// A handle without state.
     Handle,
@@ -55,7 +56,7 @@ pub(crate) enum Object {
 }
 
 /// What descriptors say, by their numbers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Descriptions(HashMap<u64, Description>);
 
 impl Descriptions {
@@ -65,7 +66,51 @@ impl Descriptions {
     }
 }
 
+/// A call that can be made again and again, each time with what its objects said when it was recorded.
+pub struct Recorded {
+    library: u32,
+    function: u32,
+    arguments: Vec<u8>,
+    /// The objects and descriptions that it names.
+    world: Libraries,
+}
+
+impl Recorded {
+    /// What is to be done for one run of the call.
+    pub fn step(&self) -> Result<Step, Refused> {
+        self.world.clone().prepare(self.library, self.function, &self.arguments)
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &'static str {
+        library((self.library >> 16) as u16)
+            .and_then(|library| library.numbered(self.function))
+            .map_or("", |function| function.symbol.as_str())
+    }
+}
+
 impl Libraries {
+    /// Checks a call and keeps it to be made later. What the call does to its objects besides (a generator's place in
+    /// its sequence) has happened when this returns; a call that has outputs for the host is refused.
+    pub fn record(&mut self, number: u32, function: u32, arguments: &[u8]) -> Result<Recorded, Refused> {
+        let mut world = Libraries::default();
+        for argument in take_arguments(arguments).unwrap_or_default() {
+            let Argument::Object(named) = argument else { continue };
+            if let Some(object) = self.objects.get(&named) {
+                world.objects.insert(named, object.clone());
+            }
+            if let Some(description) = self.descriptions.0.get(&named) {
+                world.descriptions.0.insert(named, description.clone());
+            }
+        }
+        if matches!(self.prepare(number, function, arguments)?, Step::Wait(_)) {
+            let failed = library((number >> 16) as u16).map_or(1, |library| library.source.status.execution_failed);
+            let text = "the host waits for this call's result, which a graph does not have".to_owned();
+            return Err(Refused { status: failed, text });
+        }
+        Ok(Recorded { library: number, function, arguments: arguments.to_vec(), world })
+    }
+
     /// The functions of a library that are not served; none if there is no such library here.
     pub fn refused(number: u32) -> Option<Vec<u32>> {
         let library = library((number >> 16) as u16).filter(|library| serves(library.source.name))?;

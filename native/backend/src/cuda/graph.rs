@@ -22,6 +22,9 @@ pub struct Executable {
     executable: Shareable,
     graph: Shareable,
     nodes: Vec<Made>,
+    /// What it is made of, to be made again, and the flags.
+    plan: Vec<Node>,
+    flags: u64,
     host: Arc<dyn HostSide>,
     /// Kept to the end: launches that are queued may still use what an update has replaced.
     calls: Vec<Shareable>,
@@ -197,9 +200,15 @@ impl CudaDevice {
         &self,
         graph: GraphId,
         flags: u64,
-        nodes: &[Node],
+        nodes: Vec<Node>,
         host: Arc<dyn HostSide>,
     ) -> CudaResult<()> {
+        let made = self.build(flags, nodes, host)?;
+        lock(&self.state).graphs.insert(graph, made);
+        Ok(())
+    }
+
+    fn build(&self, flags: u64, plan: Vec<Node>, host: Arc<dyn HostSide>) -> CudaResult<Executable> {
         let driver = self.shared.enter()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the driver writes one handle.
@@ -208,18 +217,20 @@ impl CudaDevice {
         let mut made = Executable {
             executable: Shareable(std::ptr::null_mut()),
             graph: Shareable(handle),
-            nodes: Vec::with_capacity(nodes.len()),
+            nodes: Vec::with_capacity(plan.len()),
+            plan: Vec::new(),
+            flags,
             host,
             calls,
             staging,
         };
-        let built = nodes.iter().try_for_each(|node| self.add(driver, &mut made, node)).and_then(|()| {
+        let built = plan.iter().try_for_each(|node| self.add(driver, &mut made, node)).and_then(|()| {
             let mut executable = std::ptr::null_mut();
             // SAFETY: a graph of this context; the driver writes one handle.  Of the flags the driver is told what
             // concerns it: memory of graphs is the client's (bit 0), and nobody launches from the device (bit 2).
             self.shared.check(unsafe { (driver.graph_instantiate)(&mut executable, handle, flags & 8) })?;
             made.executable = Shareable(executable);
-            let disabled = nodes.iter().zip(&made.nodes).filter(|(node, _)| !node.enabled);
+            let disabled = plan.iter().zip(&made.nodes).filter(|(node, _)| !node.enabled);
             for (_, node) in disabled {
                 // SAFETY: a node of this executable graph.
                 self.shared.check(unsafe { (driver.graph_set_enabled)(executable, node.main.0, 0) })?;
@@ -230,8 +241,8 @@ impl CudaDevice {
             made.end(&self.shared);
             return Err(error);
         }
-        lock(&self.state).graphs.insert(graph, made);
-        Ok(())
+        made.plan = plan;
+        Ok(made)
     }
 
     fn add(&self, driver: &'static Driver, made: &mut Executable, node: &Node) -> CudaResult<()> {
@@ -323,6 +334,15 @@ impl CudaDevice {
                 check(unsafe { (driver.graph_add_memory)(&mut handle, graph, list, count, &node) })?;
                 one(handle)
             }
+            NodeWork::Library(recording) => {
+                let child = self.recorded(*recording)?;
+                // SAFETY: as above; the driver copies the child.
+                check(unsafe { (driver.graph_add_child)(&mut handle, graph, list, count, child) }).map_err(|error| {
+                    let text = "a library's call that allocates memory of its own cannot be part of a graph: give its                                 handle a workspace (cublasSetWorkspace, cufftSetWorkArea) before the capture";
+                    CudaError::new(error.code, format!("{}; {text}", error.text))
+                })?;
+                one(handle)
+            }
         };
         made.nodes.push(done);
         Ok(())
@@ -332,13 +352,28 @@ impl CudaDevice {
     pub(super) fn update(&self, graph: GraphId, changes: Vec<(u32, bool, NodeWork)>) -> CudaResult<()> {
         let driver = self.shared.enter()?;
         let mut made = lock(&self.state).graphs.remove(&graph).ok_or_else(|| unknown("graph"))?;
+        let mut again = false;
         let outcome = changes.iter().try_for_each(|(place, enabled, work)| {
             let node = made.nodes.get(*place as usize).copied().ok_or_else(|| unknown("node"))?;
-            self.change(driver, &mut made, node, work)?;
+            let planned = made.plan.get_mut(*place as usize).ok_or_else(|| unknown("node"))?;
+            (planned.enabled, planned.work) = (*enabled, work.clone());
+            match self.change(driver, &mut made, node, work) {
+                // The library has chosen other kernels than last time: what is made anew has any.
+                Err(_) if matches!(work, NodeWork::Library(_)) => again = true,
+                changed => changed?,
+            }
             if matches!(work, NodeWork::Kernel { .. } | NodeWork::Copy { .. } | NodeWork::Fill(_)) {
                 // SAFETY: a node of this executable graph.
                 let status = unsafe { (driver.graph_set_enabled)(made.executable.0, node.main.0, u32::from(*enabled)) };
                 self.shared.check(status)?;
+            }
+            Ok(())
+        });
+        let outcome = outcome.and_then(|()| {
+            if again {
+                let next = self.build(made.flags, made.plan.clone(), Arc::clone(&made.host))?;
+                let old = std::mem::replace(&mut made, next);
+                self.after_all(move |shared| old.end(shared))?;
             }
             Ok(())
         });
@@ -403,6 +438,10 @@ impl CudaDevice {
                 let node = MemoryNode { context, count: words.len() as u32, words: words.as_mut_ptr(), flags: 0 };
                 // SAFETY: as above.
                 check(unsafe { (driver.graph_set_memory)(graph, main, &node) })
+            }
+            NodeWork::Library(recording) => {
+                // SAFETY: as above; the driver copies the child.
+                check(unsafe { (driver.graph_set_child)(graph, main, self.recorded(*recording)?) })
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The host's own libraries beside the driver, loaded by their SONAMEs and called by their functions' names.
 
-use super::{CudaDevice, Shareable, lock};
+use super::{CudaDevice, Handle, Shareable, lock, unknown};
 use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
+use crate::graph::RecordingId;
 use crate::types::{LibraryAnswer, LibraryCall, StreamId};
 use sluice_api::libraries::{Library, Way, library};
 use sluice_protocol::library::{Argument, MOST_ARGUMENTS, take_arguments};
@@ -10,11 +11,16 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex};
 
+/// CU_STREAM_CAPTURE_MODE_RELAXED: a library may allocate while its call is captured.
+const RELAXED: u32 = 2;
+
 /// A library's functions, and its objects by the numbers that the client gave them.
 #[derive(Default)]
 pub struct Libraries {
     opened: Mutex<HashMap<u32, Arc<Opened>>>,
     objects: Arc<Mutex<HashMap<u64, u64>>>,
+    /// Captured calls: a `CUgraph` each.
+    recordings: Mutex<HashMap<RecordingId, Shareable>>,
 }
 
 struct Opened {
@@ -258,6 +264,51 @@ impl CudaDevice {
             work();
         }
         Ok(())
+    }
+
+    /// Has the driver capture the call: the library itself issues it into its stream, with all that its handle has been
+    /// told, while that stream captures. What comes out is a graph, and becomes a child of those that the client makes.
+    /// Nothing else is issued to the stream meanwhile, as one thread executes the client's frames.
+    pub(super) fn keep_library(&self, recording: RecordingId, call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
+        let driver = self.shared.enter()?;
+        let prepared = self.prepare(call)?;
+        let stream = self.stream(call.stream)?;
+        if stream.is_null() {
+            return Err(CudaError::new(code::STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot capture"));
+        }
+        // The thread behind the turn marks streams when it likes: a mark must not fall into the capture.
+        self.turn.retire(&self.shared, stream);
+        // SAFETY: a stream of this context that does not capture.
+        self.shared.check(unsafe { (driver.stream_begin_capture)(stream, RELAXED) })?;
+        // SAFETY: the context is current; see `Prepared::call`. Nothing runs before the graph does.
+        let status = unsafe { prepared.call() };
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the stream that captures; the driver writes one handle, null when the capture was invalidated.
+        let ended = self.shared.check(unsafe { (driver.stream_end_capture)(stream, &mut graph) });
+        if status == 0 && ended.is_ok() {
+            lock(&self.libraries.recordings).insert(recording, Shareable(graph));
+            return Ok(LibraryAnswer::default());
+        }
+        if !graph.is_null() {
+            // SAFETY: a graph that nobody else has.
+            unsafe { (driver.graph_destroy)(graph) };
+        }
+        ended?;
+        Ok(LibraryAnswer { status, ..LibraryAnswer::default() })
+    }
+
+    /// Forgets a recording; graphs hold copies of it.
+    pub(super) fn drop_library(&self, recording: RecordingId) -> CudaResult<()> {
+        let graph = lock(&self.libraries.recordings).remove(&recording).ok_or_else(|| unknown("recorded call"))?;
+        let driver = self.shared.enter()?;
+        // SAFETY: a graph that this code made and nobody else destroys.
+        self.shared.check(unsafe { (driver.graph_destroy)(graph.0) })
+    }
+
+    /// The graph of a recorded call.
+    pub(super) fn recorded(&self, recording: RecordingId) -> CudaResult<Handle> {
+        let recordings = lock(&self.libraries.recordings);
+        recordings.get(&recording).map(|graph| graph.0).ok_or_else(|| unknown("recorded call"))
     }
 }
 

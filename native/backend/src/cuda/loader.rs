@@ -272,6 +272,8 @@ driver! {
     stream_destroy = "cuStreamDestroy_v2" (Handle);
     stream_query = "cuStreamQuery" (Handle);
     stream_wait = "cuStreamWaitEvent" (Handle, Handle, c_uint);
+    stream_begin_capture = "cuStreamBeginCapture_v2" (Handle, c_uint);
+    stream_end_capture = "cuStreamEndCapture" (Handle, *mut Handle);
     event_create = "cuEventCreate" (*mut Handle, c_uint);
     event_destroy = "cuEventDestroy_v2" (Handle);
     event_record = "cuEventRecord" (Handle, Handle);
@@ -300,6 +302,7 @@ driver! {
     graph_add_host = "cuGraphAddHostNode" (*mut Handle, Handle, *const Handle, usize, *const HostNode);
     graph_add_record = "cuGraphAddEventRecordNode" (*mut Handle, Handle, *const Handle, usize, Handle);
     graph_add_wait = "cuGraphAddEventWaitNode" (*mut Handle, Handle, *const Handle, usize, Handle);
+    graph_add_child = "cuGraphAddChildGraphNode" (*mut Handle, Handle, *const Handle, usize, Handle);
     graph_add_memory = "cuGraphAddBatchMemOpNode" (*mut Handle, Handle, *const Handle, usize, *const MemoryNode);
     graph_instantiate = "cuGraphInstantiateWithFlags" (*mut Handle, Handle, u64);
     graph_launch = "cuGraphLaunch" (Handle, Handle);
@@ -311,6 +314,7 @@ driver! {
     graph_set_host = "cuGraphExecHostNodeSetParams" (Handle, Handle, *const HostNode);
     graph_set_record = "cuGraphExecEventRecordNodeSetEvent" (Handle, Handle, Handle);
     graph_set_wait = "cuGraphExecEventWaitNodeSetEvent" (Handle, Handle, Handle);
+    graph_set_child = "cuGraphExecChildGraphNodeSetParams" (Handle, Handle, Handle);
     graph_set_memory = "cuGraphExecBatchMemOpNodeSetParams" (Handle, Handle, *const MemoryNode);
     graph_set_enabled = "cuGraphNodeSetEnabled" (Handle, Handle, c_uint);
 }

@@ -24,7 +24,7 @@ pub const DRIVER: &str = "libcuda.so.1";
 use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
-use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork};
+use crate::graph::{GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig, LibraryAnswer,
     LibraryCall, ModuleId, ModuleInfo, StreamId,
@@ -661,7 +661,7 @@ impl Device for CudaDevice {
         nodes: Vec<Node>,
         host: Arc<dyn HostSide>,
     ) -> CudaResult<()> {
-        self.instantiate(graph, flags, &nodes, host)
+        self.instantiate(graph, flags, nodes, host)
     }
 
     fn update_graph(&self, graph: GraphId, changes: Vec<(u32, bool, NodeWork)>) -> CudaResult<()> {
@@ -830,6 +830,14 @@ impl Device for CudaDevice {
 
     fn call_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
         self.run_library(call, done)
+    }
+
+    fn record_library(&self, recording: RecordingId, call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
+        self.keep_library(recording, call)
+    }
+
+    fn forget_library(&self, recording: RecordingId) -> CudaResult<()> {
+        self.drop_library(recording)
     }
 
     fn gpu_time(&self) -> Duration {

@@ -75,6 +75,7 @@ impl SoftDevice {
             NodeWork::Copy { target, source, extent } => self.copy_step(*target, *source, *extent)?,
             NodeWork::CopyIn { target, extent, copy } => self.copy_in_step(executable, *target, *extent, *copy)?,
             NodeWork::CopyOut { source, extent, copy } => self.copy_out_step(executable, *source, *extent, *copy)?,
+            NodeWork::Library(recording) => self.library_step(*recording)?,
             NodeWork::Memory(operations) => StepWork::Later(self.words.work(&self.shared, operations.clone())?),
             NodeWork::Empty | NodeWork::Host { .. } | NodeWork::RecordEvent(_) | NodeWork::WaitEvent(_) => {
                 StepWork::Marker

@@ -3,10 +3,13 @@
 use super::{Shared, SoftDevice};
 use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
+use crate::graph::RecordingId;
+use crate::timeline::StepWork;
 use crate::types::{LibraryAnswer, LibraryCall};
-use sluice_softlibs::{Fault, Libraries, Step, Work};
+use sluice_softlibs::{Fault, Libraries, Recorded, Step, Work};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The functions of a library that the software GPU cannot execute.
@@ -17,6 +20,10 @@ pub fn open(library: u32) -> CudaResult<Vec<u32>> {
         let text = format!("the software GPU has no {title}; a GPU of another type has (%gpu attach --type names one)");
         CudaError::new(code::NOT_SUPPORTED, text)
     })
+}
+
+fn unknown_recording() -> CudaError {
+    CudaError::new(code::INVALID_HANDLE, "there is no such recorded library call")
 }
 
 impl sluice_softlibs::Memory for Shared {
@@ -73,6 +80,48 @@ impl SoftDevice {
                 self.timeline.submit_call(call.stream, false, work, reply)
             }
         }
+    }
+
+    /// Keeps a call for graphs; see [`crate::Device::record_library`].
+    pub(super) fn keep_library(&self, recording: RecordingId, call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
+        if let Some(failure) = self.timeline.failure() {
+            return Err(failure);
+        }
+        let mut libraries = self.libraries.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorded = libraries.record(call.library, call.function, call.arguments);
+        drop(libraries);
+        Ok(match recorded {
+            Err(refused) => LibraryAnswer { status: refused.status, text: refused.text, outputs: Vec::new() },
+            Ok(recorded) => {
+                self.recordings().insert(recording, recorded);
+                LibraryAnswer::default()
+            }
+        })
+    }
+
+    /// Forgets a recording.
+    pub(super) fn drop_library(&self, recording: RecordingId) -> CudaResult<()> {
+        self.recordings().remove(&recording).map(drop).ok_or_else(unknown_recording)
+    }
+
+    /// One run of a recorded call.
+    pub(super) fn library_step(&self, recording: RecordingId) -> CudaResult<StepWork> {
+        let recordings = self.recordings();
+        let recorded = recordings.get(&recording).ok_or_else(unknown_recording)?;
+        match recorded.step() {
+            Ok(Step::Queue(work)) => {
+                let job = self.job(recorded.name(), work);
+                Ok(StepWork::Heavy(Box::new(move || job().map(drop))))
+            }
+            Ok(Step::Done(_)) => Ok(StepWork::Marker),
+            // Both were ruled out when it was recorded.
+            Ok(Step::Wait(_)) => Err(CudaError::new(code::NOT_SUPPORTED, "the host waits for this call's result")),
+            Err(refused) => Err(CudaError::new(code::INVALID_VALUE, refused.text)),
+        }
+    }
+
+    fn recordings(&self) -> MutexGuard<'_, HashMap<RecordingId, Recorded>> {
+        self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The work with its time measured, and a fault in CUDA's words.

@@ -12,7 +12,7 @@ use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
-use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork};
+use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
 use crate::timeline::{Job, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
@@ -22,6 +22,7 @@ use crate::window::{Opened, Way};
 use memory::Memory;
 use physical::Physical;
 use sluice_softgpu::{DEFAULT_HEAP, Engine, Heap, KernelInfo, Launch, LoadedModule, Module, PAGE};
+use sluice_softlibs::Recorded;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -44,6 +45,7 @@ pub struct SoftDevice {
     physical: Mutex<Physical>,
     modules: Mutex<HashMap<ModuleId, Loaded>>,
     libraries: Mutex<sluice_softlibs::Libraries>,
+    recordings: Mutex<HashMap<RecordingId, Recorded>>,
     graphs: Mutex<HashMap<GraphId, Arc<Executable>>>,
     words: words::Words,
 }
@@ -148,7 +150,16 @@ impl SoftDevice {
         let (timeline, shared) = (Timeline::new(observer), Arc::new(shared));
         let words = words::Words::new(Box::new(timeline.stopped()));
         let (physical, modules, graphs) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(SoftDevice { timeline, shared, physical, modules, graphs, libraries: Mutex::default(), words })
+        Ok(SoftDevice {
+            timeline,
+            shared,
+            physical,
+            modules,
+            graphs,
+            libraries: Mutex::default(),
+            recordings: Mutex::default(),
+            words,
+        })
     }
 
     fn physical(&self) -> MutexGuard<'_, Physical> {
@@ -591,6 +602,14 @@ impl Device for SoftDevice {
 
     fn call_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
         self.run_library(call, done)
+    }
+
+    fn record_library(&self, recording: RecordingId, call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
+        self.keep_library(recording, call)
+    }
+
+    fn forget_library(&self, recording: RecordingId) -> CudaResult<()> {
+        self.drop_library(recording)
     }
 
     fn gpu_time(&self) -> Duration {

@@ -10,6 +10,7 @@ use super::{current, put, ready, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::host::Function;
+use crate::library::Recording;
 use crate::objects::Event;
 use crate::process::Process;
 use sluice_protocol::cuda;
@@ -191,6 +192,15 @@ pub(crate) fn fill(device: Device, on: usize, fill: Fill) -> CudaResult<bool> {
 /// A host function.
 pub(crate) fn host_function(device: Device, on: usize, function: Function, data: usize) -> CudaResult<bool> {
     node(device, on, || Ok(Work::Host { function, data })).map(|node| node.is_some())
+}
+
+/// A call to a library.
+pub(crate) fn library(
+    device: Device,
+    on: usize,
+    make: impl FnOnce() -> CudaResult<Arc<Recording>>,
+) -> CudaResult<bool> {
+    node(device, on, || make().map(Work::Library)).map(|node| node.is_some())
 }
 
 /// Waits for and writes of words.

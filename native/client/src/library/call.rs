@@ -2,6 +2,7 @@
 
 use super::encode::{Encoded, Encoder};
 use super::object::{Object, Remembered, new_number};
+use super::recording::Recording;
 use super::remote::{self, Answer};
 use super::value::Contents;
 use super::{Loaded, Outcome, Refusal};
@@ -9,10 +10,11 @@ use crate::device::Device;
 use crate::driver;
 use crate::driver::capture;
 use crate::driver::context::current_context;
-use crate::error::CudaResult;
+use crate::error::{CudaError, CudaResult};
 use crate::process::{self, Process};
 use crate::session::Session;
 use sluice_api::libraries::{Function, Kind, Way, number_of};
+use sluice_protocol::cuda;
 use sluice_protocol::messages::LibraryPost;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,8 +74,8 @@ unsafe fn send(
     encoded: Encoded,
     fresh: u64,
 ) -> Outcome {
-    if function.way == Way::Run {
-        refuse_capture(device, loaded, &encoded)?;
+    if function.way == Way::Run && captured(device, session, loaded, function, &encoded)? {
+        return Ok(0);
     }
     let waits = match function.way {
         Way::Make => true,
@@ -139,15 +141,34 @@ unsafe fn send(
     Ok(0)
 }
 
-/// Work that is issued to a capturing stream would run now and be missing in the graph.
-fn refuse_capture(device: Device, loaded: Loaded, encoded: &Encoded) -> Outcome<()> {
+/// Makes work a node when its stream captures. What the host would wait for cannot be one, and ends the capture.
+fn captured(
+    device: Device,
+    session: &Session,
+    loaded: Loaded,
+    function: &'static Function,
+    encoded: &Encoded,
+) -> Outcome<bool> {
+    let status = loaded.status();
     let set_stream = loaded.library.source.set_stream;
     let of_object = || encoded.object.as_ref()?.value_of(number_of(set_stream));
     let on = encoded.named_stream.or_else(of_object).unwrap_or(0);
-    capture::refuse(device, on).map_err(|_| {
-        let text = "a library's work cannot be captured into a graph yet";
-        Refusal::new(loaded.status().not_supported, text)
-    })
+    if !encoded.outputs.is_empty() {
+        let refused = capture::refuse(device, on);
+        return refused.map(|()| false).map_err(|error| {
+            let text = "its result goes to the host, which a captured graph does not wait for: use a pointer mode that \
+                        leaves it on the device, or call it outside the capture";
+            Refusal { text: Some(text.to_owned()), ..Refusal::from_cuda(status, error) }
+        });
+    }
+    let mut refusal = None;
+    let made = capture::library(device, on, || {
+        Recording::make(session, loaded, function, encoded).map_err(|refused| {
+            refusal = Some(refused);
+            CudaError::code(cuda::ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        })
+    });
+    made.map_err(|error| refusal.unwrap_or_else(|| Refusal::from_cuda(status, error)))
 }
 
 unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {

@@ -10,11 +10,13 @@ mod encode;
 mod entry;
 mod local;
 mod object;
+mod recording;
 mod remote;
 mod text;
 mod value;
 
 pub use object::Objects;
+pub use recording::Recording;
 pub use remote::Remote;
 
 use crate::error::CudaError;

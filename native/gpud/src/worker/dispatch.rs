@@ -3,7 +3,7 @@
 use crate::worker::graph;
 use crate::worker::session::{Phase, Session, failure, send_async_error};
 use sluice_backend as backend;
-use sluice_backend::graph::{GraphId, HostSide};
+use sluice_backend::graph::{GraphId, HostSide, RecordingId};
 use sluice_backend::{Copy2D, EventId, FunctionRef, LaunchAttribute, LaunchConfig, ModuleId, StreamId};
 use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
@@ -529,6 +529,23 @@ impl Handler for Session {
             },
             device.call_library(call, done)
         );
+    }
+
+    fn library_record(&mut self, _thread: u32, request: LibraryRecord<'_>, reply: ReplyTo<LibraryRecordReply>) {
+        let call = backend::LibraryCall {
+            library: request.library,
+            function: request.function,
+            stream: StreamId::from_wire(request.stream),
+            arguments: request.arguments,
+            waits: true,
+        };
+        let recording = RecordingId(request.recording);
+        let kept = self.active().and_then(|device| device.record_library(recording, call).map_err(failure));
+        reply.send(kept.map(|answer| LibraryRecordReply { status: answer.status, text: answer.text }));
+    }
+
+    fn library_forget(&mut self, _thread: u32, request: LibraryForget) -> Result<(), Failure> {
+        self.device.forget_library(RecordingId(request.recording)).map_err(failure)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Graphs as they come over the wire, for the device.
 
 use sluice_backend as backend;
-use sluice_backend::graph::{Edge, Extent, MemoryOperation, Node, NodeWork, Planes};
+use sluice_backend::graph::{Edge, Extent, MemoryOperation, Node, NodeWork, Planes, RecordingId};
 use sluice_backend::{EventId, FunctionRef, LaunchConfig, ModuleId};
 use sluice_protocol::graph::{self as wire, GraphChange, GraphNode, GraphWork};
 
@@ -55,6 +55,7 @@ pub fn work(work: GraphWork) -> NodeWork {
         GraphWork::RecordEvent { event } => NodeWork::RecordEvent(EventId(event)),
         GraphWork::WaitEvent { event } => NodeWork::WaitEvent(EventId(event)),
         GraphWork::Memory { operations: list } => NodeWork::Memory(operations(list)),
+        GraphWork::Library { recording } => NodeWork::Library(RecordingId(recording)),
     }
 }
 

@@ -1805,3 +1805,73 @@ impl<'a> Wire<'a> for LibraryCallReply {
 impl<'a> CallRequest<'a> for LibraryCall<'a> {
     type Reply = LibraryCallReply;
 }
+
+/// A call for graphs: checked and kept under this number with what its objects say now, and not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryRecord<'a> {
+    pub recording: u64,
+    pub library: u32,
+    pub function: u32,
+    pub stream: u64,
+    pub arguments: &'a [u8],
+}
+impl<'a> Wire<'a> for LibraryRecord<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.recording.put(out);
+        self.library.put(out);
+        self.function.put(out);
+        self.stream.put(out);
+        self.arguments.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            recording: Wire::take(reader)?,
+            library: Wire::take(reader)?,
+            function: Wire::take(reader)?,
+            stream: Wire::take(reader)?,
+            arguments: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for LibraryRecord<'a> {
+    const OPCODE: u16 = 515;
+}
+
+/// Answer to [`LibraryRecord`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryRecordReply {
+    pub status: u32,
+    pub text: String,
+}
+impl<'a> Wire<'a> for LibraryRecordReply {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.status.put(out);
+        self.text.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { status: Wire::take(reader)?, text: Wire::take(reader)? })
+    }
+}
+
+impl<'a> CallRequest<'a> for LibraryRecord<'a> {
+    type Reply = LibraryRecordReply;
+}
+
+/// No graph is made of this recording any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LibraryForget {
+    pub recording: u64,
+}
+impl<'a> Wire<'a> for LibraryForget {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.recording.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { recording: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for LibraryForget {
+    const OPCODE: u16 = 516;
+}

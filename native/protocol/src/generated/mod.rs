@@ -71,6 +71,8 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         512 => Some("LibraryOpen"),
         513 => Some("LibraryPost"),
         514 => Some("LibraryCall"),
+        515 => Some("LibraryRecord"),
+        516 => Some("LibraryForget"),
         _ => None,
     }
 }
@@ -203,6 +205,10 @@ pub trait Handler {
     fn library_post(&mut self, thread: u32, request: LibraryPost<'_>) -> Result<(), Failure>;
     /// A call whose status or outputs are waited for; outputs follow one another in the order of their parameters.
     fn library_call(&mut self, thread: u32, request: LibraryCall<'_>, reply: ReplyTo<LibraryCallReply>);
+    /// A call for graphs: checked and kept under this number with what its objects say now, and not run.
+    fn library_record(&mut self, thread: u32, request: LibraryRecord<'_>, reply: ReplyTo<LibraryRecordReply>);
+    /// No graph is made of this recording any more.
+    fn library_forget(&mut self, thread: u32, request: LibraryForget) -> Result<(), Failure>;
 }
 
 /// Decodes one operation frame and hands it to the handler. The outer error is a broken protocol (end the
@@ -540,6 +546,17 @@ pub fn dispatch<H: Handler>(
             reader.finish()?;
             handler.library_call(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
             Ok(Ok(()))
+        }
+        515 => {
+            let request = LibraryRecord::take(&mut reader)?;
+            reader.finish()?;
+            handler.library_record(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        516 => {
+            let request = LibraryForget::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.library_forget(thread, request))
         }
         other => Err(DecodeError::Opcode(other)),
     }

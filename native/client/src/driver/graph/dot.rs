@@ -26,6 +26,7 @@ fn label(work: &Work) -> String {
         Work::RecordEvent(event) => format!("EVENT_RECORD\\n{:#x}", event.handle),
         Work::Alloc(allocation) => format!("MEM_ALLOC\\n{:#x}\\n{} bytes", allocation.address, allocation.bytes),
         Work::Free(address) => format!("MEM_FREE\\n{address:#x}"),
+        Work::Library(recording) => format!("LIBRARY\\n{}", recording.symbol),
         Work::Memory(operations) => format!("BATCH_MEM_OP\\n{} operations", operations.len()),
     }
 }

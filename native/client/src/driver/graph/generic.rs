@@ -133,6 +133,7 @@ pub unsafe fn cuGraphNodeGetParams(node: usize, parameters: *mut c_void) -> Cuda
             Work::WaitEvent(event) | Work::RecordEvent(event) => put(body.cast(), event.handle)?,
             Work::Alloc(_) => super::memory::cuGraphMemAllocNodeGetParams(node, body)?,
             Work::Free(address) => put(body.cast(), address)?,
+            Work::Library(_) => return Err(super::refused("the inside of a library's call cannot be asked for")),
             Work::Memory(_) => {
                 nodes::cuGraphBatchMemOpNodeGetParams(node, body.cast::<MemoryNode>().cast())?;
             }

@@ -46,6 +46,7 @@ pub fn to_wire(device: Device, session: &Session, work: &Work) -> CudaResult<Gra
             check_operations(device.process, session, operations)?;
             GraphWork::Memory { operations: operations.clone() }
         }
+        Work::Library(recording) => GraphWork::Library { recording: recording.number_in(session)? },
     })
 }
 

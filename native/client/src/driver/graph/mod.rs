@@ -15,6 +15,7 @@ pub mod user_object;
 
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::host::Function as HostFunction;
+use crate::library::Recording;
 use crate::objects::{Event, Function, Table, new_handle};
 use crate::process::Process;
 use layout::{Copy3D, Fill};
@@ -89,13 +90,18 @@ pub enum Work {
     Kernel(Kernel),
     Copy(Copy3D),
     Fill(Fill),
-    Host { function: HostFunction, data: usize },
+    Host {
+        function: HostFunction,
+        data: usize,
+    },
     Child(Arc<Graph>),
     WaitEvent(Arc<Event>),
     RecordEvent(Arc<Event>),
     Alloc(Arc<Allocation>),
     Free(u64),
     Memory(Vec<MemoryOperation>),
+    /// A call to a library: to the program a child graph whose inside is the library's.
+    Library(Arc<Recording>),
 }
 
 /// A kernel node.
@@ -117,7 +123,7 @@ impl Work {
             Self::Copy(_) => 1,
             Self::Fill(_) => 2,
             Self::Host { .. } => 3,
-            Self::Child(_) => 4,
+            Self::Child(_) | Self::Library(_) => 4,
             Self::Empty => 5,
             Self::WaitEvent(_) => 6,
             Self::RecordEvent(_) => 7,

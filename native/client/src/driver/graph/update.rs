@@ -24,6 +24,7 @@ const NOT_SUPPORTED: u32 = 6;
 fn compatible(old: &Work, new: &Work) -> Result<(), u32> {
     match (old, new) {
         (old, new) if old.kind() != new.kind() => Err(NODE_TYPE_CHANGED),
+        (Work::Library(old), Work::Library(new)) if old.symbol != new.symbol => Err(TOPOLOGY_CHANGED),
         // Which side of the bus a copy's ends are on stays.
         (Work::Copy(old), Work::Copy(new)) => {
             let host = |kind: u32| kind == HOST;
