@@ -1,18 +1,20 @@
-//! Bulk copies: straight between the program's memory and the lanes of the session.
+//! Bulk copies: straight between the program's memory and the lanes of the session. A copy is waited for, or, from and to
+//! page-locked memory, goes on while the program does.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, without_body};
 use crate::dial::{self, DialError};
 use crate::error::CudaResult;
 use crate::fork;
 use sluice_protocol::frame::BULK_AHEAD_BYTES;
-use sluice_protocol::handshake::Resume;
+use sluice_protocol::handshake::{BULK_GO, Resume, Welcome};
 use sluice_protocol::messages::{BulkIn, BulkOut, BulkTaken};
 use sluice_transport::lanes::{Source, Target, Watch};
 use sluice_transport::{Lanes, Stream};
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// Copies to the device from this length on travel on lanes, and return when they have landed. Shorter ones are
@@ -35,18 +37,76 @@ pub struct Bulk {
     pub lanes: Arc<Lanes>,
     next: AtomicU64,
     usable: OnceLock<bool>,
+    /// The server says when it takes a copy.
+    says_go: bool,
+    under_way: Arc<UnderWay>,
 }
 
-impl Default for Bulk {
-    fn default() -> Self {
+/// Copies that nobody waits for, by transfer.
+#[derive(Default)]
+struct UnderWay {
+    copies: Mutex<HashMap<u64, Unawaited>>,
+    ended: Condvar,
+}
+
+/// One of them, and the program's memory that it uses.
+struct Unawaited {
+    start: usize,
+    bytes: usize,
+    to_device: bool,
+}
+
+impl UnderWay {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Unawaited>> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, transfer: u64, start: usize, bytes: usize, to_device: bool) {
+        self.lock().insert(transfer, Unawaited { start, bytes, to_device });
+    }
+
+    /// The program's memory is its own again.
+    fn end(&self, transfer: u64) {
+        self.lock().remove(&transfer);
+        self.ended.notify_all();
+    }
+}
+
+impl Bulk {
+    /// For the session that is welcomed.
+    pub fn new(welcome: &Welcome) -> Self {
         let watch = Watch { opened: fork::register, closing: fork::unregister };
-        Self { lanes: Arc::new(Lanes::watched(watch)), next: AtomicU64::new(0), usable: OnceLock::new() }
+        Self {
+            lanes: Arc::new(Lanes::watched(watch)),
+            next: AtomicU64::new(0),
+            usable: OnceLock::new(),
+            says_go: welcome.features.iter().any(|feature| feature == BULK_GO),
+            under_way: Arc::default(),
+        }
+    }
+
+    fn transfer(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Ends a copy that nobody waits for, when no lane touches the program's memory any more.
+    fn end(&self, transfer: u64, to_device: bool) {
+        let under_way = Arc::clone(&self.under_way);
+        let then = Box::new(move || under_way.end(transfer));
+        if to_device { self.lanes.end_sending(transfer, then) } else { self.lanes.end_receiving(transfer, then) }
+    }
+
+    /// The session is over: nothing will come any more.
+    pub(crate) fn end_all(&self) {
+        let left: Vec<(u64, bool)> =
+            self.under_way.lock().iter().map(|(transfer, copy)| (*transfer, copy.to_device)).collect();
+        left.into_iter().for_each(|(transfer, to_device)| self.end(transfer, to_device));
     }
 }
 
 struct Given(*const u8);
 
-// SAFETY: only read, while its owner waits for the transfer's end.
+// SAFETY: only read, until the transfer's end, which its owner waits for or has noted.
 unsafe impl Send for Given {}
 // SAFETY: as above.
 unsafe impl Sync for Given {}
@@ -60,7 +120,7 @@ impl Source for Given {
 
 struct Wanted(*mut u8);
 
-// SAFETY: lanes write to different pieces, while its owner waits for the transfer's end.
+// SAFETY: lanes write to different pieces, until the transfer's end, which its owner waits for or has noted.
 unsafe impl Send for Wanted {}
 // SAFETY: as above.
 unsafe impl Sync for Wanted {}
@@ -92,7 +152,7 @@ impl Connection {
         bytes: usize,
     ) -> Option<CudaResult> {
         let bulk = self.bulk()?;
-        let transfer = bulk.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let transfer = bulk.transfer();
         let length = bytes as u64;
         bulk.lanes.send(transfer, length, Arc::new(Given(source)), BULK_AHEAD_BYTES);
         let pending = self.begin(&BulkIn { transfer, address, stream, bytes: length });
@@ -116,7 +176,7 @@ impl Connection {
         bytes: usize,
     ) -> Option<CudaResult> {
         let bulk = self.bulk()?;
-        let transfer = bulk.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let transfer = bulk.transfer();
         let length = bytes as u64;
         let (done, here) = channel();
         let fresh = bulk.lanes.receive(transfer, length, Arc::new(Wanted(target)), told(done));
@@ -132,6 +192,76 @@ impl Connection {
         // No lane writes to the program's memory any more.
         let _ = freed.recv();
         Some(outcome)
+    }
+
+    /// Begins a copy to the device. What comes later in the stream waits for it, at gpud. None: the session has no
+    /// lanes, or its server is older.
+    ///
+    /// # Safety
+    /// `source` has `bytes` bytes, which nobody changes before the stream has come past the copy, and which are there
+    /// until [`Connection::finish_copies_of`] has returned for them.
+    pub unsafe fn start_copy_in(
+        self: &Arc<Self>,
+        address: u64,
+        stream: u64,
+        source: *const u8,
+        bytes: usize,
+    ) -> Option<CudaResult> {
+        let bulk = self.bulk().filter(|bulk| bulk.says_go)?;
+        let (transfer, length) = (bulk.transfer(), bytes as u64);
+        bulk.under_way.begin(transfer, source as usize, bytes, true);
+        // Nothing ahead of its turn: gpud would have to keep it, of every copy that waits, and a lane must never be held
+        // up by a piece of a copy that gpud has not heard of yet.
+        bulk.lanes.send(transfer, length, Arc::new(Given(source)), 0);
+        let connection = Arc::downgrade(self);
+        let landed = move |answer| over(&connection, transfer, true, without_body(answer));
+        let begun = self.call_then(&BulkIn { transfer, address, stream, bytes: length }, bytes, Box::new(landed));
+        if begun.is_err() {
+            bulk.end(transfer, true);
+        }
+        Some(begun)
+    }
+
+    /// Begins a copy to the host. The stream goes on when the data are there. None: as [`Connection::start_copy_in`].
+    ///
+    /// # Safety
+    /// `target` has room for `bytes` bytes, which nobody uses before the stream has come past the copy, and which are
+    /// there until [`Connection::finish_copies_of`] has returned for them.
+    pub unsafe fn start_copy_out(
+        self: &Arc<Self>,
+        address: u64,
+        stream: u64,
+        target: *mut u8,
+        bytes: usize,
+    ) -> Option<CudaResult> {
+        let bulk = self.bulk().filter(|bulk| bulk.says_go)?;
+        let (transfer, length) = (bulk.transfer(), bytes as u64);
+        bulk.under_way.begin(transfer, target as usize, bytes, false);
+        let (here, connection) = (Arc::downgrade(self), Arc::downgrade(self));
+        let done = Box::new(move || over(&here, transfer, false, Ok(())));
+        let fresh = bulk.lanes.receive(transfer, length, Arc::new(Wanted(target)), done);
+        debug_assert!(fresh, "numbers are not used twice");
+        let answered = move |answer| {
+            // Else the data are on their way.
+            let Err(error) = without_body(answer) else { return };
+            // This is where answers are read: what may wait for room in the window goes elsewhere.
+            let end = move || over(&connection, transfer, false, Err(error));
+            let _ = std::thread::Builder::new().name("sluice-copy".into()).spawn(end);
+        };
+        let begun = self.call_then(&BulkOut { transfer, address, stream, bytes: length }, bytes, Box::new(answered));
+        if begun.is_err() {
+            bulk.end(transfer, false);
+        }
+        Some(begun)
+    }
+
+    /// Waits until no copy that goes on by itself uses memory of this range.
+    pub fn finish_copies_of(&self, start: usize, bytes: usize) {
+        let Some(bulk) = &self.lanes else { return };
+        let mut copies = bulk.under_way.lock();
+        while copies.values().any(|copy| copy.start < start + bytes && start < copy.start + copy.bytes) {
+            copies = bulk.under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// The session's lanes, opened; None when gpud offers none or they cannot be opened.
@@ -155,6 +285,20 @@ impl Connection {
         let resume = Resume { session_id: self.session_id().to_owned(), received: 0 };
         dial::open(&self.ticket(), Vec::new(), Some(resume), Some(index as u16)).map(|(stream, _)| stream)
     }
+}
+
+/// A copy that nobody waits for is over, or has failed.
+fn over(connection: &Weak<Connection>, transfer: u64, to_device: bool, outcome: CudaResult) {
+    let Some(connection) = connection.upgrade() else { return };
+    let Some(bulk) = &connection.lanes else { return };
+    if let Err(error) = outcome {
+        connection.failed_late(error);
+    }
+    if !to_device {
+        // A session that is lost needs no confirmation.
+        let _ = connection.post(&BulkTaken { transfer });
+    }
+    bulk.end(transfer, to_device);
 }
 
 /// Keeps one lane open as long as its session lives.

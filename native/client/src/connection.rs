@@ -44,6 +44,8 @@ pub trait Notices: Send + Sync {
     fn credit_recall(&self, bytes: u64) -> u64;
     /// The session is gone for good.
     fn lost(&self, text: &str);
+    /// Work that nobody waited for has failed.
+    fn failed_late(&self, error: CudaError);
     /// Any other notice; one that is not known is ignored, as newer servers may tell more.
     fn notice(&self, opcode: u16, payload: &[u8]) -> Result<(), DecodeError>;
 }
@@ -83,7 +85,12 @@ struct Outgoing {
 struct Waiter {
     state: Mutex<Waited>,
     ready: Condvar,
+    /// Takes the answer instead of a thread that waits.
+    then: Mutex<Option<Then>>,
 }
+
+/// What to do with an answer; called where it is read, so it must not wait.
+pub(crate) type Then = Box<dyn FnOnce(CudaResult<Vec<u8>>) + Send>;
 
 #[derive(Default)]
 struct Waited {
@@ -198,7 +205,7 @@ impl Connection {
             led: AtomicU64::new(0),
             hungry: AtomicBool::new(false),
             newest: AtomicU64::new(0),
-            lanes: welcome.features.iter().any(|feature| feature == LANES).then(Bulk::default),
+            lanes: welcome.features.iter().any(|feature| feature == LANES).then(|| Bulk::new(welcome)),
             received: AtomicU64::new(0),
             ticket: Mutex::new(ticket),
             session_id: welcome.session_id.clone(),
@@ -269,17 +276,31 @@ impl Connection {
     /// writing to the writer thread.
     pub fn ask<'a, R: CallRequest<'a>>(self: &Arc<Self>, request: &R) -> CudaResult<Pending> {
         let waiter = Arc::<Waiter>::default();
+        self.enqueue(request, &waiter, 0)?;
+        Ok(Pending { connection: Arc::clone(self), waiter, traced: None })
+    }
+
+    /// Sends a call that nobody waits for, with so many bytes on lanes; `then` gets the answer, unless this fails.
+    pub(crate) fn call_then<'a, R: CallRequest<'a>>(&self, request: &R, carries: usize, then: Then) -> CudaResult {
+        let waiter = Arc::new(Waiter { then: Mutex::new(Some(then)), ..Waiter::default() });
+        self.enqueue(request, &waiter, carries)?;
+        // Its answer, and what gpud says on the way there, are for nobody who reads.
+        self.want_reader();
+        Ok(())
+    }
+
+    fn enqueue<'a, R: CallRequest<'a>>(&self, request: &R, waiter: &Arc<Waiter>, carries: usize) -> CudaResult {
         let mut out = self.room(lock(&self.out));
-        lock(&self.calls).insert(out.last + 1, Arc::clone(&waiter));
+        lock(&self.calls).insert(out.last + 1, Arc::clone(waiter));
         match self.append(&mut out, R::OPCODE, |bytes| request.put(bytes)) {
-            Ok(bytes) => trace::posted(R::OPCODE, bytes),
+            Ok(bytes) => trace::posted(R::OPCODE, bytes + carries),
             Err(error) => {
                 lock(&self.calls).remove(&(out.last + 1));
                 return Err(error);
             }
         }
         self.wake_writer(&mut out);
-        Ok(Pending { connection: Arc::clone(self), waiter, traced: None })
+        Ok(())
     }
 
     /// The number of the last frame that was sent.
@@ -339,8 +360,11 @@ impl Connection {
             bulk.lanes.close();
         }
         self.reader_wanted.notify_one();
-        for (_, waiter) in lock(&self.calls).drain() {
-            waiter.set(Err(error.clone()));
+        // Not under the lock: an answer may have something done with it.
+        let waiting = std::mem::take(&mut *lock(&self.calls));
+        waiting.into_values().for_each(|waiter| waiter.set(Err(error.clone())));
+        if let Some(bulk) = &self.lanes {
+            bulk.end_all();
         }
     }
 
@@ -464,9 +488,12 @@ impl Connection {
 
     /// Waits for an answer without a body.
     pub(crate) fn answered(&self, pending: Pending) -> CudaResult {
-        let answer = pending.wait()?;
-        let (_, body) = decode_reply(&answer).map_err(broken)?;
-        body.map(drop).map_err(CudaError::from)
+        without_body(pending.wait())
+    }
+
+    /// Work that nobody waited for has failed: the program hears of it at its next call.
+    pub(crate) fn failed_late(&self, error: CudaError) {
+        self.notices.failed_late(error);
     }
 
     fn want_reader(&self) {
@@ -783,6 +810,10 @@ impl Reading {
 
 impl Waiter {
     fn set(&self, answer: CudaResult<Vec<u8>>) {
+        let then = lock(&self.then).take();
+        if let Some(then) = then {
+            return then(answer);
+        }
         let mut state = lock(&self.state);
         state.answer = Some(answer);
         if state.sleeps {
@@ -835,6 +866,13 @@ impl Pending {
             state.asked = false;
         }
     }
+}
+
+/// An answer without a body.
+pub(crate) fn without_body(answer: CudaResult<Vec<u8>>) -> CudaResult {
+    let answer = answer?;
+    let (_, body) = decode_reply(&answer).map_err(broken)?;
+    body.map(drop).map_err(CudaError::from)
 }
 
 /// An answer that cannot be read.

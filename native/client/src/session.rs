@@ -66,6 +66,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Shared {
+    /// The error that is held; one that is not sticky is told once.
+    fn take_error(&self) -> CudaResult {
+        let mut held = lock(&self.error);
+        match &*held {
+            Some(error) if cuda::is_sticky(error.code) => Err(error.clone()),
+            _ => {
+                self.sticky.store(false, Ordering::Release);
+                held.take().map_or(Ok(()), Err)
+            }
+        }
+    }
+}
+
 impl Notices for Shared {
     fn async_error(&self, error: AsyncError) {
         journal::note(format!("the GPU server: error {}: {}", error.code, error.text));
@@ -107,6 +121,15 @@ impl Notices for Shared {
             std::thread::sleep(std::time::Duration::from_micros(50));
         }
         0
+    }
+
+    fn failed_late(&self, error: CudaError) {
+        // With the lease everything fails, and says so itself.
+        if error.code != cuda::ERROR_DEVICE_UNAVAILABLE {
+            journal::note(format!("a copy that nobody waited for: error {}", error.code));
+            lock(&self.error).get_or_insert(error);
+            self.sticky.store(true, Ordering::Release);
+        }
     }
 
     fn lost(&self, text: &str) {
@@ -249,15 +272,10 @@ impl Session {
         lock(&self.shared.arena).used()
     }
 
-    /// An error after which nothing works any more in this generation.
+    /// An error after which nothing works any more in this generation, or, once, one of work that nobody waited for.
     #[inline]
     pub fn check_sticky(&self) -> CudaResult {
-        if self.shared.sticky.load(Ordering::Acquire)
-            && let Some(error) = &*lock(&self.shared.error)
-        {
-            return Err(error.clone());
-        }
-        Ok(())
+        if self.shared.sticky.load(Ordering::Acquire) { self.shared.take_error() } else { Ok(()) }
     }
 
     /// Device memory: posted within the credit, else after gpud has granted more.

@@ -1,10 +1,11 @@
 //! Bulk copies arrive whole, also when the line is cut in the middle of them, and they keep their place in the stream.
 
+use serde_json::json;
 use sluice_client::bulk::BULK_IN_BYTES;
 use sluice_client::generated::*;
 use sluice_client::process;
 use sluice_conformance::broker::Broker;
-use sluice_conformance::calls::{attach, start};
+use sluice_conformance::calls::{ask, attach, start};
 use sluice_conformance::gpud::Gpud;
 use sluice_conformance::proxy::Proxy;
 use std::ffi::{CString, c_void};
@@ -105,6 +106,87 @@ fn long_kernel(stream: usize) -> (usize, u32) {
     (function, (f64::from(to) / took.as_secs_f64()).min(2e9) as u32)
 }
 
+/// Page-locked memory of [`BYTES`].
+struct Pinned(*mut u8);
+
+impl Pinned {
+    fn new() -> Self {
+        let mut memory: *mut c_void = std::ptr::null_mut();
+        // SAFETY: a live local; the memory is written before it is read.
+        unsafe {
+            assert_eq!(sluice_cuMemAllocHost_v2(&raw mut memory, BYTES), 0);
+            memory.write_bytes(0, BYTES);
+        }
+        Self(memory.cast())
+    }
+
+    fn data(&mut self) -> &mut [u8] {
+        // SAFETY: so long, and no copy is under way when this is called.
+        unsafe { std::slice::from_raw_parts_mut(self.0, BYTES) }
+    }
+
+    /// Frees it; copies that still use it are finished before.
+    fn free(self) {
+        // SAFETY: allocated in `new`.
+        assert_eq!(unsafe { sluice_cuMemFreeHost(self.0.cast()) }, 0);
+    }
+}
+
+/// Copies from and to page-locked memory return behind a kernel that still runs, keep their place in the stream, and
+/// are waited for where the stream is, or where their memory is given back.
+fn pinned_copies_do_not_wait(proxy: &Proxy, address: u64, stream: usize, function: usize, second: u32) {
+    let (mut source, mut target, mut event) = (Pinned::new(), Pinned::new(), 0);
+    let wanted = pattern(300, BYTES);
+    source.data().copy_from_slice(&wanted);
+    // SAFETY: live locals; page-locked memory that is left alone while copies are under way; a stream made here.
+    unsafe {
+        assert_eq!(sluice_cuEventCreate(&raw mut event, 2), 0);
+        ask(&json!({ "op": "trace", "on": true }));
+        count(function, second.saturating_mul(3), stream);
+        assert_eq!(sluice_cuMemcpyHtoDAsync_v2(address, source.0.cast(), BYTES, stream), 0);
+        assert_eq!(sluice_cuMemcpyDtoHAsync_v2(target.0.cast(), address, BYTES, stream), 0);
+        assert_eq!(sluice_cuEventRecord(event, stream), 0);
+        assert_eq!(ask(&json!({ "op": "trace", "on": false }))["blocking"], 0);
+        assert_eq!(sluice_cuStreamQuery(stream), 600, "the kernel was over before the copies were issued");
+        assert_eq!((target.0.read(), target.0.add(BYTES - 1).read()), (0, 0), "the copy has overtaken the kernel");
+        while sluice_cuEventQuery(event) == 600 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(target.data() == wanted, "the event is passed, and the data are not there");
+
+        // More than gpud would keep, while the line is cut: each round is of its own pattern.
+        let parts = BYTES / BULK_IN_BYTES;
+        for round in 0..4 {
+            source.data().copy_from_slice(&pattern(400 + round, BYTES));
+            count(function, second / 4, stream);
+            for at in (0..parts).map(|part| part * BULK_IN_BYTES) {
+                let (from, to) = (source.0.add(at).cast(), target.0.add(at).cast());
+                assert_eq!(sluice_cuMemcpyAsync(address + at as u64, from as u64, BULK_IN_BYTES, stream), 0);
+                assert_eq!(sluice_cuMemcpyDtoHAsync_v2(to, address + at as u64, BULK_IN_BYTES, stream), 0);
+            }
+            std::thread::sleep(Duration::from_millis(200 + 25 * round as u64));
+            proxy.cut();
+            assert_eq!(sluice_cuStreamSynchronize(stream), 0);
+            assert!(target.data() == pattern(400 + round, BYTES), "bytes changed in round {round}");
+        }
+
+        // Freed with a copy under way.
+        count(function, second / 2, stream);
+        assert_eq!(sluice_cuMemcpyHtoDAsync_v2(address, source.0.cast(), BYTES, stream), 0);
+        assert_eq!(sluice_cuStreamQuery(stream), 600);
+        source.free();
+        assert!(read(address, BYTES, 0) == pattern(403, BYTES));
+        // One that is not page-locked any more is copied before the call returns, as any other memory.
+        let mut plain = pattern(500, BYTES);
+        assert_eq!(sluice_cuMemHostRegister_v2(plain.as_mut_ptr().cast(), BYTES, 0), 0);
+        assert_eq!(sluice_cuMemHostUnregister(plain.as_mut_ptr().cast()), 0);
+        write(address, &plain, stream);
+        plain.fill(0);
+        assert!(read(address, BYTES, stream) == pattern(500, BYTES));
+    }
+    target.free();
+}
+
 #[test]
 fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
     let mut gpud = Gpud::start("soft", &[]).expect("gpud");
@@ -178,5 +260,6 @@ fn bulk_copies_outlast_cuts_and_threads_do_not_wait_for_each_other() {
         assert_eq!(waiting.join().expect("waited"), 0);
     });
     assert!(read(address, BYTES, left) == new);
+    pinned_copies_do_not_wait(&proxy, address, left, function, second);
     session.close();
 }

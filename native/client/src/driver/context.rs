@@ -282,7 +282,7 @@ pub(crate) fn synchronize(device: Device) -> CudaResult {
     session.connection.call(&ContextSynchronize)?;
     session.progress.all_done(mark);
     session.progress.all_idle(before + 1, session.connection.newest());
-    Ok(())
+    session.check_sticky()
 }
 
 pub unsafe fn cuCtxSynchronize_v2(context: usize) -> CudaResult {

@@ -2,7 +2,7 @@
 
 use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
-use super::memory::check_range;
+use super::memory::{check_range, is_pinned};
 use super::{capture, context, current, put, stream};
 use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES};
 use crate::connection::{Pending, broken};
@@ -20,6 +20,16 @@ use std::ffi::c_void;
 /// Chunks of one device-to-host copy that are under way at a time.
 const LANES: usize = 4;
 
+/// When a copy's call returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Return {
+    /// When the program's memory is its own again.
+    Copied,
+    /// At once, where that memory is page-locked and the copy is long: the program leaves it alone until the stream has
+    /// come past the copy.
+    Issued,
+}
+
 /// Host to device: the data are taken before this returns, so the program may overwrite them.
 pub(super) unsafe fn to_device(
     device: Device,
@@ -27,6 +37,18 @@ pub(super) unsafe fn to_device(
     source: *const c_void,
     bytes: usize,
     on: usize,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { put_on_device(device, target, source, bytes, on, Return::Copied) }
+}
+
+unsafe fn put_on_device(
+    device: Device,
+    target: u64,
+    source: *const c_void,
+    bytes: usize,
+    on: usize,
+    when: Return,
 ) -> CudaResult {
     if bytes == 0 {
         return Ok(());
@@ -36,7 +58,7 @@ pub(super) unsafe fn to_device(
     }
     if let Some(turn) = Turn::of(device, on, target)? {
         // SAFETY: as the caller's.
-        return turn.take(|device, on| unsafe { to_device(device, target, source, bytes, on) });
+        return turn.take(|device, on| unsafe { put_on_device(device, target, source, bytes, on, when) });
     }
     if capture::copy(device, on, (true, target), (false, source as u64), bytes)? {
         return Ok(());
@@ -44,6 +66,14 @@ pub(super) unsafe fn to_device(
     let session = device.session()?;
     check_range(device.process, &session, target, bytes as u64)?;
     let stream = stream::at_server(device, &session, on)?;
+    if bytes >= BULK_IN_BYTES
+        && when == Return::Issued
+        && is_pinned(source as usize, bytes)
+        // SAFETY: the caller's memory, `bytes` long, which is not given back before the copy has ended.
+        && let Some(outcome) = unsafe { session.connection.start_copy_in(target, stream, source.cast(), bytes) }
+    {
+        return outcome;
+    }
     if bytes >= BULK_IN_BYTES
         // SAFETY: the caller's memory, `bytes` long, until this returns.
         && let Some(outcome) = unsafe { session.connection.copy_in(target, stream, source.cast(), bytes) }
@@ -59,12 +89,25 @@ pub(super) unsafe fn to_device(
     Ok(())
 }
 
+/// Device to host: the data are there when this returns.
 pub(super) unsafe fn from_device(
     device: Device,
     target: *mut c_void,
     source: u64,
     bytes: usize,
     on: usize,
+) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { get_from_device(device, target, source, bytes, on, Return::Copied) }
+}
+
+unsafe fn get_from_device(
+    device: Device,
+    target: *mut c_void,
+    source: u64,
+    bytes: usize,
+    on: usize,
+    when: Return,
 ) -> CudaResult {
     if bytes == 0 {
         return Ok(());
@@ -74,7 +117,7 @@ pub(super) unsafe fn from_device(
     }
     if let Some(turn) = Turn::of(device, on, source)? {
         // SAFETY: as the caller's.
-        return turn.take(|device, on| unsafe { from_device(device, target, source, bytes, on) });
+        return turn.take(|device, on| unsafe { get_from_device(device, target, source, bytes, on, when) });
     }
     if capture::copy(device, on, (false, target as u64), (true, source), bytes)? {
         return Ok(());
@@ -82,6 +125,14 @@ pub(super) unsafe fn from_device(
     let session = device.session()?;
     check_range(device.process, &session, source, bytes as u64)?;
     let stream = stream::at_server(device, &session, on)?;
+    if bytes >= BULK_OUT_BYTES
+        && when == Return::Issued
+        && is_pinned(target as usize, bytes)
+        // SAFETY: the caller's memory, room for `bytes`, which is not given back before the copy has ended.
+        && let Some(outcome) = unsafe { session.connection.start_copy_out(source, stream, target.cast(), bytes) }
+    {
+        return outcome;
+    }
     // What comes before the copy in its stream is done when the data are here.
     let mark = session.progress.now();
     let copied = |frames: u64, before: u64| {
@@ -170,7 +221,7 @@ pub unsafe fn cuMemcpyHtoD_v2(target: u64, source: *const c_void, bytes: usize) 
 
 pub unsafe fn cuMemcpyHtoDAsync_v2(target: u64, source: *const c_void, bytes: usize, stream: usize) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { to_device(current()?, target, source, bytes, stream) }
+    unsafe { put_on_device(current()?, target, source, bytes, stream, Return::Issued) }
 }
 
 pub unsafe fn cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) -> CudaResult {
@@ -180,7 +231,7 @@ pub unsafe fn cuMemcpyDtoH_v2(target: *mut c_void, source: u64, bytes: usize) ->
 
 pub unsafe fn cuMemcpyDtoHAsync_v2(target: *mut c_void, source: u64, bytes: usize, stream: usize) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { from_device(current()?, target, source, bytes, stream) }
+    unsafe { get_from_device(current()?, target, source, bytes, stream, Return::Issued) }
 }
 
 pub unsafe fn cuMemcpyDtoD_v2(target: u64, source: u64, bytes: usize) -> CudaResult {
@@ -197,6 +248,11 @@ pub(crate) fn is_device(process: &'static Process, address: u64) -> bool {
 }
 
 pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { copy(target, source, bytes, stream, Return::Issued) }
+}
+
+unsafe fn copy(target: u64, source: u64, bytes: usize, stream: usize, when: Return) -> CudaResult {
     let device = current()?;
     if bytes == 0 {
         return Ok(());
@@ -204,9 +260,9 @@ pub unsafe fn cuMemcpyAsync(target: u64, source: u64, bytes: usize, stream: usiz
     match (is_device(device.process, target), is_device(device.process, source)) {
         (true, true) => on_device(device, target, source, bytes, stream),
         // SAFETY: an address outside all device ranges is the caller's host memory.
-        (true, false) => unsafe { to_device(device, target, source as *const c_void, bytes, stream) },
+        (true, false) => unsafe { put_on_device(device, target, source as *const c_void, bytes, stream, when) },
         // SAFETY: as above.
-        (false, true) => unsafe { from_device(device, target as *mut c_void, source, bytes, stream) },
+        (false, true) => unsafe { get_from_device(device, target as *mut c_void, source, bytes, stream, when) },
         (false, false) => {
             let home = stream::home(device, stream)?;
             if let Some(session) = home.session_now() {
@@ -255,7 +311,7 @@ pub unsafe fn cuMemcpyWithAttributesAsync(
     stream: usize,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { cuMemcpyAsync(target, source, bytes, stream) }
+    unsafe { copy(target, source, bytes, stream, Return::Copied) }
 }
 
 /// Attributes as in [`cuMemcpyWithAttributesAsync`].
@@ -282,7 +338,7 @@ pub unsafe fn cuMemcpyBatchAsync(
         // SAFETY: the caller's lists are `count` long.
         let copied = unsafe {
             let (target, source) = (targets.add(index).read(), sources.add(index).read());
-            cuMemcpyAsync(target, source, sizes.add(index).read(), stream)
+            copy(target, source, sizes.add(index).read(), stream, Return::Copied)
         };
         if copied.is_err() && !failed.is_null() {
             // SAFETY: the caller's output.
@@ -310,7 +366,7 @@ pub unsafe fn cuMemcpyBatchAsync_v2(
 
 pub unsafe fn cuMemcpy(target: u64, source: u64, bytes: usize) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { cuMemcpyAsync(target, source, bytes, 0) }
+    unsafe { copy(target, source, bytes, 0, Return::Copied) }
 }
 
 pub unsafe fn cuMemsetD8_v2(address: u64, value: u8, count: usize) -> CudaResult {

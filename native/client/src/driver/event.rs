@@ -108,7 +108,7 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
     session.connection.call(&EventSynchronize { event: event.handle })?;
     event.passed(number);
     session.progress.stream_done(stream, mark);
-    Ok(())
+    session.check_sticky()
 }
 
 /// The first question about an event goes to gpud, which tells on its own account when the event is passed: further

@@ -147,7 +147,7 @@ pub(crate) struct Pinned {
     own: bool,
 }
 
-/// Page-locked memory is ordinary memory here: copies go through the connection's buffers.
+/// Page-locked memory is ordinary memory here; what it promises is that asynchronous copies do not wait for it.
 pub(crate) fn pinned() -> MutexGuard<'static, BTreeMap<usize, Pinned>> {
     static PINNED: Mutex<BTreeMap<usize, Pinned>> = Mutex::new(BTreeMap::new());
     PINNED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -180,8 +180,21 @@ pub unsafe fn cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) -> CudaR
     unsafe { cuMemHostAlloc(memory, bytes, 0) }
 }
 
+/// Whether all of a range is page-locked.
+pub(crate) fn is_pinned(address: usize, bytes: usize) -> bool {
+    pinned_at(address).is_some_and(|(start, piece)| bytes <= start + piece.bytes - address)
+}
+
+/// Waits for the copies that still use a piece of page-locked memory.
+fn finish_copies(process: &'static Process, start: usize) {
+    let Some((_, piece)) = pinned_at(start) else { return };
+    for session in process.devices().filter_map(Device::any_session) {
+        session.connection.finish_copies_of(start, piece.bytes);
+    }
+}
+
 pub unsafe fn cuMemFreeHost(memory: *mut c_void) -> CudaResult {
-    super::ready()?;
+    finish_copies(super::ready()?, memory as usize);
     let mut pinned = pinned();
     match pinned.get(&(memory as usize)) {
         Some(piece) if piece.own => {
@@ -215,7 +228,7 @@ pub unsafe fn cuMemHostRegister_v2(memory: *mut c_void, bytes: usize, flags: u32
 }
 
 pub unsafe fn cuMemHostUnregister(memory: *mut c_void) -> CudaResult {
-    super::ready()?;
+    finish_copies(super::ready()?, memory as usize);
     let mut pinned = pinned();
     match pinned.get(&(memory as usize)) {
         Some(piece) if !piece.own => {

@@ -175,7 +175,7 @@ pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
     session.connection.call(&StreamSynchronize { stream })?;
     session.progress.stream_done(stream, mark);
     session.progress.stream_idle(stream, before + 1, session.connection.newest());
-    Ok(())
+    session.check_sticky()
 }
 
 pub unsafe fn cuStreamQuery(stream: usize) -> CudaResult {

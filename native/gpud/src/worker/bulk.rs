@@ -38,11 +38,9 @@ impl Bulk {
         }
         let outbox = Arc::clone(outbox);
         let opened = Box::new(move |window| {
-            if bytes > BULK_AHEAD_BYTES {
-                let mut payload = Vec::new();
-                transfer.put(&mut payload);
-                outbox.send(opcode::BULK_GO, 0, &payload);
-            }
+            let mut payload = Vec::new();
+            transfer.put(&mut payload);
+            outbox.send(opcode::BULK_GO, 0, &payload);
             landing.open(window);
         });
         let lanes = Arc::clone(&self.lanes);
