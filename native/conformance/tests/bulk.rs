@@ -160,7 +160,7 @@ fn pinned_copies_do_not_wait(proxy: &Proxy, address: u64, stream: usize, functio
             source.data().copy_from_slice(&pattern(400 + round, BYTES));
             count(function, second / 4, stream);
             for at in (0..parts).map(|part| part * BULK_IN_BYTES) {
-                let (from, to) = (source.0.add(at).cast(), target.0.add(at).cast());
+                let (from, to) = (source.0.add(at), target.0.add(at).cast());
                 assert_eq!(sluice_cuMemcpyAsync(address + at as u64, from as u64, BULK_IN_BYTES, stream), 0);
                 assert_eq!(sluice_cuMemcpyDtoHAsync_v2(to, address + at as u64, BULK_IN_BYTES, stream), 0);
             }

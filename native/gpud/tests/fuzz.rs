@@ -97,7 +97,7 @@ fn mutate(random: &mut Random, mut frames: Vec<Vec<u8>>) -> Vec<u8> {
                 frames[at][..4].copy_from_slice(&length.to_le_bytes());
             }
             4 => {
-                let code = random.next() as u16 % 400;
+                let code = random.next() as u16 % 600;
                 frames[at][4..6].copy_from_slice(&code.to_le_bytes());
             }
             5 => {
