@@ -10,6 +10,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useSeenVersion } from "#components/use-seen-version.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { PackingProof } from "#server/contracts/sharing.ts";
 import { Packing } from "./packing.tsx";
@@ -56,10 +57,9 @@ export function EditCalendar<W extends Window>({
   const [windows, setWindows] = useState(saved);
   const [wrong, setWrong] = useState<string>();
   const [proof, setProof] = useState<PackingProof>();
-  // What was looked at when the form was opened: the page behind it follows what others save.
-  const [seen, setSeen] = useState<number>();
+  const seen = useSeenVersion(version);
   const { pending, error, run } = useSubmit<unknown>([], undefined, () => {
-    setSeen(undefined);
+    seen.forget();
     router.refresh();
   });
   const change = (next: W[]) => {
@@ -87,7 +87,7 @@ export function EditCalendar<W extends Window>({
     change([...windows, ...added].sort((a, b) => a.fromMinute - b.fromMinute));
   };
   const save = async () => {
-    const on = { version: seen ?? version };
+    const on = { version: seen.version };
     const done = await run(() =>
       windows.length === 0 ? api("DELETE", path, on) : api("PUT", path, { windows, ...on }),
     );
@@ -102,7 +102,7 @@ export function EditCalendar<W extends Window>({
         size="sm"
         onClick={() => {
           setWindows(saved);
-          setSeen(version);
+          seen.look();
           setProof(undefined);
           setWrong(undefined);
           setOpen(true);

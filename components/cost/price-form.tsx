@@ -8,6 +8,7 @@ import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
+import { useSeenVersion } from "#components/use-seen-version.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { GpuPriceList } from "#server/contracts/cost.ts";
 
@@ -23,16 +24,18 @@ export function PriceForm({
 }) {
   const router = useRouter();
   const [open, setOpen] = useState(false);
-  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, () =>
-    router.refresh(),
-  );
+  const seen = useSeenVersion(price ? price.version : 0);
+  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, () => {
+    seen.forget();
+    router.refresh();
+  });
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const amount = Number(formText(form, "amount"));
     if (!Number.isFinite(amount)) return fail("The amount is a number, for example 2.15.");
     const done = await run(() =>
-      api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount, version: price ? price.version : 0 }),
+      api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount, version: seen.version }),
     );
     if (!done) return;
     setOpen(false);
@@ -42,7 +45,10 @@ export function PriceForm({
     <>
       <Button
         size="sm"
-        onClick={() => setOpen(true)}
+        onClick={() => {
+          seen.look();
+          setOpen(true);
+        }}
         aria-label={`${price ? "Change" : "Set"} the price of ${gpuType}`}
       >
         {price ? "Change" : "Set"}

@@ -10,6 +10,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useSeenVersion } from "#components/use-seen-version.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
 import { CO_TENANCY, type CoTenancy, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
@@ -21,10 +22,9 @@ export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamN
   const router = useRouter();
   const toast = useToast();
   const [open, setOpen] = useState(false);
-  // What was looked at when the form was opened: the page behind it follows what others save.
-  const [seen, setSeen] = useState<number>();
+  const seen = useSeenVersion(policy.version);
   const { pending, error, fields, run } = useSubmit<TeamPolicyView>(NAMES, undefined, () => {
-    setSeen(undefined);
+    seen.forget();
     router.refresh();
   });
   const [typed, setTyped] = useState<Record<string, string>>({});
@@ -42,7 +42,7 @@ export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamN
     const input = {
       ...Object.fromEntries(times),
       coTenancy: formText(form, "coTenancy"),
-      version: seen ?? policy.version,
+      version: seen.version,
     };
     if (!(await run(() => api("PUT", `/teams/${teamId}/policy`, input)))) return;
     setOpen(false);
@@ -57,7 +57,7 @@ export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamN
         onClick={() => {
           setTyped({});
           setUnread({});
-          setSeen(policy.version);
+          seen.look();
           setOpen(true);
         }}
       >

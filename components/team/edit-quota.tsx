@@ -10,6 +10,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useSeenVersion } from "#components/use-seen-version.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaEffects, QuotaView, TeamView } from "#server/contracts/team.ts";
 import { EffectsOfQuota } from "./effects-of-quota.tsx";
@@ -38,6 +39,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
   const router = useRouter();
   const toast = useToast();
   const [open, setOpen] = useState(false);
+  const seen = useSeenVersion(quota?.version ?? 0);
   const { pending, error, fields, run, fail } = useSubmit<TeamView>(
     [
       "gpuType",
@@ -50,7 +52,10 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
       "budgetMilliHours",
     ],
     undefined,
-    () => router.refresh(),
+    () => {
+      seen.forget();
+      router.refresh();
+    },
   );
   const [effects, setEffects] = useState<QuotaEffects>();
   const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });
@@ -74,7 +79,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
     const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
     if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
     const saved = await run(() =>
-      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version: quota?.version ?? 0 }),
+      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version: seen.version }),
     );
     if (!saved) return;
     setOpen(false);
@@ -90,6 +95,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
         size="sm"
         onClick={() => {
           setEffects(undefined);
+          seen.look();
           setOpen(true);
         }}
       >
