@@ -61,7 +61,9 @@ export default async function CalendarsPage() {
         </Section>
       ))}
       {calendars.length === 0 && (
-        <EmptyState title="No GPU type yet">Add a GPU server on the pool page, or a quota on a team's page.</EmptyState>
+        <EmptyState title="No GPU type yet">
+          Add a GPU server on the pool page, or a quota on the page of a team.
+        </EmptyState>
       )}
     </>
   );
