@@ -10,6 +10,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { usePreview } from "#components/use-preview.ts";
 import { useSeenVersion } from "#components/use-seen-version.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { PackingProof } from "#server/contracts/sharing.ts";
@@ -56,7 +57,7 @@ export function EditCalendar<W extends Window>({
   const [open, setOpen] = useState(false);
   const [windows, setWindows] = useState(saved);
   const [wrong, setWrong] = useState<string>();
-  const [proof, setProof] = useState<PackingProof>();
+  const { preview: proof, ask, clear } = usePreview<PackingProof>();
   const seen = useSeenVersion(version);
   const { pending, error, run } = useSubmit<unknown>([], undefined, () => {
     seen.forget();
@@ -65,14 +66,7 @@ export function EditCalendar<W extends Window>({
   const change = (next: W[]) => {
     setWindows(next);
     setWrong(undefined);
-    if (!proves) return;
-    void api<PackingProof>("POST", `${path}/preview`, { windows: next }).then((answer) => {
-      // An answer to what stood there before says nothing about what stands there now.
-      setWindows((now) => {
-        if (now === next) setProof(answer.ok ? answer.data : undefined);
-        return now;
-      });
-    });
+    if (proves) ask(() => api("POST", `${path}/preview`, { windows: next }), 0);
   };
   const add = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -103,7 +97,7 @@ export function EditCalendar<W extends Window>({
         onClick={() => {
           setWindows(saved);
           seen.look();
-          setProof(undefined);
+          clear();
           setWrong(undefined);
           setOpen(true);
         }}

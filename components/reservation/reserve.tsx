@@ -1,7 +1,7 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { Packing } from "#components/calendar/packing.tsx";
 import { formText } from "#components/form-text.ts";
@@ -11,14 +11,13 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { usePreview } from "#components/use-preview.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ReservationEffects, ReservationView } from "#server/contracts/sharing.ts";
 
 /** What may be reserved: a team, and the GPU types that it has a quota for. */
 export type Reservable = { id: string; name: string; gpuTypes: string[] };
 
-/** The preview is asked for when nothing was typed for so long. */
-const STILL_MS = 300;
 const FIELDS = ["teamId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "note"];
 
 /** The fields as the API takes them; times are typed in UTC, as every page shows them. */
@@ -43,21 +42,13 @@ export function Reserve({ teams }: { teams: Reservable[] }) {
   const toast = useToast();
   const [open, setOpen] = useState(false);
   const { pending, error, fields, run } = useSubmit<ReservationView>(FIELDS);
-  const [effects, setEffects] = useState<ReservationEffects>();
-  const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });
+  const { preview: effects, ask, clear } = usePreview<ReservationEffects>();
   const gpuTypes = [...new Set(teams.flatMap((team) => team.gpuTypes))].sort();
-  const preview = (form: HTMLFormElement) => {
-    clearTimeout(asking.current.timer);
-    asking.current.turn += 1;
-    const { turn } = asking.current;
-    asking.current.timer = setTimeout(() => {
-      if (!form.checkValidity()) return setEffects(undefined);
-      const input = readReservation(new FormData(form), teams);
-      void api<ReservationEffects>("POST", "/reservations/preview", input).then((answer) => {
-        // An answer to what was typed before says nothing about what stands there now.
-        if (turn === asking.current.turn) setEffects(answer.ok ? answer.data : undefined);
-      });
-    }, STILL_MS);
+  const askEffects = (form: HTMLFormElement) => {
+    ask(() => {
+      if (!form.checkValidity()) return undefined;
+      return api("POST", "/reservations/preview", readReservation(new FormData(form), teams));
+    });
   };
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -74,7 +65,7 @@ export function Reserve({ teams }: { teams: Reservable[] }) {
       <Button
         size="sm"
         onClick={() => {
-          setEffects(undefined);
+          clear();
           setOpen(true);
         }}
       >
@@ -89,7 +80,7 @@ export function Reserve({ teams }: { teams: Reservable[] }) {
         <form
           className="flex flex-col gap-4"
           onSubmit={(event) => void submit(event)}
-          onInput={(event) => preview(event.currentTarget)}
+          onInput={(event) => askEffects(event.currentTarget)}
         >
           <div className="grid grid-cols-2 gap-4">
             {teams.length > 1 && (

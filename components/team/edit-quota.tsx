@@ -1,7 +1,7 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
@@ -10,13 +10,12 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { usePreview } from "#components/use-preview.ts";
 import { useSeenVersion } from "#components/use-seen-version.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaEffects, QuotaView, TeamView } from "#server/contracts/team.ts";
 import { EffectsOfQuota } from "./effects-of-quota.tsx";
 
-/** The preview is asked for when nothing was typed for so long. */
-const STILL_MS = 300;
 const GPU_TYPE = /^[a-z0-9][a-z0-9-]*$/;
 
 /** The fields as the API takes them; an empty one sets no bound. */
@@ -57,21 +56,14 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
       router.refresh();
     },
   );
-  const [effects, setEffects] = useState<QuotaEffects>();
-  const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });
-  const preview = (form: HTMLFormElement, wait: number) => {
-    clearTimeout(asking.current.timer);
-    asking.current.turn += 1;
-    const { turn } = asking.current;
-    asking.current.timer = setTimeout(() => {
+  const { preview: effects, ask, clear } = usePreview<QuotaEffects>();
+  const askEffects = (form: HTMLFormElement) => {
+    ask(() => {
       const data = new FormData(form);
       const gpuType = quota?.gpuType ?? formText(data, "gpuType").trim();
-      if (!form.checkValidity() || !GPU_TYPE.test(gpuType)) return setEffects(undefined);
-      void api<QuotaEffects>("POST", `/teams/${teamId}/quotas/${gpuType}/preview`, readQuota(data)).then((answer) => {
-        // An answer to what was typed before says nothing about what stands there now.
-        if (turn === asking.current.turn) setEffects(answer.ok ? answer.data : undefined);
-      });
-    }, wait);
+      if (!form.checkValidity() || !GPU_TYPE.test(gpuType)) return undefined;
+      return api("POST", `/teams/${teamId}/quotas/${gpuType}/preview`, readQuota(data));
+    });
   };
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -94,7 +86,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
       <Button
         size="sm"
         onClick={() => {
-          setEffects(undefined);
+          clear();
           seen.look();
           setOpen(true);
         }}
@@ -114,7 +106,7 @@ export function EditQuota({ teamId, teamName, quota }: { teamId: string; teamNam
         <form
           className="flex flex-col gap-4"
           onSubmit={(event) => void submit(event)}
-          onInput={(event) => preview(event.currentTarget, STILL_MS)}
+          onInput={(event) => askEffects(event.currentTarget)}
         >
           {!quota && (
             <Field
