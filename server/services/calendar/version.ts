@@ -4,7 +4,7 @@ import type { Database, Transaction } from "#server/db/client.ts";
 import { calendarVersions } from "#server/db/schema/index.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 
-export type CalendarOf = { gpuType: string; teamId?: string };
+export type CalendarOf = { gpuType: string; teamId?: string | undefined };
 
 /** How often it was saved; 0: never. */
 export async function calendarVersion(db: Database | Transaction, { gpuType, teamId }: CalendarOf): Promise<number> {
@@ -23,14 +23,15 @@ export async function calendarVersion(db: Database | Transaction, { gpuType, tea
 /** Counts an edit of what was seen at `seen`; refused when somebody else was faster. Call under the type's lock. */
 export async function raiseCalendarVersion(
   tx: Transaction,
-  { gpuType, teamId }: CalendarOf,
+  calendar: CalendarOf,
   seen: number | undefined,
 ): Promise<number> {
-  const current = await calendarVersion(tx, { gpuType, ...(teamId === undefined ? {} : { teamId }) });
+  const { gpuType, teamId = null } = calendar;
+  const current = await calendarVersion(tx, calendar);
   refuseStale(seen, { version: current }, `the calendar of ${gpuType}`);
   await tx
     .insert(calendarVersions)
-    .values({ gpuType, teamId: teamId ?? null })
+    .values({ gpuType, teamId })
     .onConflictDoUpdate({
       target: [calendarVersions.gpuType, calendarVersions.teamId],
       set: { version: sql`${calendarVersions.version} + 1` },

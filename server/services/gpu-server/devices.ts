@@ -9,8 +9,8 @@ import {
 } from "#server/contracts/gpu-server.ts";
 import { gpuServers, gpus, leases } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
-import { WHOLE } from "#server/scheduler/amount.ts";
 import { leaseItems } from "#server/services/lease/list.ts";
+import { devicePercent } from "#server/services/lease/usage.ts";
 import { findServer } from "./find.ts";
 import { poolState } from "./pool-state.ts";
 
@@ -58,7 +58,7 @@ function sums(held: LeaseListItem[]) {
     leasedMilli: sum((lease) => lease.milli),
     leasedMemoryBytes: sum((lease) => lease.memoryBytes),
     usedMemoryBytes: sum((lease) => lease.usedMemoryBytes),
-    computePercent: Math.min(100, Math.round(sum((lease) => (lease.computePercent * lease.milli) / WHOLE) * 10) / 10),
+    computePercent: devicePercent(held),
     leases: held,
   };
 }

@@ -5,7 +5,7 @@ import { gpuServers, gpus, leases, teams, users, workspaces } from "#server/db/s
 import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
-import { computePercent, recentGpuTime } from "#server/services/lease/usage.ts";
+import { computePercent, devicePercent, recentGpuTime } from "#server/services/lease/usage.ts";
 import { knownGpuTypes } from "#server/services/lease/world.ts";
 import { list } from "./list.ts";
 import { readPoolQueue } from "./pool-queue.ts";
@@ -38,13 +38,12 @@ export async function readPool(ctx: Context) {
   const byDevice = Map.groupBy(live, (lease) => lease.gpuId);
   const devices = deviceRows.map(({ serverState, state, ...device }) => {
     const held = byDevice.get(device.id) ?? [];
-    const compute = held.reduce((sum, lease) => sum + (lease.computePercent * lease.milli) / WHOLE, 0);
     return {
       ...device,
       state: poolState(state, serverState),
       leasedMilli: total(held),
       idleHeldMilli: total(held.filter((lease) => lease.idle)),
-      computePercent: Math.min(100, Math.round(compute * 10) / 10),
+      computePercent: devicePercent(held),
     };
   });
   const byServer = Map.groupBy(devices, (device) => device.serverId);

@@ -26,6 +26,12 @@ export async function recentGpuTime(
   return new Map(rows.map((row) => [row.leaseId, row.gpuTimeUs]));
 }
 
+/** Per cent of a whole device that its leases computed in the last minute, 0..100. */
+export function devicePercent(held: readonly { milli: number; computePercent: number }[]): number {
+  const percent = held.reduce((sum, lease) => sum + (lease.computePercent * lease.milli) / WHOLE, 0);
+  return Math.min(100, Math.round(percent * 10) / 10);
+}
+
 /** Per cent of an amount's own part of the last minute (of its whole life, when it is younger), 0..100. */
 export function computePercent(gpuTimeUs: number, milli: number, grantedAt: Date, now: Date): number {
   const window = Math.min(MINUTE, Math.max(1000, now.getTime() - grantedAt.getTime()));
