@@ -338,7 +338,8 @@ impl CudaDevice {
                 let child = self.recorded(*recording)?;
                 // SAFETY: as above; the driver copies the child.
                 check(unsafe { (driver.graph_add_child)(&mut handle, graph, list, count, child) }).map_err(|error| {
-                    let text = "a library's call that allocates memory of its own cannot be part of a graph: give its                                 handle a workspace (cublasSetWorkspace, cufftSetWorkArea) before the capture";
+                    let text = "a library's call that allocates memory of its own cannot be part of a graph: give its \
+                                handle a workspace (cublasSetWorkspace, cufftSetWorkArea) before the capture";
                     CudaError::new(error.code, format!("{}; {text}", error.text))
                 })?;
                 one(handle)
