@@ -13,16 +13,13 @@ const STILL_MS = 300;
 export function usePreview<T>() {
   const [preview, setPreview] = useState<T>();
   const asking = useRef<{ timer?: ReturnType<typeof setTimeout>; turn: number }>({ turn: 0 });
-  const nextTurn = () => {
-    clearTimeout(asking.current.timer);
-    asking.current.turn += 1;
-    return asking.current.turn;
-  };
   return {
     preview,
     /** Calls `request` after `wait` milliseconds in which nobody asks again; it answers undefined when nothing can be told. */
     ask: (request: () => Promise<ApiResult<T>> | undefined, wait = STILL_MS) => {
-      const turn = nextTurn();
+      clearTimeout(asking.current.timer);
+      asking.current.turn += 1;
+      const { turn } = asking.current;
       asking.current.timer = setTimeout(() => {
         const asked = request();
         if (asked === undefined) return setPreview(undefined);
@@ -30,11 +27,6 @@ export function usePreview<T>() {
           if (turn === asking.current.turn) setPreview(answer.ok ? answer.data : undefined);
         });
       }, wait);
-    },
-    /** The form is opened anew. */
-    clear: () => {
-      nextTurn();
-      setPreview(undefined);
     },
   };
 }

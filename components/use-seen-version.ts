@@ -7,11 +7,9 @@ import { useState } from "react";
  * and would send their version with what was typed over older values: the conflict would be hidden.
  */
 export function useSeenVersion<V>(now: V) {
-  const [seen, setSeen] = useState<{ version: V }>();
+  const [seen, setSeen] = useState<{ version: V } | undefined>({ version: now });
   return {
     version: seen === undefined ? now : seen.version,
-    /** The form is opened. */
-    look: () => setSeen({ version: now }),
     /** The person was told of the conflict: what stands there now counts. */
     forget: () => setSeen(undefined),
   };

@@ -1,10 +1,9 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { type FormEvent, useState } from "react";
+import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
-import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
@@ -13,17 +12,18 @@ import { useSubmit } from "#components/use-submit.ts";
 import type { GpuPriceList } from "#server/contracts/cost.ts";
 
 /** Sets what a GPU type costs. */
-export function PriceForm({
+export default function PriceForm({
   gpuType,
   currency,
   price,
+  onClose,
 }: {
   gpuType: string;
   currency: string;
   price?: { basis: "hour" | "month"; amount: number; version?: number | undefined };
+  onClose: () => void;
 }) {
   const router = useRouter();
-  const [open, setOpen] = useState(false);
   const seen = useSeenVersion(price ? price.version : 0);
   const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, () => {
     seen.forget();
@@ -38,48 +38,36 @@ export function PriceForm({
       api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount, version: seen.version }),
     );
     if (!done) return;
-    setOpen(false);
+    onClose();
     router.refresh();
   };
   return (
-    <>
-      <Button
-        size="sm"
-        onClick={() => {
-          seen.look();
-          setOpen(true);
-        }}
-        aria-label={`${price ? "Change" : "Set"} the price of ${gpuType}`}
-      >
-        {price ? "Change" : "Set"}
-      </Button>
-      <Dialog
-        open={open}
-        onOpenChange={setOpen}
-        title={`What ${gpuType} costs`}
-        description={
-          price
-            ? `Now ${price.amount} ${currency} ${price.basis === "hour" ? "a GPU and hour" : "a month for all of it"}; for this month and every other that is not closed.`
-            : "For this month and every other that is not closed."
-        }
-      >
-        <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
-          <Select label="Price" name="basis" defaultValue={price?.basis ?? "hour"} error={fields.basis}>
-            <option value="hour">of one GPU for an hour</option>
-            <option value="month">of all its hardware for a month</option>
-          </Select>
-          <Field
-            label="Amount"
-            name="amount"
-            inputMode="decimal"
-            required
-            defaultValue={price?.amount ?? ""}
-            suffix={currency}
-            error={fields.amount}
-          />
-          <FormFooter error={error} pending={pending} onCancel={() => setOpen(false)} />
-        </form>
-      </Dialog>
-    </>
+    <Dialog
+      open
+      onOpenChange={onClose}
+      title={`What ${gpuType} costs`}
+      description={
+        price
+          ? `Now ${price.amount} ${currency} ${price.basis === "hour" ? "a GPU and hour" : "a month for all of it"}; for this month and every other that is not closed.`
+          : "For this month and every other that is not closed."
+      }
+    >
+      <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+        <Select label="Price" name="basis" defaultValue={price?.basis ?? "hour"} error={fields.basis}>
+          <option value="hour">of one GPU for an hour</option>
+          <option value="month">of all its hardware for a month</option>
+        </Select>
+        <Field
+          label="Amount"
+          name="amount"
+          inputMode="decimal"
+          required
+          defaultValue={price?.amount ?? ""}
+          suffix={currency}
+          error={fields.amount}
+        />
+        <FormFooter error={error} pending={pending} onCancel={onClose} />
+      </form>
+    </Dialog>
   );
 }

@@ -1,119 +1,15 @@
 "use client";
 
-import { useRouter } from "next/navigation";
-import { type FormEvent, useState } from "react";
-import { api } from "#components/api.ts";
-import { readDuration, writeDuration } from "#components/duration.ts";
-import { formText } from "#components/form-text.ts";
-import { Button } from "#components/ui/button.tsx";
-import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, Select } from "#components/ui/field.tsx";
-import { FormFooter } from "#components/ui/form-footer.tsx";
-import { useToast } from "#components/ui/toast.tsx";
-import { useSeenVersion } from "#components/use-seen-version.ts";
-import { useSubmit } from "#components/use-submit.ts";
-import type { TeamPolicyView } from "#server/contracts/sharing.ts";
-import { CO_TENANCY, type CoTenancy, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
+import { type ComponentProps, lazy } from "react";
+import { DialogButton } from "#components/ui/dialog-button.tsx";
 
-const NAMES = [...POLICY_TIMES.map(({ name }) => name), "coTenancy"];
+const PolicyForm = lazy(() => import("./policy-form.tsx"));
 
-/** Changes a team's policy; below each field stands what it does as it is typed. */
-export function EditPolicy({ teamId, teamName, policy }: { teamId: string; teamName: string; policy: TeamPolicyView }) {
-  const router = useRouter();
-  const toast = useToast();
-  const [open, setOpen] = useState(false);
-  const seen = useSeenVersion(policy.version);
-  const { pending, error, fields, run } = useSubmit<TeamPolicyView>(NAMES, undefined, () => {
-    seen.forget();
-    router.refresh();
-  });
-  const [typed, setTyped] = useState<Record<string, string>>({});
-  const [unread, setUnread] = useState<Record<string, string>>({});
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const times = POLICY_TIMES.map(({ name }) => {
-      const text = formText(form, name).trim();
-      return [name, text === "" ? null : readDuration(text)] as const;
-    });
-    const wrong = times.filter(([, seconds]) => seconds === undefined).map(([name]) => name);
-    setUnread(Object.fromEntries(wrong.map((name) => [name, "Write a time like 20m, 4h, 1h 30m or 7d."])));
-    if (wrong.length > 0) return;
-    const input = {
-      ...Object.fromEntries(times),
-      coTenancy: formText(form, "coTenancy"),
-      version: seen.version,
-    };
-    if (!(await run(() => api("PUT", `/teams/${teamId}/policy`, input)))) return;
-    setOpen(false);
-    toast(`The policy of ${teamName} is saved.`);
-    router.refresh();
-  };
-  const coTenancy = (typed.coTenancy ?? policy.coTenancy) as CoTenancy;
+/** Opens the form of a team's policy. */
+export function EditPolicy(props: Omit<ComponentProps<typeof PolicyForm>, "onClose">) {
   return (
-    <>
-      <Button
-        size="sm"
-        onClick={() => {
-          setTyped({});
-          setUnread({});
-          seen.look();
-          setOpen(true);
-        }}
-      >
-        Edit policy
-      </Button>
-      <Dialog
-        open={open}
-        onOpenChange={setOpen}
-        wide
-        title={`Policy of ${teamName}`}
-        description="Times like 20m, 4h, 1h 30m or 7d. An empty one follows the installation."
-      >
-        <form
-          className="flex flex-col gap-4"
-          onSubmit={(event) => void submit(event)}
-          onInput={(event) => {
-            const { name, value } = event.target as HTMLInputElement;
-            setTyped((before) => ({ ...before, [name]: value }));
-          }}
-        >
-          <div className="grid gap-4 sm:grid-cols-2">
-            {POLICY_TIMES.map(({ name, label }) => {
-              const own = policy[name];
-              const text = (typed[name] ?? (own === null ? "" : writeDuration(own))).trim();
-              const everywhere = timeThatCounts({ ...policy, [name]: null }, name).text;
-              const seconds = readDuration(text);
-              return (
-                <Field
-                  key={name}
-                  label={label}
-                  name={name}
-                  defaultValue={own === null ? "" : writeDuration(own)}
-                  placeholder={everywhere}
-                  autoComplete="off"
-                  hint={effectOf(name, seconds === undefined ? everywhere : writeDuration(seconds))}
-                  error={unread[name] ?? fields[name]}
-                />
-              );
-            })}
-            <Select
-              label="Cards"
-              name="coTenancy"
-              defaultValue={policy.coTenancy}
-              hint={CO_TENANCY[coTenancy].does}
-              error={fields.coTenancy}
-            >
-              {Object.entries(CO_TENANCY).map(([value, { label }]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </Select>
-          </div>
-          <FormFooter error={error} pending={pending} onCancel={() => setOpen(false)} save="Save policy" />
-        </form>
-      </Dialog>
-    </>
+    <DialogButton size="sm" dialog={(close) => <PolicyForm {...props} onClose={close} />}>
+      Edit policy
+    </DialogButton>
   );
 }

@@ -1,105 +1,19 @@
 "use client";
 
-import { useRouter } from "next/navigation";
-import { type FormEvent, useState } from "react";
-import { api } from "#components/api.ts";
-import { formText } from "#components/form-text.ts";
-import { Button } from "#components/ui/button.tsx";
-import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, Select, TextArea } from "#components/ui/field.tsx";
-import { FormFooter } from "#components/ui/form-footer.tsx";
-import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
-import type { QuotaRequestView } from "#server/contracts/sharing.ts";
+import { type ComponentProps, lazy } from "react";
+import { DialogButton } from "#components/ui/dialog-button.tsx";
 
-/** Hours that people ask for; what is approved ends alone. */
-const LENGTHS: [hours: number, label: string][] = [
-  [4, "4 hours"],
-  [24, "a day"],
-  [24 * 7, "a week"],
-  [24 * 30, "30 days"],
-];
+const QuotaRequestForm = lazy(() => import("./quota-request-form.tsx"));
 
-/** Asks the lead for more than the quota, for a time. `initialGpus` comes from a refusal's link and opens the form. */
-export function RequestMore({
-  teamId,
-  gpuTypes,
-  initialGpus,
-}: {
-  teamId: string;
-  gpuTypes: string[];
-  initialGpus?: number;
-}) {
-  const router = useRouter();
-  const toast = useToast();
-  const [open, setOpen] = useState(initialGpus !== undefined);
-  const { pending, error, fields, run } = useSubmit<QuotaRequestView>(["gpuType", "limitMilli", "endsAt", "reason"]);
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const hours = Number(formText(form, "hours"));
-    const asked = await run(() =>
-      api("POST", "/quota-requests", {
-        teamId,
-        gpuType: formText(form, "gpuType"),
-        limitMilli: Math.round(Number(formText(form, "gpus")) * 1000),
-        endsAt: new Date(Date.now() + hours * 3_600_000).toISOString(),
-        reason: formText(form, "reason"),
-      }),
-    );
-    if (!asked) return;
-    setOpen(false);
-    toast("Your request is with the team's leads. You are told when it is decided.");
-    router.refresh();
-  };
+/** Opens the form that asks for more than the quota; a refusal's link, which says how much, has it open. */
+export function RequestMore(props: Omit<ComponentProps<typeof QuotaRequestForm>, "onClose">) {
   return (
-    <>
-      <Button size="sm" onClick={() => setOpen(true)}>
-        Request more
-      </Button>
-      <Dialog
-        open={open}
-        onOpenChange={setOpen}
-        title="Request more"
-        description="On top of the team's limit, for a time. A lead or an admin decides; it ends alone."
-      >
-        <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
-          <div className="grid grid-cols-2 gap-4">
-            <Select label="GPU type" name="gpuType" error={fields.gpuType}>
-              {gpuTypes.map((gpuType) => (
-                <option key={gpuType}>{gpuType}</option>
-              ))}
-            </Select>
-            <Field
-              label="How much more"
-              name="gpus"
-              type="number"
-              min={0.001}
-              step={0.001}
-              required
-              inputMode="decimal"
-              defaultValue={initialGpus ?? 1}
-              suffix="GPUs"
-              error={fields.limitMilli}
-            />
-            <Select label="For how long" name="hours" defaultValue="24" error={fields.endsAt}>
-              {LENGTHS.map(([hours, label]) => (
-                <option key={hours} value={hours}>
-                  {label}
-                </option>
-              ))}
-            </Select>
-          </div>
-          <TextArea label="What for" name="reason" required maxLength={500} error={fields.reason} />
-          <FormFooter
-            error={error}
-            pending={pending}
-            onCancel={() => setOpen(false)}
-            save="Send request"
-            saving="Asking"
-          />
-        </form>
-      </Dialog>
-    </>
+    <DialogButton
+      size="sm"
+      initiallyOpen={props.initialGpus !== undefined}
+      dialog={(close) => <QuotaRequestForm {...props} onClose={close} />}
+    >
+      Request more
+    </DialogButton>
   );
 }

@@ -1,96 +1,18 @@
 "use client";
 
-import { useRouter } from "next/navigation";
-import { type FormEvent, useState } from "react";
-import { api } from "#components/api.ts";
-import { formText } from "#components/form-text.ts";
-import { formatExact } from "#components/format.ts";
-import { Button } from "#components/ui/button.tsx";
-import { Copyable } from "#components/ui/copy.tsx";
-import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError, Select } from "#components/ui/field.tsx";
-import { useSubmit } from "#components/use-submit.ts";
-import type { InviteOutput } from "#server/contracts/user.ts";
+import { type ComponentProps, lazy } from "react";
+import { DialogButton } from "#components/ui/dialog-button.tsx";
 
-/** Invites a person into a team; the link is shown once, to be sent by whatever way one trusts. */
+const InvitationForm = lazy(() => import("./invitation-form.tsx"));
+
+/** Opens the form that invites a person. */
 export function InvitePerson({
-  teams,
   variant = "secondary",
-}: {
-  teams: { id: string; name: string }[];
-  variant?: "primary" | "secondary";
-}) {
-  const router = useRouter();
-  const [open, setOpen] = useState(false);
-  const [made, setMade] = useState<InviteOutput & { email: string }>();
-  const { pending, error, fields, run } = useSubmit<InviteOutput>(["email", "teamId", "role"], "email");
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const email = formText(form, "email");
-    const link = await run(() =>
-      api("POST", "/invitations", { email, teamId: formText(form, "teamId"), role: formText(form, "role") }),
-    );
-    if (!link) return;
-    setMade({ ...link, email });
-    router.refresh();
-  };
+  ...props
+}: Omit<ComponentProps<typeof InvitationForm>, "onClose"> & { variant?: "primary" | "secondary" }) {
   return (
-    <>
-      <Button
-        variant={variant}
-        onClick={() => {
-          setMade(undefined);
-          setOpen(true);
-        }}
-      >
-        Invite
-      </Button>
-      <Dialog
-        open={open}
-        onOpenChange={setOpen}
-        title={made ? "Invitation link" : "Invite a person"}
-        description={
-          made
-            ? `Send it to ${made.email}. It works once, until ${formatExact(made.expiresAt)}, and is not shown again.`
-            : "They choose their own name and password behind the link."
-        }
-      >
-        {made ? (
-          <div className="flex flex-col gap-4">
-            <Copyable text={made.link} label="Invitation link" />
-            <div className="flex justify-end">
-              <Button variant="primary" onClick={() => setOpen(false)}>
-                Done
-              </Button>
-            </div>
-          </div>
-        ) : (
-          <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
-            <Field label="E-mail" name="email" type="email" required error={fields.email} />
-            <div className="grid grid-cols-2 gap-4">
-              <Select label="Team" name="teamId" error={fields.teamId}>
-                {teams.map((team) => (
-                  <option key={team.id} value={team.id}>
-                    {team.name}
-                  </option>
-                ))}
-              </Select>
-              <Select label="Role" name="role" defaultValue="member" error={fields.role}>
-                <option value="member">member</option>
-                <option value="lead">team lead</option>
-              </Select>
-            </div>
-            <FormError>{error}</FormError>
-            <div className="flex justify-end gap-2">
-              <Button onClick={() => setOpen(false)}>Cancel</Button>
-              <Button type="submit" variant="primary" pending={pending} pendingLabel="Making the link">
-                Make the link
-              </Button>
-            </div>
-          </form>
-        )}
-      </Dialog>
-    </>
+    <DialogButton variant={variant} dialog={(close) => <InvitationForm {...props} onClose={close} />}>
+      Invite
+    </DialogButton>
   );
 }

@@ -1,7 +1,7 @@
 import Link from "next/link";
 import { CloseMonth } from "#components/cost/close-month.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
-import { PriceForm } from "#components/cost/price-form.tsx";
+import { EditPrice } from "#components/cost/edit-price.tsx";
 import { cx, formatGpuHours, formatMoney } from "#components/format.ts";
 import { ButtonLink } from "#components/ui/button.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
@@ -129,14 +129,14 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
           </span>
           <span className="figures ml-auto">{formatGpuHours(hours)} GPU-hours</span>
           <span className="figures font-medium">{formatMoney(cents, currency)}</span>
-          {mayPrice && <PriceForm gpuType={gpuType} currency={currency} price={{ basis, amount, version }} />}
+          {mayPrice && <EditPrice gpuType={gpuType} currency={currency} price={{ basis, amount, version }} />}
         </li>
       ))}
       {unpriced.map((gpuType) => (
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
           <span className="font-medium">{gpuType}</span>
           <span className="mr-auto text-ink-2">has no price</span>
-          {mayPrice && <PriceForm gpuType={gpuType} currency={currency} />}
+          {mayPrice && <EditPrice gpuType={gpuType} currency={currency} />}
         </li>
       ))}
     </ul>

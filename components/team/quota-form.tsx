@@ -1,0 +1,197 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import type { FormEvent } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { formatAmount } from "#components/format.ts";
+import { Dialog } from "#components/ui/dialog.tsx";
+import { Field } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
+import { useToast } from "#components/ui/toast.tsx";
+import { usePreview } from "#components/use-preview.ts";
+import { useSeenVersion } from "#components/use-seen-version.ts";
+import { useSubmit } from "#components/use-submit.ts";
+import type { QuotaEffects, QuotaView, TeamView } from "#server/contracts/team.ts";
+import { EffectsOfQuota } from "./effects-of-quota.tsx";
+
+const GPU_TYPE = /^[a-z0-9][a-z0-9-]*$/;
+
+/** The fields as the API takes them; an empty one sets no bound. */
+function readQuota(form: FormData) {
+  const number = (name: string) => Number(formText(form, name));
+  const optional = (name: string) => (formText(form, name) === "" ? null : Math.round(number(name) * 1000));
+  return {
+    guaranteedMilli: Math.round(number("guaranteed") * 1000),
+    limitMilli: Math.round(number("limit") * 1000),
+    weight: number("weight"),
+    priority: number("priority"),
+    personMilli: optional("person"),
+    largestMilli: optional("largest"),
+    budgetMilliHours: optional("budget"),
+  };
+}
+
+/** Changes what a team may borrow of a GPU type, or adds a type to it; what saving would do stands below the fields. */
+export default function QuotaForm({
+  teamId,
+  teamName,
+  quota,
+  onClose,
+}: {
+  teamId: string;
+  teamName: string;
+  quota?: QuotaView;
+  onClose: () => void;
+}) {
+  const router = useRouter();
+  const toast = useToast();
+  const seen = useSeenVersion(quota?.version ?? 0);
+  const { pending, error, fields, run, fail } = useSubmit<TeamView>(
+    [
+      "gpuType",
+      "guaranteedMilli",
+      "limitMilli",
+      "weight",
+      "priority",
+      "personMilli",
+      "largestMilli",
+      "budgetMilliHours",
+    ],
+    undefined,
+    () => {
+      seen.forget();
+      router.refresh();
+    },
+  );
+  const { preview: effects, ask } = usePreview<QuotaEffects>();
+  const askEffects = (form: HTMLFormElement) => {
+    ask(() => {
+      const data = new FormData(form);
+      const gpuType = quota?.gpuType ?? formText(data, "gpuType").trim();
+      if (!form.checkValidity() || !GPU_TYPE.test(gpuType)) return undefined;
+      return api("POST", `/teams/${teamId}/quotas/${gpuType}/preview`, readQuota(data));
+    });
+  };
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
+    if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
+    const saved = await run(() =>
+      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version: seen.version }),
+    );
+    if (!saved) return;
+    onClose();
+    toast(`The quota of ${teamName} for ${gpuType} is saved.`);
+    router.refresh();
+  };
+  const bound = { required: false, min: 0.001 };
+  const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);
+  const amounts = { type: "number", min: 0, step: 0.001, required: true, inputMode: "decimal" } as const;
+  return (
+    <Dialog
+      open
+      onOpenChange={onClose}
+      title={quota ? `Quota of ${teamName} for ${quota.gpuType}` : `New quota of ${teamName}`}
+      description={
+        quota
+          ? `Now ${formatAmount(quota.guaranteedMilli)} guaranteed, limit ${formatAmount(quota.limitMilli)}, ${formatAmount(quota.usedMilli)} ${quota.gpuType} in use. What runs goes on when a limit is lowered.`
+          : "What the team may borrow of a GPU type."
+      }
+    >
+      <form
+        className="flex flex-col gap-4"
+        onSubmit={(event) => void submit(event)}
+        onInput={(event) => askEffects(event.currentTarget)}
+      >
+        {!quota && (
+          <Field
+            label="GPU type"
+            name="gpuType"
+            required
+            maxLength={32}
+            hint="As the pool names it, for example soft or h200"
+            error={fields.gpuType}
+          />
+        )}
+        <div className="grid grid-cols-2 gap-4">
+          <Field
+            label="Guaranteed"
+            name="guaranteed"
+            {...amounts}
+            defaultValue={(quota?.guaranteedMilli ?? 0) / 1000}
+            suffix="GPUs"
+            hint="Never taken back"
+            error={fields.guaranteedMilli}
+          />
+          <Field
+            label="Limit"
+            name="limit"
+            {...amounts}
+            defaultValue={(quota?.limitMilli ?? 1000) / 1000}
+            suffix="GPUs"
+            hint="At most at once"
+            error={fields.limitMilli}
+          />
+          <Field
+            label="Priority"
+            name="priority"
+            type="number"
+            step={1}
+            min={-100}
+            max={100}
+            required
+            defaultValue={quota?.priority ?? 0}
+            hint="Higher gets spare GPUs first"
+            error={fields.priority}
+          />
+          <Field
+            label="Weight"
+            name="weight"
+            type="number"
+            step={1}
+            min={1}
+            max={1000}
+            required
+            defaultValue={quota?.weight ?? 1}
+            hint="2 gets twice as much as 1"
+            error={fields.weight}
+          />
+          <Field
+            label="Ceiling"
+            name="person"
+            {...amounts}
+            {...bound}
+            defaultValue={inGpus(quota?.personMilli)}
+            suffix="GPUs"
+            hint="One person at most; empty: the team's limit"
+            error={fields.personMilli}
+          />
+          <Field
+            label="Largest request"
+            name="largest"
+            {...amounts}
+            {...bound}
+            defaultValue={inGpus(quota?.largestMilli)}
+            suffix="GPUs"
+            hint="The guarantee is proved for leases of this size"
+            error={fields.largestMilli}
+          />
+          <Field
+            label="Budget"
+            name="budget"
+            {...amounts}
+            required={false}
+            defaultValue={inGpus(quota?.budgetMilliHours)}
+            suffix="GPU-h"
+            hint="A month; empty: no budget"
+            error={fields.budgetMilliHours}
+          />
+        </div>
+        <EffectsOfQuota effects={effects} gpuType={quota?.gpuType} />
+        <FormFooter error={error} pending={pending} onCancel={onClose} save="Save quota" />
+      </form>
+    </Dialog>
+  );
+}
