@@ -4,8 +4,13 @@
 //! side by side; it has no effect before its end, so that it can give up at any load and let the *general* one begin
 //! again, which blends by the mask and loads lane by lane.  In a long loop the general one is a function of its own, so
 //! that what it needs of the processor's registers is not taken from the quick one.
+//!
+//! Where all lanes of the warp take part and the processor's registers suffice, a *wide* quick body goes first, for
+//! several groups of four lanes at a time: one check of a load then serves all of them.  Where it gives up, the loop
+//! over single groups takes over for the rest of the warp.
 
-use super::plan::{Constants, Part, Plan, Segment, writes};
+use super::load::is_windowed;
+use super::plan::{Constants, Part, Plan, Segment, most_live, writes};
 use super::recipe::*;
 use super::runtime::{Environment, Site};
 use crate::ir::*;
@@ -25,6 +30,8 @@ pub const ROW: i32 = 128;
 const MOST_INLINE: usize = 24;
 /// Most elements of a vector load.
 const MOST_ELEMENTS: usize = 4;
+/// Vectors that a wide body may hold at the same time: the processor's registers.
+const VECTORS: usize = 16;
 
 /// A register's four lanes.
 #[derive(Clone, Copy)]
@@ -65,21 +72,45 @@ pub struct Emitter<'a, 'b> {
     scratch: Option<[StackSlot; 2]>,
 }
 
-/// The lanes of one group while their instructions are emitted.
+/// The lanes of a group, or of several, while their instructions are emitted.
 pub struct Body {
-    /// Where 32-bit and 64-bit lanes of the group begin in row 0.
+    /// Where 32-bit and 64-bit lanes of the first group begin in row 0.
     p32: Value,
     p64: Value,
     /// Number of the first lane.
     pub first: Value,
+    /// How many groups of four lanes there are, and which of them instructions are emitted for.
+    pub groups: usize,
+    pub group: usize,
     /// General body: the lanes that take part, as bits and as a mask.
     pub active: Option<(Value, Value)>,
     /// Quick body: where to begin again.
     pub again: Option<Block>,
-    slots: HashMap<u32, Slot>,
+    /// By row and group.
+    slots: HashMap<(u32, usize), Slot>,
     dirty: Vec<u32>,
     /// Address patterns that were checked: by the address's value.
     pub patterns: HashMap<(Value, u32), super::load::Pattern>,
+}
+
+impl Body {
+    /// Where the 32-bit lanes of the group lie in a row, counted from [`Body::p32`].
+    fn at32(&self, row: u32) -> i32 {
+        row as i32 * ROW + 16 * self.group as i32
+    }
+
+    /// Where the 64-bit lanes of the group lie in a register, counted from [`Body::p64`].
+    fn at64(&self, row: u32) -> i32 {
+        row as i32 * ROW + 32 * self.group as i32
+    }
+
+    fn slot(&self, row: u32) -> Option<Slot> {
+        self.slots.get(&(row, self.group)).copied()
+    }
+
+    fn set(&mut self, row: u32, slot: Slot) {
+        self.slots.insert((row, self.group), slot);
+    }
 }
 
 /// Whether a loop's general body is a function of its own.
@@ -117,7 +148,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 Part::Store(at) => self.store(*at),
                 Part::Loop(range) => {
                     let general = if is_long(range) { general.next().copied() } else { None };
-                    self.lanes(&self.o.function.code[range.clone()], general);
+                    self.lanes(range, general);
                 }
             }
         }
@@ -138,10 +169,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
     }
 
     fn general_body(&mut self, at: Value, code: &'a [Ins], predicates: &[u32]) -> Vec<Value> {
-        let mut body = self.body(at);
+        let mut body = self.body(at, 1);
         let active = self.b.ins().ushr(self.mask, body.first);
         let active = self.b.ins().band_imm(active, 15);
-        let lanes = self.mask_of(active);
+        let lanes = self.mask_of(active, 0);
         body.active = Some((active, lanes));
         self.emit(&mut body, code);
         self.finish(&mut body, predicates)
@@ -202,30 +233,46 @@ impl<'a, 'b> Emitter<'a, 'b> {
         out
     }
 
-    fn body(&mut self, at: Value) -> Body {
+    fn body(&mut self, at: Value, groups: usize) -> Body {
         let p32 = self.b.ins().iadd(self.frame, at);
         let twice = self.b.ins().ishl_imm(at, 1);
         let p64 = self.b.ins().iadd(self.frame, twice);
         let first = self.b.ins().ushr_imm(at, 2);
         let first = self.b.ins().ireduce(I32, first);
-        let patterns = HashMap::new();
-        Body { p32, p64, first, active: None, again: None, slots: HashMap::new(), dirty: Vec::new(), patterns }
+        Body {
+            p32,
+            p64,
+            first,
+            groups,
+            group: 0,
+            active: None,
+            again: None,
+            slots: HashMap::new(),
+            dirty: Vec::new(),
+            patterns: HashMap::new(),
+        }
     }
 
-    fn lanes(&mut self, code: &'a [Ins], general: Option<FuncRef>) {
+    fn lanes(&mut self, range: &Range<usize>, general: Option<FuncRef>) {
+        let code = &self.o.function.code[range.clone()];
         let predicates = self.predicates(code);
         let [header, other, quick, again, next, done] = [(); 6].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         self.b.set_cold_block(again);
         let add = |e: &mut Self, block: Block, ty| e.b.append_block_param(block, ty);
         let (at, rest) = (add(self, header, I64), add(self, header, I32));
-        let sums: Vec<Value> = predicates.iter().map(|_| add(self, header, I32)).collect();
-        let next_sums: Vec<Value> = predicates.iter().map(|_| add(self, next, I32)).collect();
+        let [sums, next_sums, all] =
+            [header, next, done].map(|block| predicates.iter().map(|_| add(self, block, I32)).collect::<Vec<Value>>());
         let start = self.b.ins().iconst(I64, 0);
         let zero = self.b.ins().iconst(I32, 0);
         let mut args: Vec<BlockArg> = vec![start.into(), self.mask.into()];
         args.extend(predicates.iter().map(|_| BlockArg::from(zero)));
-        self.b.ins().jump(header, &args);
+        let groups = self.groups(range);
+        if groups > 1 {
+            self.wide(code, groups, &predicates, (header, &args), done);
+        } else {
+            self.b.ins().jump(header, &args);
+        }
 
         self.b.switch_to_block(header);
         let active = self.b.ins().band_imm(rest, 15);
@@ -236,7 +283,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.b.ins().brif(active, again, &[], next, &same);
 
         self.b.switch_to_block(quick);
-        let mut body = self.body(at);
+        let mut body = self.body(at, 1);
         body.again = Some(again);
         self.emit(&mut body, code);
         let bits = self.finish(&mut body, &predicates);
@@ -263,18 +310,67 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let at = self.b.ins().iadd_imm(at, 16);
         let rest = self.b.ins().ushr_imm(rest, 4);
         let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, at, i64::from(ROW));
+        let next_sums: Vec<BlockArg> = next_sums.into_iter().map(BlockArg::from).collect();
         let mut args: Vec<BlockArg> = vec![at.into(), rest.into()];
-        args.extend(next_sums.iter().map(|s| BlockArg::from(*s)));
-        self.b.ins().brif(more, header, &args, done, &[]);
+        args.extend(&next_sums);
+        self.b.ins().brif(more, header, &args, done, &next_sums);
 
         self.b.switch_to_block(done);
-        for (row, sum) in predicates.iter().zip(next_sums) {
+        for (row, sum) in predicates.iter().zip(all) {
             let offset = *row as i32 * ROW;
             let word = self.b.ins().load(I32, flags(), self.frame, offset);
             let word = self.b.ins().band_not(word, self.mask);
             let word = self.b.ins().bor(word, sum);
             self.b.ins().store(flags(), word, self.frame, offset);
         }
+    }
+
+    /// The loop of the wide body, for a warp whose lanes all take part.  It goes to `narrow`, with the arguments given
+    /// or with what it leaves to do, or to `done`.
+    fn wide(
+        &mut self,
+        code: &'a [Ins],
+        groups: usize,
+        predicates: &[u32],
+        (narrow, begin): (Block, &[BlockArg]),
+        done: Block,
+    ) {
+        let [quick, again] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(again);
+        let at = self.b.append_block_param(quick, I64);
+        let sums: Vec<Value> = predicates.iter().map(|_| self.b.append_block_param(quick, I32)).collect();
+        let full = self.b.ins().icmp_imm(IntCC::Equal, self.mask, -1);
+        let from: Vec<BlockArg> = begin[..1].iter().chain(&begin[2..]).copied().collect();
+        self.b.ins().brif(full, quick, &from, narrow, begin);
+
+        self.b.switch_to_block(quick);
+        let mut body = self.body(at, groups);
+        body.again = Some(again);
+        self.emit(&mut body, code);
+        let bits = self.finish(&mut body, predicates);
+        let further = self.b.ins().iadd_imm(at, 16 * groups as i64);
+        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, further, i64::from(ROW));
+        let joined = self.joined(&sums, &bits);
+        let mut args = vec![BlockArg::from(further)];
+        args.extend(&joined);
+        self.b.ins().brif(more, quick, &args, done, &joined);
+
+        self.b.switch_to_block(again);
+        // All lanes from here on are left.
+        let mut args: Vec<BlockArg> = vec![at.into(), self.mask.into()];
+        args.extend(sums.iter().map(|s| BlockArg::from(*s)));
+        self.b.ins().jump(narrow, &args);
+    }
+
+    /// How many groups of lanes a quick body takes at once: more than one where it loads, the addresses of all its loads
+    /// are guessed, and the values of so many lanes fit into the processor's registers.
+    fn groups(&self, range: &Range<usize>) -> usize {
+        let f = self.o.function;
+        let mut loads = f.code[range.clone()].iter().filter(|i| i.op == Op::Load).map(|i| &f.memories[i.e as usize]);
+        let live = most_live(range, f, self.o.plan, self.o.constants);
+        let fits = || [4, 2].into_iter().find(|groups| groups * live <= VECTORS);
+        let any = loads.clone().next().is_some();
+        if any && loads.all(|m| is_windowed(m) && self.step(m).is_some()) { fits().unwrap_or(1) } else { 1 }
     }
 
     fn joined(&mut self, sums: &[Value], bits: &[Value]) -> Vec<BlockArg> {
@@ -289,10 +385,11 @@ impl<'a, 'b> Emitter<'a, 'b> {
             .then_some(())
     }
 
-    /// Bits of four lanes as a mask.
-    pub fn mask_of(&mut self, bits: Value) -> Value {
+    /// Bits of a group's four lanes as a mask.
+    fn mask_of(&mut self, bits: Value, group: usize) -> Value {
         let lanes = self.b.ins().splat(I32X4, bits);
-        let each = vector(&mut self.b, I32X4, &[1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0]);
+        let each: Vec<u8> = (0..4).flat_map(|l| (1u32 << (4 * group + l)).to_le_bytes()).collect();
+        let each = vector(&mut self.b, I32X4, &each);
         let set = self.b.ins().band(lanes, each);
         self.b.ins().icmp(IntCC::Equal, set, each)
     }
@@ -305,39 +402,54 @@ impl<'a, 'b> Emitter<'a, 'b> {
             if !self.o.plan.exposed.contains(&row) {
                 continue;
             }
-            let offset = row as i32 * ROW;
-            match body.slots[&row] {
-                Slot::Int(v) => {
-                    let mut v = v;
-                    if let Some((_, lanes)) = body.active {
-                        let old = self.b.ins().load(I32X4, flags(), body.p32, offset);
-                        v = self.b.ins().bitselect(lanes, v, old);
+            for group in 0..body.groups {
+                body.group = group;
+                match body.slot(row) {
+                    Some(Slot::Int(v)) => self.put_int(body, row, v),
+                    Some(Slot::Long(pair)) => self.put_long(body, row, pair),
+                    Some(Slot::Mask(v)) => {
+                        let Some(at) = predicates.iter().position(|p| *p == row) else { continue };
+                        let bits = self.bits(body, v);
+                        out[at] = self.b.ins().bor(out[at], bits);
                     }
-                    self.b.ins().store(flags(), v, body.p32, offset);
-                }
-                Slot::Long(pair) => {
-                    let wide = body.active.map(|(_, lanes)| widen_mask(&mut self.b, lanes));
-                    for (h, v) in pair.into_iter().enumerate() {
-                        let (mut v, offset) = (v, offset + 16 * h as i32);
-                        if let Some(wide) = wide {
-                            let old = self.b.ins().load(I64X2, flags(), body.p64, offset);
-                            v = self.b.ins().bitselect(wide[h], v, old);
-                        }
-                        self.b.ins().store(flags(), v, body.p64, offset);
-                    }
-                }
-                Slot::Mask(v) => {
-                    let Some(at) = predicates.iter().position(|p| *p == row) else { continue };
-                    let mut bits = self.b.ins().vhigh_bits(I32, v);
-                    if let Some((active, _)) = body.active {
-                        bits = self.b.ins().band(bits, active);
-                    }
-                    let bits = self.b.ins().ishl(bits, body.first);
-                    out[at] = bits;
+                    None => {}
                 }
             }
         }
         out
+    }
+
+    fn put_int(&mut self, body: &Body, row: u32, v: Value) {
+        let (mut v, offset) = (v, body.at32(row));
+        if let Some((_, lanes)) = body.active {
+            let old = self.b.ins().load(I32X4, flags(), body.p32, offset);
+            v = self.b.ins().bitselect(lanes, v, old);
+        }
+        self.b.ins().store(flags(), v, body.p32, offset);
+    }
+
+    fn put_long(&mut self, body: &Body, row: u32, pair: Pair) {
+        let wide = body.active.map(|(_, lanes)| widen_mask(&mut self.b, lanes));
+        for (h, v) in pair.into_iter().enumerate() {
+            let (mut v, offset) = (v, body.at64(row) + 16 * h as i32);
+            if let Some(wide) = wide {
+                let old = self.b.ins().load(I64X2, flags(), body.p64, offset);
+                v = self.b.ins().bitselect(wide[h], v, old);
+            }
+            self.b.ins().store(flags(), v, body.p64, offset);
+        }
+    }
+
+    /// The bits of the group's lanes, at the lanes' numbers.
+    fn bits(&mut self, body: &Body, mask: Value) -> Value {
+        let mut bits = self.b.ins().vhigh_bits(I32, mask);
+        if let Some((active, _)) = body.active {
+            bits = self.b.ins().band(bits, active);
+        }
+        if body.group > 0 {
+            bits = self.b.ins().ishl_imm(bits, 4 * body.group as i64);
+        }
+        self.b.ins().ishl(bits, body.first)
     }
 
     /// The lanes of a 32-bit register.
@@ -345,11 +457,11 @@ impl<'a, 'b> Emitter<'a, 'b> {
         if let Some(v) = self.o.constants.get(row) {
             return splat32(&mut self.b, v as u32);
         }
-        if let Some(Slot::Int(v)) = body.slots.get(&row) {
-            return *v;
+        if let Some(Slot::Int(v)) = body.slot(row) {
+            return v;
         }
-        let v = self.b.ins().load(I32X4, flags(), body.p32, row as i32 * ROW);
-        body.slots.insert(row, Slot::Int(v));
+        let v = self.b.ins().load(I32X4, flags(), body.p32, body.at32(row));
+        body.set(row, Slot::Int(v));
         v
     }
 
@@ -358,23 +470,23 @@ impl<'a, 'b> Emitter<'a, 'b> {
         if let Some(v) = self.o.constants.get(row) {
             return [splat64(&mut self.b, v); 2];
         }
-        if let Some(Slot::Long(v)) = body.slots.get(&row) {
-            return *v;
+        if let Some(Slot::Long(v)) = body.slot(row) {
+            return v;
         }
-        let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), body.p64, row as i32 * ROW + h));
-        body.slots.insert(row, Slot::Long(v));
+        let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), body.p64, body.at64(row) + h));
+        body.set(row, Slot::Long(v));
         v
     }
 
     /// A predicate as a mask.
     pub fn predicate(&mut self, body: &mut Body, row: u32) -> Value {
-        if let Some(Slot::Mask(v)) = body.slots.get(&row) {
-            return *v;
+        if let Some(Slot::Mask(v)) = body.slot(row) {
+            return v;
         }
         let word = self.b.ins().load(I32, flags(), self.frame, row as i32 * ROW);
         let bits = self.b.ins().ushr(word, body.first);
-        let v = self.mask_of(bits);
-        body.slots.insert(row, Slot::Mask(v));
+        let v = self.mask_of(bits, body.group);
+        body.set(row, Slot::Mask(v));
         v
     }
 
@@ -384,7 +496,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
             let old = self.int(body, row);
             v = self.b.ins().bitselect(guard, v, old);
         }
-        body.slots.insert(row, Slot::Int(v));
+        body.set(row, Slot::Int(v));
         self.mark(body, row);
     }
 
@@ -394,7 +506,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
             let (old, guard) = (self.long(body, row), widen_mask(&mut self.b, guard));
             v = [0, 1].map(|h| self.b.ins().bitselect(guard[h], v[h], old[h]));
         }
-        body.slots.insert(row, Slot::Long(v));
+        body.set(row, Slot::Long(v));
         self.mark(body, row);
     }
 
@@ -404,7 +516,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
             let old = self.predicate(body, row);
             v = self.b.ins().bitselect(guard, v, old);
         }
-        body.slots.insert(row, Slot::Mask(v));
+        body.set(row, Slot::Mask(v));
         self.mark(body, row);
     }
 
@@ -448,15 +560,27 @@ impl<'a, 'b> Emitter<'a, 'b> {
 
     fn emit(&mut self, body: &mut Body, code: &'a [Ins]) {
         for (at, i) in code.iter().enumerate() {
-            let guard = (i.guard != NONE).then(|| {
-                let g = self.predicate(body, i.guard);
-                if i.negate { self.b.ins().bnot(g) } else { g }
-            });
-            self.instruction(body, i, &code[at..], guard);
+            if i.op == Op::Load {
+                self.load(body, i, &code[at..]);
+                continue;
+            }
+            for group in 0..body.groups {
+                body.group = group;
+                let guard = self.guard(body, i);
+                self.instruction(body, i, guard);
+            }
         }
     }
 
-    fn instruction(&mut self, body: &mut Body, i: &'a Ins, rest: &'a [Ins], guard: Option<Value>) {
+    /// The lanes of the group in which an instruction is executed; nothing: all of them.
+    pub fn guard(&mut self, body: &mut Body, i: &Ins) -> Option<Value> {
+        (i.guard != NONE).then(|| {
+            let g = self.predicate(body, i.guard);
+            if i.negate { self.b.ins().bnot(g) } else { g }
+        })
+    }
+
+    fn instruction(&mut self, body: &mut Body, i: &Ins, guard: Option<Value>) {
         let at = (std::ptr::from_ref(i) as usize - self.o.function.code.as_ptr() as usize) / size_of::<Ins>();
         let Some(recipe) = self.o.plan.recipes[at] else { return };
         use Recipe::*;
@@ -609,7 +733,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 }
             }
             LoadParam => self.load_param(body, i, guard),
-            Load => self.load(body, i, rest, guard),
+            Load => {}
         }
     }
 
@@ -758,7 +882,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 let lanes = self.field(offset_of!(Environment, lanes));
                 let at = self.b.ins().isub(body.p32, self.frame);
                 let at = self.b.ins().iadd(lanes, at);
-                self.b.ins().load(I32X4, flags(), at, row as i32 * ROW)
+                self.b.ins().load(I32X4, flags(), at, body.at32(row))
             }
             None => {
                 let uniform = self.field(offset_of!(Environment, uniform));

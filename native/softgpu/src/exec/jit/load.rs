@@ -1,9 +1,9 @@
 //! Loads in compiled code.
 //!
-//! Quick: the four lanes lie as [`super::hint`] guessed, side by side or at the same place; without a guess, within 16
-//! bytes (two lanes of 64 bits: each pair in its own 16), which takes one vector load and one shuffle.  General: each lane by itself.  Either way the
-//! addresses are first compared with what is known to be mapped; what is not known is looked up by
-//! [`super::runtime::load`].
+//! Quick: the lanes lie as [`super::hint`] guessed, side by side or at the same place; four lanes without a guess, within
+//! 16 bytes (two lanes of 64 bits: each pair in its own 16), which takes one vector load and one shuffle.  General: each
+//! lane by itself.  Either way the addresses are first compared with what is known to be mapped; what is not known is
+//! looked up by [`super::runtime::load`].
 
 use super::emit::{Body, Emitter, Slot, loose};
 use super::plan::writes;
@@ -26,19 +26,25 @@ pub enum Pattern {
     Near(Vec<(Value, Value)>),
 }
 
-/// The addresses of an access.
+/// The addresses of a group's access.
 enum Lanes {
     Short(Value),
     Wide(Pair),
 }
 
 impl Lanes {
-    fn key(&self) -> Value {
+    /// The vectors, in the order of their lanes.
+    fn vectors(&self) -> &[Value] {
         match self {
-            Lanes::Short(v) => *v,
-            Lanes::Wide(v) => v[0],
+            Lanes::Short(v) => std::slice::from_ref(v),
+            Lanes::Wide(v) => v,
         }
     }
+}
+
+/// Whether a load of lanes that lie near each other is made of whole vectors.
+pub fn is_windowed(m: &Memory) -> bool {
+    m.values.len() == 1 && matches!(m.space, Space::Global | Space::Const | Space::Shared | Space::Generic)
 }
 
 impl<'a> Emitter<'a, '_> {
@@ -98,20 +104,28 @@ impl<'a> Emitter<'a, '_> {
         self.b.ins().iadd(address, shared)
     }
 
-    /// `ld`
-    pub fn load(&mut self, body: &mut Body, i: &'a Ins, rest: &'a [Ins], guard: Option<Value>) {
+    /// `ld`, for all groups of the body.
+    pub fn load(&mut self, body: &mut Body, i: &'a Ins, rest: &'a [Ins]) {
         let m = &self.o.function.memories[i.e as usize];
-        let lanes = self.address_lanes(body, &m.address);
-        if body.active.is_none() {
-            if let Some(guard) = guard {
+        let quick = body.active.is_none();
+        let mut lanes = Vec::new();
+        for group in 0..body.groups {
+            body.group = group;
+            let guard = self.guard(body, i);
+            let addresses = self.address_lanes(body, &m.address);
+            if quick && let Some(guard) = guard {
                 let all = self.b.ins().vall_true(guard);
                 self.or_again(body, all);
             }
-            if m.values.len() == 1 && matches!(m.space, Space::Global | Space::Const | Space::Shared | Space::Generic) {
-                return self.window(body, i, m, lanes, rest, guard);
+            if quick && is_windowed(m) {
+                lanes.push(addresses);
+            } else {
+                self.lane_by_lane(body, i, m, addresses, guard);
             }
         }
-        self.lane_by_lane(body, i, m, lanes, guard);
+        if !lanes.is_empty() {
+            self.window(body, i, m, &lanes, rest);
+        }
     }
 
     /// Begins again in the general body unless the condition holds.
@@ -145,9 +159,9 @@ impl<'a> Emitter<'a, '_> {
         (low, high)
     }
 
-    fn window(&mut self, body: &mut Body, i: &Ins, m: &Memory, lanes: Lanes, rest: &[Ins], guard: Option<Value>) {
-        let alone = if guard.is_some() { i.line << 17 | 1 << 16 } else { 0 };
-        let key = (lanes.key(), m.size | (m.space as u32) << 8 | alone);
+    fn window(&mut self, body: &mut Body, i: &Ins, m: &Memory, lanes: &[Lanes], rest: &[Ins]) {
+        let alone = if i.guard != NONE { i.line << 17 | 1 << 16 } else { 0 };
+        let key = (lanes[0].vectors()[0], m.size | (m.space as u32) << 8 | alone);
         let pattern = match body.patterns.get(&key) {
             Some(pattern) => pattern.clone(),
             None => {
@@ -157,48 +171,60 @@ impl<'a> Emitter<'a, '_> {
             }
         };
         let Some(value) = m.values.first().filter(|v| v.0 != NONE) else { return };
+        let mut loaded = None;
+        for group in 0..body.groups {
+            body.group = group;
+            // What all lanes share is loaded once.
+            let one = loaded.filter(|_| matches!(pattern, Pattern::Same(_)));
+            let Some(slot) = one.or_else(|| self.loaded(&pattern, m, group)) else { return };
+            loaded = Some(slot);
+            // The guard was found true in every lane.
+            self.deliver(body, m, *value, slot, None);
+        }
+    }
+
+    /// Loads a group's lanes, which lie as the pattern says.
+    fn loaded(&mut self, pattern: &Pattern, m: &Memory, group: usize) -> Option<Slot> {
         let offset = m.address.offset as i32;
-        let loaded = match pattern {
+        let beside = offset + (4 * m.size as usize * group) as i32;
+        Some(match pattern {
             Pattern::Same(base) => match m.size {
                 8 => {
-                    let v = self.b.ins().load(F64, loose(), base, offset);
+                    let v = self.b.ins().load(F64, loose(), *base, offset);
                     let v = self.b.ins().splat(F64X2, v);
                     Slot::Long([cast(&mut self.b, I64X2, v); 2])
                 }
                 4 => {
-                    let v = self.b.ins().load(F32, loose(), base, offset);
+                    let v = self.b.ins().load(F32, loose(), *base, offset);
                     let v = self.b.ins().splat(F32X4, v);
                     Slot::Int(cast(&mut self.b, I32X4, v))
                 }
                 size => {
                     let v = if size == 2 {
-                        self.b.ins().uload16(I32, loose(), base, offset)
+                        self.b.ins().uload16(I32, loose(), *base, offset)
                     } else {
-                        self.b.ins().uload8(I32, loose(), base, offset)
+                        self.b.ins().uload8(I32, loose(), *base, offset)
                     };
                     Slot::Int(self.b.ins().splat(I32X4, v))
                 }
             },
             Pattern::Beside(base) if m.size == 8 => {
-                Slot::Long([0, 16].map(|h| self.b.ins().load(I64X2, loose(), base, offset + h)))
+                Slot::Long([0, 16].map(|h| self.b.ins().load(I64X2, loose(), *base, beside + h)))
             }
-            Pattern::Beside(base) => Slot::Int(self.b.ins().load(I32X4, loose(), base, offset)),
+            Pattern::Beside(base) => Slot::Int(self.b.ins().load(I32X4, loose(), *base, beside)),
             Pattern::Near(parts) => {
-                let picked: Vec<Value> = parts
-                    .into_iter()
-                    .map(|(base, index)| {
-                        let bytes = self.b.ins().load(I8X16, loose(), base, offset);
-                        self.pick(bytes, index)
-                    })
-                    .collect();
+                let mut picked = Vec::new();
+                for (base, index) in parts {
+                    let bytes = self.b.ins().load(I8X16, loose(), *base, offset);
+                    picked.push(self.pick(bytes, *index));
+                }
                 match picked.as_slice() {
                     [one] => Slot::Int(cast(&mut self.b, I32X4, *one)),
                     [low, high] => Slot::Long([cast(&mut self.b, I64X2, *low), cast(&mut self.b, I64X2, *high)]),
-                    _ => return,
+                    _ => return None,
                 }
             }
-        };
-        self.deliver(body, m, *value, loaded, guard);
+        })
     }
 
     fn pick(&mut self, bytes: Value, index: Value) -> Value {
@@ -209,88 +235,40 @@ impl<'a> Emitter<'a, '_> {
         }
     }
 
-    /// Checks how the addresses lie, and that they are mapped for all offsets that are used.
-    fn pattern(&mut self, body: &Body, i: &Ins, m: &Memory, lanes: Lanes, rest: &[Ins]) -> Pattern {
-        let (low, high) = self.offsets(i, rest);
+    /// The distance from each lane's address to the next one's, if it was guessed and takes a simple load.
+    pub fn step(&self, m: &Memory) -> Option<i64> {
         let each = i64::from(m.size);
         let guess = if m.address.frame { Some(0) } else { self.o.plan.hints.of(m.address.row, self.o.constants) };
-        let step = guess.filter(|s| *s == 0 || (*s == each && each >= 4));
+        guess.filter(|s| *s == 0 || (*s == each && each >= 4))
+    }
+
+    /// Checks how the addresses lie, and that they are mapped for all offsets that are used.
+    fn pattern(&mut self, body: &Body, i: &Ins, m: &Memory, lanes: &[Lanes], rest: &[Ins]) -> Pattern {
+        let (low, high) = self.offsets(i, rest);
+        let each = i64::from(m.size);
+        let step = self.step(m);
         let reach = match step {
             Some(0) => each,
-            Some(_) => 4 * each,
+            Some(_) => 4 * body.groups as i64 * each,
             None => 16,
         };
         let span = (high - low + reach) as u32;
         let site = self.site(i, span);
-        let small = matches!(lanes, Lanes::Short(_));
-        // Distances from the first lane: as guessed, or a multiple of the size with the element within 16 bytes.
-        let (bases, distances, wrong): (Vec<Value>, Vec<Value>, Value) = match lanes {
-            Lanes::Short(v) => {
-                let first = self.b.ins().extractlane(v, 0);
-                let base = self.b.ins().uextend(I64, first);
-                let splat = shuffle(&mut self.b, v, v, [0; 4]);
-                let d = self.b.ins().isub(v, splat);
-                match step {
-                    Some(step) => {
-                        let steps: Vec<u8> = (0..4u32).flat_map(|l| (l * step as u32).to_le_bytes()).collect();
-                        let steps = vector(&mut self.b, I32X4, &steps);
-                        (vec![base], vec![], self.b.ins().bxor(d, steps))
-                    }
-                    None if m.size == 8 => {
-                        let third = self.b.ins().extractlane(v, 2);
-                        let pair = shuffle(&mut self.b, v, v, [0, 0, 2, 2]);
-                        let d = self.b.ins().isub(v, pair);
-                        let d = [self.b.ins().uwiden_low(d), self.b.ins().uwiden_high(d)];
-                        let either = self.b.ins().bor(d[0], d[1]);
-                        let beyond = splat64(&mut self.b, !8);
-                        let third = self.b.ins().uextend(I64, third);
-                        (vec![base, third], d.to_vec(), self.b.ins().band(either, beyond))
-                    }
-                    None => {
-                        let beyond = splat32(&mut self.b, !(16 - m.size));
-                        (vec![base], vec![d], self.b.ins().band(d, beyond))
-                    }
-                }
+        let first = &lanes[0];
+        let small = matches!(first, Lanes::Short(_));
+        let (firsts, distances, wrong) = match step {
+            Some(step) => {
+                let vectors: Vec<Value> = lanes.iter().flat_map(|l| l.vectors()).copied().collect();
+                (vec![vectors[0]], vec![], self.apart(&vectors, step))
             }
-            Lanes::Wide(v) => {
-                let first = self.b.ins().extractlane(v[0], 0);
-                let beyond = splat64(&mut self.b, !(16 - each) as u64);
-                if m.size == 8 && step.is_none() {
-                    let third = self.b.ins().extractlane(v[1], 0);
-                    let bases = [first, third];
-                    let d = [0, 1].map(|h| {
-                        let splat = first_of_pair(&mut self.b, v[h]);
-                        self.b.ins().isub(v[h], splat)
-                    });
-                    let either = self.b.ins().bor(d[0], d[1]);
-                    (bases.to_vec(), d.to_vec(), self.b.ins().band(either, beyond))
-                } else {
-                    let splat = first_of_pair(&mut self.b, v[0]);
-                    let d = v.map(|v| self.b.ins().isub(v, splat));
-                    match step {
-                        Some(step) => {
-                            let d = [0, 1].map(|h| {
-                                let lanes = [2 * h as i64 * step, (2 * h as i64 + 1) * step];
-                                let steps: Vec<u8> = lanes.iter().flat_map(|v| v.to_le_bytes()).collect();
-                                let steps = vector(&mut self.b, I64X2, &steps);
-                                self.b.ins().bxor(d[h], steps)
-                            });
-                            (vec![first], vec![], self.b.ins().bor(d[0], d[1]))
-                        }
-                        None => {
-                            let either = self.b.ins().bor(d[0], d[1]);
-                            let words = low_words(&mut self.b, d);
-                            (vec![first], vec![words], self.b.ins().band(either, beyond))
-                        }
-                    }
-                }
-            }
+            None => self.within(first, m.size),
         };
         let wrong = self.b.ins().vany_true(wrong);
         let right = self.b.ins().icmp_imm(IntCC::Equal, wrong, 0);
         self.or_again(body, right);
         let mut hosts = Vec::new();
-        for base in bases {
+        for first in firsts {
+            let base = self.first_address(first);
             let start = self.b.ins().iadd_imm(base, low);
             if m.size > 1 {
                 let rest = self.b.ins().band_imm(start, each - 1);
@@ -307,6 +285,70 @@ impl<'a> Emitter<'a, '_> {
             None => {
                 let parts = hosts.into_iter().zip(distances);
                 Pattern::Near(parts.map(|(host, d)| (host, self.index(d, m.size))).collect())
+            }
+        }
+    }
+
+    /// The address in a vector's first lane.
+    pub fn first_address(&mut self, v: Value) -> Value {
+        let first = self.b.ins().extractlane(v, 0);
+        if self.b.func.dfg.value_type(first) == I64 { first } else { self.b.ins().uextend(I64, first) }
+    }
+
+    /// Bits that are set unless each lane is the one before plus a step.  The vectors are in the order of their lanes.
+    pub fn apart(&mut self, vectors: &[Value], step: i64) -> Value {
+        let ty = self.b.func.dfg.value_type(vectors[0]);
+        let first = splat_first(&mut self.b, vectors[0]);
+        let each = ty.lane_count() as usize;
+        let mut wrong = None;
+        for (k, v) in vectors.iter().enumerate() {
+            let mut right = first;
+            if step != 0 {
+                let bytes = ty.lane_type().bytes() as usize;
+                let steps = (0..each).map(|l| step.wrapping_mul((k * each + l) as i64));
+                let steps: Vec<u8> = steps.flat_map(|s| s.to_le_bytes().into_iter().take(bytes)).collect();
+                let steps = vector(&mut self.b, ty, &steps);
+                right = self.b.ins().iadd(first, steps);
+            }
+            let differs = self.b.ins().bxor(*v, right);
+            wrong = Some(wrong.map_or(differs, |wrong| self.b.ins().bor(wrong, differs)));
+        }
+        wrong.unwrap_or(first)
+    }
+
+    /// For elements of a group within 16 bytes of its first one (of 8 bytes: each pair within 16 bytes of its own): a
+    /// vector with that one in front, how far the others lie from it, and bits that are set where one lies elsewhere.
+    fn within(&mut self, lanes: &Lanes, size: u32) -> (Vec<Value>, Vec<Value>, Value) {
+        let beyond = !u64::from(16 - size);
+        match (lanes, size) {
+            (Lanes::Short(v), 8) => {
+                let pair = shuffle(&mut self.b, *v, *v, [0, 0, 2, 2]);
+                let third = shuffle(&mut self.b, *v, *v, [2, 2, 2, 2]);
+                let d = self.b.ins().isub(*v, pair);
+                let d = [self.b.ins().uwiden_low(d), self.b.ins().uwiden_high(d)];
+                let either = self.b.ins().bor(d[0], d[1]);
+                let beyond = splat64(&mut self.b, beyond);
+                (vec![*v, third], d.to_vec(), self.b.ins().band(either, beyond))
+            }
+            (Lanes::Short(v), _) => {
+                let splat = splat_first(&mut self.b, *v);
+                let d = self.b.ins().isub(*v, splat);
+                let beyond = splat32(&mut self.b, beyond as u32);
+                (vec![*v], vec![d], self.b.ins().band(d, beyond))
+            }
+            (Lanes::Wide(v), _) => {
+                let d = [0, 1].map(|h| {
+                    let splat = splat_first(&mut self.b, v[if size == 8 { h } else { 0 }]);
+                    self.b.ins().isub(v[h], splat)
+                });
+                let either = self.b.ins().bor(d[0], d[1]);
+                let beyond = splat64(&mut self.b, beyond);
+                let wrong = self.b.ins().band(either, beyond);
+                if size == 8 {
+                    (v.to_vec(), d.to_vec(), wrong)
+                } else {
+                    (vec![v[0]], vec![low_words(&mut self.b, d)], wrong)
+                }
             }
         }
     }

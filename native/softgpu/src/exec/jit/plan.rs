@@ -164,6 +164,58 @@ pub fn writes(i: &Ins, f: &Function) -> Vec<u32> {
     out
 }
 
+/// How many vectors of four lanes the values of a loop take at most at the same time: those that are computed or read
+/// more than once.  A register that is wanted behind the loop is kept until its end, an address until its first load.
+pub fn most_live(range: &Range<usize>, f: &Function, plan: &Plan, constants: &Constants) -> usize {
+    let code = &f.code[range.clone()];
+    let mut last: HashMap<u32, usize> = HashMap::new();
+    for (at, i) in code.iter().enumerate() {
+        for row in reads(i, f) {
+            if i.op == Op::Load && row != i.guard {
+                last.entry(row).or_insert(at);
+            } else {
+                last.insert(row, at);
+            }
+        }
+        for row in writes(i, f) {
+            last.insert(row, if plan.exposed.contains(&row) { code.len() } else { at });
+        }
+    }
+    let mut live: HashMap<u32, usize> = HashMap::new();
+    let mut most = 0;
+    for (at, i) in code.iter().enumerate() {
+        let (operand, result) = vectors(i, plan.recipes[range.start + at], f);
+        for row in reads(i, f) {
+            live.entry(row).or_insert(operand);
+        }
+        for row in writes(i, f) {
+            live.insert(row, result);
+        }
+        live.retain(|row, _| last[row] > at && constants.get(*row).is_none());
+        most = most.max(live.values().sum());
+    }
+    most
+}
+
+/// How many vectors the lanes of a group take: each operand of an instruction, and its result.
+fn vectors(i: &Ins, recipe: Option<Recipe>, f: &Function) -> (usize, usize) {
+    use Recipe::*;
+    let one_or_two = |wide: bool| if wide { 2 } else { 1 };
+    match recipe {
+        Some(Long1(_) | Long2(_) | Long3(_) | LongShift(..) | Double1(_) | Double2(_) | Double3(_) | SelectLong) => {
+            (2, 2)
+        }
+        Some(Widen(_) | Widen2(_) | WidenAdd(_) | WidenShift(..)) => (1, 2),
+        Some(Narrow(_) | Half(_) | CompareLong | CompareDouble) => (2, 1),
+        Some(Special) => (1, one_or_two(i.c == Width::W64 as u32)),
+        Some(FrameAddress) => (1, one_or_two(i.op == Op::FrameAddress64)),
+        Some(Load | LoadParam) => {
+            (1, one_or_two(f.memories[i.e as usize].values.iter().any(|(_, width)| *width == Width::W64)))
+        }
+        _ => (1, 1),
+    }
+}
+
 /// Every row that an instruction may touch.
 fn touches(i: &Ins, f: &Function) -> Vec<u32> {
     let mut out = vec![i.guard, i.d, i.a, i.b, i.c];

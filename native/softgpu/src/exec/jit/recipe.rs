@@ -106,10 +106,11 @@ pub fn high_words(b: &mut B, v: Pair) -> Value {
     shuffle(b, v[0], v[1], [1, 3, 5, 7])
 }
 
-/// The first of two 64-bit lanes in both places.
-pub fn first_of_pair(b: &mut B, v: Value) -> Value {
-    let out = shuffle(b, v, v, [0, 1, 0, 1]);
-    cast(b, I64X2, out)
+/// The first lane of 32-bit or 64-bit ones in all places.
+pub fn splat_first(b: &mut B, v: Value) -> Value {
+    let ty = b.func.dfg.value_type(v);
+    let out = shuffle(b, v, v, if ty == I64X2 { [0, 1, 0, 1] } else { [0; 4] });
+    cast(b, ty, out)
 }
 
 /// A lane mask of 32-bit lanes for 64-bit ones.

@@ -1,13 +1,18 @@
-//! Stores in compiled code: groups of four lanes that all take part and lie side by side in memory that is known to be
-//! mapped.  The first group that is otherwise makes a call for itself and all behind it, so that no lane stores twice:
-//! another thread may have written there in between.
+//! Stores in compiled code: lanes that all take part and lie side by side in memory that is known to be mapped, several
+//! groups of four at a time where the whole warp takes part, else one group after the other.  The first group that is
+//! otherwise makes a call for itself and all behind it, so that no lane stores twice: another thread may have written
+//! there in between.
 
 use super::emit::{Emitter, ROW, flags, loose};
 use super::recipe::*;
 use super::runtime::Site;
+use crate::ir::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
+
+/// Groups of four lanes that are stored at a time if the whole warp takes part.
+const GROUPS: usize = 4;
 
 impl Emitter<'_, '_> {
     fn unless(&mut self, holds: Value, otherwise: Block, args: &[BlockArg]) {
@@ -18,19 +23,27 @@ impl Emitter<'_, '_> {
 
     /// `st`
     pub fn store(&mut self, number: usize) {
-        let function = self.o.function;
-        let i = &function.code[number];
-        let m = &function.memories[i.e as usize];
-        let bytes = 4 * m.size;
-        let site = self.site(i, bytes);
-        let [header, other, quick, next, learn, slow, done] = [(); 7].map(|()| self.b.create_block());
+        let i = &self.o.function.code[number];
+        let m = &self.o.function.memories[i.e as usize];
+        let site = self.site(i, 4 * GROUPS as u32 * m.size);
+        let [wide, header, other, quick, next, learn, slow, done] = [(); 8].map(|()| self.b.create_block());
         for block in [other, learn, slow] {
             self.b.set_cold_block(block);
         }
         let unknown = self.b.append_block_param(learn, I64);
+        let wide_at = self.b.append_block_param(wide, I64);
         let (at, rest) = (self.b.append_block_param(header, I64), self.b.append_block_param(header, I32));
         let start = self.b.ins().iconst(I64, 0);
-        self.b.ins().jump(header, &[start.into(), self.mask.into()]);
+        let full = self.b.ins().icmp_imm(IntCC::Equal, self.mask, -1);
+        self.b.ins().brif(full, wide, &[start.into()], header, &[start.into(), self.mask.into()]);
+
+        self.b.switch_to_block(wide);
+        // All lanes from here on are left.
+        let narrow: [BlockArg; 2] = [wide_at.into(), self.mask.into()];
+        self.beside(m, site, wide_at, GROUPS, (header, &narrow), None);
+        let further = self.b.ins().iadd_imm(wide_at, 16 * GROUPS as i64);
+        let more = self.b.ins().icmp_imm(IntCC::UnsignedLessThan, further, i64::from(ROW));
+        self.b.ins().brif(more, wide, &[further.into()], done, &[]);
 
         self.b.switch_to_block(header);
         let active = self.b.ins().band_imm(rest, 15);
@@ -40,53 +53,7 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(active, slow, &[], next, &[]);
 
         self.b.switch_to_block(quick);
-        let p32 = self.b.ins().iadd(self.frame, at);
-        let twice = self.b.ins().ishl_imm(at, 1);
-        let p64 = self.b.ins().iadd(self.frame, twice);
-        let offset = m.address.row as i32 * ROW;
-        let step = u64::from(m.size);
-        let (lane, beside) = if m.address.wide {
-            let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), p64, offset + h));
-            let lane = self.b.ins().extractlane(v[0], 0);
-            let splat = first_of_pair(&mut self.b, v[0]);
-            let parts: Vec<Value> = (0..2u64)
-                .map(|h| {
-                    let d = self.b.ins().isub(v[h as usize], splat);
-                    let steps: Vec<u8> =
-                        [2 * h * step, (2 * h + 1) * step].iter().flat_map(|v| v.to_le_bytes()).collect();
-                    let steps = vector(&mut self.b, I64X2, &steps);
-                    self.b.ins().bxor(d, steps)
-                })
-                .collect();
-            (lane, self.b.ins().bor(parts[0], parts[1]))
-        } else {
-            let v = self.b.ins().load(I32X4, flags(), p32, offset);
-            let lane = self.b.ins().extractlane(v, 0);
-            let splat = shuffle(&mut self.b, v, v, [0; 4]);
-            let d = self.b.ins().isub(v, splat);
-            let steps: Vec<u8> = (0..4).flat_map(|l| (l * step as u32).to_le_bytes()).collect();
-            let steps = vector(&mut self.b, I32X4, &steps);
-            (self.b.ins().uextend(I64, lane), self.b.ins().bxor(d, steps))
-        };
-        let apart = self.b.ins().vany_true(beside);
-        let near = self.b.ins().icmp_imm(IntCC::Equal, apart, 0);
-        self.unless(near, slow, &[]);
-        let start = self.b.ins().iadd_imm(lane, m.address.offset);
-        let beyond = self.b.ins().band_imm(start, i64::from(m.size - 1));
-        let aligned = self.b.ins().icmp_imm(IntCC::Equal, beyond, 0);
-        self.unless(aligned, slow, &[]);
-        let known = self.is_known(m.space, site, start, bytes, !m.address.wide && m.address.offset >= 0);
-        self.unless(known, learn, &[start.into()]);
-        let host = self.host(m.space, start);
-        let value = m.values[0].0 as i32 * ROW;
-        for part in 0..bytes as i32 / 16 {
-            let v = match self.o.constants.get(m.values[0].0) {
-                Some(v) if m.size == 8 => splat64(&mut self.b, v),
-                Some(v) => splat32(&mut self.b, v as u32),
-                None => self.b.ins().load(I8X16, flags(), if m.size == 8 { p64 } else { p32 }, value + 16 * part),
-            };
-            self.b.ins().store(loose(), v, host, 16 * part);
-        }
+        self.beside(m, site, at, 1, (slow, &[]), Some(learn));
         self.b.ins().jump(next, &[]);
 
         self.b.switch_to_block(next);
@@ -112,5 +79,51 @@ impl Emitter<'_, '_> {
         self.call(number, left);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
+    }
+
+    /// Stores so many groups of lanes from the one at `at` on, if they lie side by side.  Where they do not it goes to
+    /// `otherwise`, and to `learn` with an address that is not known to be mapped.
+    fn beside(
+        &mut self,
+        m: &Memory,
+        site: u32,
+        at: Value,
+        groups: usize,
+        (otherwise, args): (Block, &[BlockArg]),
+        learn: Option<Block>,
+    ) {
+        let p32 = self.b.ins().iadd(self.frame, at);
+        let twice = self.b.ins().ishl_imm(at, 1);
+        let p64 = self.b.ins().iadd(self.frame, twice);
+        let (ty, from, count) = if m.address.wide { (I64X2, p64, 2 * groups) } else { (I32X4, p32, groups) };
+        let row = m.address.row as i32 * ROW;
+        let vectors: Vec<Value> =
+            (0..count as i32).map(|k| self.b.ins().load(ty, flags(), from, row + 16 * k)).collect();
+        let apart = self.apart(&vectors, i64::from(m.size));
+        let apart = self.b.ins().vany_true(apart);
+        let near = self.b.ins().icmp_imm(IntCC::Equal, apart, 0);
+        self.unless(near, otherwise, args);
+        let lane = self.first_address(vectors[0]);
+        let start = self.b.ins().iadd_imm(lane, m.address.offset);
+        let beyond = self.b.ins().band_imm(start, i64::from(m.size - 1));
+        let aligned = self.b.ins().icmp_imm(IntCC::Equal, beyond, 0);
+        self.unless(aligned, otherwise, args);
+        let bytes = 4 * groups as u32 * m.size;
+        let known = self.is_known(m.space, site, start, bytes, !m.address.wide && m.address.offset >= 0);
+        match learn {
+            Some(learn) => self.unless(known, learn, &[start.into()]),
+            None => self.unless(known, otherwise, args),
+        }
+        let host = self.host(m.space, start);
+        let value = m.values[0].0;
+        let from = if m.size == 8 { p64 } else { p32 };
+        for part in 0..bytes as i32 / 16 {
+            let v = match self.o.constants.get(value) {
+                Some(v) if m.size == 8 => splat64(&mut self.b, v),
+                Some(v) => splat32(&mut self.b, v as u32),
+                None => self.b.ins().load(I8X16, flags(), from, value as i32 * ROW + 16 * part),
+            };
+            self.b.ins().store(loose(), v, host, 16 * part);
+        }
     }
 }
