@@ -31,7 +31,7 @@ export default async function CostsPage({ searchParams }: Props) {
   const month = wanted !== "" && wanted <= thisMonth ? wanted : thisMonth;
   const by = BY.find((each) => each === asked.by) ?? "team";
   const team = teams.find((each) => each.id === asked.team) ?? (isAdmin ? undefined : teams[0]);
-  const costs = await load(() => report(ctx, { month, ...(team ? { teamId: team.id } : {}) }));
+  const costs = await load(() => report(ctx, { month, ...(team ? { teamId: team.id } : {}) }, by));
   const address = (change: Record<string, string>) =>
     `/costs?${new URLSearchParams({ month, by, ...(team ? { team: team.id } : {}), ...change }).toString()}`;
   const file = `/api/v1/costs?${new URLSearchParams({ month, format: "csv", ...(team ? { teamId: team.id } : {}) }).toString()}`;

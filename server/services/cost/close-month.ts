@@ -12,7 +12,7 @@ export async function closeMonth(ctx: Context, raw: CloseMonthInput): Promise<Co
   const { month } = parse(closeMonthInput, raw);
   if (month >= monthOf(ctx.now())) throw new SluiceError("conflict", "A month is closed when it is over.");
   return await inTransaction(ctx, async (tx) => {
-    const open = await compute(tx, month);
+    const open = await compute(tx, month, "workspace");
     if (open.unpriced.length > 0) {
       throw new SluiceError("conflict", `Set a price for ${open.unpriced.join(", ")} first: it was in the pool.`);
     }

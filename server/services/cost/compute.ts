@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
-import type { CostLine, CostReport } from "#server/contracts/cost.ts";
+import type { CostLine, CostReport, CostRowsInput } from "#server/contracts/cost.ts";
 import { gpuPrices } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { account } from "#server/services/utilisation/account.ts";
@@ -8,16 +8,26 @@ import type { Span } from "#server/services/utilisation/ledger.ts";
 import { monthSpan } from "./month.ts";
 import { splitCents } from "./split.ts";
 
-type Held = Omit<CostLine, "what" | "cents"> & { state: State };
+/** Whose lines: coarser ones are the sums of finer ones, to the cent, and far fewer to read. */
+export type By = NonNullable<CostRowsInput["by"]>;
+
 type State = "open" | "draining" | "lost";
-type Wall = { gpuType: string; state: State; hours: number };
+type Holder = Omit<CostLine, "gpuType" | "what" | "hours" | "cents">;
+/** Time in thousandths of a GPU times microseconds, as the accounts have it: whole numbers, so that sums are exact. */
+type Held = Holder & { gpuType: string; state: State; time: bigint };
+type Wall = { gpuType: string; state: State; time: bigint };
+type Line = Omit<CostLine, "hours" | "cents"> & { time: bigint };
+
+const nobody = { teamId: null, teamName: null, userId: null, userName: null, workspaceId: null, workspaceName: null };
+const toHours = (time: bigint): number => Number(time) / 3.6e12;
+const sumOf = (rows: readonly { time: bigint }[]): bigint => rows.reduce((sum, { time }) => sum + time, 0n);
 
 /** What a month cost so far with today's prices. The caller has authorised. */
-export async function compute(ctx: Context, month: string): Promise<CostReport> {
+export async function compute(ctx: Context, month: string, by: By): Promise<CostReport> {
   const { from, end } = monthSpan(month);
   const span = { from, to: new Date(Math.max(from.getTime(), Math.min(end.getTime(), ctx.now().getTime()))) };
   const [held, walls, prices] = await Promise.all([
-    readHeld(ctx, span),
+    readHeld(ctx, span, by),
     readWalls(ctx, span),
     ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType),
   ]);
@@ -26,15 +36,10 @@ export async function compute(ctx: Context, month: string): Promise<CostReport> 
   const lines: CostLine[] = [];
   for (const { gpuType, basis, micro, version } of prices) {
     const ofType = linesOf(gpuType, held, walls);
-    const hours = ofType.reduce((sum, line) => sum + line.hours, 0);
+    const hours = toHours(sumOf(ofType));
     const cents = Math.round((micro / 1e4) * (basis === "hour" ? hours : partOfMonth));
-    const parts = splitCents(
-      cents,
-      // Hardware that was not in the pool for a moment is paid for all the same.
-      hours > 0 ? ofType.map((line) => line.hours) : ofType.map((line) => (line.what === "free" ? 1 : 0)),
-    );
     types.push({ gpuType, basis, amount: micro / 1e6, version, hours, cents });
-    lines.push(...ofType.map((line, index) => ({ ...line, cents: parts[index] ?? 0 })));
+    lines.push(...withCents(ofType, cents));
   }
   const priced = new Set(prices.map((price) => price.gpuType));
   return {
@@ -50,48 +55,67 @@ export async function compute(ctx: Context, month: string): Promise<CostReport> 
   };
 }
 
-/** Who held a type for how long, and the three ways in which nobody did. */
-function linesOf(gpuType: string, held: readonly Held[], walls: readonly Wall[]): Omit<CostLine, "cents">[] {
+/** Who held a type for how long, by name, and the three ways in which nobody did. */
+function linesOf(gpuType: string, held: readonly Held[], walls: readonly Wall[]): Line[] {
   const ofType = held.filter((row) => row.gpuType === gpuType);
-  const leased = new Map<string, Omit<CostLine, "cents">>();
-  for (const { teamId, teamName, userId, userName, workspaceId, workspaceName, hours } of ofType) {
-    const key = `${teamId}/${userId}/${workspaceId}`;
-    const holder = { teamId, teamName, userId, userName, workspaceId, workspaceName };
-    leased.set(key, { gpuType, what: "leased", ...holder, hours: (leased.get(key)?.hours ?? 0) + hours });
+  const leased = new Map<string, Line>();
+  for (const { time, teamName, userName, workspaceName, teamId, userId, workspaceId } of ofType) {
+    const holder = { gpuType, teamName, userName, workspaceName, teamId, userId, workspaceId };
+    const place = [teamName, userName, workspaceName, teamId, userId, workspaceId].join("\n");
+    leased.set(place, { ...holder, what: "leased", time: (leased.get(place)?.time ?? 0n) + time });
   }
-  const nobody = { teamId: null, teamName: null, userId: null, userName: null, workspaceId: null, workspaceName: null };
-  const rest = (["open", "draining", "lost"] as const).map((state) => {
-    const hoursIn = (rows: readonly { state: State; hours: number }[]) =>
-      rows.filter((row) => row.state === state).reduce((sum, row) => sum + row.hours, 0);
-    const wall = hoursIn(walls.filter((row) => row.gpuType === gpuType));
-    const what = state === "open" ? ("free" as const) : state;
-    return { gpuType, what, ...nobody, hours: Math.max(0, wall - hoursIn(ofType)) };
+  const rest = (["open", "draining", "lost"] as const).map((state): Line => {
+    const inState = (row: Held | Wall) => row.gpuType === gpuType && row.state === state;
+    const left = sumOf(walls.filter(inState)) - sumOf(ofType.filter(inState));
+    return { gpuType, what: state === "open" ? "free" : state, ...nobody, time: left > 0n ? left : 0n };
   });
-  return [...leased.values(), ...rest];
+  return [...[...leased].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, line]) => line), ...rest];
+}
+
+const LEVELS = [
+  (line: Line) => line.teamId ?? line.what,
+  (line: Line) => line.userId,
+  (line: Line) => line.workspaceId,
+] as const;
+
+/** Splits cents over teams, of each over its persons, and of these over their workspaces, so that every table agrees. */
+function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[] {
+  const keyOf = LEVELS[level];
+  if (lines.length === 1 || keyOf === undefined) {
+    return lines.map(({ time, ...line }) => ({ ...line, hours: toHours(time), cents }));
+  }
+  const groups = [...Map.groupBy(lines, keyOf).values()];
+  const times = groups.map((group) => Number(sumOf(group)));
+  // Hardware that was not in the pool for a moment is paid for all the same.
+  const weights = times.some((time) => time > 0) ? times : groups.map(([first]) => (first?.what === "free" ? 1 : 0));
+  const parts = splitCents(cents, weights);
+  return groups.flatMap((group, index) => withCents(group, parts[index] ?? 0, level + 1));
 }
 
 const DAY_S = 86_400;
 
-async function readHeld(ctx: Context, span: Span): Promise<Held[]> {
-  const { held } = await account(ctx, span, {}, DAY_S);
-  const rows = await ctx.db.execute<Held>(sql`
+async function readHeld(ctx: Context, span: Span, by: By): Promise<Held[]> {
+  const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");
+  const userId = by === "team" ? sql`null::text` : sql`user_id`;
+  const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
+  const rows = await ctx.db.execute<Omit<Held, "time"> & { time: string }>(sql`
     with x as (
-      select gpu_type, state, team_id, user_id, workspace_id, sum(held)::float8 / 3.6e12 as hours
+      select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, sum(held)::text as time
       from ${held} h group by 1, 2, 3, 4, 5
     )
     select x.gpu_type as "gpuType", x.state, x.team_id as "teamId", t.name as "teamName", x.user_id as "userId",
-      u.name as "userName", x.workspace_id as "workspaceId", coalesce(w.name, x.workspace_id) as "workspaceName", x.hours
+      u.name as "userName", x.workspace_id as "workspaceId", coalesce(w.name, x.workspace_id) as "workspaceName", x.time
     from x
     left join teams t on t.id = x.team_id
     left join users u on u.id = x.user_id
-    left join workspaces w on w.id = x.workspace_id
-    order by 1, 4, 6, 8, 2`);
-  return [...rows];
+    left join workspaces w on w.id = x.workspace_id`);
+  return rows.map(({ time, ...row }) => ({ ...row, time: BigInt(time) }));
 }
 
 async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {
-  const { pool } = await account(ctx, span, {}, DAY_S);
-  const rows = await ctx.db.execute<Wall>(sql`
-    select gpu_type as "gpuType", state, sum(wall)::float8 / 3.6e9 as hours from ${pool} p group by 1, 2`);
-  return [...rows];
+  const { pool } = await account(ctx, span, {}, DAY_S, "team");
+  // Of whole devices, a thousand thousandths each.
+  const rows = await ctx.db.execute<Omit<Wall, "time"> & { time: string }>(sql`
+    select gpu_type as "gpuType", state, (sum(wall) * 1000)::text as time from ${pool} p group by 1, 2`);
+  return rows.map(({ time, ...row }) => ({ ...row, time: BigInt(time) }));
 }

@@ -4,16 +4,19 @@ import { type CostReport, type CostsInput, costReport, costsInput } from "#serve
 import { costMonths } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
-import { compute } from "./compute.ts";
+import { type By, compute } from "./compute.ts";
 import { monthOf } from "./month.ts";
 
-/** A month's costs: as they were when it was closed, else with today's prices. A lead sees the own team's lines. */
-export async function report(ctx: Context, raw: CostsInput = {}): Promise<CostReport> {
+/**
+ * A month's costs: as they were when it was closed, else with today's prices. A lead sees the own team's lines. Lines are
+ * as fine as `by` at least.
+ */
+export async function report(ctx: Context, raw: CostsInput = {}, by: By = "workspace"): Promise<CostReport> {
   const { month, teamId } = parse(costsInput, raw);
   authorize(ctx.principal, "cost.read", { teamId });
   const wanted = month ?? monthOf(ctx.now());
   if (wanted > monthOf(ctx.now())) throw new SluiceError("invalid", "month: This month has not begun.");
-  const whole = (await closedReport(ctx, wanted)) ?? (await compute(ctx, wanted));
+  const whole = (await closedReport(ctx, wanted)) ?? (await compute(ctx, wanted, by));
   return teamId === undefined ? whole : forTeam(whole, teamId);
 }
 

@@ -9,15 +9,14 @@ import {
 } from "#server/contracts/cost.ts";
 import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
+import type { By } from "./compute.ts";
 import { report } from "./report.ts";
-
-type By = "team" | "person" | "workspace";
 
 /** A month's costs, lines of one team, person or workspace together, a page at a time. A lead names the own team. */
 export async function rows(ctx: Context, raw: CostRowsInput = {}): Promise<CostRows> {
   const input = parse(costRowsInput, raw);
   authorize(ctx.principal, "cost.read", { teamId: input.teamId });
-  return rowsOf(await report(ctx, { month: input.month, teamId: input.teamId }), input);
+  return rowsOf(await report(ctx, { month: input.month, teamId: input.teamId }, input.by), input);
 }
 
 /** The same of a report that was read already. */

@@ -8,12 +8,20 @@ export const DAY_S = 24 * HOUR_S;
 
 /** Two queries, for a `from`: see `heldInLedger` and `poolInLedger` for their columns. */
 export type Account = { held: SQL; pool: SQL };
+/** Whether `user_id` and `workspace_id` are needed: rows by team may have none, and are far fewer. */
+export type Whose = "team" | "person";
 
 /**
  * What became of a span, in steps of `seconds`: a divisor of the hour, an hour or a multiple (rows are then by the hour),
  * a day or a multiple (by the day, but for the ends of the span). Steps shorter than an hour are for spans of about a day.
  */
-export async function account(ctx: Context, span: Span, filter: Filter, seconds: number): Promise<Account> {
+export async function account(
+  ctx: Context,
+  span: Span,
+  filter: Filter,
+  seconds: number,
+  whose: Whose,
+): Promise<Account> {
   const [mark] = await ctx.db.select().from(usageRollup);
   const now = ctx.now();
   const live = (part: Span): Account => ({
@@ -22,10 +30,11 @@ export async function account(ctx: Context, span: Span, filter: Filter, seconds:
   });
   const hours = seconds < HOUR_S ? undefined : within(span, HOUR_S, mark?.rolledTo ?? span.from);
   const days = seconds < DAY_S || hours === undefined ? undefined : within(hours, DAY_S, hours.to);
+  const daily = whose === "team" && filter.userId === undefined ? "usage_team_days" : "usage_days";
   const parts = [
     ...around(span, hours).map(live),
     ...(hours === undefined ? [] : around(hours, days)).map((part) => rolled("usage_hours", part, filter)),
-    ...(days === undefined ? [] : [rolled("usage_days", days, filter)]),
+    ...(days === undefined ? [] : [rolled(daily, days, filter)]),
   ];
   const all = (pick: keyof Account) => {
     const queries = parts.map((part) => sql`(${part[pick]})`);
@@ -34,11 +43,14 @@ export async function account(ctx: Context, span: Span, filter: Filter, seconds:
   return { held: all("held"), pool: all("pool") };
 }
 
-function rolled(table: "usage_hours" | "usage_days", { from, to }: Span, filter: Filter): Account {
+function rolled(table: "usage_hours" | "usage_days" | "usage_team_days", { from, to }: Span, filter: Filter): Account {
   const inTime = sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz
     and ${is(sql`gpu_type`, filter.gpuType)}`;
+  const person = sql.raw(
+    table === "usage_team_days" ? "null::text as user_id, null::text as workspace_id" : "user_id, workspace_id",
+  );
   return {
-    held: sql`select at, gpu_type, team_id, user_id, workspace_id, state, held, used, borrowed, promised, delivered
+    held: sql`select at, gpu_type, team_id, ${person}, state, held, used, borrowed, promised, delivered
       from ${sql.raw(table)} where ${inTime} and ${is(sql`team_id`, filter.teamId)} and ${is(sql`user_id`, filter.userId)}`,
     // So few rows that days would not be worth a table.
     pool: sql`select at, gpu_type, state, wall from pool_hours where ${inTime}`,

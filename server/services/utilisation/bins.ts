@@ -24,7 +24,7 @@ const MOST_STEPS = 12;
 export async function readBins(ctx: Context, span: Span, filter: Filter): Promise<Bin[]> {
   const seconds = (span.to.getTime() - span.from.getTime()) / 1000;
   const width = WIDTHS.find((each) => seconds / each <= (each < HOUR_S ? MOST_STEPS : MOST_BINS)) ?? 364 * 86_400;
-  const { held, pool } = await account(ctx, span, filter, width);
+  const { held, pool } = await account(ctx, span, filter, width, "team");
   const bin = sql`floor(date_part('epoch', at) / ${sql.raw(String(width))})`;
   const rows = await ctx.db.execute<Row>(sql`
     select bin, state, sum(wall) / 3.6e9 as wall, sum(used) / 3.6e12 as used,

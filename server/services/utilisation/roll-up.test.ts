@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => test.drop());
 beforeEach(async () => {
   await test.db.execute(
-    sql`truncate lease_requests, device_intervals, usage_hours, usage_days, pool_hours, wait_days cascade`,
+    sql`truncate lease_requests, device_intervals, usage_hours, usage_days, usage_team_days, pool_hours, wait_days cascade`,
   );
   await test.db.update(usageRollup).set({ rolledTo: new Date(Math.floor(Date.now() / HOUR) * HOUR) });
 });

@@ -38,6 +38,9 @@ export async function rollUp(ctx: Context): Promise<boolean> {
       select ${day}, gpu_type, team_id, user_id, workspace_id, state, ${sums} from usage_hours
       where ${days} and at < date_bin('1 day', ${last}, timestamptz 'epoch')
       group by ${day}, gpu_type, team_id, user_id, workspace_id, state`);
+    await tx.db.execute(sql`delete from usage_team_days where ${days}`);
+    await tx.db.execute(sql`insert into usage_team_days (at, gpu_type, team_id, state, held, used, borrowed, promised, delivered)
+      select at, gpu_type, team_id, state, ${sums} from usage_days where ${days} group by at, gpu_type, team_id, state`);
     await tx.db.execute(sql`delete from wait_days where ${days}`);
     await tx.db.execute(sql`insert into wait_days (at, gpu_type, team_id, waits)
       select date_bin('1 day', decided_at, timestamptz 'epoch'), gpu_type, team_id, ${waitsOf} from lease_requests

@@ -7,12 +7,12 @@ import { noWaits } from "./quantiles.ts";
 
 export type By = "team" | "person" | "type" | "workspace";
 
-/** What somebody held of one type, GPU-hours; person and workspace are told where the rows are of them. */
+/** What somebody held, GPU-hours: the type is told where the rows are of teams or types, else person and workspace. */
 export type HeldTime = {
   teamId: string;
   userId: string | null;
   workspaceId: string | null;
-  gpuType: string;
+  gpuType: string | null;
   teamName: string;
   userName: string | null;
   workspaceName: string | null;
@@ -27,14 +27,16 @@ const DAY_S = 86_400;
 
 /** Time held and used, and compute promised and delivered, as finely as the rows need it: everything else sums these. */
 export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by: By): Promise<HeldTime[]> {
-  const { held } = await account(ctx, span, filter, DAY_S);
-  const userId = by === "person" || by === "workspace" ? sql`user_id` : sql`null::text`;
+  const alone = by === "person" || by === "workspace";
+  const { held } = await account(ctx, span, filter, DAY_S, alone ? "person" : "team");
+  const gpuType = alone ? sql`null::text` : sql`gpu_type`;
+  const userId = alone ? sql`user_id` : sql`null::text`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
   const rows = await ctx.db.execute<HeldTime>(sql`
     with x as (
       -- Whole numbers are added up as numeric, which takes several times as long and is divided right away.
-      select team_id, ${userId} as user_id, ${workspaceId} as workspace_id, gpu_type, sum(used::float8) as used,
-        sum(held::float8) as held, sum(borrowed::float8) as borrowed, sum(promised::float8) as promised,
+      select team_id, ${userId} as user_id, ${workspaceId} as workspace_id, ${gpuType} as gpu_type,
+        sum(used::float8) as used, sum(held::float8) as held, sum(borrowed::float8) as borrowed, sum(promised::float8) as promised,
         sum(delivered::float8) as delivered
       from ${held} h group by 1, 2, 3, 4
     )
@@ -52,7 +54,7 @@ export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by
 const keys: Record<By, { id: (time: HeldTime) => string; name: (time: HeldTime) => string }> = {
   team: { id: (time) => time.teamId, name: (time) => time.teamName },
   person: { id: (time) => time.userId ?? "", name: (time) => time.userName ?? "" },
-  type: { id: (time) => time.gpuType, name: (time) => time.gpuType },
+  type: { id: (time) => time.gpuType ?? "", name: (time) => time.gpuType ?? "" },
   workspace: { id: (time) => time.workspaceId ?? "", name: (time) => time.workspaceName ?? "" },
 };
 
