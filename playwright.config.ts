@@ -14,7 +14,8 @@ export default defineConfig({
   globalSetup: "./e2e/fixtures/global-setup.ts",
   use: {
     baseURL: process.env.SLUICE_PORTAL_URL,
-    trace: "retain-on-first-failure",
+    // Only where something failed once: recording every test takes a core for itself.
+    trace: "on-first-retry",
     screenshot: "only-on-failure",
     viewport: { width: 1440, height: 900 },
     launchOptions: {

@@ -204,6 +204,7 @@ test("a stop shows why on every page until it is lifted", async () => {
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Why").fill("The rack is moved.");
   await dialog.getByRole("button", { name: "Stop new leases" }).click();
+  await expect(dialog).toHaveCount(0);
   await page.goto("/workspaces");
   const banner = page.getByText("No new GPUs for anybody:");
   await expect(banner).toBeVisible();
