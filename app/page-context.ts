@@ -1,5 +1,6 @@
 /** What every server-rendered page starts with: who asks, and how refusals become pages. */
 import { notFound, redirect } from "next/navigation";
+import { renderedAt } from "#components/live/rendered-at.ts";
 import { getContext } from "#server/auth/get-principal.ts";
 import type { UserPrincipal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
@@ -9,12 +10,13 @@ export type PageContext = Context & { principal: UserPrincipal };
 
 /** The context of whoever asks, signed in or not. */
 export async function anyContext(): Promise<Context> {
+  renderedAt();
   return await getContext();
 }
 
 /** The context of a signed-in person; everybody else is sent to sign in. */
 export async function pageContext(): Promise<PageContext> {
-  const ctx = await getContext();
+  const ctx = await anyContext();
   if (ctx.principal.kind !== "user") redirect("/sign-in");
   return { ...ctx, principal: ctx.principal };
 }

@@ -1,6 +1,6 @@
 "use client";
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState, useTransition } from "react";
 import type { ApiError, ApiResult } from "#components/api.ts";
 
 type Submit<T> = {
@@ -21,10 +21,11 @@ type Submit<T> = {
 export function useSubmit<T>(
   known: readonly string[],
   unique?: string,
-  /** Called when somebody else has changed it meanwhile: to read how it is now. What was typed stays. */
+  /** Called when somebody else has changed it meanwhile, to read how it is now: the form waits for that. */
   onConflict?: () => void,
 ): Submit<T> {
   const [pending, setPending] = useState(false);
+  const [reading, read] = useTransition();
   const [refused, setRefused] = useState<ApiError>();
   const again = useRef(onConflict);
   useEffect(() => {
@@ -37,11 +38,11 @@ export function useSubmit<T>(
     setPending(false);
     if (result.ok) return result.data;
     setRefused(result.error);
-    if (result.error.code === "conflict") again.current?.();
+    if (result.error.code === "conflict") read(() => again.current?.());
     return undefined;
   }, []);
   const fail = useCallback((message: string) => setRefused({ code: "invalid", message, fields: {} }), []);
   const fields = refused?.code === "conflict" && unique ? { [unique]: refused.message } : (refused?.fields ?? {});
   const shown = Object.keys(fields).some((name) => known.includes(name));
-  return { pending, error: refused && !shown ? refused.message : undefined, fields, run, fail };
+  return { pending: pending || reading, error: refused && !shown ? refused.message : undefined, fields, run, fail };
 }

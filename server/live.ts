@@ -33,8 +33,11 @@ export function notification(changes: readonly Change[]): SQL {
 }
 
 export type Live = {
-  /** Calls `onEvent` for each change of these topics until the returned function is called. */
-  subscribe: (topics: readonly LiveTopic[], onEvent: (event: LiveEvent) => void) => () => void;
+  /**
+   * Calls `onEvent` for each change of these topics until the returned function is called. With `since` (milliseconds
+   * since 1970) at once for each topic that may have changed since then: for who has read before it follows.
+   */
+  subscribe: (topics: readonly LiveTopic[], onEvent: (event: LiveEvent) => void, since?: number) => () => void;
   /** Settles when the connection listens: what is written after that is heard. */
   ready: () => Promise<void>;
   close: () => Promise<void>;
@@ -45,8 +48,11 @@ export function createLive(sql: Sql): Live {
   const subscribers = new Set<{ topics: ReadonlySet<LiveTopic>; onEvent: (event: LiveEvent) => void }>();
   let listening: Promise<{ unlisten: () => Promise<void> }> | undefined;
   let listenedBefore = false;
+  /** When each topic was last heard of; before the first LISTEN nobody knows. */
+  const heardAt = new Map<LiveTopic, number>();
 
   const deliver = (event: LiveEvent) => {
+    heardAt.set(event.topic, Date.now());
     for (const subscriber of subscribers) if (subscriber.topics.has(event.topic)) subscriber.onEvent(event);
   };
 
@@ -59,7 +65,10 @@ export function createLive(sql: Sql): Live {
           if (event !== undefined) deliver(event);
         },
         () => {
-          if (listenedBefore) for (const topic of liveTopics) deliver({ topic, id: null });
+          for (const topic of liveTopics) {
+            if (listenedBefore) deliver({ topic, id: null });
+            else heardAt.set(topic, Date.now());
+          }
           listenedBefore = true;
         },
       )
@@ -77,10 +86,13 @@ export function createLive(sql: Sql): Live {
   };
 
   return {
-    subscribe(topics, onEvent) {
+    subscribe(topics, onEvent, since = Number.POSITIVE_INFINITY) {
       const subscriber = { topics: new Set(topics), onEvent };
       subscribers.add(subscriber);
       keepTrying();
+      for (const topic of topics) {
+        if (since <= (heardAt.get(topic) ?? Date.now())) onEvent({ topic, id: null });
+      }
       return () => subscribers.delete(subscriber);
     },
     async ready() {
@@ -116,7 +128,11 @@ export function live(): Live {
   return shared.__sluiceLive.live;
 }
 
-/** Calls `onEvent` for each change of these topics, over the process's own connection. */
-export function subscribe(topics: readonly LiveTopic[], onEvent: (event: LiveEvent) => void): () => void {
-  return live().subscribe(topics, onEvent);
+/** [`Live.subscribe`] over the process's own connection. */
+export function subscribe(
+  topics: readonly LiveTopic[],
+  onEvent: (event: LiveEvent) => void,
+  since?: number,
+): () => void {
+  return live().subscribe(topics, onEvent, since);
 }

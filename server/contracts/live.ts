@@ -12,8 +12,11 @@ export const liveInput = z.strictObject({
     .default("workspace,lease")
     .transform((value) => value.split(","))
     .pipe(z.array(publicTopic).min(1).max(7)),
+  /** When the reader last read, milliseconds since 1970: topics that may have changed since are named at once. */
+  since: z.coerce.number().int().nonnegative().optional(),
 });
 export type LiveInput = z.input<typeof liveInput>;
+export type FollowInput = z.output<typeof liveInput>;
 
 /** One server-sent event's data; `id` is null when anything of the topic may have changed. */
 export const liveEvent = z.strictObject({ topic: publicTopic, id: z.string().nullable() });

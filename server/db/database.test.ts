@@ -65,6 +65,37 @@ describe("the embedded server", () => {
   });
 });
 
+describe("who follows after having read", () => {
+  it("hears at once of what changed in between, and of nothing that is older", async () => {
+    const test = await createTestDatabase();
+    const live = createLive(test.sql);
+    await live.ready();
+    const sleep = () => new Promise((resolve) => setTimeout(resolve, 5));
+    const told: LiveEvent[] = [];
+    live.subscribe(["pool"], (event) => told.push(event));
+    await sleep();
+    const before = Date.now();
+    await notify(test.db, "pool", "gsv-x");
+    await expect.poll(() => told).toHaveLength(1);
+    await sleep();
+    const heardSince = (since?: number) => {
+      const heard: LiveEvent[] = [];
+      live.subscribe(["pool", "lease"], (event) => heard.push(event), since)();
+      return heard;
+    };
+    expect(heardSince(before)).toEqual([{ topic: "pool", id: null }]);
+    expect(heardSince(Date.now())).toEqual([]);
+    expect(heardSince()).toEqual([]);
+    // What happened before this process listened, nobody here knows.
+    expect(heardSince(0)).toEqual([
+      { topic: "pool", id: null },
+      { topic: "lease", id: null },
+    ]);
+    await live.close();
+    await test.drop();
+  });
+});
+
 describe("migrations", () => {
   it("may be started by many processes at once", async () => {
     const test = await createTestDatabase();

@@ -1,7 +1,7 @@
 import { isAllowed } from "#server/auth/authorize.ts";
 import type { Principal } from "#server/auth/principal.ts";
 import { authorize, type Context } from "#server/context.ts";
-import type { PublicTopic } from "#server/contracts/live.ts";
+import type { FollowInput } from "#server/contracts/live.ts";
 import { SluiceError } from "#server/errors.ts";
 import type { StreamEvent } from "#server/http/event-stream.ts";
 import { renewed } from "#server/http/renewed.ts";
@@ -21,14 +21,14 @@ type Sight = (event: LiveEvent) => LiveEvent | undefined;
  */
 export async function followTopics(
   ctx: Context & { request: Request },
-  topics: PublicTopic[],
+  input: FollowInput,
   signal: AbortSignal,
 ): Promise<AsyncGenerator<StreamEvent>> {
-  return follow(ctx, topics, signal, await sightOf(ctx, topics));
+  return follow(ctx, input, signal, await sightOf(ctx, input.topics));
 }
 
 /** Until there is an admin, anybody who reaches the portal watches the steps of start-up; nothing else. */
-async function sightOf(ctx: Context, topics: PublicTopic[]): Promise<Sight> {
+async function sightOf(ctx: Context, topics: FollowInput["topics"]): Promise<Sight> {
   if (topics.every((topic) => topic === "setup") && !(await hasAdmin(ctx.db))) return (event) => event;
   authorize(ctx.principal, "live.subscribe");
   const followed = new Set<string>(topics.filter((topic) => topic !== "audit" || readsAudit(ctx.principal)));
@@ -50,13 +50,14 @@ function readsAudit(principal: Principal): boolean {
 
 async function* follow(
   ctx: Context & { request: Request },
-  topics: PublicTopic[],
+  { topics, since }: FollowInput,
   signal: AbortSignal,
   first: Sight,
 ): AsyncGenerator<StreamEvent> {
   let sight = first;
   let renewedAt = Date.now();
-  for await (const event of liveEvents(topics, signal, { everyMs: RENEW_MS, as: (heard) => sight(heard) })) {
+  const options = { everyMs: RENEW_MS, as: (heard: LiveEvent) => sight(heard), since };
+  for await (const event of liveEvents(topics, signal, options)) {
     if (Date.now() - renewedAt >= RENEW_MS) {
       try {
         sight = await sightOf(await renewed(ctx), topics);

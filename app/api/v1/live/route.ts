@@ -12,5 +12,5 @@ export const GET = route(
     output: liveEvent,
     stream: "always",
   },
-  (ctx, { topics }) => followTopics(ctx, topics, ctx.request.signal),
+  (ctx, input) => followTopics(ctx, input, ctx.request.signal),
 );

@@ -1,0 +1,95 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { useCallback, useEffect, useRef } from "react";
+
+type Listener = { topics: ReadonlySet<string>; since: number; onEvent: (event: LiveEvent) => void };
+type LiveEvent = { topic: string; id: string | null };
+
+const listeners = new Set<Listener>();
+/** The newest last; older ones only until it is open. */
+const streams: EventSource[] = [];
+let streamTopics: readonly string[] = [];
+let opening: ReturnType<typeof setTimeout> | undefined;
+
+function deliver(event: LiveEvent): void {
+  for (const listener of listeners) if (listener.topics.has(event.topic)) listener.onEvent(event);
+}
+
+/**
+ * One stream for the whole tab: opened again only when the topics that somebody listens to have changed. What is
+ * followed already is followed until the new stream is open; what is new, from when it was read.
+ */
+function sync(): void {
+  clearTimeout(opening);
+  opening = setTimeout(() => {
+    const topics = [...new Set([...listeners].flatMap((listener) => [...listener.topics]))].sort();
+    const newest = streams.at(-1);
+    const followed = newest === undefined || newest.readyState === EventSource.CLOSED ? [] : streamTopics;
+    if (topics.join(",") === followed.join(",")) return;
+    const fresh = [...listeners].filter((listener) => [...listener.topics].some((topic) => !followed.includes(topic)));
+    streamTopics = topics;
+    if (topics.length === 0) closeBefore(undefined);
+    else
+      streams.push(openStream(topics, fresh.length === 0 ? undefined : Math.min(...fresh.map(({ since }) => since))));
+  }, 50);
+}
+
+function openStream(topics: readonly string[], since: number | undefined): EventSource {
+  const from = since === undefined ? "" : `&since=${since}`;
+  const stream = new EventSource(`/api/v1/live?topics=${topics.join(",")}${from}`);
+  let lost = false;
+  stream.onmessage = (message: MessageEvent<string>) => {
+    const event = JSON.parse(message.data) as LiveEvent;
+    deliver(event);
+  };
+  stream.onopen = () => {
+    closeBefore(stream);
+    // What happened while the stream was down was not heard.
+    if (lost) for (const topic of topics) deliver({ topic, id: null });
+    lost = false;
+  };
+  stream.onerror = () => {
+    lost = true;
+  };
+  return stream;
+}
+
+/** Closes the streams that are older than this one. */
+function closeBefore(stream: EventSource | undefined): void {
+  const keep = stream === undefined ? streams.length : streams.indexOf(stream);
+  for (const older of streams.splice(0, Math.max(keep, 0))) older.close();
+}
+
+/** Calls `onEvent` for each change of these topics while the component is on the page. */
+function useLive(topics: string, since: number, onEvent: (event: LiveEvent) => void): void {
+  const read = useRef(since);
+  useEffect(() => {
+    const listener = { topics: new Set(topics.split(",")), since: read.current, onEvent };
+    listeners.add(listener);
+    sync();
+    return () => {
+      listeners.delete(listener);
+      sync();
+    };
+  }, [topics, onEvent]);
+}
+
+let refreshTimer: ReturnType<typeof setTimeout> | undefined;
+let refreshedAt = 0;
+
+/** What [`LiveRefresh`] is in the browser: refreshes at most three times a second. */
+export function Follow({ topics, since }: { topics: string; since: number }) {
+  const router = useRouter();
+  const refresh = useCallback(() => {
+    if (refreshTimer !== undefined) return;
+    const wait = Math.max(20, 333 - (Date.now() - refreshedAt));
+    refreshTimer = setTimeout(() => {
+      refreshTimer = undefined;
+      refreshedAt = Date.now();
+      router.refresh();
+    }, wait);
+  }, [router]);
+  useLive(topics, since, refresh);
+  return null;
+}
