@@ -6,7 +6,7 @@ use crate::dial::{self, DialError};
 use crate::error::CudaResult;
 use crate::fork;
 use sluice_protocol::frame::BULK_AHEAD_BYTES;
-use sluice_protocol::handshake::{BULK_GO, Resume, Welcome};
+use sluice_protocol::handshake::Resume;
 use sluice_protocol::messages::{BulkIn, BulkOut, BulkTaken};
 use sluice_transport::lanes::{Source, Target, Watch};
 use sluice_transport::{Lanes, Stream};
@@ -37,8 +37,6 @@ pub struct Bulk {
     pub lanes: Arc<Lanes>,
     next: AtomicU64,
     usable: OnceLock<bool>,
-    /// The server says when it takes a copy.
-    says_go: bool,
     under_way: Arc<UnderWay>,
 }
 
@@ -73,14 +71,13 @@ impl UnderWay {
 }
 
 impl Bulk {
-    /// For the session that is welcomed.
-    pub fn new(welcome: &Welcome) -> Self {
+    /// For a new session, without lanes yet.
+    pub fn new() -> Self {
         let watch = Watch { opened: fork::register, closing: fork::unregister };
         Self {
             lanes: Arc::new(Lanes::watched(watch)),
             next: AtomicU64::new(0),
             usable: OnceLock::new(),
-            says_go: welcome.features.iter().any(|feature| feature == BULK_GO),
             under_way: Arc::default(),
         }
     }
@@ -140,7 +137,7 @@ fn told(sender: Sender<()>) -> Box<dyn FnOnce() + Send> {
 }
 
 impl Connection {
-    /// Copies to the device; returns when the data lie there, in stream order. None: the session has no lanes.
+    /// Copies to the device; returns when the data lie there, in stream order. None: no lane can be opened.
     ///
     /// # Safety
     /// `source` has `bytes` bytes that nobody changes until this returns.
@@ -151,7 +148,7 @@ impl Connection {
         source: *const u8,
         bytes: usize,
     ) -> Option<CudaResult> {
-        let bulk = self.bulk()?;
+        let bulk = self.opened()?;
         let transfer = bulk.transfer();
         let length = bytes as u64;
         bulk.lanes.send(transfer, length, Arc::new(Given(source)), BULK_AHEAD_BYTES);
@@ -164,7 +161,7 @@ impl Connection {
         Some(outcome)
     }
 
-    /// Copies to the host; returns when the data are here. None: the session has no lanes.
+    /// Copies to the host; returns when the data are here. None: no lane can be opened.
     ///
     /// # Safety
     /// `target` has room for `bytes` bytes, which nobody else uses until this returns.
@@ -175,7 +172,7 @@ impl Connection {
         target: *mut u8,
         bytes: usize,
     ) -> Option<CudaResult> {
-        let bulk = self.bulk()?;
+        let bulk = self.opened()?;
         let transfer = bulk.transfer();
         let length = bytes as u64;
         let (done, here) = channel();
@@ -194,8 +191,8 @@ impl Connection {
         Some(outcome)
     }
 
-    /// Begins a copy to the device. What comes later in the stream waits for it, at gpud. None: the session has no
-    /// lanes, or its server is older.
+    /// Begins a copy to the device. What comes later in the stream waits for it, at gpud. None: no lane
+    /// can be opened.
     ///
     /// # Safety
     /// `source` has `bytes` bytes, which nobody changes before the stream has come past the copy, and which are there
@@ -207,7 +204,7 @@ impl Connection {
         source: *const u8,
         bytes: usize,
     ) -> Option<CudaResult> {
-        let bulk = self.bulk().filter(|bulk| bulk.says_go)?;
+        let bulk = self.opened()?;
         let (transfer, length) = (bulk.transfer(), bytes as u64);
         bulk.under_way.begin(transfer, source as usize, bytes, true);
         // Nothing ahead of its turn: gpud would have to keep it, of every copy that waits, and a lane must never be held
@@ -234,7 +231,7 @@ impl Connection {
         target: *mut u8,
         bytes: usize,
     ) -> Option<CudaResult> {
-        let bulk = self.bulk().filter(|bulk| bulk.says_go)?;
+        let bulk = self.opened()?;
         let (transfer, length) = (bulk.transfer(), bytes as u64);
         bulk.under_way.begin(transfer, target as usize, bytes, false);
         let (here, connection) = (Arc::downgrade(self), Arc::downgrade(self));
@@ -257,16 +254,16 @@ impl Connection {
 
     /// Waits until no copy that goes on by itself uses memory of this range.
     pub fn finish_copies_of(&self, start: usize, bytes: usize) {
-        let Some(bulk) = &self.lanes else { return };
+        let bulk = &self.bulk;
         let mut copies = bulk.under_way.lock();
         while copies.values().any(|copy| copy.start < start + bytes && start < copy.start + copy.bytes) {
             copies = bulk.under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// The session's lanes, opened; None when gpud offers none or they cannot be opened.
-    fn bulk(self: &Arc<Self>) -> Option<&Bulk> {
-        let bulk = self.lanes.as_ref()?;
+    /// With its lanes open, or None when they cannot be opened.
+    fn opened(self: &Arc<Self>) -> Option<&Bulk> {
+        let bulk = &self.bulk;
         bulk.usable.get_or_init(|| self.open_lanes(&bulk.lanes)).then_some(bulk)
     }
 
@@ -290,7 +287,7 @@ impl Connection {
 /// A copy that nobody waits for is over, or has failed.
 fn over(connection: &Weak<Connection>, transfer: u64, to_device: bool, outcome: CudaResult) {
     let Some(connection) = connection.upgrade() else { return };
-    let Some(bulk) = &connection.lanes else { return };
+    let bulk = &connection.bulk;
     if let Err(error) = outcome {
         connection.failed_late(error);
     }

@@ -11,7 +11,7 @@ use crate::fork;
 use crate::trace;
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
 use sluice_protocol::frame::{Header, WINDOW_BYTES, WINDOW_FRAMES, put_frame, widen_ack};
-use sluice_protocol::handshake::{LANES, Resume, Welcome};
+use sluice_protocol::handshake::{Resume, Welcome};
 use sluice_protocol::messages::{CallRequest, Goodbye, Request};
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{DecodeError, Frame, HEADER_BYTES, Reader, Wire, cuda, opcode};
@@ -144,7 +144,7 @@ pub struct Connection {
     hungry: AtomicBool,
     /// Number of the last frame, for who must not wait for the lock.
     newest: AtomicU64,
-    pub(crate) lanes: Option<Bulk>,
+    pub(crate) bulk: Bulk,
     received: AtomicU64,
     ticket: Mutex<Ticket>,
     session_id: String,
@@ -205,7 +205,7 @@ impl Connection {
             led: AtomicU64::new(0),
             hungry: AtomicBool::new(false),
             newest: AtomicU64::new(0),
-            lanes: welcome.features.iter().any(|feature| feature == LANES).then(|| Bulk::new(welcome)),
+            bulk: Bulk::new(),
             received: AtomicU64::new(0),
             ticket: Mutex::new(ticket),
             session_id: welcome.session_id.clone(),
@@ -356,16 +356,12 @@ impl Connection {
             self.space.notify_all();
         }
         self.shut();
-        if let Some(bulk) = &self.lanes {
-            bulk.lanes.close();
-        }
+        self.bulk.lanes.close();
         self.reader_wanted.notify_one();
         // Not under the lock: an answer may have something done with it.
         let waiting = std::mem::take(&mut *lock(&self.calls));
         waiting.into_values().for_each(|waiter| waiter.set(Err(error.clone())));
-        if let Some(bulk) = &self.lanes {
-            bulk.end_all();
-        }
+        self.bulk.end_all();
     }
 
     fn shut(&self) {
@@ -669,9 +665,7 @@ impl Connection {
             }
             opcode::BULK_GO => {
                 let transfer = u64::take(&mut reader).map_err(|_| ())?;
-                if let Some(bulk) = &self.lanes {
-                    bulk.lanes.go(transfer);
-                }
+                self.bulk.lanes.go(transfer);
             }
             other => self.notices.notice(other, &frame.payload).map_err(|_| ())?,
         }

@@ -7,14 +7,6 @@ use crate::wire::DecodeError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::BTreeMap;
 
-/// In `Welcome.features`: bulk copies may travel on lanes.
-pub const LANES: &str = "lanes";
-/// In `Welcome.features`: gpud says of every bulk copy to the device when it takes all of it (`BULK_GO`), so that a client
-/// need not send ahead.
-pub const BULK_GO: &str = "bulk-go";
-/// In `Welcome.features`: calls to libraries can be recorded for graphs.
-pub const LIBRARY_GRAPHS: &str = "library-graphs";
-
 /// What the client signs with its ephemeral key is this, then the 32 bytes of the challenge.
 pub const HELLO_CONTEXT: &[u8] = b"sluice-hello-1";
 

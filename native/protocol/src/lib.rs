@@ -23,7 +23,8 @@ pub use reply::{Failure, ReplySink, ReplyTo};
 pub use types::{FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo};
 pub use wire::{DecodeError, Reader, Wire};
 
-/// Version of this protocol: another major number is refused, minor numbers work together.
-pub const VERSION_MAJOR: u16 = 1;
+/// Version of this protocol: another major number is refused, minor numbers work together. It is raised when a message
+/// changes that both sides send today; what is only added is a feature of a minor version.
+pub const VERSION_MAJOR: u16 = 2;
 /// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
 pub const VERSION_MINOR: u16 = 0;

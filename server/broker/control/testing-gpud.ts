@@ -123,7 +123,7 @@ class Simulated implements SimulatedGpud {
       type: "hello",
       serverId: this.serverId,
       version: "0.1.0",
-      protocol: 1,
+      protocol: 2,
       signature: sign(null, signed, this.#key).toString("base64url"),
       dataAddress: this.#options.dataAddress ?? "tcp://127.0.0.1:1",
       tlsFingerprint: null,

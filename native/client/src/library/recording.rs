@@ -8,7 +8,6 @@ use crate::objects::new_handle;
 use crate::session::Session;
 use sluice_api::libraries::Function;
 use sluice_protocol::cuda;
-use sluice_protocol::handshake::LIBRARY_GRAPHS;
 use sluice_protocol::messages::{LibraryForget, LibraryRecord};
 use std::sync::{Arc, Weak};
 
@@ -29,10 +28,6 @@ impl Recording {
         function: &'static Function,
         encoded: &Encoded,
     ) -> Outcome<Arc<Self>> {
-        if !session.welcome.features.iter().any(|feature| feature == LIBRARY_GRAPHS) {
-            let text = "this GPU server is older and cannot take a library's work into a graph";
-            return Err(Refusal::new(loaded.status().not_supported, text));
-        }
         let number = new_handle();
         let request = LibraryRecord {
             recording: number,

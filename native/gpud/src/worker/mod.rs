@@ -23,7 +23,7 @@ use outbox::Outbox;
 use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{
-    AddressRange, BULK_GO, Device, DeviceProfile, Handshake, LANES, LIBRARY_GRAPHS, Refused, RefusedCode, Welcome,
+    AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome,
 };
 use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Lanes, Stream, write_handshake};
@@ -123,7 +123,7 @@ impl Greeting {
         let profile = &self.report.profile;
         Welcome {
             version: [VERSION_MAJOR, VERSION_MINOR],
-            features: [LANES, BULK_GO, LIBRARY_GRAPHS].map(str::to_owned).to_vec(),
+            features: Vec::new(),
             session_id: session.lease().session_id.clone(),
             executed: self.outbox.received(),
             range: self.range,
