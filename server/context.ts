@@ -85,7 +85,8 @@ function auditRow(ctx: Context, input: AuditInput) {
   };
 }
 
-function actorOf(principal: Principal): { kind: "user" | "workspace" | "gpud" | "system"; id: string | null } {
+/** Who acts, as the audit log names it. */
+export function actorOf(principal: Principal): { kind: "user" | "workspace" | "gpud" | "system"; id: string | null } {
   switch (principal.kind) {
     case "user":
       return { kind: "user", id: principal.userId };

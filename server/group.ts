@@ -3,6 +3,8 @@
  * a batch reads, it reads after everybody in it has come.
  */
 
+import { promisify } from "node:util";
+
 /** One member's part of a batch. A failure of its own fails nobody else. */
 export type Outcome<Out> = { ok: true; value: Out } | { ok: false; error: unknown };
 
@@ -10,6 +12,8 @@ type Member<In, Out> = { input: In; resolve: (value: Out) => void; reject: (erro
 
 /** More than anybody waits for at once, and far less than what a statement can hold. */
 const MOST = 256;
+
+const immediate = promisify(setImmediate);
 
 export class Group<In, Out> {
   readonly #work: (inputs: readonly In[]) => Promise<readonly Outcome<Out>[]>;
@@ -37,6 +41,8 @@ export class Group<In, Out> {
   async #run(): Promise<void> {
     this.#running = true;
     while (this.#waiting.length > 0) {
+      // Those who come by the same event, as the answers to one batch do, share the next one.
+      await immediate();
       const batch = this.#waiting.slice(0, MOST);
       this.#waiting = this.#waiting.slice(MOST);
       await this.#serve(batch);

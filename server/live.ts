@@ -4,9 +4,20 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
 
 /**
  * `session`: a browser session ended; the gateway closes what it opened. `notice`: a person was told something, or has
- * read it; the id is the person's. `usage`: workspaces were measured again.
+ * read it; the id is the person's. `usage`: workspaces were measured again. `ending`: leases on this GPU server are to
+ * end; the broker that holds its control connection tells gpud.
  */
-export const liveTopics = ["workspace", "lease", "pool", "setup", "audit", "session", "notice", "usage"] as const;
+export const liveTopics = [
+  "workspace",
+  "lease",
+  "pool",
+  "setup",
+  "audit",
+  "session",
+  "notice",
+  "usage",
+  "ending",
+] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
 /** `id` is what changed; null after the connection was lost, when anything may have changed. */
@@ -24,6 +35,11 @@ export type Change = { topic: LiveTopic; id: string };
 /** The same for many changes, in one statement. */
 export async function notifyAll(db: Database | Transaction, changes: readonly Change[]): Promise<void> {
   if (changes.length > 0) await db.execute(notification(changes));
+}
+
+/** A column of a query that tells, for each row, of a change to what `id` names. */
+export function notified(topic: LiveTopic, id: SQL): SQL {
+  return statement`pg_notify(${CHANNEL}, json_build_object('topic', ${topic}::text, 'id', ${id})::text)`;
 }
 
 /** The statement itself, for one that does more. */

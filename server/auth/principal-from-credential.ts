@@ -1,6 +1,7 @@
 /** Who calls the broker: a workspace, by the credential its launcher put into it. */
-import { and, eq, inArray, isNull } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import { anonymous, type Principal } from "#server/auth/principal.ts";
+import { among } from "#server/db/among.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { memberships, users, workspaces } from "#server/db/schema/index.ts";
 import { isAway } from "#server/errors.ts";
@@ -22,24 +23,25 @@ export async function principalFromCredential(
 }
 
 /** Workspaces by the hash of their credential; those who call at one time are looked up together. */
-const owners = groupOf<Database | Transaction, string, Principal>(
-  (db) =>
-    new Group<string, Principal>(async (hashes) => {
-      const { id, teamId, ownerId, credentialHash } = workspaces;
-      const rows = await db
-        .select({ id, teamId, ownerId, credentialHash })
-        .from(workspaces)
-        .innerJoin(memberships, and(eq(memberships.teamId, teamId), eq(memberships.userId, ownerId)))
-        .innerJoin(users, and(eq(users.id, ownerId), isNull(users.disabledAt)))
-        .where(and(inArray(credentialHash, [...hashes]), eq(workspaces.desired, "running")));
-      const known = new Map(rows.map((row) => [row.credentialHash, row]));
-      return hashes.map((hash) => {
-        const row = known.get(hash);
-        const value: Principal =
-          row === undefined
-            ? anonymous
-            : { kind: "workspace", workspaceId: row.id, teamId: row.teamId, userId: row.ownerId };
-        return { ok: true as const, value };
-      });
-    }, isAway),
-);
+const owners = groupOf<Database | Transaction, string, Principal>((db) => {
+  const { id, teamId, ownerId, credentialHash } = workspaces;
+  const query = db
+    .select({ id, teamId, ownerId, credentialHash })
+    .from(workspaces)
+    .innerJoin(memberships, and(eq(memberships.teamId, teamId), eq(memberships.userId, ownerId)))
+    .innerJoin(users, and(eq(users.id, ownerId), isNull(users.disabledAt)))
+    .where(and(among(credentialHash, sql.placeholder("hashes")), eq(workspaces.desired, "running")))
+    .prepare("owners");
+  return new Group<string, Principal>(async (hashes) => {
+    const rows = await query.execute({ hashes: JSON.stringify(hashes) });
+    const known = new Map(rows.map((row) => [row.credentialHash, row]));
+    return hashes.map((hash) => {
+      const row = known.get(hash);
+      const value: Principal =
+        row === undefined
+          ? anonymous
+          : { kind: "workspace", workspaceId: row.id, teamId: row.teamId, userId: row.ownerId };
+      return { ok: true as const, value };
+    });
+  }, isAway);
+});

@@ -15,11 +15,12 @@ import { type Logger, newTraceId } from "#server/log.ts";
 import { connect, type Hello } from "#server/services/gpu-server/connect.ts";
 import { lose } from "#server/services/gpu-server/lose.ts";
 import { seen } from "#server/services/gpu-server/seen.ts";
+import { advanceTogether } from "#server/services/lease/advance-together.ts";
 import { claim } from "#server/services/lease/claim.ts";
-import { confirmEnds } from "#server/services/lease/confirm-end.ts";
+import { confirmEnds, type SaidOfEnd } from "#server/services/lease/confirm-end.ts";
 import { disconnect } from "#server/services/lease/disconnect.ts";
 import { dropParked } from "#server/services/lease/drop-parked.ts";
-import { type Closing, endSentence } from "#server/services/lease/ending.ts";
+import { endSentence } from "#server/services/lease/ending.ts";
 import { recordUsage } from "#server/services/lease/record-usage.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
 import { newChallenge, provesKey } from "./identity.ts";
@@ -59,7 +60,7 @@ export class ControlConnection {
   /** Lease → when it was last told to end. */
   readonly #toldToEnd = new Map<string, number>();
   /** Ends that gpud has confirmed and that are not written yet. */
-  readonly #ends = new Map<string, Closing>();
+  readonly #ends = new Map<string, SaidOfEnd>();
   readonly #timers: NodeJS.Timeout[] = [];
   #work: Promise<void> = Promise.resolve();
   /** The last ping that is not answered yet. */
@@ -175,8 +176,14 @@ export class ControlConnection {
 
   async #confirm(ctx: Context, serverId: string): Promise<void> {
     const ends = new Map(this.#ends);
-    await confirmEnds(ctx, { serverId, ends });
+    const types = await confirmEnds(ctx, { serverId, ends });
     for (const leaseId of ends.keys()) this.#ends.delete(leaseId);
+    // What gpud says next does not wait for those in the queue; if this fails, whoever looks after the queues does it.
+    for (const gpuType of types) {
+      advanceTogether(this.#db, gpuType).catch((error: unknown) =>
+        this.#log.warn({ err: error, gpuType }, "a queue could not go on after leases had ended"),
+      );
+    }
   }
 
   /** The way to the server and back, as far as it can be told from here. */

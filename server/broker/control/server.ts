@@ -23,9 +23,9 @@ export function createControlServer(options: { db: Database; live: Live; signer:
   const all = new Set<ControlConnection>();
   const byServer = new Map<string, ControlConnection>();
 
-  const unsubscribe = live.subscribe(["lease", "pool"], ({ topic, id }) => {
-    // A request's id says nothing to gpud; a lease's may be one that is to end.
-    if (topic === "lease" && (id === null || id.startsWith("lea-"))) for (const c of byServer.values()) c.endLeases();
+  const unsubscribe = live.subscribe(["ending", "pool"], ({ topic, id }) => {
+    if (topic === "ending" && id === null) for (const connection of byServer.values()) connection.endLeases();
+    if (topic === "ending" && id !== null) byServer.get(id)?.endLeases();
     if (topic === "pool" && id !== null) byServer.get(id)?.checkRemoved();
   });
 

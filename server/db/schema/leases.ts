@@ -72,6 +72,8 @@ export const leaseRequests = pgTable(
   (t) => [
     uniqueIndex("lease_requests_key").on(t.workspaceId, t.idempotencyKey),
     index("lease_requests_queue").on(t.gpuType, t.state, t.createdAt),
+    // What a workspace waits for, whatever it has asked for in its life.
+    index("lease_requests_waiting").on(t.workspaceId).where(sql`${t.state} = 'queued'`),
     // Waiting times that are not rolled up are read from an index alone: of everybody, of a person, of a workspace.
     index("lease_requests_granted")
       .on(t.decidedAt, t.createdAt, t.gpuType, t.teamId)

@@ -96,7 +96,11 @@ async function reconcileLeases(ctx: Locked, hello: Hello): Promise<string[]> {
     return lease.state === "ending" || (lease.claimedAt !== null && lease.disconnectedAt === null);
   });
   const overIds = over.map(({ lease }) => lease.id);
-  await closeLeases(ctx, overIds, { reason: "server lost", mode: "kill", note: "gpud was restarted" });
+  await closeLeases(
+    ctx.db,
+    overIds.map((leaseId) => ({ by: ctx, leaseId })),
+    { reason: "server lost", mode: "kill", note: "gpud was restarted" },
+  );
   const kept = rows.filter(({ lease }) => !overIds.includes(lease.id));
   for (const { lease } of kept) {
     if (lease.state !== "unreachable") continue;

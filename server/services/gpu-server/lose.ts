@@ -64,8 +64,8 @@ export async function closeLost(ctx: Context, input: { serverId: string }): Prom
       .where(eq(gpuServers.id, server.id));
     await audit(tx, { action: "gpu-server.fence", subject: server.id, detail: { epoch: server.epoch + 1 } });
     const closed = await closeLeases(
-      tx,
-      live.map((lease) => lease.id),
+      tx.db,
+      live.map((lease) => ({ by: tx, leaseId: lease.id })),
       { reason: "server lost", mode: "kill", note: `GPU server ${server.name} was silent for a minute` },
     );
     for (const gpuType of types) await advanceQueue(tx, gpuType);

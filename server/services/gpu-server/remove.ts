@@ -32,8 +32,8 @@ export async function remove(ctx: Context, raw: GpuServerInput): Promise<RemoveG
       .from(leases)
       .where(and(eq(leases.serverId, server.id), ne(leases.state, "ended")));
     const closed = await closeLeases(
-      tx,
-      live.map((lease) => lease.id),
+      tx.db,
+      live.map((lease) => ({ by: tx, leaseId: lease.id })),
       { reason: "server lost", mode: "kill", note: `GPU server ${server.name} was removed` },
     );
     await audit(tx, {

@@ -53,10 +53,15 @@ export async function advanceTogether(db: Db, gpuType: string): Promise<void> {
 
 async function round(tx: Tx, gpuType: string, joined: readonly (Ask | undefined)[]): Promise<Outcome<Told>[]> {
   const asks = firstOfEachWorkspace(joined);
-  // One at a time in a workspace: the same key twice is one request, and one owner waits for one thing.
-  await Promise.all([lockWorkspaces(tx.db, asks), lockGpuType(tx.db, gpuType)]);
   const told = new Map<Ask, Outcome<Told>>();
-  const [settled, read] = await Promise.all([settleEarlier(tx, asks), readWorldRows(tx.db, gpuType, tx.now())]);
+  // One at a time in a workspace: the same key twice is one request, and one owner waits for one thing. All of it goes out
+  // at once; the server works it off in this order, each statement seeing what was committed before it began.
+  const [, , settled, read] = await Promise.all([
+    lockWorkspaces(tx.db, asks),
+    lockGpuType(tx.db, gpuType),
+    settleEarlier(tx, asks),
+    readWorldRows(tx.db, gpuType, tx.now()),
+  ]);
   for (const one of asks) {
     const known = settled.known.get(one);
     const error = settled.conflicts.get(one);

@@ -71,7 +71,7 @@ export async function advanceQueue(
   };
   const given = [...granted.values()].flatMap((parts) => parts.map(({ lease }) => lease));
   await Promise.all([
-    refuseWaiting(ctx, refused, now),
+    refuseWaiting(ctx, { refused, fresh, now }),
     tell(ctx, world, round),
     writeNotices(ctx, turnsCome({ world, granted, now })),
     record(
@@ -229,10 +229,14 @@ function turnsCome({
   });
 }
 
-/** Refuses those of these that waited; those who came with this round are written as refused already. */
-async function refuseWaiting(ctx: Tx, refused: ReadonlyMap<string, LeaseReason>, now: Date): Promise<void> {
-  if (refused.size === 0) return;
-  const reasons = JSON.stringify([...refused].map(([id, reason]) => ({ id, reason })));
+type Refused = { refused: ReadonlyMap<string, LeaseReason>; fresh: readonly Fresh[]; now: Date };
+
+/** Refuses those that waited; those who came with this round are written as refused already. */
+async function refuseWaiting(ctx: Tx, { refused, fresh, now }: Refused): Promise<void> {
+  const come = new Set(fresh.map(({ row }) => row.id));
+  const waited = [...refused].filter(([id]) => !come.has(id));
+  if (waited.length === 0) return;
+  const reasons = JSON.stringify(waited.map(([id, reason]) => ({ id, reason })));
   await ctx.db.execute(sql`
     update lease_requests r set state = 'refused', decided_at = ${now.toISOString()}::timestamptz, reason = refused.reason
     from json_to_recordset(${reasons}::json) as refused (id text, reason jsonb)

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { WorkspacePrincipal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
 import type { LeaseOwner, LeaseReason, leaseRequestInput } from "#server/contracts/lease.ts";
+import { among } from "#server/db/among.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -92,7 +93,6 @@ export type Settled = {
 export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settled> {
   if (asks.length === 0) return { known: new Map(), conflicts: new Map(), changed: false };
   const byWorkspace = new Map(asks.map((one) => [one.principal.workspaceId, one]));
-  const workspaceIds = [...byWorkspace.keys()];
   const asked = JSON.stringify(
     asks.map(({ principal, input }) => {
       return {
@@ -104,17 +104,20 @@ export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settl
     }),
   );
   const list = sql`json_to_recordset(${asked}::json) as asked (workspace text, key text, pid bigint, start bigint)`;
+  const here = JSON.stringify([...byWorkspace.keys()]);
   const [rows, left, held] = await Promise.all([
     tx.db
       .select()
       .from(leaseRequests)
       .where(
-        sql`(${leaseRequests.workspaceId}, ${leaseRequests.idempotencyKey}) in (select workspace, key from ${list})`,
+        sql`${leaseRequests.id} = any(array(select (
+          select id from lease_requests where workspace_id = asked.workspace and idempotency_key = asked.key) from ${list}))`,
       ),
     tx.db.execute<{ id: string }>(sql`
       update ${leaseRequests} set state = 'cancelled', decided_at = ${tx.now().toISOString()}::timestamptz
       from ${list}
       where ${leaseRequests.workspaceId} = asked.workspace and ${leaseRequests.state} = 'queued'
+        and ${among(leaseRequests.workspaceId, here)}
         and ${leaseRequests.idempotencyKey} <> asked.key
         and (${leaseRequests.owner}->>'pid')::bigint = asked.pid
         and (${leaseRequests.owner}->>'startTime')::bigint = asked.start
@@ -123,9 +126,7 @@ export async function settleEarlier(tx: Tx, asks: readonly Ask[]): Promise<Settl
       .select({ lease: leases, key: leaseRequests.idempotencyKey })
       .from(leases)
       .innerJoin(leaseRequests, eq(leaseRequests.id, leases.requestId))
-      .where(
-        and(inArray(leases.workspaceId, workspaceIds), inArray(leases.state, ["granted", "active", "unreachable"])),
-      ),
+      .where(and(among(leases.workspaceId, here), inArray(leases.state, ["granted", "active", "unreachable"]))),
   ]);
   const known = new Map<Ask, RequestRow>();
   for (const row of rows) {

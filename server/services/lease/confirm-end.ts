@@ -1,17 +1,33 @@
-import { authorize, type Context, inTransaction } from "#server/context.ts";
-import { advanceTogether } from "./advance-together.ts";
-import { type Closing, closeLeases } from "./ending.ts";
+import { authorize, type Context } from "#server/context.ts";
+import type { Database, Transaction } from "#server/db/client.ts";
+import { isAway } from "#server/errors.ts";
+import { Group, groupOf } from "#server/group.ts";
+import { type ClosedRow, type Closing, closeLeases } from "./ending.ts";
 
-/** gpud has parked or ended the workers of these leases: they are closed, and what they held goes to the queue. */
+/** What gpud said of the end of a lease of its own. */
+export type SaidOfEnd = Required<Pick<Closing, "parkedBytes" | "gpuTimeUs">>;
+
+/** What several gpuds say at one time is written by one statement. */
+const closings = groupOf<Database | Transaction, readonly Closing[], ClosedRow[]>(
+  (db) =>
+    new Group(async (joined) => {
+      const how = { reason: "server lost" as const, mode: "kill" as const, note: "gpud ended it" };
+      const closed = await closeLeases(db, joined.flat(), how);
+      return joined.map(() => ({ ok: true as const, value: closed }));
+    }, isAway),
+);
+
+/**
+ * gpud has parked or ended the workers of these leases: they are closed. Returns the GPU types for whose queues there
+ * is room now; the caller advances them.
+ */
 export async function confirmEnds(
   ctx: Context,
-  input: { serverId: string; ends: ReadonlyMap<string, Closing> },
-): Promise<void> {
-  authorize(ctx.principal, "gpu-server.control", { serverId: input.serverId });
-  const closed = await inTransaction(ctx, async (tx) => {
-    const how = { reason: "server lost" as const, mode: "kill" as const, note: "gpud ended it" };
-    return await closeLeases(tx, [...input.ends.keys()], how, { closings: input.ends, serverId: input.serverId });
-  });
-  const types = new Set(closed.map((lease) => lease.gpuType));
-  await Promise.all([...types].map(async (gpuType) => await advanceTogether(ctx.db, gpuType)));
+  { serverId, ends }: { serverId: string; ends: ReadonlyMap<string, SaidOfEnd> },
+): Promise<Set<string>> {
+  authorize(ctx.principal, "gpu-server.control", { serverId });
+  const closed = await closings(ctx.db).join(
+    [...ends].map(([leaseId, said]) => ({ by: ctx, serverId, leaseId, ...said })),
+  );
+  return new Set(closed.filter(({ id }) => ends.has(id)).map(({ gpuType }) => gpuType));
 }

@@ -1,16 +1,17 @@
-import { inArray } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import type { GiveBackAnswer } from "#server/contracts/lease.ts";
+import { among } from "#server/db/among.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
-import { leases } from "#server/db/schema/index.ts";
+import { gpuServers, leases } from "#server/db/schema/index.ts";
 import { isAway, SluiceError } from "#server/errors.ts";
 import { Group, groupOf } from "#server/group.ts";
 import { parse } from "#server/parse.ts";
 import { beginEnds, type Ending } from "./ending.ts";
 import { GIVE_BACK_MS } from "./policy.ts";
 import { workspacePrincipal } from "./request.ts";
-import { type LeaseRow, ownPlaced, type PlacedLease, placedLeases } from "./view.ts";
+import { type LeaseRow, noSuchLease } from "./view.ts";
 import type { Watcher } from "./watch.ts";
 
 const giveBackInput = z.strictObject({
@@ -21,57 +22,67 @@ const giveBackInput = z.strictObject({
 export type GiveBackInput = z.input<typeof giveBackInput>;
 
 type Db = Database | Transaction;
+type Held = Pick<LeaseRow, "id" | "workspaceId" | "state" | "grantedAt" | "endedAt" | "parkedBytes"> & {
+  serverName: string;
+};
 
-/** Those who give back at one time do so in one transaction. */
-const endings = groupOf<Db, Ending, void>(
+/** Those who give back at one time do so by one statement. Whether the lease was held until then. */
+const endings = groupOf<Db, Ending, boolean>(
   (db) =>
-    new Group<Ending, void>(async (joined) => {
-      await db.transaction(async (tx) => await beginEnds(tx, joined));
-      return joined.map(() => ({ ok: true as const, value: undefined }));
+    new Group<Ending, boolean>(async (joined) => {
+      const ids = new Set((await beginEnds(db, joined)).map(({ id }) => id));
+      return joined.map(({ leaseId }) => ({ ok: true as const, value: ids.has(leaseId) }));
     }, isAway),
 );
 
-/** Leases with their places by id, read together. */
-const placed = groupOf<Db, string, PlacedLease | undefined>(
-  (db) =>
-    new Group(async (ids) => {
-      const rows = await placedLeases(db).where(inArray(leases.id, [...ids]));
-      const byId = new Map(rows.map((row) => [row.lease.id, row]));
-      return ids.map((id) => ({ ok: true as const, value: byId.get(id) }));
-    }, isAway),
-);
+/** How leases stand, by id, read together. */
+const standing = groupOf<Db, string, Held | undefined>((db) => {
+  const { id, workspaceId, state, grantedAt, endedAt, parkedBytes } = leases;
+  const query = db
+    .select({ id, workspaceId, state, grantedAt, endedAt, parkedBytes, serverName: gpuServers.name })
+    .from(leases)
+    .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
+    .where(among(id, sql.placeholder("ids")))
+    .prepare("given_back");
+  return new Group(async (ids) => {
+    const rows = await query.execute({ ids: JSON.stringify(ids) });
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((leaseId) => ({ ok: true as const, value: byId.get(leaseId) }));
+  }, isAway);
+});
 
 /** Gives a GPU back; answers when gpud has parked or ended the workers. Giving back twice is giving back once. */
 export async function giveBack(ctx: Context, raw: GiveBackInput, watcher: Watcher): Promise<GiveBackAnswer> {
-  const input = parse(giveBackInput, raw);
+  const { leaseId, park } = parse(giveBackInput, raw);
   const { workspaceId } = workspacePrincipal(ctx);
   authorize(ctx.principal, "lease.give-back", { workspaceId });
-  const { lease: held, server } = ownPlaced(await placed(ctx.db).join(input.leaseId), workspaceId);
-  const watch = watcher(held.id);
+  const watch = watcher(leaseId);
   try {
-    await endings(ctx.db).join({
-      by: ctx,
-      leaseId: held.id,
-      how: { reason: "given back", mode: input.park ? "park" : "kill" },
-    });
+    const how = { reason: "given back" as const, mode: park ? ("park" as const) : ("kill" as const) };
+    let waits = await endings(ctx.db).join({ by: ctx, leaseId, workspaceId, how });
     const until = ctx.now().getTime() + GIVE_BACK_MS;
     for (;;) {
-      const { lease } = ownPlaced(await placed(ctx.db).join(held.id), workspaceId);
-      if (lease.state === "ended") return answer(lease);
-      const left = until - ctx.now().getTime();
-      if (left <= 0) break;
-      await watch.changed(left);
+      // One that was held a moment ago is not over before gpud has heard of it.
+      if (waits) await watch.changed(until - ctx.now().getTime());
+      waits = true;
+      const held = await standing(ctx.db).join(leaseId);
+      if (held?.workspaceId !== workspaceId) throw noSuchLease();
+      if (held.state === "ended") return answer(held);
+      if (ctx.now().getTime() >= until) throw notYet(held.serverName);
     }
   } finally {
     watch.close();
   }
-  throw new SluiceError(
+}
+
+function notYet(serverName: string): SluiceError {
+  return new SluiceError(
     "unavailable",
-    `GPU server ${server.name} has not answered yet; the GPU is given back as soon as it does, within a minute at most.`,
+    `GPU server ${serverName} has not answered yet; the GPU is given back as soon as it does, within a minute at most.`,
   );
 }
 
-function answer(lease: LeaseRow): GiveBackAnswer {
+function answer(lease: Held): GiveBackAnswer {
   const ended = lease.endedAt ?? lease.grantedAt;
   return {
     leaseId: lease.id,

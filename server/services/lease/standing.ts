@@ -1,14 +1,15 @@
 /** What a request stands on besides its queue: its workspace, its person, its team's longest lease, the types there are. */
-import { eq, inArray } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
+import { among } from "#server/db/among.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { teamPolicies, users, workspaces } from "#server/db/schema/index.ts";
 import { isAway } from "#server/errors.ts";
 import { Group, groupOf } from "#server/group.ts";
 import { DEFAULT_MAX_LEASE_SECONDS } from "./policy.ts";
-import { knownGpuTypes } from "./world.ts";
+import { gpuTypesNow } from "./world.ts";
 
 export type Standing = {
-  workspace: typeof workspaces.$inferSelect | undefined;
+  workspace: Pick<typeof workspaces.$inferSelect, "desired" | "defaultMilli" | "gpuType"> | undefined;
   /** Name of its owner. */
   who: string;
   longestSeconds: number;
@@ -16,24 +17,28 @@ export type Standing = {
 };
 
 /** By workspace; those who ask at one time are read together. */
-export const standingOf = groupOf<Database | Transaction, string, Standing>(
-  (db) =>
-    new Group(async (workspaceIds) => {
-      const [rows, knownTypes] = await Promise.all([
-        db
-          .select({ workspace: workspaces, who: users.name, policy: teamPolicies })
-          .from(workspaces)
-          .innerJoin(users, eq(users.id, workspaces.ownerId))
-          .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
-          .where(inArray(workspaces.id, [...workspaceIds])),
-        knownGpuTypes(db),
-      ]);
-      const byId = new Map(rows.map((row) => [row.workspace.id, row]));
-      return workspaceIds.map((id) => {
-        const found = byId.get(id);
-        const longestSeconds = found?.policy?.maxLeaseSeconds ?? DEFAULT_MAX_LEASE_SECONDS;
-        const value = { workspace: found?.workspace, who: found?.who ?? "", longestSeconds, knownTypes };
-        return { ok: true as const, value };
-      });
-    }, isAway),
-);
+export const standingOf = groupOf<Database | Transaction, string, Standing>((db) => {
+  const { id, desired, defaultMilli, gpuType } = workspaces;
+  const query = db
+    .select({
+      ...{ id, desired, defaultMilli, gpuType },
+      who: users.name,
+      longestSeconds: teamPolicies.maxLeaseSeconds,
+      knownTypes: gpuTypesNow,
+    })
+    .from(workspaces)
+    .innerJoin(users, eq(users.id, workspaces.ownerId))
+    .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
+    .where(among(id, sql.placeholder("ids")))
+    .prepare("standing");
+  return new Group<string, Standing>(async (workspaceIds) => {
+    const rows = await query.execute({ ids: JSON.stringify(workspaceIds) });
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return workspaceIds.map((workspaceId) => {
+      const found = byId.get(workspaceId);
+      const longestSeconds = found?.longestSeconds ?? DEFAULT_MAX_LEASE_SECONDS;
+      const value = { workspace: found, who: found?.who ?? "", longestSeconds, knownTypes: found?.knownTypes ?? [] };
+      return { ok: true as const, value };
+    });
+  }, isAway);
+});

@@ -77,13 +77,11 @@ function deviceOf({ lease, gpu, server }: LeaseOnDevice): NonNullable<LeaseView[
 
 /** The lease of this workspace with this id; another workspace's lease does not exist for it. */
 export async function ownLease(db: Database | Transaction, workspaceId: string, leaseId: string): Promise<PlacedLease> {
-  return ownPlaced(await findPlacedLease(db, leaseId), workspaceId);
+  const found = await findPlacedLease(db, leaseId);
+  if (found === undefined || found.lease.workspaceId !== workspaceId) throw noSuchLease();
+  return found;
 }
 
-/** The lease, if it is this workspace's. */
-export function ownPlaced(found: PlacedLease | undefined, workspaceId: string): PlacedLease {
-  if (found === undefined || found.lease.workspaceId !== workspaceId) {
-    throw new SluiceError("not-found", "There is no such lease in this workspace. Run %gpu to see what you have.");
-  }
-  return found;
+export function noSuchLease(): SluiceError {
+  return new SluiceError("not-found", "There is no such lease in this workspace. Run %gpu to see what you have.");
 }

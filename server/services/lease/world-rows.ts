@@ -121,8 +121,7 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
           l.guaranteed_only as "guaranteedOnly", l.owner, l.state, l.granted_at as "grantedAt",
           l.expires_at as "expiresAt", l.usage_at as "usageAt", l.notice_for as "noticeFor",
           l.notice_at as "noticeAt", l.release_at as "releaseAt"
-        from leases l join users u on u.id = l.user_id
-        where l.gpu_type = ask.type and l.state <> 'ended') t),
+        from open_leases(ask.type) l join users u on u.id = l.user_id) t),
       'queue', (select coalesce(json_agg(t), '[]') from (
         select r.id, r.team_id as "teamId", r.user_id as "userId", u.name as who, r.milli,
           r.memory_bytes as "memoryBytes", r.guaranteed_only as "guaranteedOnly", r.pinned_gpu_id as "pinnedGpuId",

@@ -99,10 +99,13 @@ export function waitingOf(request: typeof leaseRequests.$inferSelect, who: strin
   return waitingFrom({ ...request, who, createdAt: request.createdAt.toISOString() });
 }
 
-/** GPU types that have a device or a quota, in alphabetical order. */
+/** GPU types that have a device or a quota, in alphabetical order, as a column of any query. */
+export const gpuTypesNow = sql<string[]>`array(
+  select g.gpu_type from gpus g join gpu_servers s on s.id = g.server_id and s.state <> 'removed'
+  union select gpu_type from quotas order by 1)`;
+
+/** The same alone. */
 export async function knownGpuTypes(db: Database | Transaction): Promise<string[]> {
-  const rows = await db.execute<{ type: string }>(sql`
-    select g.gpu_type as type from gpus g join gpu_servers s on s.id = g.server_id and s.state <> 'removed'
-    union select gpu_type from quotas order by type`);
-  return rows.map((row) => row.type);
+  const [row] = await db.execute<{ types: string[] }>(sql`select ${gpuTypesNow} as types`);
+  return row?.types ?? [];
 }
