@@ -13,7 +13,7 @@ const idOf = (prefix: string, n: string) =>
 
 /**
  * Fills an empty database: servers, devices, teams, people, workspaces, and for each day and device three leases with
- * their requests and intervals, a twentieth of them still open, with samples
+ * their requests and intervals, those on most devices still open, with samples
  * of their work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
@@ -61,7 +61,9 @@ export async function seed(db: Database, size: Size): Promise<void> {
       ('open', 31.0, null, 1), ('open', 0.0, null, 0)) p (state, f, t, odd)
     where odd = n % 2`);
   // One row for each device, day and third of a day; `k` numbers them, and decides whose it is.
-  const begun = sql.raw(`now() - ${size.days} * interval '1 day' + d * interval '1 day' + third * interval '8 hours'`);
+  // The newest begin in the fourth hour before now and end two to seven hours later: more than half of them last.
+  const begun = sql.raw(`now() - ${size.days} * interval '1 day' + d * interval '1 day' + third * interval '8 hours'
+    + interval '4 hours'`);
   await db.execute(sql`create temporary table seeded as
     select n, k, ${idOf("req", "k")} as request, ${idOf("lea", "k")} as lease, ${idOf("ws", `1 + k % ${size.workspaces}`)} as workspace,
       ${idOf("gpu", "n")} as gpu, ${idOf("gsv", `1 + n % ${size.servers}`)} as server, ${type} as gpu_type,

@@ -38,7 +38,8 @@ export const editedVersion = z.int().min(0).optional();
 export const searchText = z.string().trim().max(100);
 
 /** How many rows a page of an answer has. */
-export const pageSize = (fallback: number) => z.coerce.number().int().min(1).max(200).default(fallback);
+export const pageLimit = z.coerce.number().int().min(1).max(200);
+export const pageSize = (fallback: number) => pageLimit.default(fallback);
 
 /** No input, or no output. */
 export const nothing = z.strictObject({});

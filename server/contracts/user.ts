@@ -1,6 +1,6 @@
 /** People: who they are, how they are invited. */
 import { z } from "zod";
-import { email, instant, oneTimeCode, password, personName, teamId, userId } from "./common.ts";
+import { email, instant, oneTimeCode, pageLimit, password, personName, searchText, teamId, userId } from "./common.ts";
 
 export const userView = z.strictObject({
   id: userId,
@@ -13,7 +13,23 @@ export const userView = z.strictObject({
   teams: z.array(z.strictObject({ id: teamId, name: z.string(), role: z.enum(["lead", "member"]) })),
 });
 export type UserView = z.infer<typeof userView>;
-export const userList = z.strictObject({ users: z.array(userView) });
+
+export const listUsersInput = z.strictObject({
+  /** Words, each in the name, the e-mail or a team. */
+  search: searchText.optional(),
+  /** Everybody when left out. */
+  limit: pageLimit.optional(),
+  /** The last person of the page before. */
+  after: userId.optional(),
+});
+export type ListUsersInput = z.input<typeof listUsersInput>;
+export const userList = z.strictObject({
+  users: z.array(userView),
+  /** All that match, on whichever page. */
+  total: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: userId.nullable(),
+});
 export type UserList = z.infer<typeof userList>;
 
 export const inviteInput = z.strictObject({ email, teamId, role: z.enum(["lead", "member"]).default("member") });

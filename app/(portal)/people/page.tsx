@@ -1,17 +1,29 @@
 import { PageHeader } from "#components/ui/page.tsx";
+import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { OpenSample } from "#components/user/open-sample.tsx";
 import { PeopleTable } from "#components/user/people-table.tsx";
+import { userId } from "#server/contracts/common.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
 import { list as listUsers } from "#server/services/user/list.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "People" };
 
+type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
+
+const PAGE = 50;
+
 /** Everybody with an account; inviting more; a window as the sample user. */
-export default async function PeoplePage() {
+export default async function PeoplePage({ searchParams }: Props) {
   const ctx = await pageContext();
-  const [{ users }, { teams }] = await load(() => Promise.all([listUsers(ctx), listTeams(ctx)]));
+  const asked = await searchParams;
+  const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
+  const after = userId.safeParse(asked.after).data;
+  const [{ users, total, next }, { teams }] = await load(() =>
+    Promise.all([listUsers(ctx, { search, limit: PAGE, after }), listTeams(ctx)]),
+  );
+  const place = { path: "/people", question: {}, search, label: "Search people" };
   return (
     <>
       <PageHeader
@@ -23,7 +35,9 @@ export default async function PeoplePage() {
           </>
         }
       />
+      <SearchList {...place} />
       <PeopleTable users={users} />
+      <Paging {...place} shown={users.length} total={total} next={next} first={after === undefined} />
     </>
   );
 }

@@ -1,11 +1,14 @@
 import { asc, eq } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import type { UserList, UserView } from "#server/contracts/user.ts";
+import { type ListUsersInput, listUsersInput, type UserList, type UserView } from "#server/contracts/user.ts";
 import { memberships, teams, users } from "#server/db/schema/index.ts";
+import { pageOf } from "#server/page-of.ts";
+import { parse } from "#server/parse.ts";
 
-/** Everybody, with their teams. */
-export async function list(ctx: Context): Promise<UserList> {
+/** Everybody, with their teams, by name; or those whom words find, a page at a time. */
+export async function list(ctx: Context, raw: ListUsersInput = {}): Promise<UserList> {
   authorize(ctx.principal, "user.list");
+  const { limit = Number.POSITIVE_INFINITY, ...wanted } = parse(listUsersInput, raw);
   const rows = await ctx.db
     .select({ user: users, teamId: teams.id, teamName: teams.name, role: memberships.role })
     .from(users)
@@ -27,5 +30,8 @@ export async function list(ctx: Context): Promise<UserList> {
     if (teamId !== null && teamName !== null && role !== null) view.teams.push({ id: teamId, name: teamName, role });
     views.set(user.id, view);
   }
-  return { users: [...views.values()] };
+  const textOf = ({ name, email, teams: own, isAdmin }: UserView) =>
+    [name, email, ...own.map((team) => team.name), isAdmin ? "admin" : ""].join(" ");
+  const { rows: page, total, next } = pageOf([...views.values()], textOf, { ...wanted, limit });
+  return { users: page, total, next };
 }
