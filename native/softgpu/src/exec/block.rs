@@ -33,7 +33,7 @@ impl Barriers {
         barrier.arrived += threads;
         barrier.yes += yes;
         barrier.expected = expected;
-        self.touched |= 1 << id;
+        self.touched |= u16::from(barrier.arrived >= expected.unwrap_or(self.live)) << id;
     }
 
     /// Threads exit: barriers of the whole block no longer wait for them.

@@ -38,6 +38,8 @@ pub struct PreparedFunction {
     pub end: u32,
     /// Row, whether it is 64 bits wide, value.
     pub constants: Vec<(u32, bool, u64)>,
+    /// For each barrier its number, if it is a plain one (see [`plain_barrier`]).
+    pub plain_barriers: Vec<Option<u8>>,
 }
 
 impl Prepared {
@@ -145,10 +147,11 @@ impl LoadedModule {
                 Constant::Function(f) => FUNCTION_WINDOW + 16 * u64::from(f),
             };
             let constants = function.constants.iter().zip(&function.constant_rows);
-            let constants = constants.map(|((c, wide), row)| (*row, *wide, resolve(c))).collect();
+            let constants: Vec<_> = constants.map(|((c, wide), row)| (*row, *wide, resolve(c))).collect();
+            let plain_barriers = function.barriers.iter().map(|site| plain_barrier(site, &constants)).collect();
             by_index.insert(index, functions.len() as u32);
             let end = start + function.code.len() as u32;
-            functions.push(PreparedFunction { index, start, end, constants });
+            functions.push(PreparedFunction { index, start, end, constants, plain_barriers });
             start = end;
         }
         let sources: Vec<_> = functions
@@ -167,6 +170,15 @@ impl LoadedModule {
         cache.insert(kernel.to_string(), prepared.clone());
         Ok(prepared)
     }
+}
+
+/// The number of a barrier, if it is known and the whole block waits there for nothing else: what most kernels have.
+fn plain_barrier(site: &BarrierSite, constants: &[(u32, bool, u64)]) -> Option<u8> {
+    if site.arrive || site.reduction.is_some() || site.count != NONE {
+        return None;
+    }
+    let number = constants.iter().find(|(row, ..)| *row == site.id)?.2;
+    (number < 16).then_some(number as u8)
 }
 
 /// Functions that device code may call without defining them.

@@ -11,6 +11,7 @@ mod lanes;
 mod loaded;
 mod matrix;
 mod memory;
+mod trail;
 mod warp;
 
 pub use engine::{Engine, Launch, LaunchStats};

@@ -9,6 +9,7 @@ use super::block::Barriers;
 use super::jit::{Environment, Known};
 use super::lanes::{Frame, Row};
 use super::loaded::Prepared;
+use super::trail::{Trail, Trails};
 use super::{builtin, collective, matrix, memory};
 use crate::arena::Arena;
 use crate::error::{Fault, Place};
@@ -91,6 +92,7 @@ pub struct Warp {
     forced: bool,
     /// Groups that have used up their turn.
     spent: u32,
+    trails: Trails,
     /// Times that a group fell behind another by a backward jump.
     hops: u32,
     /// Number of the warp in its block.
@@ -133,6 +135,7 @@ impl Warp {
             gathering: 0,
             forced: false,
             spent: 0,
+            trails: Trails::default(),
             hops: 0,
             index: 0,
             instructions: 0,
@@ -328,14 +331,15 @@ impl Warp {
             };
             let function = c.kernel.function(g.function);
             let segments = c.kernel.compiled.functions[g.function as usize].as_slice();
-            let start = c.kernel.functions[g.function as usize].start;
+            let prepared = &c.kernel.functions[g.function as usize];
+            let start = prepared.start;
             let code = function.code.as_slice();
             let mut at = (g.pc - start) as usize;
             let mut join = if g.join == u32::MAX { usize::MAX } else { (g.join - start) as usize };
             let mut group_fuel = GROUP_FUEL;
             let f = self.frame(g.base);
-            let lanes = self.lanes.as_ptr();
-            let mut environment = Environment::new(c, self, lanes, function);
+            let (lanes, trails) = (self.lanes.as_ptr(), self.trails.as_mut_ptr());
+            let mut environment = Environment::new(c, self, lanes, trails, function);
             loop {
                 if let Some(Some(segment)) = segments.get(at) {
                     executed += u64::from(segment.end) - at as u64;
@@ -423,9 +427,11 @@ impl Warp {
                 }
                 if i.op == Op::Barrier
                     && mask == self.live
-                    && self.wait_together(barriers, f, &function.barriers[i.e as usize])
+                    && let Some(number) = prepared.plain_barriers[i.e as usize]
                 {
+                    self.wait_together(barriers, number);
                     self.save(&g, start + at as u32 + 1);
+                    self.trails[..c.kernel.compiled.trails].as_flattened_mut().iter_mut().for_each(Trail::ahead);
                     break 'choose Stop::Blocked;
                 }
                 g.pc = start + at as u32;
@@ -451,24 +457,11 @@ impl Warp {
         stop
     }
 
-    /// All lanes come to a barrier at once, if it is a plain one: what most kernels do most of the time.
-    fn wait_together(&mut self, barriers: &mut Barriers, f: Frame, site: &BarrierSite) -> bool {
-        if site.arrive || site.reduction.is_some() {
-            return false;
-        }
-        let lane = self.live.trailing_zeros() as usize & 31;
-        // SAFETY: decoding checked the rows.
-        let (id, count) = unsafe {
-            let count = (site.count != NONE).then(|| (*f.at::<u32>(site.count))[lane]);
-            ((*f.at::<u32>(site.id))[lane], count)
-        };
-        if id > 15 {
-            return false;
-        }
-        barriers.arrive(id as u8, self.live.count_ones(), 0, count);
+    /// All lanes come to a plain barrier at once.
+    fn wait_together(&mut self, barriers: &mut Barriers, number: u8) {
+        barriers.arrive(number, self.live.count_ones(), 0, None);
         self.waiting = self.live;
-        self.barrier = [id as u8; 32];
-        true
+        self.barrier = [number; 32];
     }
 
     /// Where the group, now at `pc`, would meet other lanes; nothing if another group should go first.

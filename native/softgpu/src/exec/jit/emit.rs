@@ -53,6 +53,8 @@ pub struct Outside<'a, 'o> {
     pub learn: usize,
     #[expect(clippy::vec_box, reason = "code refers to them by address")]
     pub sites: &'o mut Vec<Box<Site>>,
+    /// How many accesses are followed.
+    pub trails: &'o mut usize,
     /// The function's accesses by their description.
     pub of_memory: &'o mut HashMap<u32, u32>,
 }
@@ -77,6 +79,8 @@ pub struct Body {
     /// Where 32-bit and 64-bit lanes of the first group begin in row 0.
     p32: Value,
     p64: Value,
+    /// Four times the number of the first lane.
+    pub at: Value,
     /// Number of the first lane.
     pub first: Value,
     /// How many groups of four lanes there are, and which of them instructions are emitted for.
@@ -242,6 +246,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         Body {
             p32,
             p64,
+            at,
             first,
             groups,
             group: 0,

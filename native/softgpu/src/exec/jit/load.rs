@@ -5,7 +5,8 @@
 //! lane by itself.  Either way the addresses are first compared with what is known to be mapped; what is not known is
 //! looked up by [`super::runtime::load`].
 
-use super::emit::{Body, Emitter, Slot, loose};
+use super::super::trail;
+use super::emit::{Body, Emitter, Slot, flags, loose};
 use super::plan::writes;
 use super::recipe::*;
 use super::runtime::{Environment, Site};
@@ -277,6 +278,9 @@ impl<'a> Emitter<'a, '_> {
             }
             let known = self.is_known(m.space, site, start, span, small && low >= 0);
             self.or_again(body, known);
+            if step.is_some_and(|step| step != 0) && m.space != Space::Shared {
+                self.follow(body, start);
+            }
             hosts.push(self.host(m.space, base));
         }
         match step {
@@ -287,6 +291,21 @@ impl<'a> Emitter<'a, '_> {
                 Pattern::Near(parts.map(|(host, d)| (host, self.index(d, m.size))).collect())
             }
         }
+    }
+
+    /// Notes where half a warp's load begins (see [`trail`]), if the kernel has barriers and not too many such loads.
+    fn follow(&mut self, body: &Body, start: Value) {
+        let followed = body.groups == 4 && !self.o.function.barriers.is_empty() && *self.o.trails < trail::MOST;
+        if !followed || !trail::works() {
+            return;
+        }
+        let trails = self.field(offset_of!(Environment, trails));
+        // From one half to the other `at` goes on by 64.
+        let half = self.b.ins().ushr_imm(body.at, 6 - size_of::<trail::Trail>().ilog2() as i64);
+        let place = self.b.ins().iadd(trails, half);
+        let offset = *self.o.trails * size_of::<[trail::Trail; 2]>();
+        self.b.ins().store(flags(), start, place, offset as i32);
+        *self.o.trails += 1;
     }
 
     /// The address in a vector's first lane.

@@ -46,6 +46,8 @@ pub struct Compiled {
     /// Accesses in the code, which refers to them by address.
     #[expect(clippy::vec_box, reason = "their addresses must stay")]
     sites: Vec<Box<Site>>,
+    /// How many accesses are followed (see [`super::trail`]).
+    pub trails: usize,
     /// Segments of each function, in the order given to [`compile`].
     pub functions: Vec<Segments>,
 }
@@ -98,6 +100,7 @@ pub fn compile(functions: &[Source]) -> Result<Compiled, Fault> {
         optimiser: isa("speed")?,
         builder: FunctionBuilderContext::new(),
         sites: Vec::new(),
+        trails: 0,
     };
     let native_fma = native_fma();
     let mut ids = Vec::new();
@@ -110,7 +113,7 @@ pub fn compile(functions: &[Source]) -> Result<Compiled, Fault> {
             ids.push((number, segment.start, segment.end, id));
         }
     }
-    let Compiler { mut module, sites, .. } = compiler;
+    let Compiler { mut module, sites, trails, .. } = compiler;
     module.finalize_definitions().map_err(|e| failed(&e))?;
     let mut out: Vec<Segments> = functions.iter().map(|(f, _)| vec![None; f.code.len()]).collect();
     for (number, start, end, id) in ids {
@@ -119,7 +122,7 @@ pub fn compile(functions: &[Source]) -> Result<Compiled, Fault> {
         let code = unsafe { std::mem::transmute::<*const u8, Code>(code) };
         out[number][start] = Some(Segment { code, end: end as u32 });
     }
-    Ok(Compiled { module: Some(module), sites, functions: out })
+    Ok(Compiled { module: Some(module), sites, trails, functions: out })
 }
 
 /// The function whose segments are compiled.
@@ -141,6 +144,8 @@ struct Compiler {
     builder: FunctionBuilderContext,
     #[expect(clippy::vec_box, reason = "code refers to them by address")]
     sites: Vec<Box<Site>>,
+    /// Accesses that are followed.
+    trails: usize,
 }
 
 impl Compiler {
@@ -203,6 +208,7 @@ impl Compiler {
             load: runtime::load as *const () as usize,
             learn: runtime::learn as *const () as usize,
             sites: &mut self.sites,
+            trails: &mut self.trails,
             of_memory: &mut subject.of_memory,
         };
         emit(Emitter::new(b, outside, signatures), &callees);

@@ -2,6 +2,7 @@
 
 use super::super::lanes::{Frame, Row};
 use super::super::memory::{self, Bad};
+use super::super::trail::Trail;
 use super::super::warp::{Context, Stop, Warp};
 use super::super::{alu, cast};
 use crate::error::{Fault, Space};
@@ -28,6 +29,8 @@ pub struct Environment {
     pub uniform: *const u32,
     /// For each access the addresses known to be mapped.
     pub known: *mut Known,
+    /// Where the accesses lie that are followed.
+    pub trails: *mut [Trail; 2],
     // From here on only for the functions below.
     context: *const (),
     warp: *mut Warp,
@@ -50,7 +53,13 @@ pub type Code = unsafe extern "C" fn(*mut Environment, *mut Row, u32) -> u32;
 
 impl Environment {
     /// The environment for code of this function.
-    pub fn new(c: &Context, warp: *mut Warp, lanes: *const Row, function: &Function) -> Environment {
+    pub fn new(
+        c: &Context,
+        warp: *mut Warp,
+        lanes: *const Row,
+        trails: *mut [Trail; 2],
+        function: &Function,
+    ) -> Environment {
         Environment {
             shared: c.shared,
             shared_len: u64::from(c.shared_len),
@@ -58,6 +67,7 @@ impl Environment {
             lanes,
             uniform: c.uniform.as_ptr(),
             known: c.known,
+            trails,
             context: std::ptr::from_ref(c).cast(),
             warp,
             function,
