@@ -70,9 +70,9 @@ impl UnderWay {
     }
 }
 
-impl Bulk {
+impl Default for Bulk {
     /// For a new session, without lanes yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let watch = Watch { opened: fork::register, closing: fork::unregister };
         Self {
             lanes: Arc::new(Lanes::watched(watch)),
@@ -81,7 +81,9 @@ impl Bulk {
             under_way: Arc::default(),
         }
     }
+}
 
+impl Bulk {
     fn transfer(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed) + 1
     }

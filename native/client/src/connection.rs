@@ -205,7 +205,7 @@ impl Connection {
             led: AtomicU64::new(0),
             hungry: AtomicBool::new(false),
             newest: AtomicU64::new(0),
-            bulk: Bulk::new(),
+            bulk: Bulk::default(),
             received: AtomicU64::new(0),
             ticket: Mutex::new(ticket),
             session_id: welcome.session_id.clone(),

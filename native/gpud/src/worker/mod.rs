@@ -22,9 +22,7 @@ use gate::Gate;
 use outbox::Outbox;
 use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
-use sluice_protocol::handshake::{
-    AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome,
-};
+use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
 use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Lanes, Stream, write_handshake};
 use std::fs::File;
