@@ -11,14 +11,12 @@ import { useSubmit } from "#components/use-submit.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 
 /** Asks for a name, launches another workspace like this one, and goes there. */
-export function DuplicateWorkspaceDialog({
+export default function DuplicateWorkspaceDialog({
   workspace,
-  open,
-  onOpenChange,
+  onClose,
 }: {
   workspace: WorkspaceView;
-  open: boolean;
-  onOpenChange: (open: boolean) => void;
+  onClose: () => void;
 }) {
   const router = useRouter();
   const { pending, error, fields, run } = useSubmit<WorkspaceView>(["name"], "name");
@@ -30,8 +28,8 @@ export function DuplicateWorkspaceDialog({
   };
   return (
     <Dialog
-      open={open}
-      onOpenChange={onOpenChange}
+      open
+      onOpenChange={onClose}
       title={`Duplicate ${workspace.name}`}
       description="The same environment, amounts, idle limit and variables. Files and installed packages are not copied."
     >
@@ -46,7 +44,7 @@ export function DuplicateWorkspaceDialog({
         />
         <FormError>{error}</FormError>
         <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={() => onOpenChange(false)}>Cancel</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" variant="primary" pending={pending} pendingLabel="Launching">
             Launch the duplicate
           </Button>

@@ -2,17 +2,18 @@
 
 import { ExternalLink, MoreHorizontal } from "lucide-react";
 import { useRouter } from "next/navigation";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { api } from "#components/api.ts";
 import { Button, IconButton } from "#components/ui/button.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
 import { Menu, MenuItem } from "#components/ui/menu.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
-import { DuplicateWorkspaceDialog } from "./duplicate-workspace.tsx";
 import { leaseLoss } from "./lease-loss.ts";
 import { openWorkspace } from "./open-workspace.ts";
 import { RemoveWorkspaceDialog } from "./remove-workspace.tsx";
+
+const DuplicateWorkspaceDialog = lazy(() => import("./duplicate-workspace.tsx"));
 
 /** Open, start, stop, restart, duplicate and remove, as far as the person may and the state allows. */
 export function WorkspaceActions({ workspace, size = "sm" }: { workspace: WorkspaceView; size?: "sm" | "md" }) {
@@ -40,6 +41,8 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
     router.refresh();
     return result.ok ? undefined : result.error.message;
   };
+
+  const close = () => setAsking(undefined);
 
   return (
     <div className="flex items-center justify-end gap-1.5">
@@ -85,44 +88,45 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
           )}
         </Menu>
       )}
-      <Confirm
-        open={asking === "stop"}
-        onOpenChange={(next) => setAsking(next ? "stop" : undefined)}
-        title={`Stop ${name}?`}
-        loses={
-          <>
-            Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed packages
-            stay for the next start.
-          </>
-        }
-        confirmLabel="Stop workspace"
-        pendingLabel="Stopping"
-        act={() => change("stop")}
-      />
-      <Confirm
-        open={asking === "restart"}
-        onOpenChange={(next) => setAsking(next ? "restart" : undefined)}
-        title={`Restart ${name}?`}
-        loses={
-          <>
-            Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed packages
-            stay; changed variables take effect.
-          </>
-        }
-        confirmLabel="Restart workspace"
-        pendingLabel="Restarting"
-        act={() => change("restart")}
-      />
-      <DuplicateWorkspaceDialog
-        workspace={workspace}
-        open={asking === "duplicate"}
-        onOpenChange={(next) => setAsking(next ? "duplicate" : undefined)}
-      />
-      <RemoveWorkspaceDialog
-        workspace={workspace}
-        open={asking === "remove"}
-        onOpenChange={(next) => setAsking(next ? "remove" : undefined)}
-      />
+      {/* Made when they are asked for: a list of workspaces would have four of them in each row. */}
+      {asking === "stop" && (
+        <Confirm
+          open
+          onOpenChange={close}
+          title={`Stop ${name}?`}
+          loses={
+            <>
+              Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed
+              packages stay for the next start.
+            </>
+          }
+          confirmLabel="Stop workspace"
+          pendingLabel="Stopping"
+          act={() => change("stop")}
+        />
+      )}
+      {asking === "restart" && (
+        <Confirm
+          open
+          onOpenChange={close}
+          title={`Restart ${name}?`}
+          loses={
+            <>
+              Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed
+              packages stay; changed variables take effect.
+            </>
+          }
+          confirmLabel="Restart workspace"
+          pendingLabel="Restarting"
+          act={() => change("restart")}
+        />
+      )}
+      {asking === "duplicate" && (
+        <Suspense>
+          <DuplicateWorkspaceDialog workspace={workspace} onClose={close} />
+        </Suspense>
+      )}
+      {asking === "remove" && <RemoveWorkspaceDialog workspace={workspace} open onOpenChange={close} />}
     </div>
   );
 }
