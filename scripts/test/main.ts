@@ -10,9 +10,7 @@ import { cargo, playwright, pytest, type Runner, vitest } from "#scripts/test/ru
 
 const root = process.cwd();
 const out = path.join(root, ".sluice", "test");
-/** One round after the other; the runners of a round at the same time, which alone would leave a core idle. */
-const ROUNDS: Runner[][] = [[cargo], [vitest, pytest], [playwright]];
-const RUNNERS = ROUNDS.flat();
+const RUNNERS: Runner[] = [cargo, vitest, pytest, playwright];
 
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith("-"));
 const unknown = wanted.filter((name) => !RUNNERS.some((runner) => runner.name === name));
@@ -23,8 +21,8 @@ if (unknown.length > 0) {
 
 await mkdir(out, { recursive: true });
 const results: Result[] = [];
-const rounds = ROUNDS.map((round) => round.filter(({ name }) => wanted.length === 0 || wanted.includes(name)));
-const prepared = new Map(rounds.flat().map((runner) => [runner, runner.prepare?.(root, out)]));
+const runners = RUNNERS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+const prepared = new Map(runners.map((runner) => [runner, runner.prepare?.(root, out)]));
 for (const work of prepared.values()) work?.catch(() => undefined);
 
 // The other suites run the built programs.
@@ -32,15 +30,11 @@ await measured("build", async () => {
   await buildNativeForTests(root, (line) => console.log(line));
   return { passed: 0, failed: 0 };
 });
-for (const round of rounds) {
-  await Promise.all(
-    round.map(async (runner) => {
-      await measured(runner.name, async () => {
-        await prepared.get(runner);
-        return await runner.run(root, out);
-      });
-    }),
-  );
+for (const runner of runners) {
+  await measured(runner.name, async () => {
+    await prepared.get(runner);
+    return await runner.run(root, out);
+  });
 }
 
 console.log("");
