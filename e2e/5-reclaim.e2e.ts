@@ -63,9 +63,7 @@ test("what a team borrows goes back with notice when its owner claims it, and th
     expect(await lent.run("%gpu attach 1")).toContain("Borrowed: ");
     await lent.run("x = 42");
     const claims = await notebookIn(page, ids[1], `claims ${run}`);
-    await lent.page.bringToFront();
     const busy = await lent.begin(UNTIL_TOLD);
-    await claims.page.bringToFront();
     const claimedAt = Date.now();
     const claim = await claims.begin("%gpu attach 0.5");
 
@@ -76,16 +74,13 @@ test("what a team borrows goes back with notice when its owner claims it, and th
     const notices = page.getByRole("dialog", { name: "Notices" });
     await expect(notices).toContainText("Your 1.0 soft will be taken back");
     await expect(notices).toContainText(`Team ${owner} needs what is guaranteed to it.`);
-    await lent.page.bringToFront();
     const said = await lent.outputOf(busy);
     expect(said).toMatch(/GPU: taken back in [\d.]+ s: .*The notebook lives on/);
     expect(said).toContain("saved in time: True");
 
     // After the notice, and not before, the claimant has it.
-    await claims.page.bringToFront();
     expect(await claims.outputOf(claim)).toContain("Attached 0.5 GPU");
     expect(Date.now() - claimedAt).toBeGreaterThanOrEqual(NOTICE_SECONDS * 1000);
-    await lent.page.bringToFront();
     expect(await lent.run("print(x)")).toContain("42");
     expect(await lent.run("%gpu")).toContain("none attached");
   } finally {

@@ -4,15 +4,21 @@ import { Group, type Outcome } from "./group.ts";
 const twice = (inputs: readonly number[]): Outcome<number>[] =>
   inputs.map((value) => (value < 0 ? { ok: false, error: new Error("negative") } : { ok: true, value: 2 * value }));
 
-test("who comes while a batch runs shares the next one, and each gets its own answer", async () => {
+test("who comes at one time, and who comes while a batch runs, share a batch, and each gets its own answer", async () => {
   const batches: number[][] = [];
   const group = new Group<number, number>(async (inputs) => {
     batches.push([...inputs]);
     await new Promise((done) => setTimeout(done, 5));
     return twice(inputs);
   });
-  const answers = await Promise.allSettled([1, 2, -3, 4].map(async (value) => await group.join(value)));
-  expect(batches).toEqual([[1], [2, -3, 4]]);
+  const join = (values: number[]) => Promise.allSettled(values.map(async (value) => await group.join(value)));
+  const early = join([1, 2]);
+  await expect.poll(() => batches).toHaveLength(1);
+  const answers = (await Promise.all([early, join([-3, 4])])).flat();
+  expect(batches).toEqual([
+    [1, 2],
+    [-3, 4],
+  ]);
   expect(answers.map((one) => (one.status === "fulfilled" ? one.value : String(one.reason)))).toEqual([
     2,
     4,
@@ -36,6 +42,6 @@ test("a batch that one has spoiled is worked off one by one; a hopeless one is n
   const results = async (group: Group<number, number>) =>
     (await Promise.allSettled([1, 13, 2].map(async (value) => await group.join(value)))).map((one) => one.status);
   expect(await results(spoiled(false))).toEqual(["fulfilled", "rejected", "fulfilled"]);
-  expect(batches).toEqual([[1], [13, 2], [13], [2]]);
-  expect(await results(spoiled(true))).toEqual(["fulfilled", "rejected", "rejected"]);
+  expect(batches).toEqual([[1, 13, 2], [1], [13], [2]]);
+  expect(await results(spoiled(true))).toEqual(["rejected", "rejected", "rejected"]);
 });

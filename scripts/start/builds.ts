@@ -24,11 +24,16 @@ const PORTAL_INPUTS = [
 ];
 
 /** The portal's production build (`.next`). */
-export async function buildPortal(root: string, env: NodeJS.ProcessEnv, onLine: OnLine): Promise<void> {
+export async function buildPortal(
+  root: string,
+  env: NodeJS.ProcessEnv,
+  onLine: OnLine,
+  { background = false } = {},
+): Promise<void> {
   await mkdir(path.join(root, ".next"), { recursive: true });
   const current = await fingerprint(root, PORTAL_INPUTS);
   await unlessFresh(path.join(root, ".next", "sluice-stamp"), current, () =>
-    run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: root, env, onLine }),
+    run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: root, env, onLine, background }),
   );
 }
 

@@ -3,8 +3,10 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
+import { buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import type { Result } from "#scripts/test/result.ts";
 import { vitestCounts, vitestWords } from "#scripts/test/vitest.ts";
+import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 
 export type Runner = {
   name: string;
@@ -12,6 +14,8 @@ export type Runner = {
   budget: number;
   /** Installs what it needs, which mostly waits for the network: begun beside the build, awaited before `run`. */
   prepare?: (root: string, out: string) => Promise<void>;
+  /** Builds what it needs beside the suites before it, which leave cores idle; awaited as well. */
+  buildAhead?: (root: string, out: string) => Promise<void>;
   run: (root: string, out: string) => Promise<Omit<Result, "name" | "seconds">>;
 };
 
@@ -30,6 +34,12 @@ async function attempt(work: () => Promise<void>): Promise<string | undefined> {
 export const vitest: Runner = {
   name: "vitest",
   budget: 300,
+  // What workspaces run in; the installation of the journeys takes it over (e2e/fixtures/global-setup.ts).
+  buildAhead: async (root, out) => {
+    const onLine = () => undefined;
+    const wheel = await buildWheel(root, out, onLine);
+    await ensureEnvironment("cuda-python", { stateDir: out, wheel, onLine });
+  },
   run: async (root, out) => {
     const report = path.join(out, "vitest.json");
     const flaky: string[] = [];
@@ -131,6 +141,10 @@ export const playwright: Runner = {
   name: "playwright",
   budget: 600,
   prepare: installChromium,
+  buildAhead: async (root) => {
+    const env = { ...process.env, NODE_ENV: "production" as const, NEXT_TELEMETRY_DISABLED: "1" };
+    await buildPortal(root, env, () => undefined, { background: true });
+  },
   run: async (root, out) => {
     const report = path.join(out, "e2e.json");
     mkdirSync(path.dirname(report), { recursive: true });

@@ -12,7 +12,7 @@ export type TestState = { stateDir: string; environment: string; drop: () => Pro
 export async function makeTestState(onLine: (line: string) => void = () => undefined): Promise<TestState> {
   const checkout = path.resolve(import.meta.dirname, "..", "..", "..", ".sluice", "test");
   await mkdir(checkout, { recursive: true, mode: 0o700 });
-  const wheel = process.env.SLUICE_WHEEL ?? (await builtWheel(path.resolve(checkout, "..")));
+  const wheel = process.env.SLUICE_WHEEL ?? (await builtWheel(checkout));
   const built = await ensureEnvironment("cuda-python", { stateDir: checkout, wheel, onLine });
   const stateDir = await mkdtemp(path.join(tmpdir(), "sluice-state-"));
   const environments = path.join(stateDir, "environments");
