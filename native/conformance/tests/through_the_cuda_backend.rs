@@ -16,10 +16,17 @@ const FOUND_BY: [&str; 3] = ["SLUICE_OWNER_SOCKET", "SLUICE_RUNTIME_DIR", "SLUIC
 
 /// Runs a command behind two gpuds.
 fn chain(options: &[&str], command: &[&str]) -> Output {
+    chain_with(&[], options, command)
+}
+
+/// The same, with options for the driver's side too.
+fn chain_with(driver: &[&str], options: &[&str], command: &[&str]) -> Output {
     let loopback = env!("CARGO_BIN_EXE_sluice-loopback");
     Command::new(loopback)
         .env("SLUICE_NATIVE_DIR", native_dir())
-        .args(["--as-driver", "--memory", "3221225472", "--"])
+        .args(["--as-driver", "--memory", "3221225472"])
+        .args(driver)
+        .arg("--")
         .args([loopback, "--backend", "cuda", "--memory", "268435456", "--gpud=--driver=libcuda.so.1"])
         .args(FOUND_BY.map(|name| format!("--gpud=--worker-env={name}")))
         .args(options)
@@ -27,6 +34,24 @@ fn chain(options: &[&str], command: &[&str]) -> Output {
         .args(command)
         .output()
         .expect("runs")
+}
+
+/// Runs a program of `python/` on a GPU server that has our stand-in for one of NVIDIA's libraries.
+fn on_a_stand_in(name: &str, soname: &str) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::temp_dir().join(format!("sluice-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread"]);
+    compiler.arg(format!("-Wl,-soname,{soname}")).arg("-o").arg(folder.join(soname));
+    let compiled = compiler.arg(here.join("standins").join(name).with_extension("c")).arg("-ldl").status();
+    assert!(compiled.expect("cc").success());
+    let program = here.join("python").join(name).with_extension("py");
+    let libraries = folder.display().to_string();
+    let output =
+        chain_with(&["--libraries", &libraries], &["--no-attach"], &["python3", &program.display().to_string()]);
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{}", text(&output));
 }
 
 fn text(output: &Output) -> String {
@@ -59,6 +84,16 @@ fn the_hosts_own_libraries_are_captured() {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/library_graphs.py");
     let output = chain(&[], &["python3", &program.display().to_string()]);
     assert!(output.status.success() && output.stdout.ends_with(b"ok\n"), "{}", text(&output));
+}
+
+#[test]
+fn graphs_of_the_hosts_cudnn_are_built_and_executed() {
+    on_a_stand_in("cudnn", "libcudnn.so.9");
+}
+
+#[test]
+fn communicators_of_the_hosts_nccl_span_processes() {
+    on_a_stand_in("nccl", "libnccl.so.2");
 }
 
 #[test]

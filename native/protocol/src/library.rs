@@ -28,6 +28,41 @@ pub enum Argument<'a> {
     Out(u32),
     /// Both.
     InOut(&'a [u8]),
+    /// A pointer to host memory with the objects of these numbers (64 bits each), 0 for none.
+    Objects(&'a [u8]),
+    /// A pointer to host memory with these addresses (64 bits each), which stays as long as the object of the call. The
+    /// second names those of them that are of host memory, [`HOST_RECORD`] bytes each: place and contents.
+    Addresses(&'a [u8], &'a [u8]),
+    /// A structure that is passed by value.
+    Block(&'a [u8]),
+    /// The calls of a group, each a function's number and its arguments: the only argument of the call that closes it.
+    Calls(&'a [u8]),
+}
+
+/// One call of a group.
+pub fn put_call(function: u32, arguments: &[u8], out: &mut Vec<u8>) {
+    function.put(out);
+    arguments.put(out);
+}
+
+/// The calls of a group.
+pub fn take_calls(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, DecodeError> {
+    let (mut reader, mut calls) = (Reader::new(bytes), Vec::new());
+    while !reader.rest().is_empty() {
+        calls.push((u32::take(&mut reader)?, <&[u8]>::take(&mut reader)?));
+    }
+    Ok(calls)
+}
+
+/// Contents of host memory behind an address: one number of up to 128 bits.
+pub const HOST_BYTES: usize = 16;
+
+/// A place in an array of addresses, and the contents.
+pub const HOST_RECORD: usize = 8 + HOST_BYTES;
+
+/// The 64-bit numbers of an array.
+pub fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }
 
 impl Argument<'_> {
@@ -70,6 +105,23 @@ impl<'a> Wire<'a> for Argument<'a> {
                 out.push(9);
                 data.put(out);
             }
+            Self::Objects(numbers) => {
+                out.push(10);
+                numbers.put(out);
+            }
+            Self::Addresses(addresses, hosts) => {
+                out.push(11);
+                addresses.put(out);
+                hosts.put(out);
+            }
+            Self::Block(data) => {
+                out.push(12);
+                data.put(out);
+            }
+            Self::Calls(calls) => {
+                out.push(13);
+                calls.put(out);
+            }
         }
     }
 
@@ -85,6 +137,10 @@ impl<'a> Wire<'a> for Argument<'a> {
             7 => Self::Out(u32::take(reader)?),
             8 => Self::In(<&[u8]>::take(reader)?),
             9 => Self::InOut(<&[u8]>::take(reader)?),
+            10 => Self::Objects(<&[u8]>::take(reader)?),
+            11 => Self::Addresses(<&[u8]>::take(reader)?, <&[u8]>::take(reader)?),
+            12 => Self::Block(<&[u8]>::take(reader)?),
+            13 => Self::Calls(<&[u8]>::take(reader)?),
             _ => return Err(DecodeError::Text),
         })
     }
@@ -124,12 +180,21 @@ mod tests {
             Argument::In(b"abc"),
             Argument::Out(9),
             Argument::InOut(b""),
+            Argument::Objects(&[7; 16]),
+            Argument::Addresses(&[8; 8], &[0; HOST_RECORD]),
+            Argument::Block(&[9; 128]),
+            Argument::Calls(b"calls"),
         ];
         let mut bytes = Vec::new();
         all.iter().for_each(|argument| argument.put(&mut bytes));
         assert_eq!(take_arguments(&bytes), Ok(all.to_vec()));
         assert!(take_arguments(&bytes[..bytes.len() - 1]).is_err());
-        assert!(take_arguments(&[10, 0]).is_err());
+        assert!(take_arguments(&[14, 0]).is_err());
+        let mut group = Vec::new();
+        put_call(7, b"one", &mut group);
+        put_call(8, b"", &mut group);
+        assert_eq!(take_calls(&group), Ok(vec![(7, &b"one"[..]), (8, b"")]));
+        assert!(take_calls(&group[..group.len() - 1]).is_err());
         let mut greedy = Vec::new();
         Argument::Out(u32::MAX).put(&mut greedy);
         assert!(take_arguments(&greedy).is_err());

@@ -2,6 +2,7 @@
 //! framed reading and writing on them, and bulk data over several at once.
 
 pub mod address;
+pub mod authorities;
 pub mod framed;
 pub mod lanes;
 pub mod listener;

@@ -74,6 +74,9 @@ fn library_page(out: &mut String, library: &Library) {
             LibraryWay::Describe | LibraryWay::Change | LibraryWay::Drop => {
                 "with its first use, equal ones once".into()
             }
+            LibraryWay::Join => "call, to all devices of a group at the same time".into(),
+            LibraryWay::Draft | LibraryWay::Write => "with its first use".into(),
+            LibraryWay::Finish if !function.note.is_empty() => "call; for what one call uses, with that call".into(),
             LibraryWay::Get | LibraryWay::Local => "local".into(),
             LibraryWay::Refused => format!("refused: {}", function.note),
             _ => "call".to_owned(),

@@ -82,6 +82,8 @@ pub struct Status {
 pub enum Way {
     /// Makes an object at the server; waits.
     Make,
+    /// Makes an object together with other processes, for which it waits; it is of one generation.
+    Join,
     /// Ends an object.
     End,
     /// Sets a property of an object; sent again for a new generation.
@@ -94,6 +96,14 @@ pub enum Way {
     Change,
     /// Ends a description.
     Drop,
+    /// Makes a draft: an object that is written here and travels with its first use.
+    Draft,
+    /// Says something of a draft. What the server has against it, the next call that waits for the draft tells.
+    Write,
+    /// Closes a draft; waits, unless the draft is of the type in the note: what only one call uses, that call sends.
+    Finish,
+    /// Asks an object, or has it fill drafts.
+    Read,
     /// Work. Waits when it has outputs for the host, or when a call with these choices has not been accepted yet.
     Run,
     /// A question whose answer depends on its arguments alone; asked once.
@@ -115,6 +125,59 @@ pub enum Element {
     Compute(usize),
     /// By the scale type of the matmul description in this parameter.
     Scale(usize),
+    /// Double precision for the tensor of this parameter when that is in it, else single.
+    Tensor(usize),
+    /// By the ncclDataType_t in this parameter, where the ncclScalarResidence_t in the next one says.
+    Reduced(usize),
+}
+
+/// Bytes of an ncclDataType_t.
+pub const fn nccl_bytes(kind: u32) -> u32 {
+    match kind {
+        0 | 1 | 10 | 11 => 1,
+        6 | 9 => 2,
+        2 | 3 | 7 => 4,
+        4 | 5 | 8 => 8,
+        _ => 0,
+    }
+}
+
+/// What an element of an attribute is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// So many bytes that say it all.
+    Bytes(u32),
+    /// An object: a handle.
+    Handle,
+    /// An object: a descriptor.
+    Descriptor,
+    /// Device memory; or host memory for what is passed by value: one number.
+    Address,
+}
+
+impl Attribute {
+    /// Of a cudnnBackendAttributeType_t; none for one that is not known.
+    pub const fn of(kind: u32) -> Option<Self> {
+        Some(match kind {
+            0 => Self::Handle,
+            15 => Self::Descriptor,
+            6 => Self::Address,
+            2 | 24 => Self::Bytes(1),
+            3 | 5 => Self::Bytes(8),
+            26 => Self::Bytes(16),
+            // Enumerations and numbers of 32 bits.
+            1 | 4 | 7..=14 | 16..=23 | 25 | 27..=33 => Self::Bytes(4),
+            _ => return None,
+        })
+    }
+
+    /// Bytes in the caller's array.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes as usize,
+            _ => 8,
+        }
+    }
 }
 
 /// Bytes at a host pointer: a number, times the values of parameters.
@@ -133,6 +196,10 @@ pub enum Kind {
     End,
     /// An object of the library that lives at the server.
     Object,
+    /// An object or null.
+    Optional,
+    /// An object that is a choice itself: the first call with each waits.
+    Which,
     /// A description.
     Value,
     Stream,
@@ -162,6 +229,20 @@ pub enum Kind {
     Out(Length),
     /// Host memory that is read and written; null is allowed.
     InOut(Length),
+    /// An array that is read: of what the parameter `of` says (see [`Attribute`]), as many as `count` says.
+    Elements {
+        of: usize,
+        count: usize,
+    },
+    /// Such an array with room for the answer; objects in it are filled.
+    Into {
+        of: usize,
+        count: usize,
+    },
+    /// An ncclConfig_t or null. What it names by text stays here, and who waits is the client.
+    Config,
+    /// A structure of so many bytes that is passed by value, of more than two words.
+    Block(u32),
     /// Not read by the encoder: for hand-written functions.
     Any,
 }
@@ -190,6 +271,11 @@ impl Function {
     pub fn has_outputs(&self) -> bool {
         self.parameters.iter().any(|p| matches!(p.kind, Kind::Out(_) | Kind::InOut(_)))
     }
+
+    /// The parameter of this name.
+    pub fn parameter(&self, name: &str) -> Option<usize> {
+        self.parameters.iter().position(|p| p.name == name)
+    }
 }
 
 /// A library with its functions expanded.
@@ -210,6 +296,11 @@ impl Library {
     pub fn shim(&self, id: u32) -> &'static Shim {
         let shims = self.source.shims;
         shims.iter().find(|shim| shim.abi() == id & 0xffff).unwrap_or(&shims[0])
+    }
+
+    /// The function that ends what this one makes: the next of that way in the list.
+    pub fn end_of(&self, function: &Function, way: Way) -> Option<&Function> {
+        self.functions.iter().skip_while(|other| other.number != function.number).find(|other| other.way == way)
     }
 
     /// The function of this name.

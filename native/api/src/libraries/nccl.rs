@@ -1,4 +1,4 @@
-//! NCCL.
+//! NCCL. A communicator belongs to the device on which it was made, and calls go there; those of a group travel together.
 
 use super::{Shim, Source, Status};
 
@@ -16,15 +16,43 @@ pub const SOURCE: Source = Source {
 local ncclGetErrorString(enum status)
 local ncclGetLastError(any comm)
 local ncclGetVersion(any version)
-refused NCCL is not served yet:
-ncclAllGather ncclAllReduce ncclAlltoAll ncclBcast ncclBroadcast ncclCommAbort ncclCommCount ncclCommCuDevice
-ncclCommDeregister ncclCommDestroy ncclCommFinalize ncclCommGetAsyncError ncclCommGetUniqueId ncclCommGrow
-ncclCommInitAll ncclCommInitRank ncclCommInitRankConfig ncclCommInitRankScalable ncclCommMemStats
-ncclCommRegister ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSplit ncclCommSuspend ncclCommUserRank
-ncclCommWindowDeregister ncclCommWindowRegister ncclDevCommCreate ncclDevCommDestroy ncclGather
-ncclGetLsaMultimemDevicePointer ncclGetPeerDevicePointer ncclGetUniqueId
-ncclGroupEnd ncclGroupSimulateEnd ncclGroupStart ncclMemAlloc ncclMemFree ncclPutSignal
-ncclRecv ncclRedOpCreatePreMulSum ncclRedOpDestroy ncclReduce ncclReduceScatter ncclSend ncclSignal
+local ncclGroupStart()
+local ncclGroupEnd()
+local ncclMemAlloc(any address, u64 bytes)
+local ncclMemFree(any address)
+
+# Communicators
+read ncclGetUniqueId(out:128 id)
+join ncclCommInitRank(new comm, i32 ranks, block:128 id, i32 rank)
+join ncclCommInitRankConfig(new comm, i32 ranks, block:128 id, i32 rank, config config)
+join ncclCommInitRankScalable(new comm, i32 ranks, i32 rank, dim ids, in:128*ids id, config config)
+join ncclCommSplit(object comm, i32 colour, i32 key, new newcomm, config config)
+local ncclCommInitAll(any comms, i32 count, any ordinals)
+local ncclCommCuDevice(any comm, any device)
+read ncclCommCount(object comm, out:4 count)
+read ncclCommUserRank(object comm, out:4 rank)
+read ncclCommGetAsyncError(object comm, out:4 error)
+read ncclCommFinalize(object comm)
+end ncclCommDestroy(end comm)
+end ncclCommAbort(end comm)
+read ncclCommRegister(object comm, device buffer, u64 bytes, out:8 handle)
+read ncclCommDeregister(object comm, u64 handle)
+read ncclRedOpCreatePreMulSum(out:4 operation, scalar:reduced(type) scalar, enum type, enum residence, object comm)
+read ncclRedOpDestroy(i32 operation, object comm)
+
+# Collectives
+run ncclAllReduce(device source, device target, u64 count, enum type, enum operation, object comm, stream stream)
+run ncclReduce(device source, device target, u64 count, enum type, enum operation, i32 root, object comm, stream stream)
+run ncclReduceScatter(device source, device target, u64 count, enum type, enum operation, object comm, stream stream)
+run ncclBroadcast(device source, device target, u64 count, enum type, i32 root, object comm, stream stream)
+run ncclBcast(device buffer, u64 count, enum type, i32 root, object comm, stream stream)
+run nccl{AllGather,AlltoAll}(device source, device target, u64 count, enum type, object comm, stream stream)
+run nccl{Gather,Scatter}(device source, device target, u64 count, enum type, i32 root, object comm, stream stream)
+run nccl{Send,Recv}(device buffer, u64 count, enum type, i32 peer, object comm, stream stream)
+refused windows, signals and what kernels do with communicators need memory that GPUs share, and communicators that grow, shrink or pause are not served yet:
+ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSuspend
+ncclCommWindowDeregister ncclCommWindowRegister ncclDevCommCreate ncclDevCommDestroy
+ncclGetLsaMultimemDevicePointer ncclGetPeerDevicePointer ncclGroupSimulateEnd ncclPutSignal ncclSignal
 ncclWaitSignal ncclWinGetUserPtr
 ",
 };

@@ -28,12 +28,17 @@ pub fn functions(source: &'static Source) -> Vec<Function> {
         let (way, rest) = line.split_once(' ').unwrap_or((line, ""));
         let way = match way {
             "make" => Way::Make,
+            "join" => Way::Join,
             "end" => Way::End,
             "set" => Way::Set,
             "get" => Way::Get,
             "describe" => Way::Describe,
             "change" => Way::Change,
             "drop" => Way::Drop,
+            "draft" => Way::Draft,
+            "write" => Way::Write,
+            "finish" => Way::Finish,
+            "read" => Way::Read,
             "run" => Way::Run,
             "ask" => Way::Ask,
             "local" => Way::Local,
@@ -93,6 +98,8 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
                 "data" => Ok(Element::Data(of)),
                 "compute" => Ok(Element::Compute(of)),
                 "scale" => Ok(Element::Scale(of)),
+                "tensor" => Ok(Element::Tensor(of)),
+                "reduced" => Ok(Element::Reduced(of)),
                 _ => Err(rule.to_owned()),
             };
         }
@@ -124,6 +131,8 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
             "new" => Kind::New,
             "end" => Kind::End,
             "object" => Kind::Object,
+            "optional" => Kind::Optional,
+            "which" => Kind::Which,
             "value" => Kind::Value,
             "stream" => Kind::Stream,
             "device" => Kind::Device,
@@ -136,6 +145,13 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
             "dim" => Kind::Dim,
             "dim64" => Kind::Dim64,
             "enum" => Kind::Enum,
+            "elements" | "into" => {
+                let (of, count) = detail.split_once('*').ok_or("an array without a count")?;
+                let (of, count) = (place(of)?, place(count)?);
+                if kind == "into" { Kind::Into { of, count } } else { Kind::Elements { of, count } }
+            }
+            "config" => Kind::Config,
+            "block" => Kind::Block(detail.parse().map_err(|_| detail.to_owned())?),
             "any" => Kind::Any,
             "scalar" => Kind::Scalar(element(detail)?),
             "result" => Kind::Result(element(detail)?),

@@ -5,8 +5,8 @@ use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::RecordingId;
 use crate::types::{LibraryAnswer, LibraryCall, StreamId};
-use sluice_api::libraries::{Library, Way, library};
-use sluice_protocol::library::{Argument, MOST_ARGUMENTS, take_arguments};
+use sluice_api::libraries::{Library, Way, library, number_of};
+use sluice_protocol::library::{Argument, HOST_RECORD, MOST_ARGUMENTS, take_arguments, take_calls, words};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex};
@@ -18,13 +18,36 @@ const RELAXED: u32 = 2;
 #[derive(Default)]
 pub struct Libraries {
     opened: Mutex<HashMap<u32, Arc<Opened>>>,
-    objects: Arc<Mutex<HashMap<u64, u64>>>,
+    objects: Arc<Mutex<Objects>>,
     /// Captured calls: a `CUgraph` each.
     recordings: Mutex<HashMap<RecordingId, Shareable>>,
 }
 
+/// Objects by the client's numbers.
+#[derive(Default)]
+struct Objects {
+    addresses: HashMap<u64, u64>,
+    /// Drafts of which the library refused something while nobody waited: whoever waits for one gets this answer.
+    refused: HashMap<u64, (u32, String)>,
+    /// Host memory that they point to.
+    kept: HashMap<u64, Vec<Room>>,
+}
+
+impl Objects {
+    /// The library's handle; 0 for a draft that it refused to make.
+    fn handle(&self, number: u64) -> CudaResult<u64> {
+        match self.addresses.get(&number) {
+            Some(handle) => Ok(*handle),
+            None if self.refused.contains_key(&number) => Ok(0),
+            None => Err(CudaError::new(code::INVALID_HANDLE, "there is no such library object")),
+        }
+    }
+}
+
 struct Opened {
     functions: HashMap<u32, Function>,
+    /// `void (char *text, size_t bytes)`: why the thread's last call failed.
+    why: Option<Function>,
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +88,21 @@ impl Opened {
             let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
             (!address.is_null()).then_some((function.number, Function(address)))
         });
-        Ok(Opened { functions: functions.collect() })
+        // SAFETY: an open library and a C string.
+        let why = unsafe { libc::dlsym(handle, c"cudnnGetLastErrorString".as_ptr()) };
+        Ok(Opened { functions: functions.collect(), why: (!why.is_null()).then_some(Function(why)) })
+    }
+
+    /// The library's words for the failure of this thread's last call; empty where it has none.
+    fn reason(&self) -> String {
+        let Some(why) = self.why else { return String::new() };
+        let mut text = [0u8; 1024];
+        let mut words = [0; MOST_ARGUMENTS];
+        (words[0], words[1]) = (text.as_mut_ptr() as u64, text.len() as u64);
+        // SAFETY: cudnnGetLastErrorString writes at most as many bytes as it is told.
+        unsafe { invoke(why.0, &words, &[0; 8]) };
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+        String::from_utf8_lossy(&text[..end]).into_owned()
     }
 }
 
@@ -90,6 +127,14 @@ impl Libraries {
     }
 }
 
+/// The object that an argument names.
+fn subject(argument: &Argument) -> Option<u64> {
+    match argument {
+        Argument::New(number) | Argument::Object(number) | Argument::End(number) => Some(*number),
+        _ => None,
+    }
+}
+
 /// Memory for one pointer argument, aligned for every type.
 type Room = Vec<u128>;
 
@@ -99,7 +144,19 @@ fn room(bytes: usize) -> Room {
 
 /// A call with everything that it points to.
 struct Prepared {
+    library: Arc<Opened>,
     function: Function,
+    /// The first object that it names.
+    subject: u64,
+    /// A draft that it names was refused.
+    refused: Option<(u32, String)>,
+    /// It is about a draft: nothing runs on the device.
+    drafting: bool,
+    /// Its memory stays as long as its object.
+    keeps: bool,
+    /// The calls of the group that this one closes, and the function that opens it.
+    group: Vec<Prepared>,
+    open: Option<Function>,
     words: [u64; MOST_ARGUMENTS],
     floats: [u64; 8],
     rooms: Vec<Room>,
@@ -117,8 +174,34 @@ impl Prepared {
     /// The context is current, and the arguments are what the function takes: the client's encoder made them from the
     /// same declaration. Device addresses are checked by the device.
     unsafe fn call(&self) -> u32 {
-        // SAFETY: as the caller's.
-        unsafe { invoke(self.function.0, &self.words, &self.floats) as u32 }
+        // SAFETY: as the caller's; what opens a group takes nothing.
+        unsafe {
+            let opened = self.open.map_or(0, |open| invoke(open.0, &[0; MOST_ARGUMENTS], &[0; 8]) as u32);
+            let calls = self.group.iter().map(|call| call.call());
+            // All of them, so that what was opened is closed.
+            let first = calls.fold(opened, |first, status| if first == 0 { status } else { first });
+            let status = invoke(self.function.0, &self.words, &self.floats) as u32;
+            if first == 0 { status } else { first }
+        }
+    }
+
+    /// Notes what the call made, ended and keeps.
+    fn settle(&mut self, objects: &mut Objects, status: u32) {
+        self.group.iter_mut().for_each(|call| call.settle(objects, status));
+        if status == 0
+            && let Some((number, room, bytes)) = self.made
+        {
+            let handle = self.rooms[room][0] as u64;
+            objects.addresses.insert(number, if bytes == 4 { handle & 0xffff_ffff } else { handle });
+        }
+        if let Some(number) = self.ended {
+            objects.addresses.remove(&number);
+            objects.refused.remove(&number);
+            objects.kept.remove(&number);
+        }
+        if self.keeps {
+            objects.kept.entry(self.subject).or_default().append(&mut self.rooms);
+        }
     }
 
     fn outputs(&self) -> Vec<u8> {
@@ -157,13 +240,23 @@ unsafe fn invoke(function: *mut c_void, words: &[u64; MOST_ARGUMENTS], floats: &
 
 impl CudaDevice {
     fn prepare(&self, call: LibraryCall<'_>) -> CudaResult<Prepared> {
-        let function = self.libraries.opened(call.library)?.functions.get(&call.function).copied();
+        let library = self.libraries.opened(call.library)?;
+        let function = library.functions.get(&call.function).copied();
         let function = function.ok_or_else(|| CudaError::new(code::NOT_SUPPORTED, "the function is missing"))?;
-        let small = find(call.library)?.source.small_handles;
+        let declared = find(call.library)?;
+        let small = declared.source.small_handles;
+        let way = declared.numbered(call.function).map(|function| function.way);
         let arguments = take_arguments(call.arguments);
         let arguments = arguments.map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
         let mut prepared = Prepared {
+            library,
             function,
+            subject: arguments.iter().find_map(subject).unwrap_or(0),
+            refused: None,
+            drafting: matches!(way, Some(Way::Draft | Way::Write | Way::Finish | Way::Read | Way::Join)),
+            keeps: false,
+            group: Vec::new(),
+            open: None,
             words: [0; MOST_ARGUMENTS],
             floats: [0; 8],
             rooms: Vec::new(),
@@ -171,10 +264,23 @@ impl CudaDevice {
             made: None,
             ended: None,
         };
+        if let [Argument::Calls(calls)] = arguments.as_slice() {
+            prepared.open = prepared.library.functions.get(&number_of("ncclGroupStart")).copied();
+            let calls = take_calls(calls).map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
+            for (function, arguments) in calls {
+                let one = self.prepare(LibraryCall { function, arguments, ..call })?;
+                // Who waits for others does so outside the lease's turn.
+                prepared.drafting |= one.drafting;
+                prepared.group.push(one);
+            }
+            return Ok(prepared);
+        }
         let objects = lock(&self.libraries.objects);
-        let object = |number: &u64| {
-            let found = objects.get(number).copied();
-            found.ok_or_else(|| CudaError::new(code::INVALID_HANDLE, "there is no such library object"))
+        let mut named = |number: u64| {
+            if prepared.refused.is_none() {
+                prepared.refused = objects.refused.get(&number).cloned();
+            }
+            objects.handle(number)
         };
         let (mut word, mut float) = (0, 0);
         for argument in &arguments {
@@ -200,10 +306,31 @@ impl CudaDevice {
                     continue;
                 }
                 Argument::Stream(handle) => self.stream(StreamId::from_wire(*handle))? as u64,
-                Argument::Object(number) => object(number)?,
+                Argument::Object(number) => named(*number)?,
                 Argument::End(number) => {
                     prepared.ended = Some(*number);
-                    object(number)?
+                    objects.handle(*number)?
+                }
+                Argument::Objects(numbers) => {
+                    let mut handles = Vec::with_capacity(numbers.len());
+                    for number in words(numbers) {
+                        let handle = if number == 0 { 0 } else { named(number)? };
+                        handles.extend_from_slice(&handle.to_le_bytes());
+                    }
+                    point(&handles, handles.len())
+                }
+                Argument::Addresses(addresses, hosts) => {
+                    let mut addresses = addresses.to_vec();
+                    for record in hosts.as_chunks::<HOST_RECORD>().0 {
+                        let (place, contents) = record.split_at(8);
+                        let place = words(place).next().unwrap_or(0) as usize;
+                        let address = point(contents, contents.len());
+                        let entry = addresses.as_chunks_mut::<8>().0.get_mut(place);
+                        let entry = entry.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "no such address"))?;
+                        *entry = address.to_le_bytes();
+                        prepared.keeps = true;
+                    }
+                    point(&addresses, addresses.len())
                 }
                 Argument::New(number) => {
                     let address = point(&[], 8);
@@ -211,6 +338,19 @@ impl CudaDevice {
                     address
                 }
                 Argument::In(data) => point(data, data.len()),
+                Argument::Block(data) if cfg!(target_arch = "x86_64") => {
+                    // Behind the six arguments in registers, whatever follows in them.
+                    for (at, piece) in data.chunks(8).enumerate() {
+                        let place = prepared.words.get_mut(6 + at);
+                        let place = place.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "too many arguments"))?;
+                        let mut bytes = [0; 8];
+                        bytes[..piece.len()].copy_from_slice(piece);
+                        *place = u64::from_le_bytes(bytes);
+                    }
+                    continue;
+                }
+                Argument::Block(data) => point(data, data.len()),
+                Argument::Calls(_) => return Err(CudaError::new(code::INVALID_VALUE, "a group among arguments")),
                 Argument::Out(bytes) => {
                     let address = point(&[], *bytes as usize);
                     prepared.outputs.push((prepared.rooms.len() - 1, *bytes as usize));
@@ -234,27 +374,37 @@ impl CudaDevice {
     /// Calls the host's library: at once when the client does not wait, else on a thread that may wait.
     pub(super) fn run_library(&self, call: LibraryCall<'_>, done: Done<LibraryAnswer>) -> CudaResult<()> {
         self.shared.enter()?;
-        let prepared = self.prepare(call)?;
+        let mut prepared = self.prepare(call)?;
+        let waits = call.waits;
         let objects = Arc::clone(&self.libraries.objects);
         let (shared, turn) = (Arc::clone(&self.shared), Arc::clone(&self.turn));
         let stream = Shareable(self.stream(call.stream)?);
         let work = move || {
             let stream = stream;
-            let run = || -> CudaResult<LibraryAnswer> {
+            let mut run = || -> CudaResult<LibraryAnswer> {
                 shared.enter()?;
-                // SAFETY: the context was just made current; see `Prepared::call`.
-                let status = turn.take(&shared, stream.0, || Ok(unsafe { prepared.call() }))?;
+                let (status, text) = match prepared.refused.take() {
+                    Some(refused) => refused,
+                    // What the library refused to make does not end either.
+                    None if prepared.ended.is_some_and(|number| lock(&objects).handle(number) == Ok(0)) => {
+                        (0, String::new())
+                    }
+                    None => {
+                        // SAFETY: the context was just made current; see `Prepared::call`.
+                        let call = || unsafe { prepared.call() };
+                        let status =
+                            if prepared.drafting { call() } else { turn.take(&shared, stream.0, || Ok(call()))? };
+                        (status, if status == 0 { String::new() } else { prepared.library.reason() })
+                    }
+                };
+                let outputs = prepared.outputs();
                 let mut objects = lock(&objects);
-                if status == 0
-                    && let Some((number, room, bytes)) = prepared.made
-                {
-                    let handle = prepared.rooms[room][0] as u64;
-                    objects.insert(number, if bytes == 4 { handle & 0xffff_ffff } else { handle });
+                prepared.settle(&mut objects, status);
+                if status != 0 && prepared.drafting && !waits {
+                    objects.refused.insert(prepared.subject, (status, text));
+                    return Ok(LibraryAnswer::default());
                 }
-                if let Some(number) = prepared.ended {
-                    objects.remove(&number);
-                }
-                Ok(LibraryAnswer { status, text: String::new(), outputs: prepared.outputs() })
+                Ok(LibraryAnswer { status, text, outputs })
             };
             done(run());
         };
@@ -272,6 +422,9 @@ impl CudaDevice {
     pub(super) fn keep_library(&self, recording: RecordingId, call: LibraryCall<'_>) -> CudaResult<LibraryAnswer> {
         let driver = self.shared.enter()?;
         let prepared = self.prepare(call)?;
+        if let Some((status, text)) = prepared.refused {
+            return Ok(LibraryAnswer { status, text, ..LibraryAnswer::default() });
+        }
         let stream = self.stream(call.stream)?;
         if stream.is_null() {
             return Err(CudaError::new(code::STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot capture"));
@@ -294,7 +447,7 @@ impl CudaDevice {
             unsafe { (driver.graph_destroy)(graph) };
         }
         ended?;
-        Ok(LibraryAnswer { status, ..LibraryAnswer::default() })
+        Ok(LibraryAnswer { status, text: prepared.library.reason(), ..LibraryAnswer::default() })
     }
 
     /// Forgets a recording; graphs hold copies of it.

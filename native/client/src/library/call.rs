@@ -1,11 +1,11 @@
 //! Calls that the server executes, and descriptions.
 
 use super::encode::{Encoded, Encoder};
-use super::object::{Object, Remembered, new_number};
+use super::object::{Object, Remembered, new_number, post};
 use super::recording::Recording;
 use super::remote::{self, Answer};
 use super::value::Contents;
-use super::{Loaded, Outcome, Refusal};
+use super::{Loaded, Outcome, Refusal, draft};
 use crate::device::Device;
 use crate::driver;
 use crate::driver::capture;
@@ -15,9 +15,18 @@ use crate::process::{self, Process};
 use crate::session::Session;
 use sluice_api::libraries::{Function, Kind, Way, number_of};
 use sluice_protocol::cuda;
-use sluice_protocol::messages::LibraryPost;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The current device and its session, with CUDA started.
+pub(super) fn begun(loaded: Loaded) -> Outcome<(Device, Arc<Session>)> {
+    let found = || -> CudaResult<(Device, Arc<Session>)> {
+        begin()?;
+        let device = driver::current()?;
+        Ok((device, device.session()?))
+    };
+    found().map_err(|error| Refusal::from_cuda(loaded.status(), error))
+}
 
 /// Starts CUDA and makes a context current, as the library itself would do it.
 fn begin() -> CudaResult<()> {
@@ -39,7 +48,6 @@ fn begin() -> CudaResult<()> {
 /// # Safety
 /// Slots are what the declaration says.
 pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
-    let status = loaded.status();
     // What exists may be ended by a destructor that runs when the thread is past everything: no context is asked for.
     let process = process::get();
     match function.way {
@@ -49,10 +57,10 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         Way::Get => unsafe { get(process, loaded, function, slots) },
         // SAFETY: as the caller's.
         Way::End => unsafe { end(process, loaded, function, slots) },
+        // SAFETY: as the caller's.
+        Way::Draft | Way::Write | Way::Finish | Way::Read => unsafe { draft::answer(process, loaded, function, slots) },
         _ => {
-            begin().map_err(|error| Refusal::from_cuda(status, error))?;
-            let device = driver::current().map_err(|error| Refusal::from_cuda(status, error))?;
-            let session = device.session().map_err(|error| Refusal::from_cuda(status, error))?;
+            let (device, session) = begun(loaded)?;
             session.libraries.check(&session, loaded, &function.symbol, function.number)?;
             let fresh = if function.way == Way::Make { new_number(loaded.library.source.small_handles) } else { 0 };
             let encoder = Encoder { process, to: Some((device, &session)), loaded, function, slots, fresh };
@@ -65,7 +73,10 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
 }
 
 /// Sends an encoded call in the way that its function travels.
-unsafe fn send(
+///
+/// # Safety
+/// Slots are what the declaration says, and so are the encoded outputs.
+pub(super) unsafe fn send(
     device: Device,
     session: &Arc<Session>,
     loaded: Loaded,
@@ -97,30 +108,18 @@ unsafe fn send(
         return unsafe { deliver(loaded, &answer, &encoded) };
     }
     if !waits {
-        let post = LibraryPost {
-            library: loaded.id,
-            function: function.number,
-            stream: encoded.stream,
-            arguments: &encoded.arguments,
-        };
-        session.connection.post(&post).map_err(|error| Refusal::from_cuda(loaded.status(), error))?;
+        post(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
     } else {
         let answer = remote::call(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
         // SAFETY: as the caller's.
         unsafe { deliver(loaded, &answer, &encoded)? };
         session.libraries.accept(encoded.choices);
     }
-    let remembered = |encoded: Encoded| Remembered {
-        function: function.number,
-        arguments: encoded.arguments,
-        value: slots.get(1).copied().unwrap_or(0),
-        addresses: encoded.addresses,
-        stream: encoded.named_stream,
-    };
+    let remembered = |mut encoded: Encoded| Remembered::new(function, slots.get(1).copied().unwrap_or(0), &mut encoded);
     match function.way {
         Way::Make => {
             let target = encoded.made.unwrap_or(0);
-            let object = Object::new(loaded, remembered(encoded), session);
+            let object = Object::new(loaded, fresh, remembered(encoded), false, session);
             device.process.objects.libraries.objects.put(fresh, object);
             // SAFETY: the caller's output; where handles are C ints it has room for one.
             unsafe { put_number(loaded, target, fresh) };
@@ -171,7 +170,10 @@ fn captured(
     made.map_err(|error| refusal.unwrap_or_else(|| Refusal::from_cuda(status, error)))
 }
 
-unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {
+///
+/// # Safety
+/// `target` has room for a handle.
+pub(super) unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {
     // SAFETY: as the caller's.
     unsafe {
         if loaded.library.source.small_handles {
@@ -183,9 +185,17 @@ unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {
 }
 
 /// Writes outputs where the program wants them.
-unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded) -> Outcome {
+///
+/// # Safety
+/// The outputs are the caller's.
+pub(super) unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded) -> Outcome {
     if answer.status != 0 {
-        let text = (!answer.text.is_empty()).then(|| answer.text.clone());
+        // A framework tries what cuDNN may refuse, and asks for the reason where it wants to tell it.
+        let asked_for = loaded.library.named("cudnnGetLastErrorString").is_some();
+        if asked_for {
+            super::keep_reason(&answer.text);
+        }
+        let text = (!answer.text.is_empty() && !asked_for).then(|| answer.text.clone());
         return Err(Refusal { status: answer.status, text });
     }
     let mut at = 0;
@@ -229,18 +239,7 @@ unsafe fn end(process: &'static Process, loaded: Loaded, function: &'static Func
     let encoded = unsafe { encoder.encode()? };
     let Some(object) = encoded.object else { return Err(Refusal::status(loaded.status().invalid_value)) };
     let _ = process.objects.libraries.objects.remove(encoded.number as usize);
-    if let Some(session) = process.device(object.device).session_now()
-        && object.is_in(&session)
-    {
-        let post = LibraryPost {
-            library: loaded.id,
-            function: function.number,
-            stream: encoded.stream,
-            arguments: &encoded.arguments,
-        };
-        // A connection that is lost by now ends the object as well.
-        let _ = session.connection.post(&post);
-    }
+    object.end(function.number, encoded.arguments);
     Ok(0)
 }
 
@@ -270,8 +269,7 @@ unsafe fn describe(process: &'static Process, loaded: Loaded, function: &'static
         if skipped == 0 {
             return Err(invalid());
         }
-        let end = loaded.library.functions.iter().skip_while(|other| other.number != function.number);
-        let end = end.into_iter().find(|other| other.way == Way::Drop).map_or("", |other| other.symbol.as_str());
+        let end = loaded.library.end_of(function, Way::Drop).map_or("", |other| other.symbol.as_str());
         let contents = Contents {
             describe: function.number,
             end: end.to_owned(),

@@ -1,17 +1,25 @@
 //! From a caller's slots to the arguments of a message.
 
-use super::object::Object;
+use super::object::{HostNumber, Object};
 use super::{Loaded, Outcome, Refusal};
 use crate::device::Device;
 use crate::driver::stream;
 use crate::process::Process;
 use crate::session::Session;
-use sluice_api::libraries::{Element, Function, Kind, Length, data_bytes};
+use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, data_bytes, nccl_bytes};
 use sluice_protocol::Wire;
-use sluice_protocol::library::{Argument, MOST_OUTPUT};
+use sluice_protocol::library::{Argument, HOST_BYTES, HOST_RECORD, MOST_OUTPUT, words};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+
+/// Of cudnnDataType_t: the one whose scalars are in double precision.
+const CUDNN_DATA_DOUBLE: u32 = 1;
+
+/// Where an ncclConfig_t says whether calls wait, and where it holds pointers to the names of a network and of the
+/// communicator. At the server calls wait, as the client does for them.
+const NCCL_CONFIG_BLOCKING: usize = 16;
+const NCCL_CONFIG_NAMES: [usize; 2] = [32, 48];
 
 /// An encoded call.
 #[derive(Default)]
@@ -30,6 +38,14 @@ pub(super) struct Encoded {
     pub made: Option<usize>,
     pub addresses: Vec<u64>,
     pub named_stream: Option<usize>,
+    /// The other objects that it names.
+    pub references: Vec<Arc<Object>>,
+    /// Objects that the answer fills.
+    pub filled: Vec<Arc<Object>>,
+    /// Numbers in host memory that it passes on.
+    pub hosts: Vec<HostNumber>,
+    /// The value of the parameter `attribute`.
+    pub attribute: u64,
 }
 
 /// The surroundings of a call.
@@ -83,6 +99,16 @@ impl Encoder<'_> {
                     _ => 4,
                 };
                 if self.complex_data() { 2 * real } else { real }
+            }
+            Element::Reduced(at) => {
+                return Ok((self.slots[at + 1] as u32 == 0, nccl_bytes(self.slots[at] as u32) as usize));
+            }
+            Element::Tensor(at) => {
+                let kind = match self.function.parameters[at].kind {
+                    Kind::Enum => self.slots[at] as u32,
+                    _ => self.object(self.slots[at])?.data_type.load(Ordering::Relaxed),
+                };
+                if kind == CUDNN_DATA_DOUBLE { 8 } else { 4 }
             }
             Element::Scale(at) => {
                 let value = self.process.objects.libraries.values.get(self.slots[at]);
@@ -145,22 +171,27 @@ impl Encoder<'_> {
                     out.made = Some(slot);
                     Argument::New(self.fresh).put(bytes);
                 }
-                Kind::End | Kind::Object => {
-                    let number = self.object_number(slot);
-                    let object = self.process.objects.libraries.objects.get(number as usize);
-                    let object = object.map_err(|_| Refusal::status(self.loaded.status().not_initialized))?;
-                    if let Some((device, session)) = self.to
-                        && parameter.kind == Kind::Object
-                    {
-                        object.ensure(device, session)?;
+                Kind::Optional if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::End | Kind::Object | Kind::Optional | Kind::Which => {
+                    let object = self.object(slot)?;
+                    let number = object.number;
+                    if parameter.kind == Kind::End {
+                        Argument::End(number).put(bytes);
+                    } else {
+                        self.ensure(&object)?;
+                        Argument::Object(number).put(bytes);
                     }
-                    let argument =
-                        if parameter.kind == Kind::End { Argument::End(number) } else { Argument::Object(number) };
-                    argument.put(bytes);
-                    if out.object.is_none() {
+                    if parameter.kind == Kind::Which {
+                        (at, number).hash(&mut choices);
+                    }
+                    if out.stream == 0 {
                         out.stream = object.stream.load(Ordering::Relaxed);
+                    }
+                    if out.object.is_none() {
                         out.number = number;
                         out.object = Some(object);
+                    } else {
+                        out.references.push(object);
                     }
                 }
                 Kind::Value if slot == 0 => Argument::Word(0).put(bytes),
@@ -196,6 +227,9 @@ impl Encoder<'_> {
                     }
                     if parameter.kind == Kind::Enum {
                         (at, number).hash(&mut choices);
+                        if parameter.name == "attribute" {
+                            out.attribute = number as u64;
+                        }
                     }
                     Argument::Word(number as u64).put(bytes);
                 }
@@ -238,11 +272,101 @@ impl Encoder<'_> {
                     Argument::InOut(read(length)).put(bytes);
                     out.outputs.push((slot, length));
                 }
+                Kind::Elements { .. } | Kind::Into { .. } if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::Elements { of, count } | Kind::Into { of, count } => {
+                    let read_only = matches!(parameter.kind, Kind::Elements { .. });
+                    let attribute = Attribute::of(self.slots[*of] as u32).ok_or_else(|| {
+                        let text = format!("attributes of type {} are not known", self.slots[*of]);
+                        Refusal::new(self.loaded.status().not_supported, text)
+                    })?;
+                    let length = self.length(&Length { bytes: attribute.bytes() as u32, times: vec![*count] })?;
+                    self.elements(&mut out, attribute, read(length), slot, read_only)?;
+                }
+                Kind::Config if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::Config => {
+                    let size = usize::from_le_bytes(*read(8).first_chunk().unwrap_or(&[0; 8]));
+                    if !(NCCL_CONFIG_BLOCKING + 4..=4096).contains(&size) {
+                        return Err(self.invalid(&parameter.name));
+                    }
+                    let mut config = read(size).to_vec();
+                    config[NCCL_CONFIG_BLOCKING..][..4].copy_from_slice(&1u32.to_le_bytes());
+                    // Older ones are shorter.
+                    for name in NCCL_CONFIG_NAMES {
+                        config.get_mut(name..name + 8).into_iter().for_each(|pointer| pointer.fill(0));
+                    }
+                    Argument::In(&config).put(bytes);
+                }
+                Kind::Block(length) => Argument::Block(read(*length as usize)).put(bytes),
                 Kind::Any => {}
             }
         }
         out.choices = choices.finish();
         Ok(out)
+    }
+
+    /// Encodes an array of attributes that lies at `slot`.
+    fn elements(
+        &self,
+        out: &mut Encoded,
+        attribute: Attribute,
+        data: &[u8],
+        slot: usize,
+        read_only: bool,
+    ) -> Outcome<()> {
+        match (attribute, read_only) {
+            (Attribute::Handle, false) => {
+                let text = "what a descriptor holds of handles is not told";
+                return Err(Refusal::new(self.loaded.status().not_supported, text));
+            }
+            (Attribute::Handle, true) | (Attribute::Descriptor, _) => {
+                for number in words(data).filter(|number| *number != 0) {
+                    let object = self.object(number as usize)?;
+                    self.ensure(&object)?;
+                    if read_only { &mut out.references } else { &mut out.filled }.push(object);
+                }
+                Argument::Objects(data).put(&mut out.arguments);
+            }
+            (Attribute::Address, true) => {
+                let (mut records, mut hosts) = (Vec::new(), Vec::new());
+                for (place, address) in words(data).enumerate().filter(|(_, address)| *address != 0) {
+                    self.check_address(address)?;
+                    if self.is_of_a_device(address) {
+                        continue;
+                    }
+                    // The contents are taken when the array is sent.
+                    (place as u64).put(&mut records);
+                    hosts.push((address, records.len()));
+                    records.extend_from_slice(&[0; HOST_BYTES]);
+                }
+                debug_assert_eq!(records.len(), hosts.len() * HOST_RECORD);
+                Argument::Addresses(data, &records).put(&mut out.arguments);
+                let start = out.arguments.len() - records.len();
+                out.hosts.extend(hosts.into_iter().map(|(address, at)| HostNumber { address, place: start + at }));
+            }
+            (Attribute::Bytes(_), true) => Argument::In(data).put(&mut out.arguments),
+            // What the library leaves as it is comes back as it was.
+            (Attribute::Bytes(_) | Attribute::Address, false) => {
+                Argument::InOut(data).put(&mut out.arguments);
+                out.outputs.push((slot, data.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an address is of one of the process's devices.
+    fn is_of_a_device(&self, address: u64) -> bool {
+        self.process.devices().any(|device| device.any_session().is_some_and(|session| session.owns(address)))
+    }
+
+    /// The object of a handle.
+    fn object(&self, slot: usize) -> Outcome<Arc<Object>> {
+        let object = self.process.objects.libraries.objects.get(self.object_number(slot) as usize);
+        object.map_err(|_| Refusal::status(self.loaded.status().not_initialized))
+    }
+
+    /// Makes an object where the call goes, when it is sent now.
+    fn ensure(&self, object: &Arc<Object>) -> Outcome<()> {
+        self.to.map_or(Ok(()), |(device, session)| object.ensure(device, session))
     }
 
     /// A handle's value; where handles are C ints, the slot's upper half means nothing.

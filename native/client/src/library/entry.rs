@@ -100,6 +100,13 @@ unsafe extern "C" fn entered(library: u32, function: u32, registers: *const Regi
     call_declared(library, function, |declared, slots: &mut [usize; MOST_ARGUMENTS]| {
         let (mut integers, mut floats, mut stacked) = (0, 0, 0);
         for (slot, parameter) in slots.iter_mut().zip(&declared.parameters) {
+            // On x86-64 such a structure lies among the arguments on the stack; on AArch64 it is passed by its address.
+            if let (Kind::Block(bytes), true) = (&parameter.kind, cfg!(target_arch = "x86_64")) {
+                // SAFETY: the caller put the structure there.
+                *slot = unsafe { stack.add(stacked) } as usize;
+                stacked += bytes.div_ceil(8) as usize;
+                continue;
+            }
             let (used, registers): (&mut usize, &[usize]) = match parameter.kind {
                 Kind::F32 | Kind::F64 => (&mut floats, &registers.floats),
                 _ => (&mut integers, &registers.integers),

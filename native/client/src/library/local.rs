@@ -1,6 +1,6 @@
 //! Functions that are answered here: versions, the words for statuses, and copies that are the driver's.
 
-use super::{Loaded, Outcome, Refusal, text};
+use super::{LAST_REASON, Loaded, Outcome, Refusal, group, text};
 use crate::driver;
 use crate::error::CudaResult;
 use crate::message::interned;
@@ -23,7 +23,20 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         "cusparseGetErrorString" => words(text::cusparse(slots[0] as u32).1),
         "cudnnGetErrorString" => words(text::cudnn(slots[0] as u32).0),
         "ncclGetErrorString" => words(text::nccl(slots[0] as u32)),
-        "ncclGetLastError" => words(""),
+        "ncclGetLastError" => words(&LAST_REASON.with_borrow(String::clone)),
+        // SAFETY: the caller's output, as long as it says.
+        "cudnnGetLastErrorString" => unsafe { last_reason(slots[0], slots[1]) },
+        "ncclGroupStart" => group::start(),
+        "ncclGroupEnd" => group::end(loaded),
+        // SAFETY: as the caller's.
+        "ncclCommInitAll" => unsafe { group::join_all(loaded, slots[0], slots[1] as i32, slots[2]) },
+        // SAFETY: the caller's output, an int.
+        "ncclCommCuDevice" => unsafe { put(loaded, slots[1], group::device_of(loaded, slots[0])? as u32) },
+        // Any memory serves; registering it is the library's business on the server.
+        // SAFETY: the caller's output, a pointer; and its own memory.
+        "ncclMemAlloc" => cuda(loaded, unsafe { driver::cuMemAlloc_v2(slots[0] as *mut u64, slots[1]) }),
+        // SAFETY: as above.
+        "ncclMemFree" => cuda(loaded, unsafe { driver::cuMemFree_v2(slots[0] as u64) }),
         "cudnnGetVersion" => Ok(version as usize),
         "cudnnGetCudartVersion" => Ok(13_000),
         // SAFETY: the caller's output, an int.
@@ -94,6 +107,25 @@ unsafe fn attribute(loaded: Loaded, slots: &[usize]) -> Outcome {
         }
     }
     Ok(0)
+}
+
+/// Writes the last reason as a C string, as much of it as fits.
+unsafe fn last_reason(target: usize, room: usize) -> Outcome {
+    let Some(most) = room.checked_sub(1).filter(|_| target != 0) else { return Ok(0) };
+    LAST_REASON.with_borrow(|reason| {
+        let bytes = most.min(reason.len());
+        // SAFETY: as the caller's: `room` bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(reason.as_ptr(), target as *mut u8, bytes);
+            (target as *mut u8).add(bytes).write(0);
+        }
+    });
+    Ok(0)
+}
+
+/// A driver's answer in the library's words.
+fn cuda(loaded: Loaded, outcome: CudaResult) -> Outcome {
+    outcome.map(|()| 0).map_err(|error| Refusal::from_cuda(loaded.status(), error))
 }
 
 unsafe fn put(loaded: Loaded, target: usize, value: u32) -> Outcome {

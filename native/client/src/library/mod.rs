@@ -2,12 +2,14 @@
 //! what they are, and how the call travels.
 //!
 //! Objects (handles, plans) have a number of this process and are made again for a new generation. Descriptions are
-//! values: they travel when they are first used, equal ones only once. A call whose choices (operations, types) have
+//! values: they travel when they are first used, equal ones only once. Drafts are objects that travel so. A call whose choices (operations, types) have
 //! been accepted before is posted; its first one waits, so that the library's own refusals stay synchronous.
 
 mod call;
+mod draft;
 mod encode;
 mod entry;
+mod group;
 mod local;
 mod object;
 mod recording;
@@ -25,6 +27,7 @@ use crate::trace;
 use sluice_api::libraries::{self, Function, Library, Shim, Status, Way};
 use sluice_protocol::cuda;
 use sluice_protocol::library::MOST_ARGUMENTS;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A library under one of its names.
@@ -82,6 +85,16 @@ impl Refusal {
     }
 }
 
+thread_local! {
+    /// Why this thread's last refused call was refused, as far as it was said.
+    static LAST_REASON: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps a reason for the functions that ask for the last one.
+fn keep_reason(text: &str) {
+    LAST_REASON.with_borrow_mut(|reason| text.clone_into(reason));
+}
+
 pub(crate) type Outcome<T = usize> = Result<T, Refusal>;
 
 /// As a shim's function, with the arguments in slots: floating-point numbers as their bits.
@@ -117,6 +130,7 @@ fn call_declared(
         }
     };
     if let Some(text) = refusal.text {
+        keep_reason(&text);
         message::tell(message::Kind::Program, &format!("{}: {text}", declared.symbol));
     }
     refusal.status as usize
@@ -129,6 +143,10 @@ unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -
         Way::Refused => Err(Refusal::new(loaded.status().not_supported, format!("not supported: {}", function.note))),
         // SAFETY: as the caller's.
         Way::Local => unsafe { local::answer(loaded, function, slots) },
+        // SAFETY: as the caller's.
+        _ if loaded.library.source.name == "nccl" && function.way != Way::End => unsafe {
+            group::answer(loaded, function, slots)
+        },
         // SAFETY: as the caller's.
         _ => unsafe { call::answer(loaded, function, slots) },
     }

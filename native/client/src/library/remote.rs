@@ -16,6 +16,7 @@ const MOST_KEPT: usize = 4096;
 #[derive(Default)]
 pub struct Remote {
     state: Mutex<State>,
+    making: Mutex<()>,
 }
 
 /// The functions that the server cannot execute, or why it has no such library: status and sentence.
@@ -73,6 +74,11 @@ impl Remote {
             )),
             Ok(_) => Ok(()),
         }
+    }
+
+    /// Held by the thread that makes objects of other generations: each is made once, after those that it names.
+    pub(super) fn making(&self) -> MutexGuard<'_, ()> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_accepted(&self, key: u64) -> bool {

@@ -1,20 +1,22 @@
 //! The broker's HTTP, with this workspace's credential.
 
 use serde_json::{Value, json};
+use sluice_transport::authorities::https_config;
 use std::sync::OnceLock;
 use std::time::Duration;
 use ureq::Agent;
 
-fn agent() -> &'static Agent {
+/// `base`: the broker's address, the same for the process's life.
+fn agent(base: &str) -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
-        Agent::config_builder()
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
             .timeout_connect(Some(Duration::from_secs(5)))
-            .timeout_global(Some(Duration::from_secs(40)))
-            .build()
-            .into()
+            .timeout_global(Some(Duration::from_secs(40)));
+        // Reading a distribution's authorities takes milliseconds.
+        if base.starts_with("https:") { config.tls_config(https_config()) } else { config }.build().into()
     })
 }
 
@@ -32,9 +34,9 @@ pub fn ask(method: Method, path: &str) -> Result<Value, Value> {
     let url = format!("{}{path}", base.trim_end_matches('/'));
     let bearer = format!("Bearer {}", credential()?);
     let sent = match method {
-        Method::Get => agent().get(&url).header("authorization", &bearer).call(),
-        Method::Delete => agent().delete(&url).header("authorization", &bearer).call(),
-        Method::Post(body) => agent().post(&url).header("authorization", &bearer).send_json(&body),
+        Method::Get => agent(&base).get(&url).header("authorization", &bearer).call(),
+        Method::Delete => agent(&base).delete(&url).header("authorization", &bearer).call(),
+        Method::Post(body) => agent(&base).post(&url).header("authorization", &bearer).send_json(&body),
     };
     let mut answer = sent.map_err(|error| failure("unavailable", format!("the broker cannot be reached: {error}")))?;
     let status = answer.status().as_u16();

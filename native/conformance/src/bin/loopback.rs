@@ -7,6 +7,7 @@
 //!     --round-trip MS             adds this much to every round trip on the way to gpud
 //!     --no-attach                 the command begins without a lease
 //!     --joined                    gpud hears when a lease is given back, and parks its memory
+//!     --libraries FOLDER          the command finds these libraries before ours
 //!     --as-driver                 the command may use our libraries as the driver of a gpud of its own, whose workers
 //!                                 are another user where it runs as root
 //!
@@ -44,6 +45,7 @@ struct Options {
     attach: bool,
     joined: bool,
     as_driver: bool,
+    libraries: Option<String>,
     command: Vec<String>,
 }
 
@@ -56,6 +58,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
         attach: true,
         joined: false,
         as_driver: false,
+        libraries: None,
         command: Vec::new(),
     };
     while let Some(argument) = arguments.next() {
@@ -72,6 +75,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
             "--round-trip" => options.round_trip = Duration::from_secs_f64(number(value()?)?.max(0.0) / 1000.0),
             "--no-attach" => options.attach = false,
             "--joined" => options.joined = true,
+            "--libraries" => options.libraries = Some(value()?),
             "--as-driver" => options.as_driver = true,
             "--" => break,
             other => return Err(format!("unknown option {other}")),
@@ -128,7 +132,9 @@ fn run() -> Result<ExitCode, String> {
         child.env("SLUICE_OWNER_SOCKET", socket);
     }
     if options.as_driver { copy_libraries(&runtime) } else { link_libraries(&runtime) }.map_err(words)?;
-    child.env("LD_LIBRARY_PATH", &runtime).env("SLUICE_LIBRARY_DIR", &runtime);
+    let ours = runtime.display().to_string();
+    let found = options.libraries.map_or(ours.clone(), |folder| format!("{folder}:{ours}"));
+    child.env("LD_LIBRARY_PATH", found).env("SLUICE_LIBRARY_DIR", &runtime);
     let status = child.status().map_err(|error| format!("{program}: {error}"))?;
     let _ = std::fs::remove_dir_all(&runtime);
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))

@@ -5,6 +5,7 @@ use crate::control::messages::{BrokerMessage, GpudMessage, LeaseUsage};
 use crate::supervisor::Supervisor;
 use crate::token::from_base64url;
 use rustls::pki_types::ServerName;
+use sluice_transport::authorities::trusted_authorities;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -81,13 +82,7 @@ fn dial(broker: &str) -> io::Result<WebSocket<Box<dyn Line>>> {
 
 fn encrypt(socket: TcpStream, host: &str) -> io::Result<impl Line + use<>> {
     let mut roots = rustls::RootCertStore::empty();
-    for path in ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"] {
-        use rustls::pki_types::pem::PemObject;
-        if let Ok(certificates) = rustls::pki_types::CertificateDer::pem_file_iter(path) {
-            roots.add_parsable_certificates(certificates.flatten());
-            break;
-        }
-    }
+    roots.add_parsable_certificates(trusted_authorities());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

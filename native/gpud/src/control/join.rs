@@ -5,6 +5,7 @@ use crate::control::messages::{JoinAnswer, JoinInput};
 use crate::identity::{Identity, Place};
 use crate::token::to_base64url;
 use ring::digest::{SHA256, digest};
+use sluice_transport::authorities::https_config;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub fn join(identity: &mut Identity, broker: &str, token: &str, name: &str) -> i
         .http_status_as_error(false)
         // Not even a redirect leads from https to http.
         .https_only(address.secure)
+        .tls_config(https_config())
         .build();
     let mut answer = ureq::Agent::new_with_config(config)
         .post(format!("{broker}/v1/gpu-servers/join"))

@@ -482,13 +482,7 @@ impl Handler for Session {
     }
 
     fn library_post(&mut self, _thread: u32, request: LibraryPost<'_>) -> Result<(), Failure> {
-        let call = backend::LibraryCall {
-            library: request.library,
-            function: request.function,
-            stream: StreamId::from_wire(request.stream),
-            arguments: request.arguments,
-            waits: false,
-        };
+        let call = asked((request.library, request.function), request.stream, request.arguments, false);
         let outbox = std::sync::Arc::clone(&self.outbox);
         let name = library_function(request.library, request.function);
         // The program went on believing that this call succeeds: whatever it computes from here on would be wrong.
@@ -512,13 +506,7 @@ impl Handler for Session {
     }
 
     fn library_call(&mut self, _thread: u32, request: LibraryCall<'_>, reply: ReplyTo<LibraryCallReply>) {
-        let call = backend::LibraryCall {
-            library: request.library,
-            function: request.function,
-            stream: StreamId::from_wire(request.stream),
-            arguments: request.arguments,
-            waits: true,
-        };
+        let call = asked((request.library, request.function), request.stream, request.arguments, true);
         later!(
             self,
             reply,
@@ -532,13 +520,7 @@ impl Handler for Session {
     }
 
     fn library_record(&mut self, _thread: u32, request: LibraryRecord<'_>, reply: ReplyTo<LibraryRecordReply>) {
-        let call = backend::LibraryCall {
-            library: request.library,
-            function: request.function,
-            stream: StreamId::from_wire(request.stream),
-            arguments: request.arguments,
-            waits: true,
-        };
+        let call = asked((request.library, request.function), request.stream, request.arguments, true);
         let recording = RecordingId(request.recording);
         let kept = self.active().and_then(|device| device.record_library(recording, call).map_err(failure));
         reply.send(kept.map(|answer| LibraryRecordReply { status: answer.status, text: answer.text }));
@@ -547,6 +529,12 @@ impl Handler for Session {
     fn library_forget(&mut self, _thread: u32, request: LibraryForget) -> Result<(), Failure> {
         self.device.forget_library(RecordingId(request.recording)).map_err(failure)
     }
+}
+
+/// A library's function, its stream and its arguments as they came.
+fn asked(of: (u32, u32), stream: u64, arguments: &[u8], waits: bool) -> backend::LibraryCall<'_> {
+    let (library, function) = of;
+    backend::LibraryCall { library, function, stream: StreamId::from_wire(stream), arguments, waits }
 }
 
 /// A library function's name.
