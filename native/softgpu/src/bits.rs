@@ -1,5 +1,18 @@
 //! Bit-field and byte-permute instructions (PTX ISA, "Integer Arithmetic Instructions").
 
+/// A function of both halves.
+pub fn each16(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
+    u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16
+}
+
+/// How far each byte of `a` is from that of `b`.
+pub fn absolute_differences(a: u32, b: u32, signed: bool) -> u32 {
+    let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+    u32::from_le_bytes(
+        [0, 1, 2, 3].map(|k| if signed { (a[k] as i8).abs_diff(b[k] as i8) } else { a[k].abs_diff(b[k]) }),
+    )
+}
+
 /// `bfe.u32`
 pub fn bfe_u32(a: u32, position: u32, length: u32) -> u32 {
     bfe_u64(u64::from(a), position, length) as u32

@@ -40,7 +40,7 @@ impl fmt::Display for PtxError {
 impl std::error::Error for PtxError {}
 
 /// A PTX state space, as an address error names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     Generic,
     Global,

@@ -1,5 +1,7 @@
 //! 16-bit floating point through wider types.
 
+use crate::float::{NAN32, sum_to_odd};
+
 /// The value of an f16.
 pub fn from_f16(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;
@@ -73,7 +75,8 @@ pub fn op_bf16(a: u16, b: u16, f: impl Fn(f64, f64) -> f64) -> u16 {
 
 /// Fused multiply-add on f16; the product of two is exact in f64.
 pub fn fma16(a: u16, b: u16, c: u16) -> u16 {
-    to_f16(f64::from(from_f16(a)) * f64::from(from_f16(b)) + f64::from(from_f16(c)))
+    let [a, b, c] = [a, b, c].map(|v| f64::from(from_f16(v)));
+    to_f16(sum_to_odd(a * b, c))
 }
 
 /// [`fma16`] on both halves.
@@ -84,7 +87,8 @@ pub fn fma16x2(a: u32, b: u32, c: u32) -> u32 {
 
 /// Fused multiply-add on bf16.
 pub fn fma_bf16(a: u16, b: u16, c: u16) -> u16 {
-    to_bf16(f64::from(from_bf16(a)) * f64::from(from_bf16(b)) + f64::from(from_bf16(c)))
+    let [a, b, c] = [a, b, c].map(|v| f64::from(from_bf16(v)));
+    to_bf16(sum_to_odd(a * b, c))
 }
 
 /// [`fma_bf16`] on both halves.
@@ -98,10 +102,21 @@ pub fn op_bf16x2(a: u32, b: u32, f: impl Fn(f64, f64) -> f64 + Copy) -> u32 {
     u32::from(op_bf16(a as u16, b as u16, f)) | u32::from(op_bf16((a >> 16) as u16, (b >> 16) as u16, f)) << 16
 }
 
+/// A function of both halves as bf16.
+pub fn each_bf16(a: u32, f: impl Fn(f64) -> f64) -> u32 {
+    let one = |bits: u16| u32::from(to_bf16(f(f64::from(from_bf16(bits)))));
+    one(a as u16) | one((a >> 16) as u16) << 16
+}
+
 /// A function of both halves.
 pub fn each16(a: u32, f: impl Fn(f64) -> f64) -> u32 {
     let one = |bits: u16| u32::from(to_f16(f(f64::from(from_f16(bits)))));
     one(a as u16) | one((a >> 16) as u16) << 16
+}
+
+/// A magnitude with the sign of another number; a NaN stays as it is.
+pub fn xor_sign(magnitude: u16, sign: u16) -> u16 {
+    if magnitude == 0x7fff { magnitude } else { magnitude | sign & 0x8000 }
 }
 
 /// `.sat` on f16: between 0 and 1, a NaN becomes 0.
@@ -122,11 +137,37 @@ pub fn relu(a: u16, exponent: u16) -> u16 {
     }
 }
 
-/// A single-precision value with 10 bits of fraction: to nearest, ties to even or away from zero.
-pub fn to_tf32(a: u32, away: bool) -> u32 {
+/// How a value in single precision becomes one with 10 bits of fraction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tf32 {
+    Even,
+    Away,
+    Cut,
+}
+
+/// A single-precision value with 10 bits of fraction.
+pub fn to_tf32(a: u32, how: Tf32) -> u32 {
     if a & 0x7f80_0000 == 0x7f80_0000 {
-        return if a & 0x007f_ffff == 0 { a } else { 0x7fff_ffff };
+        return if a & 0x007f_ffff == 0 { a } else { NAN32 };
     }
-    let half = if away { 0x1000 } else { 0xfff + (a >> 13 & 1) };
+    let half = match how {
+        Tf32::Even => 0xfff + (a >> 13 & 1),
+        Tf32::Away => 0x1000,
+        Tf32::Cut => 0,
+    };
     a.wrapping_add(half) & !0x1fff
+}
+
+/// `.satfinite` on what [`to_tf32`] gave: the largest value instead of infinity.
+pub fn finite_tf32(a: u32) -> u32 {
+    if a & 0x7fff_ffff == 0x7f80_0000 { a & 0x8000_0000 | 0x7f7f_e000 } else { a }
+}
+
+/// `.relu` in single precision: negative becomes 0, a NaN stays one.
+pub fn relu32(a: u32) -> u32 {
+    match f32::from_bits(a) {
+        v if v.is_nan() => NAN32,
+        _ if a >> 31 == 1 => 0,
+        _ => a,
+    }
 }

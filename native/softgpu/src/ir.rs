@@ -95,8 +95,13 @@ macro_rules! with_alu_table {
                 ReluBf16: u16 => u16 = |a| crate::half::relu(a, 0x7f80);
                 ReluBf16x2: u32 => u32 = |a|
                     u32::from(crate::half::relu(a as u16, 0x7f80)) | u32::from(crate::half::relu((a >> 16) as u16, 0x7f80)) << 16;
-                Tf32Nearest: u32 => u32 = |a| crate::half::to_tf32(a, false);
-                Tf32Away: u32 => u32 = |a| crate::half::to_tf32(a, true);
+                Tf32Nearest: u32 => u32 = |a| crate::half::to_tf32(a, crate::half::Tf32::Even);
+                Tf32Away: u32 => u32 = |a| crate::half::to_tf32(a, crate::half::Tf32::Away);
+                Tf32Zero: u32 => u32 = |a| crate::half::to_tf32(a, crate::half::Tf32::Cut);
+                FiniteTf32: u32 => u32 = |a| crate::half::finite_tf32(a);
+                ReluF32: u32 => u32 = |a| crate::half::relu32(a);
+                ReluS16x2: u32 => u32 = |a| crate::bits::each16(a, 0, |x, _| (x as i16).max(0) as u16);
+                ReluS32: i32 => i32 = |a| a.max(0);
                 E4m3x2F16x2: u32 => u16 = |a| crate::fp8::e4m3x2_of_halves(a);
                 E5m2x2F16x2: u32 => u16 = |a| crate::fp8::e5m2x2_of_halves(a);
                 F16x2E4m3x2: u16 => u32 = |a| crate::fp8::halves_of_e4m3x2(a);
@@ -104,6 +109,10 @@ macro_rules! with_alu_table {
                 ReluFp8x2: u16 => u16 = |a| crate::fp8::relu(a);
                 Ex2F16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).exp2());
                 TanhF16: u16 => u16 = |a| crate::half::to_f16(f64::from(crate::half::from_f16(a)).tanh());
+                Ex2Bf16: u16 => u16 = |a| crate::half::to_bf16(f64::from(crate::half::from_bf16(a)).exp2());
+                TanhBf16: u16 => u16 = |a| crate::half::to_bf16(f64::from(crate::half::from_bf16(a)).tanh());
+                Ex2Bf16x2: u32 => u32 = |a| crate::half::each_bf16(a, |x| x.exp2());
+                TanhBf16x2: u32 => u32 = |a| crate::half::each_bf16(a, |x| x.tanh());
             }
             binary {
                 AddSat32: i32, i32 => i32 = |a, b| a.saturating_add(b);
@@ -147,7 +156,7 @@ macro_rules! with_alu_table {
                     if a.is_nan() || b.is_nan() { f32::NAN } else { crate::float::max32(a, b) };
                 E4m3x2F32: f32, f32 => u16 = |a, b| crate::fp8::e4m3x2(a, b);
                 E5m2x2F32: f32, f32 => u16 = |a, b| crate::fp8::e5m2x2(a, b);
-                CopySignF32: f32, f32 => f32 = |a, b| b.copysign(a);
+                CopySignF32: u32, u32 => u32 = |a, b| b & 0x7fff_ffff | a & 0x8000_0000;
                 CopySignF64: f64, f64 => f64 = |a, b| b.copysign(a);
                 Extract16: u32, u32 => u16 = |a, b| a.wrapping_shr(b) as u16;
                 Extract16From64: u64, u32 => u16 = |a, b| a.wrapping_shr(b) as u16;
@@ -158,6 +167,19 @@ macro_rules! with_alu_table {
                 MulF16: u16, u16 => u16 = |a, b| crate::half::op16(a, b, |x, y| x * y);
                 MinF16: u16, u16 => u16 = |a, b| crate::half::op16(a, b, crate::float::min64);
                 MaxF16: u16, u16 => u16 = |a, b| crate::half::op16(a, b, crate::float::max64);
+                Add16x2: u32, u32 => u32 = |a, b| crate::bits::each16(a, b, u16::wrapping_add);
+                MinU16x2: u32, u32 => u32 = |a, b| crate::bits::each16(a, b, |x, y| x.min(y));
+                MaxU16x2: u32, u32 => u32 = |a, b| crate::bits::each16(a, b, |x, y| x.max(y));
+                MinS16x2: u32, u32 => u32 = |a, b| crate::bits::each16(a, b, |x, y| (x as i16).min(y as i16) as u16);
+                MaxS16x2: u32, u32 => u32 = |a, b| crate::bits::each16(a, b, |x, y| (x as i16).max(y as i16) as u16);
+                MinNanF16: u16, u16 => u16 = |a, b| crate::half::op16(a, b, crate::float::min_nan64);
+                MaxNanF16: u16, u16 => u16 = |a, b| crate::half::op16(a, b, crate::float::max_nan64);
+                MinNanF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, crate::float::min_nan64);
+                MaxNanF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, crate::float::max_nan64);
+                MinNanBf16: u16, u16 => u16 = |a, b| crate::half::op_bf16(a, b, crate::float::min_nan64);
+                MaxNanBf16: u16, u16 => u16 = |a, b| crate::half::op_bf16(a, b, crate::float::max_nan64);
+                MinNanBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, crate::float::min_nan64);
+                MaxNanBf16x2: u32, u32 => u32 = |a, b| crate::half::op_bf16x2(a, b, crate::float::max_nan64);
                 AddF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, |x, y| x + y);
                 SubF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, |x, y| x - y);
                 MulF16x2: u32, u32 => u32 = |a, b| crate::half::op16x2(a, b, |x, y| x * y);
@@ -200,6 +222,16 @@ macro_rules! with_alu_table {
                 FmaF16x2: u32, u32, u32 => u32 = |a, b, c| crate::half::fma16x2(a, b, c);
                 FmaBf16: u16, u16, u16 => u16 = |a, b, c| crate::half::fma_bf16(a, b, c);
                 FmaBf16x2: u32, u32, u32 => u32 = |a, b, c| crate::half::fma_bf16x2(a, b, c);
+                XorSignF32: u32, u32, u32 => u32 = |a, b, c|
+                    if a == crate::float::NAN32 { a } else { a | (b ^ c) & 0x8000_0000 };
+                XorSign16: u16, u16, u16 => u16 = |a, b, c| crate::half::xor_sign(a, b ^ c);
+                XorSign16x2: u32, u32, u32 => u32 = |a, b, c| crate::bits::each16(a, b ^ c, crate::half::xor_sign);
+                VAbsDiff4U: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences(a, b, false);
+                VAbsDiff4S: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences(a, b, true);
+                VAbsDiff4AddU: u32, u32, u32 => u32 = |a, b, c|
+                    c.wrapping_add(crate::bits::absolute_differences(a, b, false).to_le_bytes().map(u32::from).iter().sum());
+                VAbsDiff4AddS: u32, u32, u32 => u32 = |a, b, c|
+                    c.wrapping_add(crate::bits::absolute_differences(a, b, true).to_le_bytes().map(u32::from).iter().sum());
                 SadU32: u32, u32, u32 => u32 = |a, b, c| a.abs_diff(b).wrapping_add(c);
                 SadS32: i32, i32, u32 => u32 = |a, b, c| a.abs_diff(b).wrapping_add(c);
                 SadU64: u64, u64, u64 => u64 = |a, b, c| a.abs_diff(b).wrapping_add(c);
@@ -413,13 +445,17 @@ pub struct Address {
     pub frame: bool,
 }
 
-/// A copy from global to shared memory.
+/// A copy between global and shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
     pub to: Address,
     pub from: Address,
-    /// Bytes: 4, 8 or 16.
+    /// Where each of them is.
+    pub spaces: (Space, Space),
+    /// Bytes of an element: 4, 8 or 16.
     pub size: u32,
+    /// Row of the number of bytes in all, or [`NONE`]: one element.
+    pub length: u32,
     /// Row of the number of bytes that are read (the rest becomes zero), or [`NONE`].
     pub given: u32,
 }
@@ -485,6 +521,12 @@ pub enum AtomicOp {
     Cas,
     Inc,
     Dec,
+    /// On the word of an `mbarrier` (see [`crate::mbarrier`]).
+    BarrierInit,
+    BarrierArrive,
+    BarrierDrop,
+    BarrierExpect,
+    BarrierComplete,
 }
 
 /// An atomic (`atom` or `red`).
@@ -521,6 +563,8 @@ pub struct Cast {
     /// Round to an integral value (`.rni` and so on).
     pub integral: bool,
     pub saturate: bool,
+    /// What is too large becomes the largest finite value (`.satfinite`).
+    pub finite: bool,
     /// The destination register is wider than the type: extend its sign or zeros to this width.
     pub width: Width,
 }
@@ -615,6 +659,8 @@ pub struct Function {
     pub shared: Vec<u32>,
     /// Functions that it calls or whose address it takes.
     pub callees: Vec<u32>,
+    /// Those whose address it takes.
+    pub taken: Vec<u32>,
     /// Why it cannot run.
     pub unsupported: Option<PtxError>,
     pub registers: u32,

@@ -74,15 +74,25 @@
 //! # What differs from a GPU
 //!
 //! - Floating point: `.ftz` does not flush subnormals, `.approx` instructions are as accurate as the host's functions.
-//! - The stack of a thread ends at 512 KiB of local memory.
-//! - Asynchronous copies are made at once; a cluster is one block.
+//! - Directed rounding and results that are no numbers are exact: a NaN of single precision is `0x7fffffff`, one of
+//!   half precision `0x7fff`, as cards have them.
+//! - The stack of a thread ends at 512 KiB of local memory; registers, local and shared memory of the threads that run
+//!   at the same time take at most 288 MiB, so that large ones run on fewer of the host's cores, and a block that needs
+//!   more is refused (701).
+//! - Blocks of an ordinary launch begin in order; where those that run do not end, the next begin beside them, up to
+//!   the 4096 threads and 64 blocks that the device's four multiprocessors hold, and take turns.
+//! - A modifier that an instruction does not have, a parameter's bytes that are none, and an offset of more than 32 bits
+//!   are refused with line and column.
+//! - Asynchronous copies, bulk ones too, are made at once; a cluster is one block.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
-//! - Not there: textures and surfaces, `wgmma` and tensor memory, bulk copies and `mbarrier`, dynamic parallelism,
-//!   8-bit floats in matrix products, `.alias`, 32-bit addresses, the smallest and largest of halves as an atomic.
+//! - Not there: textures and surfaces, `wgmma` and tensor memory, copies of tensors, dynamic parallelism, 8-bit
+//!   floats in matrix products, video instructions but `vabsdiff4`, `.alias`, 32-bit addresses, the smallest and largest
+//!   of halves as an atomic.
 
 mod arena;
 mod bits;
 mod error;
+mod exact;
 mod exec;
 mod float;
 mod fp8;
@@ -91,6 +101,7 @@ mod heap;
 mod ir;
 mod lexer;
 mod lower;
+mod mbarrier;
 mod module;
 mod parser;
 mod types;

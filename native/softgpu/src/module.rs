@@ -56,6 +56,10 @@ pub struct Relocation {
     pub offset: u32,
     pub symbol: Symbol,
     pub addend: i64,
+    /// Which bits of the address: they are moved to the right end.
+    pub mask: u64,
+    /// Bytes of the word.
+    pub bytes: u32,
 }
 
 /// A `.global` or `.const` variable.
@@ -156,37 +160,34 @@ impl Module {
 
     /// Indices of the functions that can run when this one is launched, itself first.
     pub(crate) fn reachable(&self, from: u32) -> Vec<u32> {
-        let mut seen = vec![from];
-        let mut at = 0;
-        while at < seen.len() {
-            for callee in &self.functions[seen[at] as usize].callees {
-                if !seen.contains(callee) {
-                    seen.push(*callee);
-                }
-            }
-            at += 1;
-        }
-        // A function pointer may have come from a variable.
-        let pointers = self.globals.iter().flat_map(|g| &g.relocations);
-        let mut more: Vec<u32> = pointers
-            .filter_map(|r| match r.symbol {
-                Symbol::Function(f) => Some(f),
-                Symbol::Global(_) => None,
-            })
-            .filter(|f| !seen.contains(f))
-            .collect();
-        more.sort_unstable();
-        more.dedup();
+        let mut seen = self.reachable_direct(from);
         let calls_pointer = |f: &u32| {
             let calls = &self.functions[*f as usize].calls;
             calls.iter().any(|c| matches!(c.callee, crate::ir::Callee::Pointer(_)))
         };
-        if !more.is_empty() && seen.iter().any(calls_pointer) {
-            for f in more {
-                for g in self.reachable_direct(f) {
-                    if !seen.contains(&g) {
-                        seen.push(g);
-                    }
+        if !seen.iter().any(calls_pointer) {
+            return seen;
+        }
+        // A function pointer may have come from a variable's first value, or from another kernel that took it.
+        let relocations = self.globals.iter().flat_map(|g| &g.relocations);
+        let first = relocations.filter_map(|r| match r.symbol {
+            Symbol::Function(f) => Some(f),
+            Symbol::Global(_) => None,
+        });
+        // What cannot run is left out of the latter, as nothing says that this kernel calls it: then it is no function.
+        let runs = |f: &u32| {
+            let f = &self.functions[*f as usize];
+            f.unsupported.is_none() && (f.defined || crate::exec::provided(&f.name).is_some())
+        };
+        let taken = self.functions.iter().flat_map(|f| f.taken.iter().copied());
+        let taken = taken.filter(|f| self.reachable_direct(*f).iter().all(runs));
+        let mut more: Vec<u32> = first.chain(taken).collect();
+        more.sort_unstable();
+        more.dedup();
+        for f in more {
+            for g in self.reachable_direct(f) {
+                if !seen.contains(&g) {
+                    seen.push(g);
                 }
             }
         }

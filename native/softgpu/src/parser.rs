@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// Most bytes that one variable may take; more is a mistake or an attack.
 const MOST_BYTES: u64 = 1 << 40;
+/// Most bytes of a variable up to the end of an array in its initial value.
+const MOST_PADDED: u64 = 1 << 28;
 
 /// Parses a whole module.
 pub fn parse(text: &str) -> Result<Module, PtxError> {
@@ -33,6 +35,8 @@ struct Declared {
     align: u32,
     element: Type,
     size: u64,
+    /// Bytes of an element of the array, of an element of that, and so on.
+    parts: Vec<u64>,
     /// `<n>`: that many variables with numbers as suffixes.
     many: Option<u32>,
 }
@@ -291,16 +295,21 @@ impl<'t, 'a> Parser<'t, 'a> {
             many = Some(self.small()?);
             self.expect(b'>')?;
         }
+        let each = size;
+        let mut counts = Vec::new();
         while self.eat(b'[') {
             let count = if self.peek().kind == Kind::Punct(b']') { 0 } else { u64::from(self.small()?) };
             size = size.checked_mul(count).filter(|s| *s <= MOST_BYTES).ok_or_else(|| self.error("too large"))?;
+            counts.push(count);
             self.expect(b']')?;
         }
+        let bytes = |inner: &[u64]| inner.iter().fold(each, |bytes, count| bytes.saturating_mul(*count));
+        let parts = (1..=counts.len()).map(|k| bytes(&counts[k..])).collect();
         let align = if align == 0 { element.size() * vector } else { align };
         if !align.is_power_of_two() || align > 4096 {
             return Err(self.error("an alignment that is no power of two"));
         }
-        Ok(Declared { name, align, element, size, many })
+        Ok(Declared { name, align, element, size, parts, many })
     }
 
     fn shared(&mut self, declared: Declared, external: bool) -> Result<(String, Variable), PtxError> {
@@ -318,7 +327,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         // The variable's own address may stand in its initial value.
         self.names.insert(declared.name.clone(), Variable::Global(index));
         if self.eat(b'=') {
-            self.initial(declared.element, &mut init, &mut relocations)?;
+            self.initial(&declared, &mut init, &mut relocations)?;
         }
         let size = if declared.size == 0 && !external { init.len() as u64 } else { declared.size };
         init.truncate(size as usize);
@@ -334,23 +343,33 @@ impl<'t, 'a> Parser<'t, 'a> {
         Ok(())
     }
 
-    fn initial(&mut self, element: Type, out: &mut Vec<u8>, relocations: &mut Vec<Relocation>) -> Result<(), PtxError> {
-        let mut depth = 0usize;
+    fn initial(
+        &mut self,
+        declared: &Declared,
+        out: &mut Vec<u8>,
+        relocations: &mut Vec<Relocation>,
+    ) -> Result<(), PtxError> {
+        // Where each open brace began.
+        let mut open = Vec::new();
         loop {
             if self.eat(b'{') {
-                depth += 1;
+                open.push(out.len());
                 continue;
             }
-            if self.peek().kind == Kind::Punct(b'}') && depth > 0 {
-                self.at += 1;
-                depth -= 1;
-            } else {
-                self.initial_value(element, out, relocations)?;
+            if open.is_empty() || self.peek().kind != Kind::Punct(b'}') {
+                self.initial_value(declared.element, out, relocations)?;
             }
-            while depth > 0 && self.eat(b'}') {
-                depth -= 1;
+            while !open.is_empty() && self.eat(b'}') {
+                let began = open.pop().unwrap_or(0);
+                // What is missing of an inner array is zero.
+                let part = open.len().checked_sub(1).and_then(|k| declared.parts.get(k)).copied().unwrap_or(0);
+                let end = began as u64 + part;
+                if end > MOST_PADDED {
+                    return Err(self.error("an initial value of too many bytes"));
+                }
+                out.resize(out.len().max(end as usize), 0);
             }
-            if depth == 0 {
+            if open.is_empty() {
                 return Ok(());
             }
             self.expect(b',')?;
@@ -366,6 +385,14 @@ impl<'t, 'a> Parser<'t, 'a> {
         let negative = self.eat(b'-');
         let token = self.next();
         let bits = match token.kind {
+            // `0xFF00(symbol)`: some bits of an address.
+            Kind::Int(mask) if !negative && self.eat(b'(') => {
+                let token = self.next();
+                let (symbol, addend) = self.address_of(token)?;
+                self.expect(b')')?;
+                relocations.push(Relocation { offset: out.len() as u32, symbol, addend, mask, bytes: element.size() });
+                0
+            }
             Kind::Int(v) if element == Type::F32 => u64::from((v as f32).to_bits()),
             Kind::Int(v) if element == Type::F64 => (v as f64).to_bits(),
             Kind::Int(v) => v,
@@ -374,32 +401,11 @@ impl<'t, 'a> Parser<'t, 'a> {
             Kind::Double(v) if element == Type::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
             Kind::Double(v) => v,
             Kind::Word => {
-                // `symbol`, `symbol+4`, `generic(symbol)+4`; `mask(symbol)` is not supported.
-                let name = if token.text == "generic" && self.eat(b'(') {
-                    let name = self.word()?;
-                    self.expect(b')')?;
-                    name
-                } else {
-                    token.text
-                };
-                let mut addend = 0;
-                if self.eat(b'+') {
-                    addend = i64::from(self.small()?);
-                } else if self.eat(b'-') {
-                    addend = -i64::from(self.small()?);
-                }
-                let symbol = match self.names.get(name) {
-                    Some(Variable::Global(index)) => Symbol::Global(*index),
-                    Some(Variable::Function(index)) => Symbol::Function(*index),
-                    _ => {
-                        let name = format!("initial value `{name}`");
-                        return Err(PtxError::unsupported(token.line, token.column, name));
-                    }
-                };
+                let (symbol, addend) = self.address_of(token)?;
                 if element.size() != 8 {
                     return Err(PtxError::unsupported(token.line, token.column, "an address of less than 64 bits"));
                 }
-                relocations.push(Relocation { offset: out.len() as u32, symbol, addend });
+                relocations.push(Relocation { offset: out.len() as u32, symbol, addend, mask: u64::MAX, bytes: 8 });
                 0
             }
             _ => return Err(PtxError::syntax(token.line, token.column, "expected a value")),
@@ -412,6 +418,28 @@ impl<'t, 'a> Parser<'t, 'a> {
         };
         out.extend_from_slice(&bits.to_le_bytes()[..element.size() as usize]);
         Ok(())
+    }
+
+    /// The variable or function of `symbol`, `symbol+4` or `generic(symbol)+4`, of which the first token is read.
+    fn address_of(&mut self, token: Token<'_>) -> Result<(Symbol, i64), PtxError> {
+        let name = if token.text == "generic" && self.eat(b'(') {
+            let name = self.word()?;
+            self.expect(b')')?;
+            name
+        } else {
+            token.text
+        };
+        let mut addend = 0;
+        if self.eat(b'+') {
+            addend = i64::from(self.small()?);
+        } else if self.eat(b'-') {
+            addend = -i64::from(self.small()?);
+        }
+        match self.names.get(name) {
+            Some(Variable::Global(index)) => Ok((Symbol::Global(*index), addend)),
+            Some(Variable::Function(index)) => Ok((Symbol::Function(*index), addend)),
+            _ => Err(PtxError::unsupported(token.line, token.column, format!("initial value `{name}`"))),
+        }
     }
 
     fn formals(&mut self) -> Result<Vec<Declared>, PtxError> {

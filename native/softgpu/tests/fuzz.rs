@@ -47,7 +47,6 @@ fn one(d: &Device, seed: u64) {
                 for n in 0..EACH {
                     let (want, got) = (lane.registers[kind][n], registers[(thread * 5 + kind - 1) * EACH + n]);
                     let nan = match kind {
-                        4 => f32::from_bits(want as u32).is_nan() && f32::from_bits(got as u32).is_nan(),
                         5 => f64::from_bits(want).is_nan() && f64::from_bits(got).is_nan(),
                         _ => false,
                     };

@@ -297,7 +297,9 @@ fn conversions() {
     let wide_nan = |v: f64, n: i64| if v.is_nan() { i64::MIN as u64 } else { n as u64 };
     check(
         &[
-            ("cvt.rzi.s32.f64 %r0, %d; cvt.u64.u32 %o, %r0;", &|l| u64::from(d(l) as i32 as u32)),
+            ("cvt.rzi.s32.f64 %r0, %d; cvt.u64.u32 %o, %r0;", &|l| {
+                u64::from(if d(l).is_nan() { 1 << 31 } else { d(l) as i32 as u32 })
+            }),
             ("cvt.rni.s32.f32 %r0, %f; cvt.u64.u32 %o, %r0;", &|l| {
                 u64::from((d(l) as f32).round_ties_even() as i32 as u32)
             }),

@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::Random;
-use sluice_softgpu::Module;
+use common::{Device, Params, Random};
+use sluice_softgpu::{LoadedModule, Module};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn corpus() -> Vec<Vec<u8>> {
     let folder = format!("{}/tests/ptx", env!("CARGO_MANIFEST_DIR"));
@@ -86,6 +88,47 @@ fn tokens_swapped_between_instructions() {
             let _ = Module::parse(words.concat().as_bytes());
         }
     }
+}
+
+/// Kernels whose numbers (offsets, registers, sizes) were changed compute anything or fail; whoever runs them does not.
+#[test]
+fn changed_numbers_in_programs_that_run() {
+    let mut r = Random::new(5);
+    let corpus: Vec<_> = corpus().into_iter().filter(|text| text.len() < 12_000).collect();
+    let began = Instant::now();
+    let (mut launches, mut faults) = (0, 0);
+    let seconds = std::env::var("SLUICE_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
+    while began.elapsed() < Duration::from_secs(seconds) {
+        let d = Device::with_heap(2, 1 << 20);
+        d.engine.set_limit(Some(Duration::from_millis(40)));
+        let data = d.upload(&[1u32; 4096]);
+        for text in &corpus {
+            let mut text = text.clone();
+            for _ in 0..=r.bits() % 3 {
+                let at = (r.bits() >> 8) as usize % text.len();
+                if let Some(digit) = text[at..].iter_mut().find(|b| b.is_ascii_digit()) {
+                    *digit = b'0' + (r.bits() % 10) as u8;
+                }
+            }
+            let Ok(module) = Module::parse(&text) else { continue };
+            if module.globals().any(|g| g.size > 1 << 20) {
+                continue;
+            }
+            let Ok(module) = LoadedModule::new(Arc::new(module), |g| Ok::<_, ()>(d.alloc(g.size))) else { continue };
+            let kernels: Vec<_> = module.module().kernels().take(2).cloned().collect();
+            for kernel in kernels {
+                let mut params = Params::new();
+                for _ in 0..kernel.param_bytes.div_ceil(8) {
+                    params = params.u64([data, 64, 0, 4, 1 << 33][(r.bits() >> 9) as usize % 5]);
+                }
+                let done = d.launch(&module, &kernel.name, [2, 1, 1], [64, 1, 1], &params);
+                launches += 1;
+                faults += u32::from(done.is_err());
+            }
+        }
+    }
+    println!("{launches} launches, {faults} faults");
+    assert!(launches > 10 && faults > 0 && faults < launches);
 }
 
 #[test]

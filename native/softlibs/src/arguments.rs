@@ -131,7 +131,8 @@ impl<'a> Call<'a> {
         let fits = |kind: &Kind, argument: &Argument| match kind {
             Kind::New => matches!(argument, Argument::New(_)),
             Kind::End => matches!(argument, Argument::End(_)),
-            Kind::Object => matches!(argument, Argument::Object(_)),
+            Kind::Object | Kind::Which => matches!(argument, Argument::Object(_)),
+            Kind::Optional => matches!(argument, Argument::Object(_) | Argument::Word(0)),
             Kind::Value => matches!(argument, Argument::Object(_) | Argument::Word(0) | Argument::End(_)),
             Kind::Stream => matches!(argument, Argument::Stream(_)),
             Kind::F32 => matches!(argument, Argument::F32(_)),
@@ -142,7 +143,8 @@ impl<'a> Call<'a> {
             Kind::In(_) => matches!(argument, Argument::Word(0) | Argument::In(_)),
             Kind::Out(_) => matches!(argument, Argument::Word(0) | Argument::Out(_)),
             Kind::InOut(_) => matches!(argument, Argument::Word(0) | Argument::InOut(_)),
-            Kind::Any => false,
+            // No library with these is computed here.
+            Kind::Any | Kind::Block(_) | Kind::Config | Kind::Elements { .. } | Kind::Into { .. } => false,
             _ => matches!(argument, Argument::Word(_)),
         };
         let parameters = &self.function.parameters;

@@ -244,6 +244,8 @@ fn is_served(library: &str, function: &Function) -> bool {
     match (library, function.way) {
         ("cublas", Way::Run) => blas::find(&function.symbol).is_some(),
         ("cublaslt", _) => lt::serves(&function.symbol),
+        // Frameworks make a handle at every start; what it is for is refused.
+        ("cudnn", _) => matches!(function.symbol.as_str(), "cudnnCreate" | "cudnnDestroy" | "cudnnSetStream"),
         ("cusolver", Way::Run | Way::Ask) => solver::serves(&function.symbol),
         ("cusparse", Way::Run | Way::Ask) => sparse::serves(&function.symbol),
         _ => true,

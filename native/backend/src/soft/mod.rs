@@ -224,12 +224,13 @@ impl SoftDevice {
                 heap: heap.as_deref(),
             };
             let began = Instant::now();
-            let outcome = shared.engine.launch(shared.memory()?.arena(), &launch, &shared.cancel);
+            let (arena, mut printed) = (shared.memory()?.arena(), String::new());
+            let outcome = shared.engine.launch_printing(arena, &launch, &shared.cancel, &mut printed);
             shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            if let (Ok(report), Some(printer)) = (&outcome, shared.printer.get())
-                && !report.printed.is_empty()
+            if let Some(printer) = shared.printer.get()
+                && !printed.is_empty()
             {
-                printer(&report.printed);
+                printer(&printed);
             }
             outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), fault.to_string()))
         });

@@ -1,8 +1,9 @@
 //! The instructions that compute without touching memory or control.
 
-use super::lanes::{Frame, map1, map2, map3};
+use super::lanes::{Frame, Lane, map1, map2, map3};
 use crate::float::Arithmetic;
 use crate::ir::*;
+use crate::{exact, float};
 
 macro_rules! define_simple {
     (
@@ -184,7 +185,7 @@ fn rounding(code: u32) -> Rounding {
 }
 
 macro_rules! directed {
-    ($name:ident, $f:ty, $raw:ty) => {
+    ($place:ident, $name:ident, $f:ty, $raw:ty) => {
         #[inline(never)]
         unsafe fn $name(f: Frame, i: &Ins, mask: u32) {
             // SAFETY: decoding checked the rows; an absent operand is not read.
@@ -195,12 +196,12 @@ macro_rules! directed {
                 let mut out = [0 as $raw; 32];
                 for l in 0..32 {
                     let [a, b, c] = [a[l], b[l], c[l]].map(<$f>::from_bits);
-                    out[l] = crate::float::$name(what, rounding, a, b, c).to_bits();
+                    out[l] = $place::$name(what, rounding, a, b, c).raw();
                 }
                 f.put(i.d, &out, mask);
             }
         }
     };
 }
-directed!(directed32, f32, u32);
-directed!(directed64, f64, u64);
+directed!(float, directed32, f32, u32);
+directed!(exact, directed64, f64, u64);

@@ -160,7 +160,7 @@ impl Block {
         let barrier = warp.barrier[lane];
         let at = &self.barriers.barriers[usize::from(barrier)];
         let expected = at.expected.unwrap_or(self.barriers.live);
-        let place = warp.place(c, lane, 0);
+        let place = warp.place(c, lane, warp.line(c, lane));
         format!("barrier {barrier} cannot complete: {} of {expected} threads have come, {place}", at.arrived)
     }
 

@@ -32,11 +32,11 @@ pub fn call(
         }
         let result = match callee {
             Callee::Print => {
-                let text = format_one(c, w, lane, arguments[0], arguments[1])?;
+                let (text, count) = format_one(c, w, lane, arguments[0], arguments[1])?;
                 let mut printed = c.printed.lock().unwrap_or_else(|e| e.into_inner());
                 let room = MOST_PRINTED.saturating_sub(printed.len());
                 printed.push_str(text.get(..room.min(text.len())).unwrap_or(""));
-                0
+                count
             }
             Callee::Assert => {
                 let [message, file, line, function, _] = arguments;
@@ -133,10 +133,11 @@ fn read_text(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<Str
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Formats one call: `%` conversions of C, arguments one after the other, each aligned to its size.
-fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u64) -> Result<String, Stop> {
+/// Formats one call: `%` conversions of C, arguments one after the other, each aligned to its size.  Gives how many
+/// there were, too: what CUDA's `printf` returns.
+fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u64) -> Result<(String, u64), Stop> {
     let format = read_text(c, w, lane, format)?;
-    let mut out = String::new();
+    let (mut out, mut count) = (String::new(), 0);
     let mut at = arguments;
     let mut rest = format.as_str();
     while let Some(percent) = rest.find('%') {
@@ -157,6 +158,7 @@ fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u6
         at = at.next_multiple_of(size);
         let value = read_word(c, w, lane, at, size)?;
         at += size;
+        count += 1;
         let flags = spec.trim_end_matches(['l', 'h', 'z', 'j', 't', 'L']);
         let (head, precision) = match flags.split_once('.') {
             Some((head, p)) => (head, p.parse::<usize>().ok().or(Some(0))),
@@ -166,7 +168,22 @@ fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u6
         let width = head[width_at..].parse::<usize>().unwrap_or(0).min(4096);
         let flags = &head[..width_at];
         let precision = precision.map(|p| p.min(4096));
-        let signed = if size == 8 { value as i64 } else { i64::from(value as i32) };
+        let bits = if spec.ends_with("hh") {
+            8
+        } else if spec.ends_with('h') {
+            16
+        } else {
+            8 * size
+        };
+        let signed = (value << (64 - bits)) as i64 >> (64 - bits);
+        let value = if float || matches!(conversion, 's' | 'p') { value } else { value << (64 - bits) >> (64 - bits) };
+        let integer = matches!(conversion, 'd' | 'i' | 'u' | 'x' | 'X' | 'o');
+        // At least so many digits.
+        let digits = |text: String| match precision {
+            Some(0) if value == 0 => String::new(),
+            Some(p) => "0".repeat(p.saturating_sub(text.len())) + &text,
+            None => text,
+        };
         let plus = |negative: bool| match (negative, flags.contains('+'), flags.contains(' ')) {
             (true, ..) => "",
             (_, true, _) => "+",
@@ -174,11 +191,19 @@ fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u6
             _ => "",
         };
         let text = match conversion {
-            'd' | 'i' => format!("{}{signed}", plus(signed < 0)),
-            'u' => value.to_string(),
-            'x' => format!("{}{value:x}", if flags.contains('#') && value != 0 { "0x" } else { "" }),
-            'X' => format!("{}{value:X}", if flags.contains('#') && value != 0 { "0X" } else { "" }),
-            'o' => format!("{value:o}"),
+            'd' | 'i' if signed < 0 => format!("-{}", digits(signed.unsigned_abs().to_string())),
+            'd' | 'i' => format!("{}{}", plus(false), digits(signed.to_string())),
+            'u' => digits(value.to_string()),
+            'x' => {
+                format!("{}{}", if flags.contains('#') && value != 0 { "0x" } else { "" }, digits(format!("{value:x}")))
+            }
+            'X' => {
+                format!("{}{}", if flags.contains('#') && value != 0 { "0X" } else { "" }, digits(format!("{value:X}")))
+            }
+            'o' => {
+                let text = digits(format!("{value:o}"));
+                if flags.contains('#') && !text.starts_with('0') { format!("0{text}") } else { text }
+            }
             'p' => format!("{value:#x}"),
             'c' => char::from(value as u8).to_string(),
             's' => {
@@ -187,29 +212,57 @@ fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u6
             }
             _ if float => {
                 let v = f64::from_bits(value);
-                format!("{}{}", plus(v.is_sign_negative()), float_text(v, conversion, precision.unwrap_or(6)))
+                let text = float_text(v, conversion, precision, flags.contains('#'));
+                let text = if conversion.is_ascii_uppercase() { text.to_uppercase() } else { text };
+                format!("{}{text}", plus(v.is_sign_negative()))
             }
             _ => String::new(),
         };
         let missing = width.saturating_sub(text.chars().count());
         if flags.contains('-') {
             let _ = write!(out, "{text}{:missing$}", "");
-        } else if flags.contains('0') && !matches!(conversion, 's' | 'c') {
+        } else if flags.contains('0') && !matches!(conversion, 's' | 'c') && !(integer && precision.is_some()) {
             let sign = text.len() - text.trim_start_matches(['-', '+', ' ']).len();
-            let _ = write!(out, "{}{}{}", &text[..sign], "0".repeat(missing), &text[sign..]);
+            let based = matches!(text.get(sign..sign + 2), Some("0x" | "0X"));
+            let front = if based { sign + 2 } else { sign };
+            let _ = write!(out, "{}{}{}", &text[..front], "0".repeat(missing), &text[front..]);
         } else {
             let _ = write!(out, "{:missing$}{text}", "");
         }
     }
     out.push_str(rest);
-    Ok(out)
+    Ok((out, count))
 }
 
-fn float_text(v: f64, conversion: char, precision: usize) -> String {
+/// `%a`: the mantissa's bits as they are.
+fn hexadecimal_text(v: f64, precision: Option<usize>) -> String {
+    let (field, fraction) = (v.to_bits() >> 52 & 0x7ff, v.to_bits() & ((1 << 52) - 1));
+    let exponent = if v == 0.0 { 0 } else { field.max(1) as i64 - 1023 };
+    let mut mantissa = fraction | u64::from(field != 0) << 52;
+    let digits = match precision {
+        Some(p) if p < 13 => {
+            let cut = 4 * (13 - p);
+            let (rest, half) = (mantissa & ((1 << cut) - 1), 1 << (cut - 1));
+            mantissa = (mantissa >> cut) + u64::from(rest > half || (rest == half && mantissa >> cut & 1 == 1));
+            mantissa <<= cut;
+            format!("{:013x}", mantissa & ((1 << 52) - 1))[..p].to_string()
+        }
+        Some(p) => format!("{:013x}{}", fraction, "0".repeat(p - 13)),
+        None => format!("{fraction:013x}").trim_end_matches('0').to_string(),
+    };
+    let (sign, point) = (if v.is_sign_negative() { "-" } else { "" }, if digits.is_empty() { "" } else { "." });
+    format!("{sign}0x{}{point}{digits}p{exponent:+}", mantissa >> 52)
+}
+
+fn float_text(v: f64, conversion: char, precision: Option<usize>, whole: bool) -> String {
     if !v.is_finite() {
         let text = if v.is_nan() { "nan" } else { "inf" };
         return format!("{}{text}", if v.is_sign_negative() { "-" } else { "" });
     }
+    if conversion.eq_ignore_ascii_case(&'a') {
+        return hexadecimal_text(v, precision);
+    }
+    let precision = precision.unwrap_or(6);
     match conversion.to_ascii_lowercase() {
         'e' => exponent_text(v, precision),
         'g' => {
@@ -221,6 +274,7 @@ fn float_text(v: f64, conversion: char, precision: usize) -> String {
                 format!("{v:.*}", (precision as i32 - 1 - exponent) as usize)
             };
             match text.split_once('e') {
+                _ if whole => text,
                 Some((m, e)) if m.contains('.') => format!("{}e{e}", m.trim_end_matches('0').trim_end_matches('.')),
                 None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_string(),
                 _ => text,

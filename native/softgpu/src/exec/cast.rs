@@ -1,6 +1,7 @@
 //! `cvt` in all its forms.
 
 use super::lanes::Frame;
+use crate::float::{integer_to_odd, narrow32, single};
 use crate::half::{from_bf16, from_f16, to_bf16, to_f16};
 use crate::ir::{Cast, Rounding, Width};
 use crate::types::Type;
@@ -44,17 +45,6 @@ fn integral(v: f64, rounding: Rounding) -> f64 {
 }
 
 /// Moves a nearest result to where the direction wants it; `order` compares the result with the exact value.
-fn direct32(r: f32, order: Option<std::cmp::Ordering>, rounding: Rounding) -> f32 {
-    use std::cmp::Ordering::*;
-    match (rounding, order) {
-        (Rounding::Down, Some(Greater)) => r.next_down(),
-        (Rounding::Up, Some(Less)) => r.next_up(),
-        (Rounding::Zero, Some(Greater)) if r > 0.0 => r.next_down(),
-        (Rounding::Zero, Some(Less)) if r < 0.0 => r.next_up(),
-        _ => r,
-    }
-}
-
 fn direct64(r: f64, order: Option<std::cmp::Ordering>, rounding: Rounding) -> f64 {
     use std::cmp::Ordering::*;
     match (rounding, order) {
@@ -66,32 +56,31 @@ fn direct64(r: f64, order: Option<std::cmp::Ordering>, rounding: Rounding) -> f6
     }
 }
 
-fn to_float(c: &Cast, v: f64, exact: Option<i128>) -> u64 {
+/// A value, exact or rounded to odd, in the wanted format; `integer`: what it was.
+fn to_float(c: &Cast, v: f64, integer: Option<i128>) -> u64 {
     let v = if c.integral { integral(v, c.rounding) } else { v };
     let v = if c.saturate { if v > 0.0 { v.min(1.0) } else { 0.0 } } else { v };
+    let largest = if c.to == Type::F16 { 0x7bff } else { 0x7f7f };
+    let bound = |bits: u16| match bits & 0x7fff {
+        magnitude if c.finite && magnitude == largest + 1 => bits - 1,
+        _ => bits,
+    };
     match c.to {
-        Type::F64 => match exact {
-            Some(n) => direct64(v, Some((v as i128).cmp(&n)), c.rounding).to_bits(),
+        Type::F64 => match integer.filter(|_| !c.saturate) {
+            Some(n) => {
+                let nearest = if n < 0 { n as i64 as f64 } else { n as u64 as f64 };
+                direct64(nearest, Some((nearest as i128).cmp(&n)), c.rounding).to_bits()
+            }
             None => v.to_bits(),
         },
-        Type::F32 => {
-            let (r, order) = match exact {
-                Some(n) => {
-                    let r = if n < 0 { n as i64 as f32 } else { n as u64 as f32 };
-                    (r, Some((r as i128).cmp(&n)))
-                }
-                None => (v as f32, f64::from(v as f32).partial_cmp(&v)),
-            };
-            let r = if c.integral { r } else { direct32(r, order, c.rounding) };
-            u64::from(r.to_bits())
-        }
+        Type::F32 => u64::from(single(narrow32(v, c.rounding))),
         Type::F16 => {
             let r = to_f16(v);
-            u64::from(direct16(r, f64::from(from_f16(r)), v, c))
+            u64::from(bound(direct16(r, f64::from(from_f16(r)), v, c)))
         }
         _ => {
             let r = to_bf16(v);
-            u64::from(direct16(r, f64::from(from_bf16(r)), v, c))
+            u64::from(bound(direct16(r, f64::from(from_bf16(r)), v, c)))
         }
     }
 }
@@ -127,20 +116,19 @@ fn convert(c: &Cast, bits: u64) -> u64 {
         if c.to.float() {
             return to_float(c, v, None);
         }
-        // PTX clamps; a NaN becomes zero, or the sign bit alone for 64 bits.
+        // PTX clamps; a NaN becomes zero, or the first bit alone where 64 bits are on either side.
         let (low, high) = range(c.to);
         if v.is_nan() {
-            return if c.to.wide() { 1 << 63 } else { 0 };
+            let none = c.from == Type::F64 || c.to.wide();
+            let first = if c.to.signed() { low } else { (high >> 1) + 1 };
+            return if none { first as u64 } else { 0 };
         }
-        let rounding = if c.integral || c.rounding != Rounding::Nearest { c.rounding } else { Rounding::Nearest };
-        let n = (integral(v, rounding) as i128).clamp(low, high);
+        let n = (integral(v, c.rounding) as i128).clamp(low, high);
         return n as u64;
     }
     let n = integer(c.from, bits);
     if c.to.float() {
-        let v = if n < 0 { n as i64 as f64 } else { n as u64 as f64 };
-        let exact = matches!(c.to, Type::F32 | Type::F64).then_some(n).filter(|_| !c.saturate);
-        return to_float(c, v, exact);
+        return to_float(c, integer_to_odd(n), Some(n));
     }
     let (low, high) = range(c.to);
     let n = if c.saturate { n.clamp(low, high) } else { integer(c.to, n as u64) };

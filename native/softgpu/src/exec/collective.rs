@@ -1,7 +1,9 @@
 //! Instructions in which the lanes of a warp see each other.
 
 use super::lanes::Frame;
+use crate::float::{max32, min32, single};
 use crate::ir::*;
+use crate::lower::{REDUX_ABS, REDUX_FLOAT, REDUX_MAX, REDUX_NAN};
 
 /// Executes `vote`, `shfl`, `match`, `redux` for the lanes in the mask.
 ///
@@ -53,6 +55,7 @@ pub unsafe fn execute(f: Frame, i: &Ins, mask: u32) {
                 let a = f.get::<u32>(i.a);
                 let values = (0..32).filter(|l| mask >> l & 1 == 1).map(|l| a[l]);
                 let result = match i.e {
+                    kind if kind & REDUX_FLOAT != 0 => reduce(values, kind),
                     0 => values.fold(0u32, u32::wrapping_add),
                     1 => values.min().unwrap_or(0),
                     2 => values.map(|v| v as i32).min().unwrap_or(0) as u32,
@@ -72,6 +75,17 @@ pub unsafe fn execute(f: Frame, i: &Ins, mask: u32) {
             _ => {}
         }
     }
+}
+
+/// `redux` of single precision: NaNs lose, or with `.NaN` win.
+fn reduce(values: impl Iterator<Item = u32>, kind: u32) -> u32 {
+    let values = values.map(|v| f32::from_bits(if kind & REDUX_ABS != 0 { v & 0x7fff_ffff } else { v }));
+    let chosen = values.reduce(|x, y| match kind & REDUX_MAX != 0 {
+        _ if kind & REDUX_NAN != 0 && (x.is_nan() || y.is_nan()) => f32::NAN,
+        true => max32(x, y),
+        false => min32(x, y),
+    });
+    single(chosen.unwrap_or(0.0))
 }
 
 /// `shfl` as the PTX ISA's pseudocode has it.

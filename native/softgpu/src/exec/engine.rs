@@ -1,11 +1,14 @@
 //! Launches: blocks in order of their numbers, spread over a pool of threads.
 
 use super::block::{Block, Turn};
+use super::lanes::Row;
 use super::loaded::{LoadedModule, Prepared};
-use super::warp::Context;
+use super::room::{self, Room};
+use super::warp::{Context, MOST_LOCAL};
 use crate::arena::Arena;
 use crate::error::Fault;
 use crate::heap::Heap;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
@@ -15,6 +18,11 @@ use std::time::{Duration, Instant};
 const MOST_SHARED: u32 = 64 * 1024;
 /// Most threads that a cooperative launch may have, because all of them are in memory at once.
 const MOST_COOPERATIVE: u64 = 1 << 18;
+/// Blocks and threads that the device's four multiprocessors have at the same time.
+const MOST_RESIDENT: u64 = 4 * 16;
+const MOST_RESIDENT_THREADS: u64 = 4 * 1024;
+/// How long the blocks of a thread may go on before one more begins beside them: it may be what they wait for.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// One kernel launch.
 #[derive(Clone, Copy)]
@@ -66,6 +74,9 @@ struct Shared<'a> {
     blocks: u64,
     workers: u32,
     shared_len: u32,
+    /// What a block takes of the room when it begins.
+    block_bytes: u64,
+    room: Room,
     workspace: [AtomicU64; 2],
     started: Instant,
     /// Milliseconds; zero: none.
@@ -108,12 +119,26 @@ impl Engine {
 
     /// Runs a kernel to its end.  `cancel` stops it soon after it becomes true.
     pub fn launch(&self, arena: &Arena, launch: &Launch, cancel: &AtomicBool) -> Result<LaunchStats, Fault> {
+        let mut printed = String::new();
+        let done = self.launch_printing(arena, launch, cancel, &mut printed);
+        done.map(|stats| LaunchStats { printed, ..stats })
+    }
+
+    /// The same; what the kernel printed is put into `printed`, that of a kernel that failed too.
+    pub fn launch_printing(
+        &self,
+        arena: &Arena,
+        launch: &Launch,
+        cancel: &AtomicBool,
+        printed: &mut String,
+    ) -> Result<LaunchStats, Fault> {
         let started = Instant::now();
         let kernel = launch.module.prepare(launch.kernel)?;
-        let shared_len = check(launch, &kernel)?;
+        let Needs { shared_len, block_bytes } = check(launch, &kernel)?;
         let _held = arena.hold();
         let blocks = launch.grid.iter().map(|g| u64::from(*g)).product::<u64>();
-        let workers = (self.threads.len().max(1) as u64).min(blocks) as u32;
+        let workers = (self.threads.len().max(1) as u64).min(blocks).min(room::MOST / block_bytes) as u32;
+        let begun = if launch.cooperative { blocks } else { u64::from(workers) };
         // A buffer of our own, aligned for every type.
         let mut buffer = vec![0u128; launch.params.len().div_ceil(16) + 1];
         // SAFETY: the buffer is at least as long as the parameters; bytes have no invalid values.
@@ -136,6 +161,8 @@ impl Engine {
             blocks,
             workers,
             shared_len,
+            block_bytes,
+            room: Room::new(room::MOST - begun * block_bytes),
             workspace: [const { AtomicU64::new(0) }; 2],
             started,
             limit: self.limit.load(Ordering::Relaxed),
@@ -145,13 +172,14 @@ impl Engine {
         };
         self.scatter(workers, launch.cooperative, &|worker| shared.work_safely(worker));
         let fault = shared.fault.into_inner().unwrap_or_else(|e| e.into_inner());
+        *printed = shared.printed.into_inner().unwrap_or_else(|e| e.into_inner());
         match fault {
             Some(fault) => Err(fault),
             None => Ok(LaunchStats {
                 instructions: shared.instructions.into_inner(),
                 blocks,
                 elapsed: started.elapsed(),
-                printed: shared.printed.into_inner().unwrap_or_else(|e| e.into_inner()),
+                printed: String::new(),
             }),
         }
     }
@@ -224,8 +252,16 @@ impl Drop for Engine {
     }
 }
 
-/// Checks a launch against the kernel; gives the shared memory of a block.
-fn check(launch: &Launch, kernel: &Prepared) -> Result<u32, Fault> {
+/// What a block of a launch needs.
+struct Needs {
+    /// Bytes of shared memory.
+    shared_len: u32,
+    /// Bytes of shared memory, registers and local memory when it begins.
+    block_bytes: u64,
+}
+
+/// Checks a launch against the kernel.
+fn check(launch: &Launch, kernel: &Prepared) -> Result<Needs, Fault> {
     let info = launch.module.kernel(launch.kernel);
     let info = info.ok_or_else(|| Fault::InvalidLaunch(format!("no kernel `{}`", launch.kernel)))?;
     let invalid = |message: String| Err(Fault::InvalidLaunch(message));
@@ -260,7 +296,24 @@ fn check(launch: &Launch, kernel: &Prepared) -> Result<u32, Fault> {
             return Err(Fault::OutOfResources(format!("{all} threads in a cooperative launch")));
         }
     }
-    Ok(total)
+    let entry = kernel.function(0);
+    let local = u64::from(entry.local_bytes);
+    if local > MOST_LOCAL {
+        return Err(Fault::OutOfResources(format!(
+            "{local} bytes of local memory for a thread, which has {MOST_LOCAL}"
+        )));
+    }
+    let warp_bytes = u64::from(entry.rows) * size_of::<Row>() as u64 + 32 * local;
+    let block_bytes = threads.div_ceil(32) * warp_bytes + u64::from(total);
+    let together = if launch.cooperative { launch.grid.iter().map(|g| u64::from(*g)).product() } else { 1 };
+    if block_bytes.saturating_mul(together) > room::MOST {
+        return Err(Fault::OutOfResources(format!(
+            "{block_bytes} bytes of registers, local and shared memory for a block, {together} of them at the same time; \
+             the software GPU has {} for a launch",
+            room::MOST
+        )));
+    }
+    Ok(Needs { shared_len: total, block_bytes })
 }
 
 impl Shared<'_> {
@@ -281,6 +334,7 @@ impl Shared<'_> {
             shared_len: self.shared_len,
             workspace: if self.launch.cooperative { self.workspace.as_ptr() as u64 } else { 0 },
             heap: self.launch.heap,
+            room: &self.room,
             started: self.started,
             cancel: &self.stop,
             printed: &self.printed,
@@ -345,16 +399,72 @@ impl Shared<'_> {
             let context = self.context(&mut block, number, worker);
             block.begin(&context, fresh);
             fresh = false;
+            let mut since = None;
             loop {
                 match block.run(&context, 8) {
                     Ok(Turn::Finished) => break,
                     Ok(Turn::Unfinished) if self.stopping() => return,
+                    Ok(Turn::Unfinished) if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
+                        self.take_turns(std::mem::replace(&mut block, Block::new()), context, worker);
+                        fresh = true;
+                        break;
+                    }
                     Ok(Turn::Unfinished) => {}
                     Err(fault) => return self.fail(fault),
                 }
             }
         }
         self.instructions.fetch_add(block.take_instructions(), Ordering::Relaxed);
+    }
+
+    /// Runs a block that does not end, and those after it beside it, in turn until all of them have ended.
+    fn take_turns<'c>(&'c self, first: Block, context: Context<'c>, worker: u32) {
+        // Those that have ended: what they hold serves the next.
+        let mut idle = Vec::new();
+        let mut running = VecDeque::from([(first, context)]);
+        let mut most = 1;
+        let mut since = Instant::now() - PATIENCE;
+        let mut instructions = 0;
+        while !self.stopping() {
+            if since.elapsed() >= PATIENCE
+                && self.may_begin(&running, &mut idle)
+                && let Some(mut block) = idle.pop()
+            {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                if number < self.blocks {
+                    let context = self.context(&mut block, number, worker);
+                    block.begin(&context, true);
+                    running.push_back((block, context));
+                    most = most.max(running.len() + idle.len());
+                }
+                since = Instant::now();
+            }
+            let Some((mut block, context)) = running.pop_front() else { break };
+            match block.run(&context, 8) {
+                Ok(Turn::Finished) => {
+                    instructions += block.take_instructions();
+                    idle.push(block);
+                    since = Instant::now();
+                }
+                Ok(Turn::Unfinished) => running.push_back((block, context)),
+                Err(fault) => return self.fail(fault),
+            }
+        }
+        self.room.give(self.block_bytes * (most as u64 - 1));
+        self.instructions.fetch_add(instructions, Ordering::Relaxed);
+    }
+
+    /// Whether a block may begin beside those that run on this thread; there is an idle one then.
+    fn may_begin(&self, running: &VecDeque<(Block, Context)>, idle: &mut Vec<Block>) -> bool {
+        let threads = self.launch.block.iter().map(|b| u64::from(*b)).product::<u64>().next_multiple_of(32);
+        let most = (MOST_RESIDENT_THREADS / threads).clamp(1, MOST_RESIDENT);
+        if running.len() as u64 >= most || self.next.load(Ordering::Relaxed) >= self.blocks {
+            return false;
+        }
+        if idle.is_empty() && self.room.take(self.block_bytes) {
+            idle.push(Block::new());
+        }
+        !idle.is_empty()
     }
 
     /// A cooperative launch: this worker's share of the blocks, a round of each in turn.
@@ -425,6 +535,8 @@ mod tests {
                 blocks: 64,
                 workers: 4,
                 shared_len: 0,
+                block_bytes: 0,
+                room: Room::new(room::MOST),
                 workspace: [const { AtomicU64::new(0) }; 2],
                 started: Instant::now(),
                 limit: 0,

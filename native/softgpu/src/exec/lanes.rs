@@ -39,7 +39,7 @@ lane!(u16, u32, |a| a as u16, |b| u32::from(b));
 lane!(i16, u32, |a| a as i16, |b| u32::from(b as u16));
 lane!(u32, u32, |a| a, |b| b);
 lane!(i32, u32, |a| a as i32, |b| b as u32);
-lane!(f32, u32, |a| f32::from_bits(a), |b| b.to_bits());
+lane!(f32, u32, |a| f32::from_bits(a), |b| crate::float::single(b));
 lane!(u64, u64, |a| a, |b| b);
 lane!(i64, u64, |a| a as i64, |b| b as u64);
 lane!(f64, u64, |a| f64::from_bits(a), |b| b.to_bits());

@@ -93,9 +93,11 @@ impl LoadedModule {
                 Symbol::Global(index) => self.addresses.get(index as usize).copied().unwrap_or(0),
                 Symbol::Function(index) => FUNCTION_WINDOW + 16 * u64::from(index),
             };
-            let value = value.wrapping_add(relocation.addend as u64);
-            if let Some(to) = bytes.get_mut(relocation.offset as usize..relocation.offset as usize + 8) {
-                to.copy_from_slice(&value.to_le_bytes());
+            let value = value.wrapping_add(relocation.addend as u64) & relocation.mask;
+            let value = value.checked_shr(relocation.mask.trailing_zeros()).unwrap_or(0).to_le_bytes();
+            let (at, count) = (relocation.offset as usize, relocation.bytes as usize);
+            if let (Some(to), Some(from)) = (bytes.get_mut(at..at + count), value.get(..count)) {
+                to.copy_from_slice(from);
             }
         }
         bytes

@@ -57,7 +57,7 @@ fn put_element(ty: Type, bits: &mut u64, k: usize, v: f64) {
         Type::F16 => *bits |= u64::from(to_f16(v)) << (16 * k),
         Type::F64 => *bits = v.to_bits(),
         Type::S32 => *bits = u64::from(v as i64 as u32),
-        _ => *bits = u64::from((v as f32).to_bits()),
+        _ => *bits = u64::from(crate::float::single(v as f32)),
     }
 }
 

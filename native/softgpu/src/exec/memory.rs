@@ -4,6 +4,7 @@
 use super::lanes::Frame;
 use super::warp::{Context, Stop, WORKSPACE, Warp};
 use crate::error::{Fault, Space};
+use crate::float::single;
 use crate::ir::*;
 use crate::types::Type;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -146,17 +147,24 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
     unsafe {
         let (to, from) = (addresses(f, &copy.to), addresses(f, &copy.from));
         let given = if copy.given == NONE { [copy.size; 32] } else { f.get::<u32>(copy.given) };
+        let length = if copy.length == NONE { [copy.size; 32] } else { f.get::<u32>(copy.length) };
         for l in lanes_of(mask) {
+            if length[l] % copy.size != 0 {
+                return Err(Bad::Misaligned(u64::from(length[l]), copy.size, l));
+            }
             let given = given[l].min(copy.size);
-            let target = resolve(c, w, Space::Shared, l, to[l], copy.size, true)?;
-            let source =
-                if given > 0 { Some(resolve(c, w, Space::Global, l, from[l], copy.size, false)?) } else { None };
-            for k in 0..u64::from(copy.size) {
-                let byte = match source {
-                    Some(source) if k < u64::from(given) => *(source.at(k) as *const u8),
-                    _ => 0,
-                };
-                *(target.at(k) as *mut u8) = byte;
+            for at in (0..u64::from(length[l])).step_by(copy.size as usize) {
+                let (to, from) = (to[l].wrapping_add(at), from[l].wrapping_add(at));
+                let target = resolve(c, w, copy.spaces.0, l, to, copy.size, true)?;
+                let source =
+                    if given > 0 { Some(resolve(c, w, copy.spaces.1, l, from, copy.size, false)?) } else { None };
+                for k in 0..u64::from(copy.size) {
+                    let byte = match source {
+                        Some(source) if k < u64::from(given) => *(source.at(k) as *const u8),
+                        _ => 0,
+                    };
+                    *(target.at(k) as *mut u8) = byte;
+                }
             }
         }
     }
@@ -168,6 +176,11 @@ fn combine(op: AtomicOp, ty: Type, old: u64, x: u64, swap: u64) -> u64 {
     let bits = 8 * ty.size();
     let signed = |v: u64| (v << (64 - bits)) as i64 >> (64 - bits);
     let value = match (op, ty) {
+        (BarrierInit, _) => crate::mbarrier::init(x),
+        (BarrierArrive, _) => crate::mbarrier::arrive(old, x),
+        (BarrierDrop, _) => crate::mbarrier::arrive_and_drop(old, x),
+        (BarrierExpect, _) => crate::mbarrier::expect(old, x),
+        (BarrierComplete, _) => crate::mbarrier::complete(old, x),
         (Exch, _) => x,
         (Cas, _) => {
             if old == x {
@@ -193,7 +206,7 @@ fn combine(op: AtomicOp, ty: Type, old: u64, x: u64, swap: u64) -> u64 {
                 old - 1
             }
         }
-        (Add, Type::F32) => u64::from((f32::from_bits(old as u32) + f32::from_bits(x as u32)).to_bits()),
+        (Add, Type::F32) => u64::from(single(f32::from_bits(old as u32) + f32::from_bits(x as u32))),
         (Add, Type::F64) => (f64::from_bits(old) + f64::from_bits(x)).to_bits(),
         (Add, Type::F16) => u64::from(crate::half::op16(old as u16, x as u16, |a, b| a + b)),
         (Add, Type::Bf16) => u64::from(crate::half::op_bf16(old as u16, x as u16, |a, b| a + b)),
@@ -204,10 +217,10 @@ fn combine(op: AtomicOp, ty: Type, old: u64, x: u64, swap: u64) -> u64 {
             u64::from(low) | u64::from(high) << 16
         }
         (Min, Type::F32) => {
-            u64::from(crate::float::min32(f32::from_bits(old as u32), f32::from_bits(x as u32)).to_bits())
+            u64::from(single(crate::float::min32(f32::from_bits(old as u32), f32::from_bits(x as u32))))
         }
         (Max, Type::F32) => {
-            u64::from(crate::float::max32(f32::from_bits(old as u32), f32::from_bits(x as u32)).to_bits())
+            u64::from(single(crate::float::max32(f32::from_bits(old as u32), f32::from_bits(x as u32))))
         }
         (Min, Type::F64) => crate::float::min64(f64::from_bits(old), f64::from_bits(x)).to_bits(),
         (Max, Type::F64) => crate::float::max64(f64::from_bits(old), f64::from_bits(x)).to_bits(),

@@ -11,6 +11,7 @@ mod lanes;
 mod loaded;
 mod matrix;
 mod memory;
+mod room;
 mod trail;
 mod warp;
 

@@ -9,6 +9,7 @@ use super::block::Barriers;
 use super::jit::{Environment, Known};
 use super::lanes::{Frame, Row};
 use super::loaded::Prepared;
+use super::room::Room;
 use super::trail::{Trail, Trails};
 use super::{builtin, collective, matrix, memory};
 use crate::arena::Arena;
@@ -26,7 +27,7 @@ const WARP_FUEL: u32 = 8192;
 /// Most rows of registers in a lane's stack of frames.
 const MOST_ROWS: usize = 1 << 20;
 /// Most local memory of a lane, in bytes.
-const MOST_LOCAL: u64 = 512 * 1024;
+pub const MOST_LOCAL: u64 = 512 * 1024;
 
 /// Bytes of a cooperative launch's workspace.
 pub const WORKSPACE: u64 = 16;
@@ -46,6 +47,7 @@ pub struct Context<'a> {
     /// Where 16 bytes for the grid's own barrier lie; zero unless the launch is cooperative.
     pub workspace: u64,
     pub heap: Option<&'a Heap>,
+    pub room: &'a Room,
     pub started: Instant,
     pub cancel: &'a AtomicBool,
     pub printed: &'a Mutex<String>,
@@ -192,6 +194,14 @@ impl Warp {
         let block = [c.uniform[6], c.uniform[7], c.uniform[8]];
         let thread = [0, 1, 2].map(|k| self.lanes[k].0[lane & 31]);
         Place { kernel: c.kernel.name.clone(), block, thread, line, source: c.kernel.module.source_of(line) }
+    }
+
+    /// The line of the instruction that a lane has left.
+    pub fn line(&self, c: &Context, lane: usize) -> u32 {
+        let last = self.pc[if self.together { 0 } else { lane }].saturating_sub(1);
+        let function = c.kernel.find(last);
+        let at = last - c.kernel.functions[function as usize].start;
+        c.kernel.function(function).code.get(at as usize).map_or(0, |i| i.line)
     }
 
     /// Where a byte of a lane's local memory lies: granules of 8 bytes, 32 lanes side by side.
@@ -493,16 +503,29 @@ impl Warp {
             return Err(overflow(c));
         }
         if self.regs.len() < rows {
-            self.regs.resize(rows.next_power_of_two(), Row::ZERO);
+            let rows = rows.next_power_of_two();
+            if !c.room.take(((rows - self.regs.len()) * size_of::<Row>()) as u64) {
+                return Err(overflow(c));
+            }
+            self.regs.resize(rows, Row::ZERO);
         }
-        let granules = (local + function.local_bytes) as usize / 8;
-        if self.local.len() < granules {
-            self.local.resize(granules, [0; 32]);
-        }
+        self.grow_local(c, u64::from(local + function.local_bytes))?;
         write_constants(&mut self.regs, base, &c.kernel.functions[target as usize].constants, mask);
         if let Some(stack) = function.stack {
             // SAFETY: there is room for all rows of the function.
             unsafe { self.frame(base).put(stack, &[0u32; 32], mask) };
+        }
+        Ok(())
+    }
+
+    /// Makes so many bytes of local memory for each lane, at most [`MOST_LOCAL`].
+    fn grow_local(&mut self, c: &Context, bytes: u64) -> Result<(), Stop> {
+        let granules = bytes as usize / 8;
+        if self.local.len() < granules {
+            if !c.room.take(((granules - self.local.len()) * size_of::<[u64; 32]>()) as u64) {
+                return Err(overflow(c));
+            }
+            self.local.resize(granules, [0; 32]);
         }
         Ok(())
     }
@@ -545,10 +568,7 @@ impl Warp {
             used[l] = (new - bottom[l]) as u32;
             end = end.max(new);
         }
-        let granules = end as usize / 8;
-        if self.local.len() < granules {
-            self.local.resize(granules, [0; 32]);
-        }
+        self.grow_local(c, end)?;
         // SAFETY: as above.
         unsafe {
             f.put(stack, &used, mask);
@@ -609,10 +629,8 @@ impl Warp {
                 for (l, index) in index.iter().enumerate() {
                     if mask >> l & 1 == 1 {
                         let target = table.get(*index as usize).ok_or_else(|| {
-                            Stop::Fault(Fault::LaunchFailure(format!(
-                                "brx.idx beyond its targets (PTX line {})",
-                                i.line
-                            )))
+                            let place = self.place(c, l, i.line);
+                            Stop::Fault(Fault::LaunchFailure(format!("brx.idx beyond its targets, {place}")))
                         })?;
                         self.pc[l] = start + target;
                     }
@@ -667,7 +685,8 @@ impl Warp {
                     (id, (site.count != NONE).then(|| f.get::<u32>(site.count)[lane]))
                 };
                 if id > 15 {
-                    return Err(Stop::Fault(Fault::LaunchFailure(format!("barrier {id} does not exist"))));
+                    let place = self.place(c, mask.trailing_zeros() as usize, i.line);
+                    return Err(Stop::Fault(Fault::LaunchFailure(format!("barrier {id} does not exist, {place}"))));
                 }
                 let id = id as u8;
                 let mut yes = 0;
@@ -820,7 +839,10 @@ impl Warp {
                 self.put(later, g.pc);
                 let index = pointer.checked_sub(FUNCTION_WINDOW).map(|o| (o / 16) as u32);
                 let target = index.and_then(|i| c.kernel.by_index.get(&i));
-                *target.ok_or_else(|| failed(format!("a call of {pointer:#x}, which is no function")))?
+                *target.ok_or_else(|| {
+                    let place = self.place(c, mask.trailing_zeros() as usize, i.line);
+                    failed(format!("a call of {pointer:#x}, which is no function, {place}"))
+                })?
             }
             _ => return Err(failed("a call that was not resolved".to_string())),
         };

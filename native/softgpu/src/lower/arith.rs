@@ -75,6 +75,7 @@ const KNOWN: &[&str] = &[
     "madc",
     "match",
     "max",
+    "mbarrier",
     "membar",
     "min",
     "mma",
@@ -117,6 +118,7 @@ const KNOWN: &[&str] = &[
     "tanh",
     "testp",
     "trap",
+    "vabsdiff4",
     "vote",
     "wmma",
     "xor",
@@ -149,6 +151,7 @@ impl Builder {
         if self.f.rows > super::MOST_ROWS {
             return Err(self.unsupported("a function of more than 65536 registers"));
         }
+        self.check_modifiers(opcode, mods)?;
         match opcode {
             "ld" | "ldu" => self.load(opcode, mods, ops),
             "st" => self.store(opcode, mods, ops),
@@ -184,6 +187,7 @@ impl Builder {
                 self.simple(Op::Mov64, Type::B64, &[d.clone(), Operand::Int(0)], &[Type::B64])
             }
             "cp" => self.copy(mods, ops),
+            "mbarrier" => self.mbarrier(mods, ops),
             "elect" => self.elect(ops),
             "mma" | "ldmatrix" | "wmma" => self.matrix(opcode, mods, ops),
             "mov" => self.mov(opcode, mods, ops),
@@ -205,7 +209,7 @@ impl Builder {
     }
 
     /// Lowers `op d, sources...` where each source has its type.
-    fn simple(&mut self, op: Op, to: Type, ops: &[Operand], types: &[Type]) -> Result<(), PtxError> {
+    pub(super) fn simple(&mut self, op: Op, to: Type, ops: &[Operand], types: &[Type]) -> Result<(), PtxError> {
         let [d, sources @ ..] = ops else { return Err(self.error("too few operands")) };
         if sources.len() != types.len() {
             return Err(self.error(format!("expected {} operands", types.len() + 1)));
@@ -230,10 +234,20 @@ impl Builder {
     }
 
     /// Floating-point arithmetic with rounding and `.sat`.
-    fn floating(&mut self, what: Arithmetic, op: Op, ty: Type, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+    pub(super) fn floating(
+        &mut self,
+        what: Arithmetic,
+        op: Op,
+        ty: Type,
+        mods: &[&str],
+        ops: &[Operand],
+    ) -> Result<(), PtxError> {
         let rounding = Builder::rounding(mods);
         let count = ops.len().saturating_sub(1);
-        if rounding == Rounding::Nearest || !matches!(ty, Type::F32 | Type::F64) {
+        if rounding != Rounding::Nearest && !matches!(ty, Type::F32 | Type::F64) {
+            return Err(self.unsupported("directed rounding of 16-bit floating point"));
+        }
+        if rounding == Rounding::Nearest {
             self.simple(op, ty, ops, &vec![ty; count])?;
         } else {
             let directed = if ty == Type::F64 { Op::Directed64 } else { Op::Directed32 };
@@ -268,10 +282,33 @@ impl Builder {
         if !Builder::knows(opcode) {
             return Err(self.unsupported(Builder::full(opcode, mods)));
         }
+        if mods.iter().any(|m| matches!(*m, "u16x2" | "s16x2")) {
+            return self.pair_of_integers(opcode, mods, ops);
+        }
+        if mods.contains(&"f32x2") {
+            return self.pair_of_floats(opcode, mods, ops);
+        }
         let ty = self.ty(opcode, mods)?;
         let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
         let has = |m: &str| mods.contains(&m);
         use Type::*;
+        let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+        if let ("add" | "sub" | "fma", [first, half]) = (opcode, kinds.as_slice()) {
+            return if *first == F32 && matches!(half, F16 | Bf16) {
+                self.mixed(opcode, *half, mods, ops)
+            } else {
+                no(self)
+            };
+        }
+        let rounded = mods.iter().any(|m| matches!(*m, "rn" | "rz" | "rm" | "rp" | "ftz" | "sat" | "relu" | "approx"));
+        let saturating = ty == S32 && !mods.iter().any(|m| matches!(*m, "rn" | "rz" | "rm" | "rp" | "ftz"));
+        if rounded
+            && !ty.float()
+            && !(saturating && matches!(opcode, "add" | "sub" | "mad" | "min" | "max"))
+            && opcode != "slct"
+        {
+            return no(self);
+        }
         match opcode {
             "add" | "sub" | "addc" | "subc" => {
                 let sub = opcode.starts_with("sub");
@@ -383,11 +420,21 @@ impl Builder {
                     if has("sat") && ty == S32 {
                         return self.simple(Op::MadSatHi32, ty, ops, &[ty, ty, ty]);
                     }
-                    if ty.size() < 4 || has("sat") {
+                    if has("sat") {
                         return no(self);
+                    }
+                    if ty.size() < 4 {
+                        let [d, a, b, c] = ops else { return Err(self.error("expected 4 operands")) };
+                        let product = Operand::Register(self.fresh(ty), ty);
+                        let high = if ty == S16 { Op::MulHiS16 } else { Op::MulHiU16 };
+                        self.simple(high, ty, &[product.clone(), a.clone(), b.clone()], &[ty, ty])?;
+                        return self.simple(Op::Add16, ty, &[d.clone(), product, c.clone()], &[ty, ty]);
                     }
                     let op = by_sign!(ty, MadHiU32, MadHiU32, MadHiU64, MadHiS32, MadHiS32, MadHiS64);
                     return self.simple(op, ty, ops, &[ty, ty, ty]);
+                }
+                if has("sat") {
+                    return no(self);
                 }
                 self.simple(by_width!(ty, MadLo16, MadLo32, MadLo64), ty, ops, &[ty, ty, ty])
             }
@@ -405,6 +452,13 @@ impl Builder {
                 let op = match (ty, has("hi")) {
                     (U32, false) => Op::Mad24LoU32,
                     (S32, false) => Op::Mad24LoS32,
+                    (U32 | S32, true) => {
+                        let [d, a, b, c] = ops else { return Err(self.error("expected 4 operands")) };
+                        let product = Operand::Register(self.fresh(ty), ty);
+                        let high = if ty == S32 { Op::Mul24HiS32 } else { Op::Mul24HiU32 };
+                        self.simple(high, ty, &[product.clone(), a.clone(), b.clone()], &[ty, ty])?;
+                        return self.simple(Op::Add32, ty, &[d.clone(), product, c.clone()], &[ty, ty]);
+                    }
                     _ => return no(self),
                 };
                 self.simple(op, ty, ops, &[ty, ty, ty])
@@ -418,30 +472,23 @@ impl Builder {
             "rem" if ty.float() || ty == Pred => no(self),
             "rem" => self.simple(by_sign!(ty, RemU16, RemU32, RemU64, RemS16, RemS32, RemS64), ty, ops, &[ty, ty]),
             "min" | "max" => {
-                let min = opcode == "min";
-                if has("xorsign") || has("relu") || ops.len() != 3 {
+                if ty.float() {
+                    return self.extreme(opcode, ty, mods, ops);
+                }
+                if ty == Pred || mods.iter().any(|m| Type::parse(m).is_none() && *m != "relu") {
                     return no(self);
                 }
-                let op = match (ty, min, has("NaN")) {
-                    (F32, true, false) => Op::MinF32,
-                    (F32, false, false) => Op::MaxF32,
-                    (F32, true, true) => Op::MinNanF32,
-                    (F32, false, true) => Op::MaxNanF32,
-                    (F64, true, false) => Op::MinF64,
-                    (F64, false, false) => Op::MaxF64,
-                    (F16, true, false) => Op::MinF16,
-                    (F16, false, false) => Op::MaxF16,
-                    (F16x2, true, false) => Op::MinF16x2,
-                    (F16x2, false, false) => Op::MaxF16x2,
-                    (Bf16, true, false) => Op::MinBf16,
-                    (Bf16x2, true, false) => Op::MinBf16x2,
-                    (Bf16x2, false, false) => Op::MaxBf16x2,
-                    (Bf16, false, false) => Op::MaxBf16,
-                    _ if ty.float() || ty == Pred => return no(self),
-                    (_, true, _) => by_sign!(ty, MinU16, MinU32, MinU64, MinS16, MinS32, MinS64),
-                    (_, false, _) => by_sign!(ty, MaxU16, MaxU32, MaxU64, MaxS16, MaxS32, MaxS64),
+                let op = if opcode == "min" {
+                    by_sign!(ty, MinU16, MinU32, MinU64, MinS16, MinS32, MinS64)
+                } else {
+                    by_sign!(ty, MaxU16, MaxU32, MaxU64, MaxS16, MaxS32, MaxS64)
                 };
-                self.simple(op, ty, ops, &[ty, ty])
+                self.simple(op, ty, ops, &[ty, ty])?;
+                if has("relu") {
+                    let d = self.target_or_sink(&ops[0], ty)?;
+                    self.alu(Op::ReluS32, d, &[d]);
+                }
+                Ok(())
             }
             "abs" | "neg" => {
                 let op = match (ty, opcode == "neg") {
@@ -545,14 +592,35 @@ impl Builder {
                 self.simple(op, B32, ops, &[B32, B32, B32])
             }
             "lop3" => {
-                let [d, a, b, c, Operand::Int(table), ..] = ops else { return no(self) };
-                if ops.len() != 5 {
-                    return no(self);
-                }
+                let [d, a, b, c, Operand::Int(table), rest @ ..] = ops else { return no(self) };
+                let (d, p) = match d {
+                    Operand::Pair(d, p) => (&**d, Some(&**p)),
+                    d => (d, None),
+                };
+                let combine = Builder::combination(mods);
                 let (a, b, c) = (self.source(a, B32)?, self.source(b, B32)?, self.source(c, B32)?);
                 let d = self.target_or_sink(d, B32)?;
                 self.emit(Op::Lop3, d, a, b, c, *table as u32 & 255, 0);
+                let (Some(combine), Some(p), [q]) = (combine, p, rest) else {
+                    return if combine.is_none() && p.is_none() && rest.is_empty() { Ok(()) } else { no(self) };
+                };
+                // Whether a bit is set, combined with another predicate.
+                let (q, negate) = self.predicate(q)?;
+                let (set, zero) = (self.fresh(Pred), self.constant(Constant::Bits(0), false));
+                self.emit(Op::CmpU32, set, d, zero, NONE, Relation::Ne as u32, 0);
+                let p = self.target_or_sink(p, Pred)?;
+                self.emit(combine, p, set, q, NONE, u32::from(negate) << 1, 0);
                 Ok(())
+            }
+            "vabsdiff4" => {
+                let op = match (kinds.as_slice(), has("add")) {
+                    ([_, U32, U32], false) => Op::VAbsDiff4U,
+                    ([_, S32, S32], false) => Op::VAbsDiff4S,
+                    ([_, U32, U32], true) => Op::VAbsDiff4AddU,
+                    ([_, S32, S32], true) => Op::VAbsDiff4AddS,
+                    _ => return no(self),
+                };
+                self.simple(op, B32, ops, &[B32, B32, B32])
             }
             "sad" => {
                 let op = match ty {
@@ -565,7 +633,6 @@ impl Builder {
                 self.simple(op, ty, ops, &[ty, ty, ty])
             }
             "dp4a" => {
-                let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
                 let op = match kinds.as_slice() {
                     [U32, U32] => Op::Dp4aU,
                     [S32, S32] => Op::Dp4aS,
@@ -576,7 +643,6 @@ impl Builder {
                 self.simple(op, ty, ops, &[B32, B32, B32])
             }
             "dp2a" => {
-                let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
                 let op = match (kinds.as_slice(), has("hi")) {
                     ([U32, U32], false) => Op::Dp2aLoU,
                     ([S32, S32], false) => Op::Dp2aLoS,
@@ -605,7 +671,6 @@ impl Builder {
                 Ok(())
             }
             "slct" => {
-                let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
                 let [value, selector] = kinds.as_slice() else { return no(self) };
                 let op = match (value.wide(), *selector) {
                     (false, S32) => Op::SlctS32B32,
@@ -668,6 +733,10 @@ impl Builder {
                     ("tanh", F16) => Op::TanhF16,
                     ("ex2", F16x2) => Op::Ex2F16x2,
                     ("tanh", F16x2) => Op::TanhF16x2,
+                    ("ex2", Bf16) => Op::Ex2Bf16,
+                    ("tanh", Bf16) => Op::TanhBf16,
+                    ("ex2", Bf16x2) => Op::Ex2Bf16x2,
+                    ("tanh", Bf16x2) => Op::TanhBf16x2,
                     _ => return no(self),
                 };
                 self.simple(op, ty, ops, &[ty])
@@ -766,9 +835,27 @@ impl Builder {
         let ([to, from], true) = (kinds.as_slice(), mods.iter().all(known)) else { return no(self) };
         let (to, from) = (*to, *from);
         let relu = mods.contains(&"relu");
-        if to == Type::Tf32 && from == Type::F32 && !relu && !mods.contains(&"rz") {
-            let op = if mods.contains(&"rna") { Op::Tf32Away } else { Op::Tf32Nearest };
-            return self.simple(op, Type::B32, ops, &[Type::F32]);
+        let has = |m: &str| mods.contains(&m);
+        if to == Type::Tf32 && from == Type::F32 {
+            let op = match mods[0] {
+                "rna" if !relu => Op::Tf32Away,
+                "rn" => Op::Tf32Nearest,
+                "rz" => Op::Tf32Zero,
+                _ => return no(self),
+            };
+            self.simple(op, Type::B32, ops, &[Type::F32])?;
+            let d = self.target_or_sink(&ops[0], Type::B32)?;
+            if has("satfinite") {
+                self.alu(Op::FiniteTf32, d, &[d]);
+            }
+            if relu {
+                self.alu(Op::ReluF32, d, &[d]);
+            }
+            return Ok(());
+        }
+        let halves = matches!(to, Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2);
+        if has("rna") || (has("satfinite") && !(halves && from == Type::F32)) {
+            return no(self);
         }
         if to == Type::Tf32 || from == Type::Tf32 {
             return no(self);
@@ -854,9 +941,10 @@ impl Builder {
     fn cast(&mut self, d: u32, a: u32, to: Type, from: Type, mods: &[&str], width: Width) {
         use Type::*;
         let rounding = Builder::rounding(mods);
-        let saturate = mods.contains(&"sat");
+        let (saturate, finite) = (mods.contains(&"sat"), mods.contains(&"satfinite"));
         let integral = mods.iter().any(|m| matches!(*m, "rni" | "rzi" | "rmi" | "rpi"));
-        if rounding == Rounding::Nearest && !saturate && width == width_of(to) && (!integral || !to.float()) {
+        if rounding == Rounding::Nearest && !saturate && !finite && width == width_of(to) && (!integral || !to.float())
+        {
             let fast = match (to, from) {
                 (S64 | U64, S32) => Some(Op::S64S32),
                 (U64 | S64, U32) => Some(Op::U64U32),
@@ -888,7 +976,7 @@ impl Builder {
             return;
         }
         let index = self.f.casts.len() as u32;
-        self.f.casts.push(Cast { to, from, rounding, integral, saturate, width });
+        self.f.casts.push(Cast { to, from, rounding, integral, saturate, finite, width });
         self.emit(Op::Cast, d, a, NONE, NONE, index, 0);
     }
 
@@ -946,7 +1034,7 @@ impl Builder {
             Type::S32 => Op::CmpS32,
             Type::U64 | Type::B64 => Op::CmpU64,
             Type::S64 => Op::CmpS64,
-            Type::F32 => Op::CmpF32,
+            Type::F32 | Type::Bf16 => Op::CmpF32,
             Type::F64 => Op::CmpF64,
             Type::F16 => Op::CmpF16,
             _ => return Err(self.unsupported(Builder::full(opcode, mods))),
@@ -954,7 +1042,10 @@ impl Builder {
         if !ty.float() && relation as u32 >= Relation::Equ as u32 {
             return Err(self.error("a relation of floating point on integers"));
         }
-        let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
+        let (mut a, mut b) = (self.source(a, ty)?, self.source(b, ty)?);
+        if ty == Type::Bf16 {
+            (a, b) = (self.widened(a, ty), self.widened(b, ty));
+        }
         self.emit(op, out, a, b, complement, relation as u32, 0);
         Ok(())
     }
@@ -975,6 +1066,18 @@ impl Builder {
             Operand::Pair(p, q) => (self.target_or_sink(p, Type::Pred)?, self.target_or_sink(q, Type::Pred)?),
             d => (self.target_or_sink(d, Type::Pred)?, NONE),
         };
+        if let Some(half) = half_of(ty) {
+            // Each half has its own predicate.
+            let outs = self.compare_pair(opcode, mods, half, a, b, rest)?;
+            self.alu(Op::PredMov, p, &[outs[0]]);
+            if q != NONE {
+                self.alu(Op::PredMov, q, &[outs[1]]);
+            }
+            return Ok(());
+        }
+        if matches!(ty, Type::F16 | Type::Bf16) && q != NONE {
+            return Err(self.unsupported(Builder::full(opcode, mods)));
+        }
         let Some(combine) = Builder::combination(mods) else {
             return self.compare(opcode, mods, ty, a, b, p, q);
         };
@@ -997,22 +1100,76 @@ impl Builder {
 
     fn set(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
-        let [to @ (Type::U32 | Type::S32 | Type::F32), from] = kinds.as_slice() else {
-            return Err(self.unsupported(Builder::full(opcode, mods)));
-        };
+        let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
+        let [to, from] = kinds.as_slice() else { return no(self) };
+        let (to, from) = (*to, *from);
         let [d, a, b, rest @ ..] = ops else { return Err(self.error("too few operands")) };
+        let yes = match (to, half_of(from)) {
+            (Type::U32 | Type::S32, None) => 0xffff_ffff,
+            (Type::F32, None) => u64::from(1f32.to_bits()),
+            (Type::U16 | Type::S16, None) | (Type::U32 | Type::S32, Some(_)) => 0xffff,
+            (Type::F16, None) | (Type::F16x2, Some(Type::F16)) => 0x3c00,
+            (Type::Bf16, None) | (Type::Bf16x2, Some(Type::Bf16)) => 0x3f80,
+            _ => return no(self),
+        };
+        let (yes, none) = (self.constant(Constant::Bits(yes), false), self.constant(Constant::Bits(0), false));
+        if let Some(half) = half_of(from) {
+            let outs = self.compare_pair(opcode, mods, half, a, b, rest)?;
+            let rows = outs.map(|p| {
+                let row = self.fresh(Type::B16);
+                self.alu(Op::Sel32, row, &[yes, none, p]);
+                row
+            });
+            let d = self.target_or_sink(d, Type::B32)?;
+            self.alu(Op::Pack16, d, &rows);
+            return Ok(());
+        }
         let mut p = self.fresh(Type::Pred);
-        self.compare(opcode, mods, *from, a, b, p, NONE)?;
-        if let (Some(combine), [c]) = (Builder::combination(mods), rest) {
+        self.compare(opcode, mods, from, a, b, p, NONE)?;
+        if let Some(combine) = Builder::combination(mods) {
+            let [c] = rest else { return Err(self.error("expected a predicate to combine with")) };
             let (c, negate) = self.predicate(c)?;
             let out = self.fresh(Type::Pred);
             self.emit(combine, out, p, c, NONE, u32::from(negate) << 1, 0);
             p = out;
         }
-        let yes = if *to == Type::F32 { u64::from(1f32.to_bits()) } else { 0xffff_ffff };
-        let (yes, no) = (self.constant(Constant::Bits(yes), false), self.constant(Constant::Bits(0), false));
-        let d = self.target_or_sink(d, *to)?;
-        self.alu(Op::Sel32, d, &[yes, no, p]);
+        let d = self.target_or_sink(d, to)?;
+        self.alu(Op::Sel32, d, &[yes, none, p]);
         Ok(())
+    }
+
+    /// Compares both halves of two registers; each result is combined with the predicate that may follow.
+    fn compare_pair(
+        &mut self,
+        opcode: &str,
+        mods: &[&str],
+        half: Type,
+        a: &Operand,
+        b: &Operand,
+        rest: &[Operand],
+    ) -> Result<[u32; 2], PtxError> {
+        let (a, b) = (self.halves(a)?, self.halves(b)?);
+        let mut outs = [0, 1].map(|_| self.fresh(Type::Pred));
+        for (k, out) in outs.iter_mut().enumerate() {
+            let [a, b] = [a[k], b[k]].map(|row| Operand::Register(row, half));
+            self.compare(opcode, mods, half, &a, &b, *out, NONE)?;
+            if let Some(combine) = Builder::combination(mods) {
+                let [c] = rest else { return Err(self.error("expected a predicate to combine with")) };
+                let (c, negate) = self.predicate(c)?;
+                let both = self.fresh(Type::Pred);
+                self.emit(combine, both, *out, c, NONE, u32::from(negate) << 1, 0);
+                *out = both;
+            }
+        }
+        Ok(outs)
+    }
+}
+
+/// What a register of two halves holds.
+fn half_of(ty: Type) -> Option<Type> {
+    match ty {
+        Type::F16x2 => Some(Type::F16),
+        Type::Bf16x2 => Some(Type::Bf16),
+        _ => None,
     }
 }

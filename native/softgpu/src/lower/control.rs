@@ -5,6 +5,12 @@ use crate::error::PtxError;
 use crate::ir::*;
 use crate::types::Type;
 
+/// Modes of [`Op::Redux`] in `e` for single precision.
+pub const REDUX_FLOAT: u32 = 8;
+pub const REDUX_MAX: u32 = 16;
+pub const REDUX_ABS: u32 = 32;
+pub const REDUX_NAN: u32 = 64;
+
 /// Modes of [`Op::Vote`] in `e`.
 pub const VOTE_ALL: u32 = 0;
 pub const VOTE_ANY: u32 = 1;
@@ -232,8 +238,15 @@ impl Builder {
     /// `redux.sync`
     pub(super) fn redux(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let [d, a, mask] = ops else { return Err(self.error("redux takes three operands")) };
-        let signed = mods.contains(&"s32");
-        let mode = match mods.iter().find(|m| matches!(**m, "add" | "min" | "max" | "and" | "or" | "xor")) {
+        let has = |m: &str| mods.contains(&m);
+        let (signed, float) = (has("s32"), has("f32"));
+        let flag = |name: &str, flag: u32| if has(name) { flag } else { 0 };
+        let what = mods.iter().find(|m| matches!(**m, "add" | "min" | "max" | "and" | "or" | "xor"));
+        let mode = match what {
+            Some(&("min" | "max")) if float => {
+                REDUX_FLOAT | flag("max", REDUX_MAX) | flag("abs", REDUX_ABS) | flag("NaN", REDUX_NAN)
+            }
+            _ if float || has("abs") || has("NaN") => return Err(self.unsupported(Builder::full("redux", mods))),
             Some(&"add") => 0,
             Some(&"min") => 1 + u32::from(signed),
             Some(&"max") => 3 + u32::from(signed),

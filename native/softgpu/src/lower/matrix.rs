@@ -144,6 +144,8 @@ impl Builder {
     pub(super) fn copy(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         match mods {
             ["async", "commit_group" | "wait_group" | "wait_all", ..] => return Ok(()),
+            ["async", "mbarrier", ..] => return self.copies_arrive(mods, ops),
+            ["async", "bulk", ..] => return self.copy_bulk(mods, ops),
             ["async", "ca" | "cg", ..] => {}
             _ => return Err(self.unsupported(Builder::full("cp", mods))),
         }
@@ -166,7 +168,8 @@ impl Builder {
             None => NONE,
         };
         let index = self.f.copies.len() as u32;
-        self.f.copies.push(Copy { to, from, size, given });
+        let spaces = (Space::Shared, Space::Global);
+        self.f.copies.push(Copy { to, from, spaces, size, length: NONE, given });
         self.emit(Op::CopyAsync, NONE, NONE, NONE, NONE, index, 0);
         Ok(())
     }

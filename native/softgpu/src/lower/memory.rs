@@ -36,6 +36,7 @@ impl Builder {
                 match *m {
                     "v2" => access.count = 2,
                     "v4" => access.count = 4,
+                    "v8" => access.count = 8,
                     // Every access goes to memory at once, so that these ask for nothing more.
                     "volatile" | "relaxed" | "acquire" | "release" | "mmio" | "weak" | "cta" | "gpu" | "sys"
                     | "cluster" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" => {}
@@ -46,6 +47,9 @@ impl Builder {
         }
         if !typed || access.ty == Type::Pred {
             return Err(self.error("a memory access without a type"));
+        }
+        if access.count as u32 * access.ty.size() > 32 || (access.count == 8 && access.ty.size() != 4) {
+            return Err(self.unsupported(Builder::full(name, mods)));
         }
         Ok(access)
     }
@@ -81,7 +85,12 @@ impl Builder {
         if let (Space::Param, Operand::Address(base, offset)) = (access.space, a)
             && let Operand::Symbol(Variable::KernelParam(at), _) = &**base
         {
-            let offset = i64::from(*at) + offset;
+            let offset = i64::from(*at).saturating_add(*offset);
+            let end = offset.saturating_add(i64::from(size) * values.len() as i64);
+            let whole = self.f.params.last().map_or(0, |p| i64::from(p.offset) + i64::from(p.size));
+            if offset < 0 || end > whole {
+                return Err(self.error(format!("a load of parameter bytes {offset} to {end}, where there are {whole}")));
+            }
             let address = Address { row: NONE, wide: true, offset, frame: false };
             let index = self.f.memories.len() as u32;
             self.f.memories.push(Memory { space: Space::Param, size, signed, values, address });

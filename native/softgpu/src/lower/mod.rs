@@ -3,14 +3,18 @@
 mod arith;
 mod control;
 mod matrix;
+mod mbarrier;
 mod memory;
+mod modifiers;
 mod operand;
+mod packed;
 
 use crate::error::PtxError;
 use crate::ir::*;
 use crate::types::Type;
 use std::collections::HashMap;
 
+pub use control::{REDUX_ABS, REDUX_FLOAT, REDUX_MAX, REDUX_NAN};
 pub use operand::Operand;
 
 /// What a name stands for.

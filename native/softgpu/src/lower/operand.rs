@@ -135,7 +135,7 @@ impl Parser<'_, '_> {
                 let negative = self.eat(b'-');
                 if let Kind::Int(v) = self.peek().kind {
                     self.next();
-                    offset += if negative { (v as i64).wrapping_neg() } else { v as i64 };
+                    offset = offset.wrapping_add(if negative { (v as i64).wrapping_neg() } else { v as i64 });
                 }
                 self.expect(b']')?;
                 Operand::Address(Box::new(base), offset)
@@ -249,12 +249,15 @@ impl Builder {
             }
             Variable::Function(index) => {
                 self.calls(*index);
+                self.f.taken.push(*index);
                 self.constant(Constant::Function(*index), wide)
             }
             Variable::KernelParam(at) => self
                 .constant(Constant::Bits(PARAM_WINDOW.wrapping_add(u64::from(*at)).wrapping_add(offset as u64)), wide),
-            Variable::Local(at) => self.frame_address(i64::from(*at) + offset, wide),
-            Variable::FrameParam(at, ..) => self.frame_address(i64::from(*at) + offset + LOCAL_WINDOW as i64, wide),
+            Variable::Local(at) => self.frame_address(offset.wrapping_add(i64::from(*at)), wide),
+            Variable::FrameParam(at, ..) => {
+                self.frame_address(offset.wrapping_add(i64::from(*at) + LOCAL_WINDOW as i64), wide)
+            }
             Variable::Register(..) => return Err(self.error("expected a variable")),
         })
     }
@@ -310,11 +313,15 @@ impl Builder {
             return Err(self.error("expected an address"));
         };
         let offset = *offset;
+        if i32::try_from(offset).is_err() {
+            return Err(self.error(format!("the offset {offset} of an address, which has 32 bits with their sign")));
+        }
         Ok(match &**base {
             Operand::Register(_, Type::Pred) => return Err(self.error("a predicate is no address")),
             Operand::Register(row, ty) => Address { row: *row, wide: ty.wide(), offset, frame: false },
             Operand::Int(v) => {
-                Address { row: NONE, wide: true, offset: (*v as i64).wrapping_add(offset), frame: false }
+                let row = self.constant(Constant::Bits(v.wrapping_add(offset as u64)), true);
+                Address { row, wide: true, offset: 0, frame: false }
             }
             Operand::Symbol(Variable::Local(at) | Variable::FrameParam(at, ..), _) => {
                 Address { row: NONE, wide: true, offset: i64::from(*at) + offset, frame: true }

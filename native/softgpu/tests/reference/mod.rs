@@ -45,8 +45,9 @@ fn f(bits: u64) -> f32 {
 fn e(bits: u64) -> f64 {
     f64::from_bits(bits)
 }
+/// A result of single precision; where it is no number, the bits that GPUs give.
 fn of(v: f32) -> u64 {
-    u64::from(v.to_bits())
+    u64::from(if v.is_nan() { 0x7fff_ffff } else { v.to_bits() })
 }
 fn w(v: u32) -> u64 {
     u64::from(v)
@@ -59,6 +60,65 @@ fn least(a: f64, b: f64) -> f64 {
 }
 fn most(a: f64, b: f64) -> f64 {
     if a.is_nan() || (b > a) || (a == b && b.is_sign_positive()) { b } else { a }
+}
+
+/// A direction of rounding.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Down,
+    Up,
+    Zero,
+}
+
+/// The number in single precision that lies in a direction from a value.
+fn toward(v: f64, way: Way) -> f32 {
+    let near = v as f32;
+    let (low, high) = (f64::from(near) < v, f64::from(near) > v);
+    match way {
+        Way::Down | Way::Zero if high && (way == Way::Down || v > 0.0) => near.next_down(),
+        Way::Up | Way::Zero if low && (way == Way::Up || v < 0.0) => near.next_up(),
+        _ => near,
+    }
+}
+
+/// A sum that lies in a direction from the exact one: of the doubles on both sides of that, one tells.
+fn sum(a: f32, b: f32, way: Way) -> f32 {
+    let (a, b) = (f64::from(a), f64::from(b));
+    let near = a + b;
+    if near == 0.0 {
+        let negative = a.is_sign_negative() && b.is_sign_negative();
+        let differ = a.is_sign_negative() != b.is_sign_negative();
+        return if negative || (differ && way == Way::Down) { -0.0 } else { 0.0 };
+    }
+    if !near.is_finite() {
+        return near as f32;
+    }
+    // What the double lacks, the smaller operand first taken off the larger.
+    let (large, little) = if a.abs() > b.abs() { (a, b) } else { (b, a) };
+    let lacks = little - (near - large);
+    let exact = match lacks {
+        l if l > 0.0 && f64::from(near as f32) == near => near.next_up(),
+        l if l < 0.0 && f64::from(near as f32) == near => near.next_down(),
+        _ => near,
+    };
+    toward(exact, way)
+}
+
+/// The nearest f16, ties to even, found by halving.
+fn half_of(v: f64) -> u64 {
+    let sign = u64::from(v.is_sign_negative()) << 15;
+    if v.is_nan() {
+        return 0x7fff;
+    }
+    let (mut low, mut high) = (0u64, 0x7c00u64);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if half(middle) <= v.abs() { low = middle } else { high = middle }
+    }
+    // Infinity stands where the next number would.
+    let above = if high == 0x7c00 { 65536.0 } else { half(high) };
+    let (down, up) = (v.abs() - half(low), above - v.abs());
+    sign | if down < up || (down == up && low % 2 == 0) { low } else { high }
 }
 
 /// The value of an 8-bit float with so many fraction bits and such a bias; its NaNs and infinities are not asked for.
@@ -77,11 +137,13 @@ fn nearest(v: f64, fraction_bits: i32, bias: i32, most: u64) -> u64 {
     if v.is_nan() {
         return 0x7f;
     }
+    // What is larger than all becomes the largest.
+    let magnitude = v.abs().min(small(most, fraction_bits, bias));
     let mut best = 0;
     for code in 1..=most {
-        let distance = |code| (small(code, fraction_bits, bias) - v.abs()).abs();
+        let distance = |code| (small(code, fraction_bits, bias) - magnitude).abs();
         let (new, old) = (distance(code), distance(best));
-        if new < old || (new == old && code % 2 == 0) || (v.is_infinite() && code == most) {
+        if new < old || (new == old && code % 2 == 0) {
             best = code;
         }
     }
@@ -199,7 +261,27 @@ const FORMS: &[Form] = &[
     ("cvt.rzi.s32.f32", R, &[F], |x| w(f(x[0]) as i32 as u32)),
     ("cvt.rzi.u32.f32", R, &[F], |x| w(f(x[0]) as u32)),
     ("cvt.rni.s32.f32", R, &[F], |x| w(f(x[0]).round_ties_even() as i32 as u32)),
-    ("cvt.rzi.s32.f64", R, &[E], |x| w(e(x[0]) as i32 as u32)),
+    ("cvt.rzi.s32.f64", R, &[E], |x| w(if e(x[0]).is_nan() { 1 << 31 } else { e(x[0]) as i32 as u32 })),
+    ("cvt.rmi.u32.f64", R, &[E], |x| w(if e(x[0]).is_nan() { 1 << 31 } else { e(x[0]).floor() as u32 })),
+    ("cvt.rn.satfinite.f16.f32", H, &[F], |x| half_of(f(x[0]).into()).min(0x7bff | half_of(f(x[0]).into()) & 0x8000)),
+    ("cvt.rz.f32.f64", F, &[E], |x| of(toward(e(x[0]), Way::Zero))),
+    ("cvt.rp.f32.s64", F, &[D], |x| {
+        let (n, near) = (x[0] as i64, x[0] as i64 as f32);
+        of(if (near as i128) < i128::from(n) { near.next_up() } else { near })
+    }),
+    ("add.rm.f32", F, &[F, F], |x| of(sum(f(x[0]), f(x[1]), Way::Down))),
+    ("add.rp.f32", F, &[F, F], |x| of(sum(f(x[0]), f(x[1]), Way::Up))),
+    ("sub.rz.f32", F, &[F, F], |x| of(sum(f(x[0]), -f(x[1]), Way::Zero))),
+    ("mul.rm.f32", F, &[F, F], |x| of(toward(f64::from(f(x[0])) * f64::from(f(x[1])), Way::Down))),
+    ("mul.rp.f32", F, &[F, F], |x| of(toward(f64::from(f(x[0])) * f64::from(f(x[1])), Way::Up))),
+    ("mul.rz.f32", F, &[F, F], |x| of(toward(f64::from(f(x[0])) * f64::from(f(x[1])), Way::Zero))),
+    ("setp.lt.f16", P, &[H, H], |x| u64::from(half(x[0]) < half(x[1]))),
+    ("setp.gtu.bf16", P, &[H, H], |x| u64::from(f(x[0] << 16).partial_cmp(&f(x[1] << 16)).is_none_or(|o| o.is_gt()))),
+    ("set.eq.f16x2.f16x2", R, &[R, R], |x| {
+        let one =
+            |shift: u32| if half(x[0] >> shift & 0xffff) == half(x[1] >> shift & 0xffff) { 0x3c00 << shift } else { 0 };
+        one(0) | one(16)
+    }),
     ("cvt.f64.f32", E, &[F], |x| f64::from(f(x[0])).to_bits()),
     ("cvt.rn.f32.f64", F, &[E], |x| of(e(x[0]) as f32)),
     ("add.f32", F, &[F, F], |x| of(f(x[0]) + f(x[1]))),
@@ -263,6 +345,8 @@ pub enum Statement {
     Lop3(usize, [usize; 3], u32),
     /// A word of the table: at the register's value, or at the thread's number plus so much.
     Load(usize, Option<usize>, u32),
+    /// A word of the table at the thread's number plus so much, by the address or a copy of it.
+    LoadCopied(usize, u32, bool),
     /// A 64-bit element of the table, at the register's value.
     LoadLong(usize, usize),
     /// Two words of the table.
@@ -289,10 +373,40 @@ pub enum Statement {
     If(usize, Vec<Statement>, Vec<Statement>),
     /// As often as the low two bits of the register say, and once more.
     Loop(usize, usize, Vec<Statement>),
+    /// Two words with carry or borrow: low and high results, their sources in the same order.
+    Chain([usize; 2], [usize; 2], [usize; 2], bool),
+    /// An atomic on a word of the thread's own: its number, the old value, the operand, the place.
+    Update(usize, usize, usize, usize),
+    /// A call of the program's function.
+    Call(usize, [usize; 2]),
     /// Butterfly between all lanes of the warp.
     Shuffle(usize, usize, u32),
     /// Which lanes have the predicate.
     Ballot(usize, usize),
+}
+
+/// Atomics: name and what becomes of the old value.
+type Update = (&'static str, fn(u32, u32) -> u32);
+
+const UPDATES: &[Update] = &[
+    ("add.u32", u32::wrapping_add),
+    ("min.s32", |old, v| (old as i32).min(v as i32) as u32),
+    ("max.u32", |old, v| old.max(v)),
+    ("and.b32", |old, v| old & v),
+    ("xor.b32", |old, v| old ^ v),
+    ("exch.b32", |_, v| v),
+    ("inc.u32", |old, v| if old >= v { 0 } else { old + 1 }),
+    ("dec.u32", |old, v| if old == 0 || old > v { v } else { old - 1 }),
+];
+
+/// The function that programs call.
+const FUNCTION: &str = ".func (.param .b32 r) mix(.param .b32 a, .param .b32 b)\n{\n.reg .pred %p; .reg .b32 %r<4>;\n\
+    ld.param.u32 %r0, [a]; ld.param.u32 %r1, [b]; mad.lo.u32 %r2, %r0, 3, %r1; setp.gt.s32 %p, %r2, 0;\n\
+    @%p bra end; xor.b32 %r2, %r2, 255;\nend: st.param.b32 [r], %r2; ret;\n}\n";
+
+fn mix(a: u32, b: u32) -> u32 {
+    let sum = a.wrapping_mul(3).wrapping_add(b);
+    if sum as i32 > 0 { sum } else { sum ^ 255 }
 }
 
 /// Where memory of a thread comes from.
@@ -333,7 +447,11 @@ impl Program {
         while left > 0 {
             left -= 1;
             let reg = |r: &mut Random| pick(r, EACH);
-            out.push(match pick(r, 30) {
+            out.push(match pick(r, 36) {
+                32 => Statement::Chain([reg(r), reg(r)], [reg(r), reg(r)], [reg(r), reg(r)], pick(r, 2) == 0),
+                33 | 34 => Statement::Update(pick(r, UPDATES.len()), reg(r), reg(r), pick(r, OWN)),
+                35 => Statement::Call(reg(r), [reg(r), reg(r)]),
+                30 | 31 => Statement::LoadCopied(reg(r), pick(r, 192) as u32, pick(r, 2) == 0),
                 11 => Statement::StoreVector([0; 4].map(|_| pick(r, EACH)), 2 + 2 * pick(r, 2), pick(r, OWN / 4) * 4),
                 12 => Statement::StoreLong(reg(r), pick(r, OWN / 2) * 2),
                 13 if depth == 0 => Statement::Tile(reg(r), [reg(r), reg(r)], [1, 3, 9, 16][pick(r, 4)]),
@@ -395,11 +513,11 @@ impl Program {
 
     /// The program as PTX: `k(table, own, out, threads)`.
     pub fn ptx(&self) -> String {
-        let mut text = String::from(
-            ".version 8.1\n.target sm_89\n.address_size 64\n\
+        let mut text = format!(
+            ".version 8.1\n.target sm_89\n.address_size 64\n{FUNCTION}\
              .extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n\
              .shared .align 16 .b8 tile[512];\n.visible .entry k(.param .u64 table, .param .u64 own, \
-             .param .u64 out, .param .u32 threads)\n{\n",
+             .param .u64 out, .param .u32 threads)\n{{\n",
         );
         for (kind, declared) in KINDS.iter().zip(DECLARED) {
             text += &format!(".reg .{declared} {}<{EACH}>;\n", name(*kind, 0).trim_end_matches('0'));
@@ -484,6 +602,11 @@ fn write(body: &[Statement], text: &mut String, labels: &mut usize, origins: &[(
                 );
             }
             Statement::Load(d, None, offset) => *text += &format!("ld.global.u32 %r{d}, [%a3+{}];\n", 4 * offset),
+            Statement::LoadCopied(d, offset, copied) => {
+                let address = if *copied { "cvta.global.u64 %a6, %a3; ld.global.u32" } else { "ld.global.u32" };
+                let from = if *copied { "%a6" } else { "%a3" };
+                *text += &format!("{address} %r{d}, [{from}+{}];\n", 4 * offset);
+            }
             Statement::LoadLong(d, index) => {
                 *text += &format!(
                     "and.b32 %t6, %r{index}, 127; mul.wide.u32 %a6, %t6, 8; add.u64 %a6, %a0, %a6; ld.global.u64 %d{d}, [%a6];\n"
@@ -560,6 +683,21 @@ fn write(body: &[Statement], text: &mut String, labels: &mut usize, origins: &[(
             }
             Statement::Recall(number, place, to) => {
                 *text += &format!("{} ld{}.u32 %r{to}, [%a6];\n", kept(*number, *place), space(*number));
+            }
+            Statement::Chain([low, high], a, b, subtract) => {
+                let name = if *subtract { "sub" } else { "add" };
+                let ([a, c], [b, e]) = (a, b);
+                *text += &format!("{name}.cc.u32 %r{low}, %r{a}, %r{b}; {name}c.u32 %r{high}, %r{c}, %r{e};\n");
+            }
+            Statement::Update(which, old, value, place) => {
+                let (name, _) = UPDATES[*which];
+                *text += &format!("{} atom.global.{name} %r{old}, [%a6], %r{value};\n", own(*place, false));
+            }
+            Statement::Call(d, [a, b]) => {
+                *text += &format!(
+                    "{{ .param .b32 x; .param .b32 y; .param .b32 z; st.param.b32 [x], %r{a}; st.param.b32 [y], %r{b};\n\
+                     call (z), mix, (x, y); ld.param.b32 %r{d}, [z]; }}\n"
+                );
             }
             Statement::If(p, yes, no) => {
                 *labels += 1;
@@ -713,6 +851,7 @@ fn execute(body: &[Statement], lanes: &mut [Lane], active: &[usize], table: &[u3
                     lane.registers[r][*d] = w(word(lane.registers[r][*index] & 255));
                 }
                 Statement::Load(d, None, offset) => lane.registers[r][*d] = w(word(thread + u64::from(*offset))),
+                Statement::LoadCopied(d, offset, _) => lane.registers[r][*d] = w(word(thread + u64::from(*offset))),
                 Statement::LoadLong(d, index) => {
                     let at = 2 * (lane.registers[r][*index] & 127);
                     lane.registers[D as usize][*d] = w(word(at)) | w(word(at + 1)) << 32;
@@ -748,6 +887,27 @@ fn execute(body: &[Statement], lanes: &mut [Lane], active: &[usize], table: &[u3
                     let words = &lane.scratches[*number];
                     let value = words[lane.registers[r][*place] as usize % words.len()];
                     lane.registers[r][*to] = w(value);
+                }
+                Statement::Chain([low, high], a, b, subtract) => {
+                    let get = |lane: &Lane, n: usize| lane.registers[r][n] as u32;
+                    let (x, y) = (get(lane, a[0]), get(lane, b[0]));
+                    let (sum, carry) = if *subtract { x.overflowing_sub(y) } else { x.overflowing_add(y) };
+                    lane.registers[r][*low] = w(sum);
+                    let (x, y) = (get(lane, a[1]), get(lane, b[1]));
+                    let carry = u32::from(carry);
+                    lane.registers[r][*high] = w(match subtract {
+                        true => x.wrapping_sub(y).wrapping_sub(carry),
+                        false => x.wrapping_add(y).wrapping_add(carry),
+                    });
+                }
+                Statement::Update(which, old, value, place) => {
+                    let value = lane.registers[r][*value] as u32;
+                    let before = lane.own[1][*place];
+                    lane.own[1][*place] = UPDATES[*which].1(before, value);
+                    lane.registers[r][*old] = w(before);
+                }
+                Statement::Call(d, [a, b]) => {
+                    lane.registers[r][*d] = w(mix(lane.registers[r][*a] as u32, lane.registers[r][*b] as u32));
                 }
                 Statement::Fetch(to, place, spread) => {
                     lane.registers[r][*to] = w(lane.own[usize::from(!spread)][*place]);

@@ -13,6 +13,7 @@ use super::load::is_windowed;
 use super::plan::{Constants, Part, Plan, Segment, most_live, writes};
 use super::recipe::*;
 use super::runtime::{Environment, Site};
+use crate::float::NAN32;
 use crate::ir::*;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32X4, F64X2, I32, I32X4, I64, I64X2};
@@ -29,7 +30,7 @@ pub const ROW: i32 = 128;
 /// Most instructions of a loop whose general body lies beside its quick one.
 const MOST_INLINE: usize = 24;
 /// Most elements of a vector load.
-const MOST_ELEMENTS: usize = 4;
+const MOST_ELEMENTS: usize = 8;
 /// Vectors that a wide body may hold at the same time: the processor's registers.
 const VECTORS: usize = 16;
 
@@ -37,6 +38,8 @@ const VECTORS: usize = 16;
 #[derive(Clone, Copy)]
 pub enum Slot {
     Int(Value),
+    /// The same after arithmetic in single precision: a NaN has any bits until somebody looks at them.
+    Float(Value),
     Long(Pair),
     /// All bits of a lane are those of the predicate.
     Mask(Value),
@@ -93,8 +96,8 @@ pub struct Body {
     /// By row and group.
     slots: HashMap<(u32, usize), Slot>,
     dirty: Vec<u32>,
-    /// Address patterns that were checked: by the address's value.
-    pub patterns: HashMap<(Value, u32), super::load::Pattern>,
+    /// Address patterns that were checked.
+    pub patterns: super::load::Patterns,
 }
 
 impl Body {
@@ -411,6 +414,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 body.group = group;
                 match body.slot(row) {
                     Some(Slot::Int(v)) => self.put_int(body, row, v),
+                    Some(Slot::Float(v)) => {
+                        let v = self.with_one_nan(v);
+                        self.put_int(body, row, v);
+                    }
                     Some(Slot::Long(pair)) => self.put_long(body, row, pair),
                     Some(Slot::Mask(v)) => {
                         let Some(at) = predicates.iter().position(|p| *p == row) else { continue };
@@ -462,12 +469,30 @@ impl<'a, 'b> Emitter<'a, 'b> {
         if let Some(v) = self.o.constants.get(row) {
             return splat32(&mut self.b, v as u32);
         }
-        if let Some(Slot::Int(v)) = body.slot(row) {
-            return v;
-        }
-        let v = self.b.ins().load(I32X4, flags(), body.p32, body.at32(row));
+        let v = match body.slot(row) {
+            Some(Slot::Int(v)) => return v,
+            Some(Slot::Float(v)) => self.with_one_nan(v),
+            _ => self.b.ins().load(I32X4, flags(), body.p32, body.at32(row)),
+        };
         body.set(row, Slot::Int(v));
         v
+    }
+
+    /// The lanes of a 32-bit register for arithmetic in single precision.
+    fn float(&mut self, body: &mut Body, row: u32) -> Value {
+        let v = match body.slot(row) {
+            Some(Slot::Float(v)) if self.o.constants.get(row).is_none() => v,
+            _ => self.int(body, row),
+        };
+        cast(&mut self.b, F32X4, v)
+    }
+
+    /// Results of arithmetic in single precision, whose NaNs are those of a GPU.
+    fn with_one_nan(&mut self, v: Value) -> Value {
+        let f = cast(&mut self.b, F32X4, v);
+        let nan = self.b.ins().fcmp(FloatCC::Unordered, f, f);
+        let one = splat32(&mut self.b, NAN32);
+        self.b.ins().bitselect(nan, one, v)
     }
 
     /// The lanes of a 64-bit register.
@@ -502,6 +527,16 @@ impl<'a, 'b> Emitter<'a, 'b> {
             v = self.b.ins().bitselect(guard, v, old);
         }
         body.set(row, Slot::Int(v));
+        self.mark(body, row);
+    }
+
+    fn set_float(&mut self, body: &mut Body, row: u32, v: Value, guard: Option<Value>) {
+        let v = cast(&mut self.b, I32X4, v);
+        if guard.is_some() {
+            let v = self.with_one_nan(v);
+            return self.set_int(body, row, v, guard);
+        }
+        body.set(row, Slot::Float(v));
         self.mark(body, row);
     }
 
@@ -559,7 +594,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 }
             }
             Slot::Long(v) => self.set_long(body, row, v, guard),
-            Slot::Mask(_) => {}
+            Slot::Float(_) | Slot::Mask(_) => {}
         }
     }
 
@@ -618,24 +653,20 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 self.set_int(body, i.d, v, guard);
             }
             Float1(..) | Float2(..) | Float3(..) => {
-                let get = |e: &mut Self, body: &mut Body, row| {
-                    let v = e.int(body, row);
-                    cast(&mut e.b, F32X4, v)
-                };
-                let x = get(self, body, i.a);
+                let x = self.float(body, i.a);
                 let v = match recipe {
                     Float1(op) => op(&mut self.b, x),
                     Float2(op) => {
-                        let y = get(self, body, i.b);
+                        let y = self.float(body, i.b);
                         op(&mut self.b, x, y)
                     }
                     Float3(op) => {
-                        let (y, z) = (get(self, body, i.b), get(self, body, i.c));
+                        let (y, z) = (self.float(body, i.b), self.float(body, i.c));
                         op(&mut self.b, x, y, z)
                     }
                     _ => return,
                 };
-                self.set_int(body, i.d, v, guard);
+                self.set_float(body, i.d, v, guard);
             }
             Long1(op) => {
                 let v = self.long(body, i.a).map(|a| op(&mut self.b, a));
@@ -696,6 +727,9 @@ impl<'a, 'b> Emitter<'a, 'b> {
             Narrow(op) => {
                 let a = self.long(body, i.a);
                 let v = op(&mut self.b, a);
+                if i.op == Op::F32F64 {
+                    return self.set_float(body, i.d, v, guard);
+                }
                 self.set_int(body, i.d, v, guard);
             }
             Half(half) => {
@@ -763,8 +797,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 low_words(&mut self.b, parts)
             }
             Recipe::CompareFloat => {
-                let (x, y) = (self.int(body, i.a), self.int(body, i.b));
-                let (x, y) = (cast(&mut self.b, F32X4, x), cast(&mut self.b, F32X4, y));
+                let (x, y) = (self.float(body, i.a), self.float(body, i.b));
                 self.float_relation(i.e, x, y)
             }
             _ => {

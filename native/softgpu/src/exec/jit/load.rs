@@ -14,6 +14,7 @@ use crate::ir::*;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlags, Value};
+use std::collections::HashMap;
 use std::mem::offset_of;
 
 /// How the addresses of a checked access lie, by the host's address for offset zero.
@@ -26,6 +27,26 @@ pub enum Pattern {
     /// Within 16 bytes: where they begin, and how the bytes are shuffled.
     Near(Vec<(Value, Value)>),
 }
+
+/// A pattern, and the offsets for which it was checked: every multiple of the element's size from the first to the last.
+pub struct Checked {
+    low: i64,
+    high: i64,
+    pattern: Pattern,
+}
+
+impl Checked {
+    /// Whether an access of elements of this size at such an offset was checked.
+    fn covers(&self, offset: i64, size: u32) -> bool {
+        (self.low..=self.high).contains(&offset) && (offset - self.low) % i64::from(size) == 0
+    }
+}
+
+/// Patterns by the addresses without their offsets, the size of an element and the state space.
+pub type Patterns = HashMap<(Vec<Value>, u32, Space), Vec<Checked>>;
+
+/// Most bytes between the first and the last offset that are checked at once.
+const MOST_REACH: i64 = 1 << 20;
 
 /// The addresses of a group's access.
 enum Lanes {
@@ -149,8 +170,9 @@ impl<'a> Emitter<'a, '_> {
             if other.op == Op::Load && other.guard == NONE {
                 let n = &f.memories[other.e as usize];
                 let same = n.address.row == m.address.row && n.space == m.space && n.size == m.size;
-                if same && n.values.len() == 1 && (n.address.offset - low).abs() < 1 << 20 {
-                    (low, high) = (low.min(n.address.offset), high.max(n.address.offset));
+                let (first, last) = (low.min(n.address.offset), high.max(n.address.offset));
+                if same && n.values.len() == 1 && last - first < MOST_REACH {
+                    (low, high) = (first, last);
                 }
             }
             if writes(other, f).contains(&m.address.row) {
@@ -161,13 +183,16 @@ impl<'a> Emitter<'a, '_> {
     }
 
     fn window(&mut self, body: &mut Body, i: &Ins, m: &Memory, lanes: &[Lanes], rest: &[Ins]) {
-        let alone = if i.guard != NONE { i.line << 17 | 1 << 16 } else { 0 };
-        let key = (lanes[0].vectors()[0], m.size | (m.space as u32) << 8 | alone);
-        let pattern = match body.patterns.get(&key) {
-            Some(pattern) => pattern.clone(),
+        // Another register may hold the same addresses, and be used with other offsets.
+        let addresses = lanes.iter().flat_map(Lanes::vectors).copied().collect();
+        let key = (addresses, m.size, m.space);
+        let checked = body.patterns.get(&key).into_iter().flatten().find(|c| c.covers(m.address.offset, m.size));
+        let pattern = match checked {
+            Some(checked) => checked.pattern.clone(),
             None => {
-                let pattern = self.pattern(body, i, m, lanes, rest);
-                body.patterns.insert(key, pattern.clone());
+                let (low, high) = self.offsets(i, rest);
+                let pattern = self.pattern(body, i, m, lanes, (low, high));
+                body.patterns.entry(key).or_default().push(Checked { low, high, pattern: pattern.clone() });
                 pattern
             }
         };
@@ -243,9 +268,8 @@ impl<'a> Emitter<'a, '_> {
         guess.filter(|s| *s == 0 || (*s == each && each >= 4))
     }
 
-    /// Checks how the addresses lie, and that they are mapped for all offsets that are used.
-    fn pattern(&mut self, body: &Body, i: &Ins, m: &Memory, lanes: &[Lanes], rest: &[Ins]) -> Pattern {
-        let (low, high) = self.offsets(i, rest);
+    /// Checks how the addresses lie, and that they are mapped from the first offset to the last.
+    fn pattern(&mut self, body: &Body, i: &Ins, m: &Memory, lanes: &[Lanes], (low, high): (i64, i64)) -> Pattern {
         let each = i64::from(m.size);
         let step = self.step(m);
         let reach = match step {

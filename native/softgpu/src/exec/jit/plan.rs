@@ -241,7 +241,7 @@ fn touches(i: &Ins, f: &Function) -> Vec<u32> {
         Op::Shuffle | Op::Match | Op::Elect => out.extend([i.imm as u32, (i.imm >> 32) as u32]),
         Op::CopyAsync => {
             let copy = &f.copies[i.e as usize];
-            out.extend([copy.to.row, copy.from.row, copy.given]);
+            out.extend([copy.to.row, copy.from.row, copy.given, copy.length]);
         }
         Op::Matrix => out.extend(f.matrices[i.e as usize].rows()),
         Op::Bfi32 | Op::Bfi64 => out.push(i.e),

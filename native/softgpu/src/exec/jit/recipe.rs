@@ -276,18 +276,15 @@ pub fn recipe(i: &Ins, constants: &Constants, native_fma: bool) -> Option<Recipe
             let one = cast(b, F64X2, one);
             b.ins().fdiv(one, a)
         }),
-        Op::RsqrtF32 => Int1(
-            |b, a| {
-                let one = splat64(b, 1f64.to_bits());
-                let one = cast(b, F64X2, one);
-                let parts = promote(b, a).map(|d| {
-                    let root = b.ins().sqrt(d);
-                    b.ins().fdiv(one, root)
-                });
-                demote(b, parts)
-            },
-            32,
-        ),
+        Op::RsqrtF32 => Float1(|b, a| {
+            let one = splat64(b, 1f64.to_bits());
+            let one = cast(b, F64X2, one);
+            let parts = promote(b, a).map(|d| {
+                let root = b.ins().sqrt(d);
+                b.ins().fdiv(one, root)
+            });
+            demote(b, parts)
+        }),
         Op::RsqrtF64 => Double1(|b, a| {
             let one = splat64(b, 1f64.to_bits());
             let one = cast(b, F64X2, one);

@@ -1,0 +1,158 @@
+//! `mbarrier` and the copies that arrive at one: atomics on its word, which waiting reads.
+
+use super::memory::space_of;
+use super::{Builder, Operand};
+use crate::error::PtxError;
+use crate::ir::*;
+use crate::mbarrier::{COUNT, PHASE};
+use crate::types::Type;
+
+const NAMES: &[&str] = &[
+    "noComplete",
+    "expect_tx",
+    "parity",
+    "relaxed",
+    "release",
+    "acquire",
+    "cta",
+    "cluster",
+    "shared",
+    "shared::cta",
+    "b64",
+];
+
+impl Builder {
+    /// An atomic on the word at an address; gives the row of what it was before.
+    fn on_barrier(&mut self, op: AtomicOp, space: Space, address: &Operand, operand: u32) -> Result<u32, PtxError> {
+        let address = self.address(address)?;
+        if address.frame || !matches!(space, Space::Shared | Space::Generic) {
+            return Err(self.unsupported("an mbarrier outside of shared memory"));
+        }
+        let old = self.fresh(Type::B64);
+        let index = self.f.atomics.len() as u32;
+        let ty = Type::U64;
+        self.f.atomics.push(Atomic { space, op, ty, address, align: 8, old, operand, swap: NONE });
+        self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
+        Ok(old)
+    }
+
+    /// A count of 32 bits in 64, one if there is none.
+    fn count(&mut self, operand: Option<&Operand>) -> Result<u32, PtxError> {
+        let Some(operand) = operand else { return Ok(self.constant(Constant::Bits(1), true)) };
+        let count = self.source(operand, Type::U32)?;
+        let wide = self.fresh(Type::B64);
+        self.alu(Op::U64U32, wide, &[count]);
+        Ok(wide)
+    }
+
+    /// `mbarrier`
+    pub(super) fn mbarrier(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let no = |b: &Builder| Err(b.unsupported(Builder::full("mbarrier", mods)));
+        let [what, rest @ ..] = mods else { return no(self) };
+        if rest.iter().any(|m| !NAMES.contains(m)) {
+            return no(self);
+        }
+        let space = rest.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
+        match (*what, ops) {
+            ("init", [address, count]) => {
+                let count = self.count(Some(count))?;
+                self.on_barrier(AtomicOp::BarrierInit, space, address, count)?;
+            }
+            ("inval", [_]) => {}
+            ("expect_tx" | "complete_tx", [address, bytes]) => {
+                let bytes = self.count(Some(bytes))?;
+                let op = if *what == "expect_tx" { AtomicOp::BarrierExpect } else { AtomicOp::BarrierComplete };
+                self.on_barrier(op, space, address, bytes)?;
+            }
+            ("arrive" | "arrive_drop", [state, address, count @ ..]) if count.len() < 2 => {
+                let op = if *what == "arrive" { AtomicOp::BarrierArrive } else { AtomicOp::BarrierDrop };
+                let mut count = count.first();
+                if rest.contains(&"expect_tx") {
+                    let bytes = self.count(count.take())?;
+                    self.on_barrier(AtomicOp::BarrierExpect, space, address, bytes)?;
+                }
+                let count = self.count(count)?;
+                let old = self.on_barrier(op, space, address, count)?;
+                if !matches!(state, Operand::Sink) {
+                    let state = self.target(state, Type::B64)?;
+                    self.alu(Op::Mov64, state, &[old]);
+                }
+            }
+            ("test_wait" | "try_wait", [done, address, phase, hint @ ..]) if hint.len() < 2 => {
+                let address = self.address(address)?;
+                let (word, shifted, parity) = (self.fresh(Type::B64), self.fresh(Type::B64), self.fresh(Type::B32));
+                let index = self.f.memories.len() as u32;
+                let values = vec![(word, Width::W64)];
+                self.f.memories.push(Memory { space, size: 8, signed: false, values, address });
+                self.emit(Op::Load, NONE, NONE, NONE, NONE, index, 0);
+                let other = if rest.contains(&"parity") {
+                    self.source(phase, Type::U32)?
+                } else {
+                    let state = self.source(phase, Type::B64)?;
+                    self.alu(Op::Xor64, word, &[word, state]);
+                    self.constant(Constant::Bits(0), false)
+                };
+                let shift = self.constant(Constant::Bits(u64::from(PHASE)), false);
+                self.alu(Op::ShrU64, shifted, &[word, shift]);
+                self.alu(Op::U32U64, parity, &[shifted]);
+                let done = self.target_or_sink(done, Type::Pred)?;
+                self.emit(Op::CmpU32, done, parity, other, NONE, Relation::Ne as u32, 0);
+            }
+            ("pending_count", [count, state]) => {
+                let state = self.source(state, Type::B64)?;
+                let (low, cut) = (self.fresh(Type::B32), self.constant(Constant::Bits(COUNT), false));
+                self.alu(Op::U32U64, low, &[state]);
+                let count = self.target_or_sink(count, Type::B32)?;
+                self.alu(Op::And32, count, &[low, cut]);
+            }
+            _ => return no(self),
+        }
+        Ok(())
+    }
+
+    /// `cp.async.mbarrier.arrive`: the copies before it have been made.  Without `.noinc` the phase waits for this
+    /// arrival besides its own, which changes nothing.
+    pub(super) fn copies_arrive(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ["async", "mbarrier", "arrive", rest @ ..] = mods else {
+            return Err(self.unsupported(Builder::full("cp", mods)));
+        };
+        let ([address], true) = (ops, rest.iter().all(|m| matches!(*m, "noinc" | "shared" | "shared::cta" | "b64")))
+        else {
+            return Err(self.unsupported(Builder::full("cp", mods)));
+        };
+        if rest.contains(&"noinc") {
+            let space = rest.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
+            let one = self.count(None)?;
+            self.on_barrier(AtomicOp::BarrierArrive, space, address, one)?;
+        }
+        Ok(())
+    }
+
+    /// `cp.async.bulk` between global and shared memory: made at once, and told to the barrier if it names one.
+    pub(super) fn copy_bulk(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ["async", "bulk", way @ ..] = mods else { return Err(self.unsupported(Builder::full("cp", mods))) };
+        let (spaces, tells) = match way {
+            ["commit_group"] | ["wait_group"] | ["wait_group", "read"] | ["prefetch", "L2", "global"] => return Ok(()),
+            ["shared::cta" | "shared::cluster", "global", "mbarrier::complete_tx::bytes"] => {
+                ((Space::Shared, Space::Global), true)
+            }
+            ["global", "shared::cta", "bulk_group"] => ((Space::Global, Space::Shared), false),
+            _ => return Err(self.unsupported(Builder::full("cp", mods))),
+        };
+        let (to, from, bytes, barrier) = match (ops, tells) {
+            ([to, from, bytes, barrier], true) => (to, from, bytes, Some(barrier)),
+            ([to, from, bytes], false) => (to, from, bytes, None),
+            _ => return Err(self.error("a wrong number of operands")),
+        };
+        let (to, from) = (self.address(to)?, self.address(from)?);
+        let length = self.source(bytes, Type::U32)?;
+        let index = self.f.copies.len() as u32;
+        self.f.copies.push(Copy { to, from, spaces, size: 16, length, given: NONE });
+        self.emit(Op::CopyAsync, NONE, NONE, NONE, NONE, index, 0);
+        if let Some(barrier) = barrier {
+            let bytes = self.count(Some(bytes))?;
+            self.on_barrier(AtomicOp::BarrierComplete, Space::Shared, barrier, bytes)?;
+        }
+        Ok(())
+    }
+}
