@@ -10,9 +10,8 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useEdit } from "#components/use-edit.ts";
 import { usePreview } from "#components/use-preview.ts";
-import { useSeenVersion } from "#components/use-seen-version.ts";
-import { useSubmit } from "#components/use-submit.ts";
 import type { PackingProof } from "#server/contracts/sharing.ts";
 import { Packing } from "./packing.tsx";
 import { DAYS, groupsOf, readClock, type Window, windowsOn } from "./week.ts";
@@ -56,11 +55,7 @@ export function CalendarForm<W extends Window>({
   const [windows, setWindows] = useState(saved);
   const [wrong, setWrong] = useState<string>();
   const { preview: proof, ask } = usePreview<PackingProof>();
-  const seen = useSeenVersion(version);
-  const { pending, error, run } = useSubmit<unknown>([], undefined, () => {
-    seen.forget();
-    router.refresh();
-  });
+  const { pending, error, run, ...edit } = useEdit<unknown>([], version);
   const change = (next: W[]) => {
     setWindows(next);
     setWrong(undefined);
@@ -79,7 +74,7 @@ export function CalendarForm<W extends Window>({
     change([...windows, ...added].sort((a, b) => a.fromMinute - b.fromMinute));
   };
   const save = async () => {
-    const on = { version: seen.version };
+    const on = { version: edit.version };
     const done = await run(() =>
       windows.length === 0 ? api("DELETE", path, on) : api("PUT", path, { windows, ...on }),
     );

@@ -1,16 +1,13 @@
 "use client";
 
-import { formText } from "#components/form-text.ts";
-import { Field } from "#components/ui/field.tsx";
+import { formMilli } from "#components/form-text.ts";
+import { GpuField } from "#components/ui/gpu-field.tsx";
 import { CalendarForm } from "./calendar-form.tsx";
 import type { QuotaCalendarView } from "./quota-calendar.tsx";
 import { quotaLook, quotaWords } from "./words.ts";
 
-const amount = { type: "number", min: 0, step: 0.001, required: true, inputMode: "decimal", suffix: "GPUs" } as const;
-
 function readValues(form: FormData) {
-  const milli = (name: string) => Math.round(Number(formText(form, name)) * 1000);
-  const [guaranteedMilli, limitMilli] = [milli("guaranteed"), milli("limit")];
+  const [guaranteedMilli, limitMilli] = [formMilli(form, "guaranteed"), formMilli(form, "limit")];
   if (limitMilli < guaranteedMilli) return "The limit is at least the guaranteed amount.";
   return { guaranteedMilli, limitMilli };
 }
@@ -38,8 +35,8 @@ export default function QuotaCalendarForm({
       proves
       values={
         <>
-          <Field label="Guaranteed" name="guaranteed" {...amount} defaultValue={guaranteedMilli / 1000} />
-          <Field label="Limit" name="limit" {...amount} defaultValue={limitMilli / 1000} />
+          <GpuField label="Guaranteed" name="guaranteed" defaultValue={guaranteedMilli / 1000} />
+          <GpuField label="Limit" name="limit" defaultValue={limitMilli / 1000} />
         </>
       }
       readValues={readValues}

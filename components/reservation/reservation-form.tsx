@@ -1,46 +1,53 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import type { FormEvent } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { api } from "#components/api.ts";
 import { Packing } from "#components/calendar/packing.tsx";
-import { formText } from "#components/form-text.ts";
+import { formMilli, formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
+import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { usePreview } from "#components/use-preview.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ReservationEffects, ReservationView } from "#server/contracts/sharing.ts";
+import type { TeamView } from "#server/contracts/team.ts";
 
 /** What may be reserved: a team, and the GPU types that it has a quota for. */
 export type Reservable = { id: string; name: string; gpuTypes: string[] };
 
-const FIELDS = ["teamId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "note"];
+const FIELDS = ["teamId", "userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "note"];
 
 /** The fields as the API takes them; times are typed in UTC, as every page shows them. */
 function readReservation(form: FormData, teams: Reservable[]) {
-  const milli = (name: string) => Math.round(Number(formText(form, name)) * 1000);
   const instant = (name: string) => `${formText(form, name)}:00Z`;
   const [only] = teams;
+  const userId = formText(form, "userId");
   return {
     teamId: teams.length === 1 ? only?.id : formText(form, "teamId"),
+    ...(userId === "" ? {} : { userId }),
     gpuType: formText(form, "gpuType"),
-    milli: milli("amount"),
-    unitMilli: milli("unit"),
+    milli: formMilli(form, "amount"),
+    unitMilli: formMilli(form, "unit"),
     startsAt: instant("startsAt"),
     endsAt: instant("endsAt"),
     note: formText(form, "note"),
   };
 }
 
-/** Reserves a part of the pool for a team and a time; whom that displaces stands below the fields before it is made. */
+/** Reserves a part of the pool for a team, or one of its people, and a time; whom that displaces stands below the fields before it is made. */
 export default function ReservationForm({ teams, onClose }: { teams: Reservable[]; onClose: () => void }) {
   const router = useRouter();
   const toast = useToast();
   const { pending, error, fields, run } = useSubmit<ReservationView>(FIELDS);
   const { preview: effects, ask } = usePreview<ReservationEffects>();
+  const [teamId, setTeamId] = useState(teams[0]?.id);
+  const [userId, setUserId] = useState("");
+  const members = useMembers(teamId);
+  const person = members.find((member) => member.userId === userId);
   const gpuTypes = [...new Set(teams.flatMap((team) => team.gpuTypes))].sort();
   const askEffects = (form: HTMLFormElement) => {
     ask(() => {
@@ -56,7 +63,6 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
     toast("Reserved. It is on top of the team's quota while it lasts.");
     router.refresh();
   };
-  const amount = { type: "number", min: 0.001, step: 0.001, required: true, inputMode: "decimal" } as const;
   const [only] = teams;
   return (
     <Dialog
@@ -72,7 +78,16 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
       >
         <div className="grid grid-cols-2 gap-4">
           {teams.length > 1 && (
-            <Select label="Team" name="teamId" error={fields.teamId}>
+            <Select
+              label="Team"
+              name="teamId"
+              value={teamId}
+              onChange={(event) => {
+                setTeamId(event.currentTarget.value);
+                setUserId("");
+              }}
+              error={fields.teamId}
+            >
               {teams.map(({ id, name }) => (
                 <option key={id} value={id}>
                   {name}
@@ -80,27 +95,39 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
               ))}
             </Select>
           )}
+          <Select
+            label="For"
+            name="userId"
+            value={userId}
+            onChange={(event) => setUserId(event.currentTarget.value)}
+            error={fields.userId}
+          >
+            <option value="">All of the team</option>
+            {members.map(({ userId: id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </Select>
           <Select label="GPU type" name="gpuType" error={fields.gpuType}>
             {gpuTypes.map((gpuType) => (
               <option key={gpuType}>{gpuType}</option>
             ))}
           </Select>
-          <Field
+          <GpuField
             label="Amount"
             name="amount"
-            {...amount}
+            min={0.001}
             defaultValue={0.5}
-            suffix="GPUs"
             hint="All of it together"
             error={fields.milli}
           />
-          <Field
+          <GpuField
             label="In leases of"
             name="unit"
-            {...amount}
+            min={0.001}
             max={1}
             defaultValue={0.5}
-            suffix="GPUs"
             hint="What one person attaches"
             error={fields.unitMilli}
           />
@@ -111,11 +138,14 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
         <Packing proof={effects} gpuType="" />
         {effects?.refusal === null && (
           <section aria-label="Whom it displaces" className="figures rounded-md bg-sunken px-3 py-2 text-sm">
+            {person && <p>Nobody else of the team may use it, even while it lies idle.</p>}
             {effects.displaced.length === 0 ? (
               <p>Nobody who holds a GPU now loses it for this.</p>
             ) : (
               <>
-                <h3 className="font-medium">When the team takes all of it, these are taken back, with notice</h3>
+                <h3 className="font-medium">
+                  {person ? "For this" : "When the team takes all of it,"} these are taken back, with notice
+                </h3>
                 <ul className="mt-0.5 list-disc pl-4 text-ink-2">
                   {effects.displaced.map(({ who, teamName, milli }) => (
                     <li key={`${teamName} ${who} ${milli}`}>
@@ -131,4 +161,19 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
       </form>
     </Dialog>
   );
+}
+
+/** The people of a team by name; nobody until they are read. */
+function useMembers(teamId: string | undefined): TeamView["members"] {
+  const [team, setTeam] = useState<TeamView>();
+  useEffect(() => {
+    let current = true;
+    void api<TeamView>("GET", `/teams/${teamId}`).then((answer) => {
+      if (current && answer.ok) setTeam(answer.data);
+    });
+    return () => {
+      current = false;
+    };
+  }, [teamId]);
+  return team !== undefined && team.id === teamId ? team.members : [];
 }

@@ -22,6 +22,7 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Row
     ...(showTeam
       ? [{ id: "team", header: "Team", sort: (row: Row) => row.teamName, cell: (row: Row) => row.teamName }]
       : []),
+    { id: "for", header: "For", cell: (row) => row.userName ?? "All of the team" },
     {
       id: "amount",
       header: "Amount",
@@ -75,7 +76,7 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Row
         title="Cancel the reservation"
         loses={
           leaving &&
-          `Team ${leaving.teamName} loses ${formatAmount(leaving.milli)} ${leaving.gpuType} from ${formatExact(leaving.startsAt)} to ${formatExact(leaving.endsAt)}; its quota is all it has then. What runs goes on.`
+          `${leaving.userName ?? `Team ${leaving.teamName}`} loses ${formatAmount(leaving.milli)} ${leaving.gpuType} from ${formatExact(leaving.startsAt)} to ${formatExact(leaving.endsAt)}; the quota is all there is then. What runs goes on.`
         }
         confirmLabel="Cancel reservation"
         pendingLabel="Cancelling"

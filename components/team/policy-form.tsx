@@ -9,8 +9,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSeenVersion } from "#components/use-seen-version.ts";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
 import { CO_TENANCY, type CoTenancy, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
 
@@ -30,11 +29,10 @@ export default function PolicyForm({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const seen = useSeenVersion(policy.version);
-  const { pending, error, fields, run } = useSubmit<TeamPolicyView>(NAMES, undefined, () => {
-    seen.forget();
-    router.refresh();
-  });
+  const { pending, error, fields, run, version } = useEdit<TeamPolicyView, typeof policy.version>(
+    NAMES,
+    policy.version,
+  );
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [unread, setUnread] = useState<Record<string, string>>({});
   const submit = async (event: FormEvent<HTMLFormElement>) => {
@@ -50,7 +48,7 @@ export default function PolicyForm({
     const input = {
       ...Object.fromEntries(times),
       coTenancy: formText(form, "coTenancy"),
-      version: seen.version,
+      version,
     };
     if (!(await run(() => api("PUT", `/teams/${teamId}/policy`, input)))) return;
     onClose();

@@ -3,15 +3,15 @@
 import { useRouter } from "next/navigation";
 import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
-import { formText } from "#components/form-text.ts";
+import { formMilli, formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
+import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
+import { useEdit } from "#components/use-edit.ts";
 import { usePreview } from "#components/use-preview.ts";
-import { useSeenVersion } from "#components/use-seen-version.ts";
-import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaEffects, QuotaView, TeamView } from "#server/contracts/team.ts";
 import { EffectsOfQuota } from "./effects-of-quota.tsx";
 
@@ -20,10 +20,10 @@ const GPU_TYPE = /^[a-z0-9][a-z0-9-]*$/;
 /** The fields as the API takes them; an empty one sets no bound. */
 function readQuota(form: FormData) {
   const number = (name: string) => Number(formText(form, name));
-  const optional = (name: string) => (formText(form, name) === "" ? null : Math.round(number(name) * 1000));
+  const optional = (name: string) => (formText(form, name) === "" ? null : formMilli(form, name));
   return {
-    guaranteedMilli: Math.round(number("guaranteed") * 1000),
-    limitMilli: Math.round(number("limit") * 1000),
+    guaranteedMilli: formMilli(form, "guaranteed"),
+    limitMilli: formMilli(form, "limit"),
     weight: number("weight"),
     priority: number("priority"),
     personMilli: optional("person"),
@@ -46,8 +46,7 @@ export default function QuotaForm({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const seen = useSeenVersion(quota?.version ?? 0);
-  const { pending, error, fields, run, fail } = useSubmit<TeamView>(
+  const { pending, error, fields, run, fail, version } = useEdit<TeamView>(
     [
       "gpuType",
       "guaranteedMilli",
@@ -58,11 +57,7 @@ export default function QuotaForm({
       "largestMilli",
       "budgetMilliHours",
     ],
-    undefined,
-    () => {
-      seen.forget();
-      router.refresh();
-    },
+    quota?.version ?? 0,
   );
   const { preview: effects, ask } = usePreview<QuotaEffects>();
   const askEffects = (form: HTMLFormElement) => {
@@ -78,9 +73,7 @@ export default function QuotaForm({
     const form = new FormData(event.currentTarget);
     const gpuType = quota?.gpuType ?? formText(form, "gpuType").trim();
     if (!GPU_TYPE.test(gpuType)) return fail("A GPU type is a short lower-case word, e.g. soft or h200.");
-    const saved = await run(() =>
-      api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version: seen.version }),
-    );
+    const saved = await run(() => api("PUT", `/teams/${teamId}/quotas/${gpuType}`, { ...readQuota(form), version }));
     if (!saved) return;
     onClose();
     toast(`The quota of ${teamName} for ${gpuType} is saved.`);
@@ -88,7 +81,6 @@ export default function QuotaForm({
   };
   const bound = { required: false, min: 0.001 };
   const inGpus = (milli: number | null | undefined) => (milli === null || milli === undefined ? "" : milli / 1000);
-  const amounts = { type: "number", min: 0, step: 0.001, required: true, inputMode: "decimal" } as const;
   return (
     <Dialog
       open
@@ -116,21 +108,17 @@ export default function QuotaForm({
           />
         )}
         <div className="grid grid-cols-2 gap-4">
-          <Field
+          <GpuField
             label="Guaranteed"
             name="guaranteed"
-            {...amounts}
             defaultValue={(quota?.guaranteedMilli ?? 0) / 1000}
-            suffix="GPUs"
             hint="Never taken back"
             error={fields.guaranteedMilli}
           />
-          <Field
+          <GpuField
             label="Limit"
             name="limit"
-            {...amounts}
             defaultValue={(quota?.limitMilli ?? 1000) / 1000}
-            suffix="GPUs"
             hint="At most at once"
             error={fields.limitMilli}
           />
@@ -158,30 +146,25 @@ export default function QuotaForm({
             hint="2 gets twice as much as 1"
             error={fields.weight}
           />
-          <Field
+          <GpuField
             label="Ceiling"
             name="person"
-            {...amounts}
             {...bound}
             defaultValue={inGpus(quota?.personMilli)}
-            suffix="GPUs"
             hint="One person at most; empty: the team's limit"
             error={fields.personMilli}
           />
-          <Field
+          <GpuField
             label="Largest request"
             name="largest"
-            {...amounts}
             {...bound}
             defaultValue={inGpus(quota?.largestMilli)}
-            suffix="GPUs"
             hint="The guarantee is proved for leases of this size"
             error={fields.largestMilli}
           />
-          <Field
+          <GpuField
             label="Budget"
             name="budget"
-            {...amounts}
             required={false}
             defaultValue={inGpus(quota?.budgetMilliHours)}
             suffix="GPU-h"

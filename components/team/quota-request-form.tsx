@@ -3,10 +3,11 @@
 import { useRouter } from "next/navigation";
 import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
-import { formText } from "#components/form-text.ts";
+import { formMilli, formText } from "#components/form-text.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select, TextArea } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
+import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { QuotaRequestView } from "#server/contracts/sharing.ts";
@@ -33,17 +34,27 @@ export default function QuotaRequestForm({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<QuotaRequestView>(["gpuType", "limitMilli", "endsAt", "reason"]);
+  const { pending, error, fields, run } = useSubmit<QuotaRequestView>([
+    "gpuType",
+    "limitMilli",
+    "startsAt",
+    "endsAt",
+    "reason",
+  ]);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const hours = Number(formText(form, "hours"));
+    const typed = formText(form, "startsAt");
+    const startsAt = typed === "" ? undefined : `${typed}:00Z`;
+    const begins = startsAt === undefined ? Date.now() : Date.parse(startsAt);
     const asked = await run(() =>
       api("POST", "/quota-requests", {
         teamId,
         gpuType: formText(form, "gpuType"),
-        limitMilli: Math.round(Number(formText(form, "gpus")) * 1000),
-        endsAt: new Date(Date.now() + hours * 3_600_000).toISOString(),
+        limitMilli: formMilli(form, "gpus"),
+        ...(startsAt === undefined ? {} : { startsAt }),
+        endsAt: new Date(begins + hours * 3_600_000).toISOString(),
         reason: formText(form, "reason"),
       }),
     );
@@ -57,7 +68,7 @@ export default function QuotaRequestForm({
       open
       onOpenChange={onClose}
       title="Request more"
-      description="On top of the team's limit, for a time. A lead or an admin decides; it ends alone."
+      description="On top of the team's limit, for a time. A lead or an admin decides; it begins and ends alone."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         <div className="grid grid-cols-2 gap-4">
@@ -66,18 +77,14 @@ export default function QuotaRequestForm({
               <option key={gpuType}>{gpuType}</option>
             ))}
           </Select>
-          <Field
+          <GpuField
             label="How much more"
             name="gpus"
-            type="number"
             min={0.001}
-            step={0.001}
-            required
-            inputMode="decimal"
             defaultValue={initialGpus ?? 1}
-            suffix="GPUs"
             error={fields.limitMilli}
           />
+          <Field label="From (UTC)" name="startsAt" type="datetime-local" hint="Empty: now" error={fields.startsAt} />
           <Select label="For how long" name="hours" defaultValue="24" error={fields.endsAt}>
             {LENGTHS.map(([hours, label]) => (
               <option key={hours} value={hours}>

@@ -36,6 +36,14 @@ export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; ma
     },
     { id: "reason", header: "What for", from: "sm", cell: (row) => row.reason },
     {
+      id: "begins",
+      header: "Begins",
+      align: "right",
+      from: "md",
+      sort: (row) => row.startsAt,
+      cell: (row) => <RelativeTime at={row.startsAt} />,
+    },
+    {
       id: "ends",
       header: "Ends",
       align: "right",

@@ -53,7 +53,7 @@ const PARTS: Record<string, Part> = {
     command: process.execPath,
     args: ["node_modules/vitest/vitest.mjs", "run", "server/scheduler/history/histories.test.ts"],
     cwd: root,
-    env: { SLUICE_HISTORIES: String(Number(values.seconds) * 50) },
+    env: { SLUICE_HISTORIES: String(Number(values.seconds) * 50), SLUICE_SEED: "random" },
   },
 };
 

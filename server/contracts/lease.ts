@@ -17,6 +17,16 @@ export const leaseOwner = z.strictObject({
 export type LeaseOwner = z.infer<typeof leaseOwner>;
 
 /** `POST /v1/lease-requests`. */
+/** What a request, or an environment, needs of the device and its server. What is not known of a device is not met. */
+export const deviceNeeds = z.strictObject({
+  zone: z.string().max(64).optional(),
+  maxRttUs: z.int().positive().optional(),
+  /** As the driver counts: 12080 is CUDA 12.8. */
+  minCudaVersion: z.int().positive().optional(),
+  minDriverVersion: z.int().positive().optional(),
+});
+export type DeviceNeeds = z.infer<typeof deviceNeeds>;
+
 export const leaseRequestInput = z.strictObject({
   /** Idempotency key: the same key in one workspace is one request and at most one lease. */
   requestId: z.uuid(),
@@ -34,16 +44,8 @@ export const leaseRequestInput = z.strictObject({
   priority: z.enum(["low", "normal", "high"]).default("normal"),
   /** How many devices this client can map; what asks for more is refused. */
   maxDevices: z.int().min(1).max(64).default(1),
-  /** What the environment needs of a device. */
-  needs: z
-    .strictObject({
-      zone: z.string().max(64).optional(),
-      maxRttUs: z.int().positive().optional(),
-      /** As the driver counts: 12080 is CUDA 12.8. */
-      minCudaVersion: z.int().positive().optional(),
-      minDriverVersion: z.int().positive().optional(),
-    })
-    .optional(),
+  /** What the program needs of a device, beside what its environment does. */
+  needs: deviceNeeds.optional(),
   /** Where this owner's parked memory lies: the lease must be granted there. */
   pinnedGpuId: z.string().optional(),
 });

@@ -149,6 +149,9 @@ export type CalendarList = z.infer<typeof calendarList>;
 export const reservationView = z.strictObject({
   id: reservationId,
   teamId,
+  /** The only member of the team who may use it; null: all of the team. */
+  userId: userId.nullable(),
+  userName: z.string().nullable(),
   gpuType: z.string(),
   milli: z.int(),
   /** Size of the leases that it is for. */
@@ -163,6 +166,8 @@ export type ReservationList = z.infer<typeof reservationList>;
 export const createReservationInput = z
   .strictObject({
     teamId,
+    /** One member of the team, for whom alone it is. */
+    userId: userId.optional(),
     gpuType,
     milli: milli.min(1),
     unitMilli: milli.min(1).max(1000),
@@ -207,6 +212,7 @@ export const askQuotaInput = z
     gpuType,
     guaranteedMilli: milli.default(0),
     limitMilli: milli.min(1),
+    /** When it begins, alone; left out or over: as soon as it is approved. */
     startsAt: instant.optional(),
     endsAt: instant,
     reason: z.string().trim().min(1, "Say what it is for.").max(500),

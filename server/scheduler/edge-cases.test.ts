@@ -4,8 +4,10 @@ import { chargeOn, parseAmount } from "./amount.ts";
 import { DEFAULT_POLICY } from "./notice.ts";
 import { prove } from "./packing.ts";
 import { evaluate, evaluateQueue } from "./queue.ts";
+import { seenBy } from "./seen-by.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
 import type { Holding, Waiting, World } from "./types.ts";
+import { explainRules } from "./why.ts";
 
 const GIB = 1024 ** 3;
 const states = (at: World) => new Map(evaluateQueue(at).map((verdict) => [verdict.requestId, verdict.state]));
@@ -164,6 +166,20 @@ describe("the packing of guarantees", () => {
       ...{ ok: false, at: 1e9 },
     });
   });
+
+  test("is proved in the week in which an approved request for more holds, too", () => {
+    const hour = 3_600_000;
+    const noon = 3 * 7 * 24 * hour + 12 * hour;
+    const night = { from: 20 * 60, to: 30 * 60, guaranteedMilli: 1500, limitMilli: 4000 };
+    const quotas = [{ ...promise("a", 0, 500), windows: [night] }, promise("b", 500, 500)];
+    const proved = (hours: number) => {
+      const addition = { teamId: "b", guaranteedMilli: 500, limitMilli: 500, from: noon, to: noon + hours * hour };
+      return prove(devices, { quotas, additions: [addition], reservations: [] }, 0);
+    };
+    expect(proved(8)).toMatchObject({ ok: true });
+    // 1970 began on a Thursday; the entry is for the night after Monday.
+    expect(proved(7 * 24)).toMatchObject({ ok: false, at: noon + (4 * 24 + 8) * hour });
+  });
 });
 
 describe("the rules besides", () => {
@@ -229,6 +245,56 @@ describe("the rules besides", () => {
     expect(asked(other, { reservations, quotas })).toMatchObject({ obstacle: { rule: "free-device" } });
     expect(asked(other, { reservations, quotas, now: 2000 })?.state).toBe("granted");
     expect(asked({}, { reservations, quotas })).toMatchObject({ state: "granted", placement: { borrowed: false } });
+  });
+
+  test("a reservation for one person keeps its part for them, inside their ceiling, and takes nothing from their team", () => {
+    const devices = [device("0"), device("1")];
+    const class10 = { id: "rsv", teamId: "vision", userId: "ada", who: "Ada", milli: 1000, unitMilli: 500 };
+    const reservations = [{ ...class10, from: 0, to: 1000 }];
+    const quotas = [quota("vision", 500, 500), quota("nlp", 0, 2000)];
+    const at = (options: Partial<World>) => world({ devices, reservations, ...options, quotas });
+    const queue = [
+      waiting("max1", 500, { userId: "max", createdAt: 1 }),
+      waiting("max2", 500, { userId: "max", createdAt: 2 }),
+      waiting("lin", 500, { teamId: "nlp", userId: "lin", createdAt: 3 }),
+      waiting("lin2", 500, { teamId: "nlp", userId: "lin", createdAt: 4 }),
+      waiting("ada1", 500, { createdAt: 5 }),
+      waiting("ada2", 500, { createdAt: 6 }),
+    ];
+    const granted = (one: World) =>
+      evaluateQueue(one).flatMap(({ requestId, state }) => (state === "granted" ? [requestId] : []));
+    // One behind whom the team's limit holds up does not hold up her, and of others each has what is left.
+    expect(granted(at({ queue }))).toEqual(["max1", "ada1", "ada2", "lin"]);
+    expect(granted(at({ queue: queue.slice(0, 4) }))).toEqual(["max1", "lin"]);
+    expect(granted(at({ queue: queue.slice(0, 4), now: 2000 }))).toEqual(["max1", "lin", "lin2"]);
+    const lent = ["0", "1"].map((gpuId) => holding(`l${gpuId}`, gpuId, 1000, { teamId: "nlp", userId: "lin" }));
+    const taken = (one: World) => evaluate(one).notices.map(({ leaseId }) => leaseId);
+    expect(taken(at({ holdings: lent }))).toEqual(["l0"]);
+    // What she holds already counts towards it.
+    const hers = holding("hers", "1", 1000);
+    expect(taken(at({ holdings: [lent[0] as Holding, hers] }))).toEqual([]);
+    const ceiling = [quota("vision", 500, 500, { personMilli: 500 }), quota("nlp", 0, 2000)];
+    expect(granted(world({ devices, reservations, quotas: ceiling, queue: queue.slice(4) }))).toEqual(["ada1"]);
+  });
+
+  test("who waits because of a reservation reads for whom it is, as far as they may see that", () => {
+    const reservations = [
+      { id: "rsv", teamId: "vision", userId: "ada", who: "Ada", milli: 500, unitMilli: 500, from: 0, to: 3_600_000 },
+    ];
+    const quotas = [quota("vision", 0, 500), quota("nlp", 0, 1000)];
+    const holdings = [holding("m", "0", 500, { userId: "max", who: "Max" })];
+    const why = (request: Waiting) => {
+      const asked = world({ reservations, quotas, holdings, queue: [request] });
+      const reader = { userId: request.userId, teamIds: [request.teamId], seesAll: false };
+      return explainRules(request.requestId, seenBy(reader, asked)).reason?.message;
+    };
+    expect(why(waiting("max", 500, { userId: "max" }))).toBe(
+      "team vision is near its limit (0.5 of 1.0 soft). Of that 0.5 soft for Ada is reserved until 1970-01-01 01:00 UTC.",
+    );
+    expect(why(waiting("lin", 500, { teamId: "nlp", userId: "lin" }))).toBe(
+      "No device has 0.5 free: the largest free piece is 0.5 of soft-0 on gpu-1. " +
+        "0.5 soft for team vision is reserved until 1970-01-01 01:00 UTC.",
+    );
   });
 
   test("a team's own minimum run time and notice hold for its leases, the pool's for all others", () => {

@@ -4,7 +4,8 @@ import { isSpent } from "./budget.ts";
 import { devicesOf } from "./placement.ts";
 import { evaluateQueue } from "./queue.ts";
 import { roomOf } from "./room.ts";
-import { usedBy } from "./share.ts";
+import { promisesNow } from "./share.ts";
+import { quotaFor, teamsOf } from "./team-state.ts";
 import type { Waiting, World } from "./types.ts";
 
 export type Asking = Pick<
@@ -15,8 +16,11 @@ export type Asking = Pick<
 const present = (world: World) => world.devices.filter((device) => device.state !== "gone");
 
 /** The most that today's rules could ever grant this request's team in one lease. */
-export function largestEver(request: Pick<Asking, "teamId" | "guaranteedOnly" | "maxDevices">, world: World): number {
-  const quota = world.quotas.get(request.teamId);
+export function largestEver(
+  request: Pick<Asking, "teamId" | "userId" | "guaranteedOnly" | "maxDevices">,
+  world: World,
+): number {
+  const quota = quotaFor(request, world);
   const devices = present(world).length;
   if (quota === undefined || devices === 0 || isSpent(quota.budget, world.now)) return 0;
   const { limitMilli, personMilli = limitMilli, guaranteedMilli } = quota;
@@ -27,21 +31,14 @@ export function largestEver(request: Pick<Asking, "teamId" | "guaranteedOnly" | 
 
 /** The most that would be granted at once if it were asked for in place of this request. */
 export function fitsNow(request: Asking, world: World): number {
-  const quota = world.quotas.get(request.teamId);
-  if (quota === undefined) return 0;
-  const { limitMilli, personMilli = limitMilli, guaranteedMilli } = quota;
   const held = world.holdings.filter((holding) => holding.teamId === request.teamId);
-  const sum = (of: typeof held) => of.reduce((total, holding) => total + holding.milli, 0);
-  const byQuota = Math.min(
-    limitMilli - usedBy(request.teamId, world),
-    personMilli - sum(held.filter((holding) => holding.userId === request.userId)),
-    request.guaranteedOnly ? guaranteedMilli - sum(held.filter((holding) => !holding.borrowed)) : limitMilli,
-  );
+  const team = teamsOf(held, promisesNow(world)).get(request.teamId);
+  if (team === undefined) return 0;
   const rooms = [...roomOf(world.devices, world.holdings).values()].filter(
     ({ device }) => device.state === "open" && (request.pinnedGpuId === undefined || device.id === request.pinnedGpuId),
   );
   const pieces = rooms.map((room) => Math.min(room.freeMilli, memoryInThousandths(room)));
-  const candidate = Math.min(byQuota, WHOLE, Math.max(0, ...pieces));
+  const candidate = Math.min(team.headroom(request), WHOLE, Math.max(0, ...pieces));
   if (candidate <= 0) return 0;
   const { requestId, teamId, userId, who, guaranteedOnly, pinnedGpuId, needs, kind } = request;
   const asked: Waiting = {

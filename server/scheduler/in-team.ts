@@ -6,8 +6,8 @@ import type { Obstacle, Waiting } from "./types.ts";
 /** Which rule of the quota it does not meet now; those behind it hear of it. */
 export function quotaObstacle(request: Waiting, team: TeamState, least: number): Obstacle | undefined {
   const { requestId, userId } = request;
-  const { limitMilli, personMilli } = team.quota;
-  if (team.used + least > limitMilli) {
+  const { personMilli } = team.quota;
+  if (least > team.leftBelowLimitNow(userId)) {
     team.firstForLimit ??= requestId;
     return { rule: "team-limit", ever: false };
   }
@@ -15,7 +15,7 @@ export function quotaObstacle(request: Waiting, team: TeamState, least: number):
     if (!team.firstOfPerson.has(userId)) team.firstOfPerson.set(userId, requestId);
     return { rule: "person-limit", ever: false };
   }
-  if (request.guaranteedOnly && team.inside + least > team.guaranteed) {
+  if (request.guaranteedOnly && least > team.leftForGuaranteedOnly(userId)) {
     team.firstForGuarantee ??= requestId;
     return { rule: "guaranteed", ever: false };
   }
@@ -24,19 +24,19 @@ export function quotaObstacle(request: Waiting, team: TeamState, least: number):
 
 /**
  * Nobody of a team overtakes at the cost of one ahead: neither of the limit, nor of a place inside the guarantee, nor
- * of the team's turn at the surplus.
+ * of the team's turn at the surplus. What is reserved for one person costs the others nothing.
  */
 export function orderInTeam(request: Waiting, team: TeamState, least: number): Obstacle | undefined {
   const behind = (requestId: string | undefined): Obstacle | undefined =>
     requestId === undefined || requestId === request.requestId ? undefined : { rule: "order", behind: requestId };
-  const { used, reserved, guaranteed, quota } = team;
+  const { userId } = request;
+  const ofPerson = behind(team.firstOfPerson.get(userId)) ?? behind(team.aheadOfPerson(userId, least));
+  if (ofPerson !== undefined || team.isOwn(request, least)) return ofPerson;
   return (
     behind(team.firstForLimit) ??
-    behind(team.firstOfPerson.get(request.userId)) ??
-    behind(team.aheadOfPerson(request.userId, least)) ??
     (request.guaranteedOnly ? behind(team.firstForGuarantee) : undefined) ??
-    (used + reserved + least > quota.limitMilli ? behind(team.first) : undefined) ??
-    (used + reserved + least > guaranteed ? behind(team.firstClaim ?? team.first) : undefined)
+    (least > team.leftBelowLimit(userId) ? behind(team.first) : undefined) ??
+    (team.isClaim(request, least) ? undefined : behind(team.firstClaim ?? team.first))
   );
 }
 
@@ -49,8 +49,8 @@ export function placing({ request }: Asker, team: TeamState, part: Part): string
 }
 
 /** Only what the guarantee leaves. */
-export function insideGuarantee(asker: Asker, { guaranteed, used, reserved }: TeamState): Asker {
-  return { ...asker, headroomMilli: Math.min(asker.headroomMilli, guaranteed - used - reserved) };
+export function insideGuarantee(asker: Asker, team: TeamState): Asker {
+  return { ...asker, headroomMilli: Math.min(asker.headroomMilli, team.leftInside(asker.request.userId)) };
 }
 
 /** Requests of one shape fit the same devices. Memory is charged by device, and what the team has left bounds it. */

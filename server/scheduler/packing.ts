@@ -43,7 +43,9 @@ function timesOf({ quotas, additions, reservations }: Promised, now: number): nu
   const weekly = breakpoints(quotas.flatMap((quota) => quota.windows)).map((minute) => nextAtMinute(minute, now));
   const edges = [...additions, ...reservations].flatMap(({ from, to }) => [from, to]).filter((at) => at > now);
   // A stretch of time and a weekly window may meet in any of its weeks.
-  const inside = reservations.flatMap(({ from, to }) => weeklyWithin(quotas, Math.max(from, now), to));
+  const inside = [...additions, ...reservations].flatMap(({ from, to }) =>
+    weeklyWithin(quotas, Math.max(from, now), to),
+  );
   return [...new Set([now, ...weekly, ...edges, ...inside])].sort((a, b) => a - b);
 }
 

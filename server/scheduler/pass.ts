@@ -12,9 +12,9 @@ import { type Asker, pieceOn } from "./placement.ts";
 import { Pool, type Revision, sameIds } from "./pool.ts";
 import { unitsLeft } from "./reservation.ts";
 import type { Room } from "./room.ts";
-import { guaranteesNow, withReservations } from "./share.ts";
+import { promisesNow } from "./share.ts";
 import { heldBack } from "./stops.ts";
-import { byAge, byNeed, byRank, TeamState } from "./team-state.ts";
+import { byAge, byNeed, byRank, type TeamState, teamsOf } from "./team-state.ts";
 import type { Obstacle, Placement, Round, Verdict, Waiting, World } from "./types.ts";
 
 /** A team's requests in its own order, and how far they have been judged. */
@@ -25,7 +25,7 @@ export class Pass {
   readonly #revisions: ReadonlyMap<string, Revision>;
   readonly #revised = new Map<string, Revision>();
   #replanned = false;
-  readonly #teams = new Map<string, TeamState>();
+  readonly #teams: ReadonlyMap<string, TeamState>;
   readonly #pool: Pool;
   readonly #verdicts: Verdict[] = [];
   readonly #granted = new Set<string>();
@@ -38,13 +38,9 @@ export class Pass {
     this.#world = world;
     this.#revisions = revisions;
     this.#present = world.devices.filter((device) => device.state !== "gone").length;
-    const quotas = withReservations(world);
-    const guarantees = guaranteesNow(world, quotas);
-    this.#pool = new Pool(world, quotas, guarantees);
-    for (const quota of quotas.values()) {
-      this.#teams.set(quota.teamId, new TeamState(quota, guarantees.get(quota.teamId) ?? 0));
-    }
-    for (const holding of world.holdings) this.#teams.get(holding.teamId)?.add(holding);
+    const promises = promisesNow(world);
+    this.#pool = new Pool(world, promises);
+    this.#teams = teamsOf(world.holdings, promises);
   }
 
   /** The round, or what the next pass of the same world has to know from the start. */
@@ -100,7 +96,7 @@ export class Pass {
         team !== undefined &&
         never === undefined &&
         heldBack(request, this.#world) === undefined &&
-        team.isClaim(charge) &&
+        team.isClaim(request, charge) &&
         charge <= team.headroom(request);
       const made = stays ? this.#pool.roomsMade(insideGuarantee(this.#askerOf(request, team), team)) : undefined;
       if (made && team) this.#grant(request, team, made);
@@ -133,7 +129,7 @@ export class Pass {
       return;
     }
     const stopped = heldBack(request, this.#world);
-    if (stopped || !team.isClaim(least)) {
+    if (stopped || !team.isClaim(request, least)) {
       this.#pool.release(request);
       if (!stopped && quotaObstacle(request, team, least) === undefined) {
         team.pending ??= { request, milli: least };
@@ -143,8 +139,9 @@ export class Pass {
     }
     const { pending } = team;
     // One that waits for another of the team anyway leaves what it will take to those behind it.
-    const ahead = pending && orderInTeam(pending.request, team, pending.milli) === undefined ? pending.milli : 0;
-    if (team.used + team.reserved + ahead + least > team.quota.limitMilli) {
+    const waits = pending !== undefined && orderInTeam(pending.request, team, pending.milli) !== undefined;
+    const ahead = pending === undefined || waits || team.isOwn(request, least) ? 0 : pending.milli;
+    if (ahead + least > team.leftBelowLimit(request.userId)) {
       this.#surplus.push(request);
       return;
     }
@@ -237,7 +234,11 @@ export class Pass {
     const team = this.#teams.get(request.teamId);
     const { devices, now } = this.#world;
     const least = this.#leastCharge(request);
-    return { team, least, never: neverFits(request, team?.quota, { devices, present: this.#present, now }, least) };
+    return {
+      team,
+      least,
+      never: neverFits(request, team?.quotaOf(request.userId), { devices, present: this.#present, now }, least),
+    };
   }
 
   #leastCharge(request: Waiting): number {
@@ -263,7 +264,7 @@ export class Pass {
     const pieces = rooms.map((room) => pieceOn(request, room));
     const milli = pieces.reduce((sum, piece) => sum + piece.milli, 0);
     const memoryBytes = pieces.reduce((sum, piece) => sum + piece.memoryBytes, 0);
-    const borrowed = !request.guaranteedOnly && team.used + milli > team.guaranteed;
+    const borrowed = !request.guaranteedOnly && milli > team.leftInsideNow(request.userId);
     this.#pool.grant(request, pieces, borrowed);
     team.add({ userId: request.userId, milli, borrowed });
     this.#granted.add(request.requestId);
@@ -273,7 +274,7 @@ export class Pass {
 
   /** Makes room where that is a right, and keeps a device for the first of each team in any case. */
   #waitForDevice(asker: Asker, team: TeamState, least: number): Obstacle {
-    const made = team.isClaim(least) ? this.#makeRoom(insideGuarantee(asker, team), team) : undefined;
+    const made = team.isClaim(asker.request, least) ? this.#makeRoom(insideGuarantee(asker, team), team) : undefined;
     return made ?? this.#keepRoom(asker, team, least);
   }
 
@@ -294,9 +295,10 @@ export class Pass {
   #keepRoom(asker: Asker, team: TeamState, least: number): Obstacle {
     const { request } = asker;
     const first = team.first === undefined;
-    const claim = team.isClaim(least);
+    const claim = team.isClaim(request, least);
+    const own = team.isOwn(request, least);
     if (claim || first) this.#setFirst(request, team, least, claim);
-    const likelyAt = first || request.pinnedGpuId !== undefined ? this.#pool.keepSoonest(asker) : undefined;
+    const likelyAt = first || own || request.pinnedGpuId !== undefined ? this.#pool.keepSoonest(asker) : undefined;
     return this.#deviceObstacle(request, this.#pool.heldFor(placing(asker, team, "all")), likelyAt);
   }
 

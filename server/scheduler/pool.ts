@@ -4,10 +4,10 @@
  */
 import { byDevice, type End, keep, keepSoonest, likelyEnd } from "./hold.ts";
 import { timesOf } from "./notice.ts";
-import { type Asker, devicesOf, fits, pieceOn, place } from "./placement.ts";
+import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, releaseOf } from "./reclaim.ts";
 import { type Room, roomOf, take } from "./room.ts";
-import { groupOf, type Lease, leasesOf, outsideGuarantee } from "./share.ts";
+import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises } from "./share.ts";
 import type { CoTenancy, Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
 /**
@@ -19,7 +19,7 @@ export type Revision = { placed: readonly string[] } | { kept: readonly string[]
 export class Pool {
   readonly #world: World;
   readonly #quotas: ReadonlyMap<string, Quota>;
-  readonly #guarantees: ReadonlyMap<string, number>;
+  readonly #promises: Promises;
   /** In a fixed order, by which ties are broken. */
   readonly #rooms: Room[];
   readonly #roomById: Map<string, Room>;
@@ -33,6 +33,8 @@ export class Pool {
   /** Lease → the request it is taken for, in this pass or in a round before. */
   readonly #taken = new Map<string, string>();
   readonly #plans = new Map<string, Plan>();
+  /** Parts of reservations for which room is made. */
+  readonly #units = new Set<string>();
   #outside: ReadonlyMap<string, Lease> | undefined;
   /** Requests that have a device kept for them. */
   readonly #keeps = new Set<string>();
@@ -46,10 +48,11 @@ export class Pool {
   /** Leases by device in the order of their ends, while nothing about them changes. */
   readonly #ends = new Map<string, End[]>();
 
-  constructor(world: World, quotas: ReadonlyMap<string, Quota>, guarantees: ReadonlyMap<string, number>) {
+  constructor(world: World, promises: Promises) {
+    const { quotas } = promises;
     this.#world = world;
     this.#quotas = quotas;
-    this.#guarantees = guarantees;
+    this.#promises = promises;
     const exclusive = [...quotas.values()].some(({ coTenancy = "any" }) => coTenancy !== "any");
     this.policyOf = exclusive ? (teamId) => quotas.get(teamId)?.coTenancy ?? "any" : undefined;
     this.#timesOf = timesOf(world);
@@ -144,7 +147,21 @@ export class Pool {
     const asker: Asker = { request: unit, headroomMilli: Number.POSITIVE_INFINITY, policyOf: this.policyOf };
     const rooms = place(asker, this.#rooms);
     if (rooms) for (const room of rooms) take(room, { ...pieceOn(unit, room), teamId: unit.teamId });
-    else this.plan(asker, unit.requestId);
+    else if (!this.#keepBeside(asker) && this.plan(asker, unit.requestId)) this.#units.add(unit.requestId);
+  }
+
+  /** Whether there is place for one more where room is made for others like it: nobody else is taken back then. */
+  #keepBeside(asker: Asker): boolean {
+    for (const room of this.#rooms) {
+      const { hold } = room;
+      if (hold === undefined || !this.#units.has(hold.requestId) || !hold.admits(asker.request.teamId)) continue;
+      const { milli, memoryBytes } = pieceOn(asker.request, room);
+      if (!mayLie(asker, room) || milli > hold.spareMilli || memoryBytes > hold.spareBytes) continue;
+      hold.spareMilli -= milli;
+      hold.spareBytes -= memoryBytes;
+      return true;
+    }
+    return false;
   }
 
   #lay(request: Waiting, piece: Piece, borrowed: boolean): void {
@@ -188,7 +205,7 @@ export class Pool {
   #reclaimable(): Reclaimable {
     if (this.#outside === undefined) {
       const leases = this.#laid.length === 0 ? this.#held : [...this.#held, ...leasesOf(this.#laid)];
-      const ids = outsideGuarantee(leases, this.#guarantees);
+      const ids = outsideGuarantee(leases, this.#promises);
       this.#outside = new Map(this.#held.filter((lease) => ids.has(lease.id)).map((lease) => [lease.id, lease]));
     }
     const { now } = this.#world;

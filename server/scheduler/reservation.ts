@@ -1,22 +1,30 @@
 /** Reservations: a part of the pool that a team has for a time, ready when the time begins. */
-import { longestNotice } from "./notice.ts";
+import { activeReservations } from "./share.ts";
 import type { TeamState } from "./team-state.ts";
 import type { Reservation, Waiting, World } from "./types.ts";
 
-/** Reservations for which room is kept now: from one notice before they begin, so that it is there in time. */
-export function activeReservations(world: World): Reservation[] {
-  const lead = longestNotice(world);
-  return (world.reservations ?? []).filter(({ from, to }) => world.now >= from - lead && world.now < to);
-}
-
-/** What of the active reservations nobody has leased yet, as requests of their unit's size. */
+/**
+ * What of the active reservations nobody has leased yet, as requests of their unit's size; of that, when servers are
+ * away, what is still guaranteed.
+ */
 export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>): Waiting[] {
+  // What a team, or a person, has taken counts once, however many reservations they have.
+  const taken = new Map<string, number>();
+  const kept = new Map<string, number>();
   return activeReservations(world).flatMap((reservation) => {
-    const team = teams.get(reservation.teamId);
+    const { teamId, userId, milli, unitMilli } = reservation;
+    const team = teams.get(teamId);
     if (team === undefined) return [];
-    const base = world.quotas.get(reservation.teamId)?.guaranteedMilli ?? 0;
-    const leased = Math.max(0, team.used + team.reserved - base);
-    const count = Math.max(0, Math.floor((reservation.milli - leased) / reservation.unitMilli));
+    const whose = `${teamId}/${userId ?? ""}`;
+    const guaranteedMilli = world.quotas.get(teamId)?.guaranteedMilli ?? 0;
+    const ofTeam = Math.max(0, team.takenInCommon() - guaranteedMilli);
+    const known = taken.get(whose) ?? (userId === undefined ? ofTeam : team.heldOrAskedBy(userId));
+    const here = Math.min(known, milli);
+    taken.set(whose, known - here);
+    const inside = userId === undefined ? team.leftInside("") : team.ownLeft(userId);
+    const before = kept.get(whose) ?? 0;
+    const count = Math.max(0, Math.floor(Math.min(milli - here, inside - before) / unitMilli));
+    kept.set(whose, before + count * unitMilli);
     return Array.from({ length: count }, (_, index) => unitOf(reservation, index));
   });
 }
@@ -27,12 +35,15 @@ export function allOf(reservation: Reservation): Waiting[] {
   return Array.from({ length: count }, (_, index) => unitOf(reservation, index));
 }
 
+/** The reservation that a unit's id names; an id of anything else is returned as it is. */
+export const reservationIdOf = (unitId: string): string => unitId.split("/")[0] ?? unitId;
+
 function unitOf(reservation: Reservation, index: number): Waiting {
   return {
     requestId: `${reservation.id}/${index}`,
     teamId: reservation.teamId,
-    userId: "",
-    who: "",
+    userId: reservation.userId ?? "",
+    who: reservation.who ?? "",
     milli: reservation.unitMilli,
     memoryBytes: 0,
     guaranteedOnly: false,

@@ -17,5 +17,12 @@ export function seenBy(reader: Reader, world: World): World {
     queue: world.queue.map((waiting) =>
       own.has(waiting.teamId) || waiting.userId === reader.userId ? waiting : { ...waiting, who: "Somebody" },
     ),
+    ...(world.reservations === undefined
+      ? {}
+      : {
+          reservations: world.reservations.map(({ who, ...reservation }) =>
+            who !== undefined && own.has(reservation.teamId) ? { ...reservation, who } : reservation,
+          ),
+        }),
   };
 }

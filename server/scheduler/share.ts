@@ -1,18 +1,34 @@
 /** Who has what of a type, what is guaranteed now, and who needs more. */
 import { WHOLE } from "./amount.ts";
 import { longestNotice } from "./notice.ts";
-import type { Holding, Quota, World } from "./types.ts";
+import type { Holding, Quota, Reservation, World } from "./types.ts";
 
 /** What the devices that take leases have together, thousandths. */
 export function capacityInService(world: Pick<World, "devices">): number {
   return world.devices.filter((device) => device.state === "open").length * WHOLE;
 }
 
-/** A reservation in force adds to its team's guarantee, and to its limit. */
-export function withReservations(world: World): Map<string, Quota> {
+/** What is promised to teams now. */
+export type Promises = {
+  /** With what is reserved: that adds to a team's guarantee, and to its limit. */
+  quotas: ReadonlyMap<string, Quota>;
+  /** What each team is guaranteed with the devices that are there. */
+  guarantees: ReadonlyMap<string, number>;
+  /** Team → person → the part of that which only this person may use. */
+  own: ReadonlyMap<string, ReadonlyMap<string, number>>;
+};
+
+/** Reservations for which room is kept now: from one notice before they begin, so that it is there in time. */
+export function activeReservations(world: Pick<World, "now" | "reservations" | "policy" | "quotas">): Reservation[] {
+  const { reservations = [], now } = world;
+  if (reservations.length === 0) return [];
   const lead = longestNotice(world);
-  const active = (world.reservations ?? []).filter(({ from, to }) => world.now >= from - lead && world.now < to);
-  if (active.length === 0) return world.quotas;
+  return reservations.filter(({ from, to }) => now >= from - lead && now < to);
+}
+
+/** What holds now. */
+export function promisesNow(world: World): Promises {
+  const active = activeReservations(world);
   const quotas = new Map(world.quotas);
   for (const { teamId, milli } of active) {
     const quota = quotas.get(teamId);
@@ -20,20 +36,29 @@ export function withReservations(world: World): Map<string, Quota> {
     const guaranteedMilli = quota.guaranteedMilli + milli;
     quotas.set(teamId, { ...quota, guaranteedMilli, limitMilli: Math.max(quota.limitMilli + milli, guaranteedMilli) });
   }
-  return quotas;
+  const scale = scaling(world, quotas);
+  const own = new Map<string, Map<string, number>>();
+  for (const { teamId, userId, milli } of active) {
+    if (userId === undefined || !quotas.has(teamId)) continue;
+    const ofTeam = own.get(teamId) ?? new Map<string, number>();
+    own.set(teamId, ofTeam.set(userId, (ofTeam.get(userId) ?? 0) + scale(milli)));
+  }
+  const guarantees = new Map([...quotas.values()].map((quota) => [quota.teamId, scale(quota.guaranteedMilli)]));
+  return { quotas, guarantees, own };
 }
 
-/**
- * What each team is guaranteed with the devices that are there: the quota, or, when a lost server leaves less than all
- * guarantees together, the part of what is left that goes with the quota.
- */
-export function guaranteesNow(world: World, quotas: ReadonlyMap<string, Quota> = world.quotas): Map<string, number> {
+/** What each team is guaranteed with the devices that are there. */
+export function guaranteesNow(world: World): ReadonlyMap<string, number> {
+  return promisesNow(world).guarantees;
+}
+
+/** All of a promise; or, when a lost server leaves less than all guarantees together, its part of what is left. */
+function scaling(world: Pick<World, "devices">, quotas: ReadonlyMap<string, Quota>): (milli: number) => number {
   let promised = 0;
   for (const quota of quotas.values()) promised += quota.guaranteedMilli;
   const inService = capacityInService(world);
-  const scale = (milli: number) =>
-    promised <= inService ? milli : Number((BigInt(milli) * BigInt(inService)) / BigInt(promised));
-  return new Map([...quotas.values()].map((quota) => [quota.teamId, scale(quota.guaranteedMilli)]));
+  if (promised <= inService) return (milli) => milli;
+  return (milli) => Number((BigInt(milli) * BigInt(inService)) / BigInt(promised));
 }
 
 /** All parts of one lease. */
@@ -59,21 +84,31 @@ export function leasesOf(holdings: readonly Holding[]): Lease[] {
 
 /**
  * Leases outside their team's guarantee: these may be taken back. A guarantee is filled first by what was granted for
- * good, then by what was granted inside it, then by what was borrowed, each by age; what does not fit is outside.
+ * good, then by what was granted inside it, then by what was borrowed, each by age; what does not fit is outside. What
+ * is reserved for a person is filled by their leases alone.
  */
-export function outsideGuarantee(leases: readonly Lease[], guarantees: ReadonlyMap<string, number>): Set<string> {
+export function outsideGuarantee(
+  leases: readonly Lease[],
+  { guarantees, own }: Pick<Promises, "guarantees" | "own">,
+): Set<string> {
   const byTeam = new Map<string, Lease[]>();
   for (const lease of leases) {
-    const own = byTeam.get(lease.first.teamId);
-    if (own === undefined) byTeam.set(lease.first.teamId, [lease]);
-    else own.push(lease);
+    const ofTeam = byTeam.get(lease.first.teamId);
+    if (ofTeam === undefined) byTeam.set(lease.first.teamId, [lease]);
+    else ofTeam.push(lease);
   }
   const outside = new Set<string>();
-  for (const [teamId, own] of byTeam) {
+  for (const [teamId, ofTeam] of byTeam) {
+    const reserved = new Map(own.get(teamId));
     let left = guarantees.get(teamId) ?? 0;
-    for (const lease of own.sort(bySeniority)) {
-      if (lease.milli <= left) left -= lease.milli;
-      else if (!lease.first.guaranteedOnly) outside.add(lease.id);
+    for (const milli of reserved.values()) left -= milli;
+    for (const lease of ofTeam.sort(bySeniority)) {
+      const { userId, guaranteedOnly } = lease.first;
+      const ofPerson = Math.min(lease.milli, reserved.get(userId) ?? 0);
+      if (lease.milli - ofPerson <= left) {
+        left -= lease.milli - ofPerson;
+        if (ofPerson > 0) reserved.set(userId, (reserved.get(userId) ?? 0) - ofPerson);
+      } else if (!guaranteedOnly) outside.add(lease.id);
     }
   }
   return outside;

@@ -130,10 +130,16 @@ export type Policy = {
 /** No new leases: for all, for one team, or for one person. */
 export type Stop = { scope: "all" | "team" | "user"; subjectId?: string; reason: string };
 
-/** A part of the pool that a team has for a time (a class on Tuesday from 10 to 12), on top of its guarantee. */
+/**
+ * A part of the pool that a team, or one person of it, has for a time (a class on Tuesday from 10 to 12), on top of
+ * the team's guarantee.
+ */
 export type Reservation = {
   id: string;
   teamId: string;
+  /** The only person of the team who may use it, with their name. */
+  userId?: string;
+  who?: string;
   milli: number;
   /** Size of the leases that it is for. */
   unitMilli: number;

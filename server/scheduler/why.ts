@@ -5,7 +5,7 @@ import { estimate } from "./estimate.ts";
 import { evaluateQueue } from "./queue.ts";
 import { explain } from "./reasons.ts";
 import { roomOf } from "./room.ts";
-import { usedBy } from "./share.ts";
+import { promisesNow, usedBy } from "./share.ts";
 import type { Obstacle, Waiting, World } from "./types.ts";
 
 type Rules = LeaseExplanation["rules"];
@@ -62,7 +62,7 @@ function placeOf({ rule }: Obstacle): (typeof ORDER)[number] {
 
 /** What stands there for a rule that does not hold it back. */
 function factOf(rule: (typeof ORDER)[number], request: Waiting, world: World): string | undefined {
-  const quota = world.quotas.get(request.teamId);
+  const quota = promisesNow(world).quotas.get(request.teamId);
   if (quota === undefined) return undefined;
   switch (rule) {
     case "team-limit":

@@ -1,9 +1,11 @@
 /** Sentences for what devices, the order and the rules of the pool stop. */
 import { formatBytes, formatMilli } from "./amount.ts";
 import { attachHint, holders, holdingsOf, soonerHint } from "./holders.ts";
+import { reservationIdOf } from "./reservation.ts";
 import { roomOf } from "./room.ts";
 import type { Needs, Obstacle, Waiting, World } from "./types.ts";
 import { scaledDown, type Words } from "./words-quota.ts";
+import { reservedFor, reservedForOthers } from "./words-reservation.ts";
 
 export function amountWords(
   request: Waiting,
@@ -81,11 +83,8 @@ export function pinnedWords(
 export function orderWords(behind: string, world: World, fits: number): Words {
   const first = world.queue.find((waiting) => waiting.requestId === behind);
   const team = first && world.quotas.get(first.teamId)?.teamName;
-  const reserved = world.reservations?.find((reservation) => behind.startsWith(`${reservation.id}/`));
-  const nobody =
-    reserved === undefined
-      ? "Somebody"
-      : `Team ${world.quotas.get(reserved.teamId)?.teamName ?? "?"}, by a reservation,`;
+  const reserved = world.reservations?.find((reservation) => reservation.id === reservationIdOf(behind));
+  const nobody = reserved === undefined ? "Somebody" : `By a reservation ${reservedFor(reserved, world)}`;
   const who = first === undefined ? nobody : `${first.who} (team ${team ?? "?"})`;
   const amount = first === undefined ? "" : ` for ${formatMilli(first.milli)} ${world.gpuType}`;
   return { rule: "order", message: `${who} waits first${amount}.`, ...(fits > 0 ? { hint: attachHint(fits) } : {}) };
@@ -101,7 +100,13 @@ export function deviceWords(request: Waiting, world: World, fits: number): Words
   const asked = request.memoryBytes > 0 ? formatBytes(request.memoryBytes) : formatMilli(request.milli);
   return {
     rule: "free-device",
-    message: [`No device has ${asked} free: ${piece}.`, scaledDown(request.teamId, world)].filter(Boolean).join(" "),
+    message: [
+      `No device has ${asked} free: ${piece}.`,
+      reservedForOthers(request, world),
+      scaledDown(request.teamId, world),
+    ]
+      .filter(Boolean)
+      .join(" "),
     hint: soonerHint(request, world.holdings, fits),
     holders: holders(request, world.holdings, world.now),
   };

@@ -2,13 +2,15 @@
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
 import { attachHint, holders, soonerHint } from "./holders.ts";
-import { guaranteesNow, usedBy } from "./share.ts";
+import { promisesNow, usedBy } from "./share.ts";
+import { quotaFor } from "./team-state.ts";
 import type { Waiting, World } from "./types.ts";
+import { reservedInTeam } from "./words-reservation.ts";
 
 export type Words = Pick<LeaseReason, "rule" | "message" | "hint" | "holders">;
 
 export function limitEver(request: Waiting, world: World, fits: number, largest: number): Words {
-  const quota = world.quotas.get(request.teamId);
+  const quota = quotaFor(request, world);
   if (quota === undefined) {
     return {
       rule: "team-limit",
@@ -28,21 +30,22 @@ export function limitEver(request: Waiting, world: World, fits: number, largest:
 }
 
 export function limitNow(request: Waiting, world: World, fits: number): Words {
-  const quota = world.quotas.get(request.teamId);
+  const quota = promisesNow(world).quotas.get(request.teamId);
   const limit = quota?.limitMilli ?? 0;
   const used = usedBy(request.teamId, world);
   const own = world.holdings.filter((holding) => holding.teamId === request.teamId);
   const level = used >= limit ? "at its limit" : "near its limit";
+  const message = `team ${quota?.teamName ?? ""} is ${level} (${formatQuota(used)} of ${formatQuota(limit)} ${world.gpuType}).`;
   return {
     rule: "team-limit",
-    message: `team ${quota?.teamName ?? ""} is ${level} (${formatQuota(used)} of ${formatQuota(limit)} ${world.gpuType}).`,
+    message: [message, reservedInTeam(request, world)].filter(Boolean).join(" "),
     hint: soonerHint(request, own, fits),
     holders: holders(request, own, world.now),
   };
 }
 
 export function guaranteedWords(request: Waiting, ever: boolean, world: World): Words {
-  const quota = world.quotas.get(request.teamId);
+  const quota = ever ? quotaFor(request, world) : promisesNow(world).quotas.get(request.teamId);
   const guaranteed = quota?.guaranteedMilli ?? 0;
   const amount = formatMilli(request.milli);
   if (ever) {
@@ -54,9 +57,10 @@ export function guaranteedWords(request: Waiting, ever: boolean, world: World): 
   }
   const own = world.holdings.filter((holding) => holding.teamId === request.teamId && !holding.borrowed);
   const used = own.reduce((sum, holding) => sum + holding.milli, 0);
+  const message = `team ${quota?.teamName ?? ""} uses ${formatQuota(used)} of its ${formatQuota(guaranteed)} guaranteed ${world.gpuType}.`;
   return {
     rule: "guaranteed",
-    message: `team ${quota?.teamName ?? ""} uses ${formatQuota(used)} of its ${formatQuota(guaranteed)} guaranteed ${world.gpuType}.`,
+    message: [message, reservedInTeam(request, world)].filter(Boolean).join(" "),
     hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
     holders: holders(request, own, world.now),
   };
@@ -94,8 +98,9 @@ export function budgetWords(request: Waiting, resetsAt: number, world: World): W
 
 /** Says when less than the quota is guaranteed because servers are lost; nothing when all is. */
 export function scaledDown(teamId: string, world: World): string | undefined {
-  const quota = world.quotas.get(teamId);
-  const now = guaranteesNow(world).get(teamId);
+  const promises = promisesNow(world);
+  const quota = promises.quotas.get(teamId);
+  const now = promises.guarantees.get(teamId);
   if (quota === undefined || now === undefined || now >= quota.guaranteedMilli) return undefined;
   const missing = world.devices.filter((device) => device.state === "away").length;
   return `${missing} of ${world.devices.length} ${world.gpuType} devices are away: ${formatQuota(now)} of the ${formatQuota(quota.guaranteedMilli)} of team ${quota.teamName} is guaranteed until they are back.`;

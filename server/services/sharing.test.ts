@@ -7,6 +7,7 @@ import {
   leaseRequests,
   leases,
   quotaRequests,
+  quotas,
   teamUsage,
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
@@ -14,12 +15,14 @@ import { newId } from "#server/ids.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
 import { ledgers } from "#server/services/gpu-server/ledger.ts";
 import { recordStates } from "#server/services/gpu-server/record-states.ts";
+import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 import { list as listNotices } from "#server/services/notice/list.ts";
 import { ask } from "#server/services/quota-request/ask.ts";
 import { decide } from "#server/services/quota-request/decide.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
+import { remove as removeReservation } from "#server/services/reservation/remove.ts";
 import { lift } from "#server/services/stop/lift.ts";
 import { setStop } from "#server/services/stop/set.ts";
 import { setPolicy } from "#server/services/team/set-policy.ts";
@@ -57,8 +60,8 @@ async function waits(): Promise<string> {
   });
   return id;
 }
-async function held(requestId: string): Promise<string | undefined> {
-  const verdict = evaluateQueue(await loaded()).find((one) => one.requestId === requestId);
+async function held(requestId: string, now?: Date): Promise<string | undefined> {
+  const verdict = evaluateQueue(await loaded(now)).find((one) => one.requestId === requestId);
   return verdict?.state === "queued" ? verdict.obstacle.rule : verdict?.state;
 }
 
@@ -96,6 +99,71 @@ it("more quota is asked by a member, approved by the lead, and ends alone", asyn
   expect((await loaded()).quotas.get(world.team)?.limitMilli).toBe(1500);
   expect((await loaded(new Date(hours(3)))).quotas.get(world.team)?.limitMilli).toBe(1000);
   expect(await code(decide(world.admin.ctx, { id: asked.id, approve: false }))).toBe("conflict");
+});
+
+it("more quota may be asked for a later time: it begins and ends alone, for those who wait too", async () => {
+  const requestId = await waits();
+  await world.db.update(quotas).set({ guaranteedMilli: 0, limitMilli: 0 }).where(eq(quotas.teamId, world.team));
+  const input = { teamId: world.team, gpuType: "soft", limitMilli: 500, reason: "a class" };
+  const asked = await ask(world.member.ctx, { ...input, startsAt: hours(2), endsAt: hours(4) });
+  await decide(world.lead.ctx, { id: asked.id, approve: true });
+  const limits = await Promise.all([1, 3, 5].map(async (hour) => (await loaded(new Date(hours(hour)))).quotas));
+  expect(limits.map((at) => at.get(world.team)?.limitMilli)).toEqual([0, 500, 0]);
+  expect(await held(requestId, new Date(hours(3)))).toBe("granted");
+  expect(await held(requestId)).not.toBe("granted");
+  expect(await code(ask(world.member.ctx, { ...input, startsAt: hours(2), endsAt: hours(1) }))).toBe("invalid");
+  const past = await ask(world.member.ctx, { ...input, startsAt: hours(-2), endsAt: hours(1) });
+  expect(Date.parse(past.startsAt)).toBeGreaterThan(Date.now() - 60_000);
+});
+
+it("more of a guarantee for a later time is proved against what is promised then", async () => {
+  const more = { teamId: world.team, gpuType: "soft", guaranteedMilli: 1000, limitMilli: 1000, reason: "a class" };
+  await reserve(world.admin.ctx, {
+    ...{ teamId: world.otherTeam, gpuType: "soft", milli: 1000, unitMilli: 500, startsAt: hours(3), endsAt: hours(5) },
+  });
+  const decided = async (from: number, to: number) => {
+    const { id } = await ask(world.member.ctx, { ...more, startsAt: hours(from), endsAt: hours(to) });
+    return await code(decide(world.admin.ctx, { id, approve: true }));
+  };
+  expect(await decided(2, 4)).toBe("quota");
+  expect(await decided(5, 6)).toBe("done");
+});
+
+it("room for a reservation is made before it begins though nobody waits, and given back when it is given up", async () => {
+  const requestId = await waits();
+  const now = new Date();
+  const at = new Date(hours(-1));
+  await world.db.update(leaseRequests).set({ state: "granted" }).where(eq(leaseRequests.id, requestId));
+  const [request] = await world.db.select().from(leaseRequests);
+  await world.db.insert(leases).values(
+    world.gpuIds.map((gpuId, ordinal) => ({
+      ...{ id: newId("lea"), requestId: request?.id ?? "", workspaceId: request?.workspaceId ?? "" },
+      ...{ teamId: world.team, userId: world.member.id, gpuId, serverId: world.serverId, gpuType: "soft" },
+      ...{
+        ordinal,
+        milli: 1000,
+        memoryBytes: 1,
+        owner: { kind: "kernel" as const, pid: 1, startTime: 1 },
+        borrowed: 1,
+      },
+      ...{ state: "active" as const, epoch: 1, grantedAt: at, ownerSeenAt: now, expiresAt: new Date(hours(9)) },
+    })),
+  );
+  const told = async () => (await world.db.select().from(leases)).map(({ noticeFor }) => noticeFor);
+  await advanceOverdue(world.system);
+  expect(await told()).toEqual([null, null]);
+  const soon = new Date(Date.now() + 60_000).toISOString();
+  const { id } = await reserve(world.admin.ctx, {
+    ...{ teamId: world.otherTeam, userId: world.outsider.id, gpuType: "soft", milli: 500, unitMilli: 500 },
+    ...{ startsAt: soon, endsAt: hours(1) },
+  });
+  await advanceOverdue(world.system);
+  expect(await told()).toEqual([`${id}/0`, `${id}/0`]);
+  const [notice] = (await listNotices(world.member.ctx)).notices;
+  expect(notice?.body).toContain("nlp");
+  await removeReservation(world.admin.ctx, { id });
+  await advanceOverdue(world.system);
+  expect(await told()).toEqual([null, null]);
 });
 
 it("more of a guarantee is an admin's to promise, as far as the devices go", async () => {

@@ -1,7 +1,7 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches, past use. */
-import { index, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
+import { foreignKey, index, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant, version } from "./columns.ts";
-import { teams } from "./teams.ts";
+import { memberships, teams } from "./teams.ts";
 import { users } from "./users.ts";
 
 const teamId = () =>
@@ -67,7 +67,7 @@ export const calendarVersions = pgTable(
   (t) => [unique("calendar_versions_one").on(t.gpuType, t.teamId).nullsNotDistinct()],
 );
 
-/** A part of the pool that a team has for a time, on top of its guarantee. */
+/** A part of the pool that a team, or one member of it, has for a time, on top of the team's guarantee. */
 export const reservations = pgTable(
   "reservations",
   {
@@ -76,12 +76,21 @@ export const reservations = pgTable(
     gpuType: text("gpu_type").notNull(),
     milli: integer("milli").notNull(),
     unitMilli: integer("unit_milli").notNull(),
+    /** The only member who may use it; null: all of the team. It goes with the membership. */
+    userId: text("user_id"),
     startsAt: instant("starts_at").notNull(),
     endsAt: instant("ends_at").notNull(),
     note: text("note").notNull().default(""),
     createdAt: createdAt(),
   },
-  (t) => [index("reservations_type").on(t.gpuType, t.endsAt)],
+  (t) => [
+    index("reservations_type").on(t.gpuType, t.endsAt),
+    foreignKey({
+      name: "reservations_member",
+      columns: [t.teamId, t.userId],
+      foreignColumns: [memberships.teamId, memberships.userId],
+    }).onDelete("cascade"),
+  ],
 );
 
 /** A member asks for more; approved, it is on top of the quota until it ends alone. */

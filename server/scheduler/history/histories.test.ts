@@ -8,8 +8,12 @@ import { broken } from "./properties.ts";
 
 /** `SLUICE_HISTORIES=100000 npx vitest run server/scheduler/history` plays a hundred thousand. */
 const numRuns = Number(process.env.SLUICE_HISTORIES ?? 2_000);
-/** Other histories in every run; `SLUICE_SEED` plays those of one run again. */
-const seed = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 31));
+/**
+ * The same histories in every run, so that what fails is what was changed; `npm run soak` plays others
+ * (`SLUICE_SEED=random`), and what it finds stands in `known-faults.test.ts` until it is mended.
+ */
+const given = process.env.SLUICE_SEED ?? "20261122";
+const seed = given === "random" ? Math.floor(Math.random() * 2 ** 31) : Number(given);
 const TIMEOUT = 60_000 + numRuns * 20;
 
 describe(`in ${numRuns} random histories of seed ${seed}`, () => {

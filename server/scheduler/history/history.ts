@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { leasesOf } from "../share.ts";
 import { device, quota, waiting, world } from "../testing.ts";
-import type { Device, Quota, World } from "../types.ts";
+import type { Device, Quota, Reservation, World } from "../types.ts";
 import { type Evaluate, Machine } from "./machine.ts";
 
 const GIB = 1024 ** 3;
@@ -30,6 +30,7 @@ export type Event =
   | { do: "lose"; server: number }
   | { do: "drain"; server: number }
   | { do: "back"; server: number }
+  | { do: "reserve"; team: number; person: number | undefined; units: number; inMinutes: number; minutes: number }
   | { do: "wait"; minutes: number }
   | { do: "jump"; minutes: number };
 
@@ -80,6 +81,17 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant("jump" as const), minutes: fc.integer({ min: -600, max: 600 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("reserve" as const),
+      team: fc.nat(TEAMS.length - 1),
+      person: fc.constantFrom(undefined, 0, 0, 1),
+      units: fc.constantFrom(1, 1, 2),
+      inMinutes: fc.constantFrom(0, 0, 5),
+      minutes: fc.constantFrom(5, 10, 30),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete-team" as const), team: fc.nat(TEAMS.length - 1) }) },
 );
@@ -143,7 +155,7 @@ export function play(history: { setup: Setup; events: Event[] }, evaluate: Evalu
 }
 
 function apply(machine: Machine, event: Event, index: number): void {
-  const { now, queue, holdings, devices, quotas } = machine.world;
+  const { now, queue, holdings, devices } = machine.world;
   const disturb = () => {
     for (const { requestId } of queue) machine.excused.add(requestId);
   };
@@ -183,7 +195,7 @@ function apply(machine: Machine, event: Event, index: number): void {
     case "edit":
     case "delete-team": {
       disturb();
-      machine.change({ quotas: edited(quotas, devices, event) });
+      machine.change({ quotas: edited(machine.world, event) });
       return;
     }
     case "lose":
@@ -196,6 +208,11 @@ function apply(machine: Machine, event: Event, index: number): void {
       });
       return;
     }
+    case "reserve": {
+      const made = reserved(machine.world, event, `v${String(index).padStart(2, "0")}`);
+      if (made !== undefined) machine.change({ reservations: [...(machine.world.reservations ?? []), made] });
+      return;
+    }
     case "wait":
       machine.advance(now + event.minutes * MINUTE);
       return;
@@ -205,9 +222,26 @@ function apply(machine: Machine, event: Event, index: number): void {
   }
 }
 
+/** A reservation in halves; nothing when the guarantees and what is reserved leave no room for it. */
+function reserved(
+  { now, devices, quotas, reservations = [] }: World,
+  event: Extract<Event, { do: "reserve" }>,
+  id: string,
+): Reservation | undefined {
+  const teamId = TEAMS[event.team] ?? "";
+  const milli = 500 * event.units;
+  const sum = (amounts: number[]) => amounts.reduce((total, one) => total + one, 0);
+  const promised =
+    sum([...quotas.values()].map((one) => one.guaranteedMilli)) + sum(reservations.map((one) => one.milli));
+  if (!quotas.has(teamId) || promised + milli > devices.length * 1000) return undefined;
+  const from = now + event.inMinutes * MINUTE;
+  const to = from + event.minutes * MINUTE;
+  const whose = event.person === undefined ? {} : { userId: `${teamId}-${PEOPLE[event.person]}` };
+  return { id, teamId, milli, unitMilli: 500, from, to, ...whose };
+}
+
 function edited(
-  quotas: World["quotas"],
-  devices: Device[],
+  { quotas, devices, reservations = [] }: World,
   event: Extract<Event, { do: "edit" | "delete-team" }>,
 ): World["quotas"] {
   const teamId = TEAMS[event.team] ?? "";
@@ -217,7 +251,8 @@ function edited(
     return next;
   }
   const others = [...next.values()].filter((one) => one.teamId !== teamId);
-  const left = devices.length * 1000 - others.reduce((sum, one) => sum + one.guaranteedMilli, 0);
+  const promised = [...others.map((one) => one.guaranteedMilli), ...reservations.map((one) => one.milli)];
+  const left = Math.max(0, devices.length * 1000 - promised.reduce((sum, one) => sum + one, 0));
   // What exceeds the pool is refused at the edit.
   const guaranteedMilli = Math.min(event.guaranteedMilli, left);
   const limitMilli = Math.max(event.limitMilli, guaranteedMilli);

@@ -2,7 +2,7 @@
  * The shell around the scheduler in virtual time, without a database: it applies rounds as the broker does. For
  * histories in tests; the decisions are the production scheduler's, or those of a deliberately broken one.
  */
-import { groupOf, leasesOf } from "../share.ts";
+import { activeReservations, groupOf, leasesOf } from "../share.ts";
 import type { Holding, Round, Waiting, World } from "../types.ts";
 
 export type Evaluate = (world: World) => Round;
@@ -29,6 +29,7 @@ export class Machine {
   readonly excused = new Set<string>();
   #cleared: string[] = [];
   #grants = 0;
+  #active = "";
 
   constructor(world: World, evaluate: Evaluate) {
     this.world = world;
@@ -42,6 +43,10 @@ export class Machine {
   /** One round, applied as the shell does. */
   round(): Happened {
     const before = this.world;
+    const active = activeReservations(before).map(({ id }) => id);
+    // What is promised has changed: room that was being made for somebody may be another's now.
+    if (active.join() !== this.#active) for (const { requestId } of before.queue) this.excused.add(requestId);
+    this.#active = active.join();
     const round = this.#evaluate(before);
     const left = new Set<string>();
     const holdings = [...before.holdings];

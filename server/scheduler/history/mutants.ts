@@ -56,6 +56,10 @@ export const mutants: Record<string, Evaluate> = {
     return { ...round, notices: [...round.notices, { ...first, leaseId: other.groupId }] };
   },
   "lets anybody share a card": (world) => evaluate(quotas(world, () => ({ coTenancy: "any" }))),
+  "lets all of a team use what is reserved for one": (world) =>
+    evaluate({ ...world, reservations: world.reservations?.map(({ userId: _, ...rest }) => rest) ?? [] }),
+  "takes more for reservations than is reserved": (world) =>
+    evaluate({ ...world, reservations: world.reservations?.map((one) => ({ ...one, milli: 4 * one.milli })) ?? [] }),
   "loses one who waits": (world) => evaluate({ ...world, queue: world.queue.slice(0, 3) }),
   "charges less than the memory takes": (world) =>
     grants(

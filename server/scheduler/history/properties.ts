@@ -1,7 +1,9 @@
 /** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
 import { chargeOn, WHOLE } from "../amount.ts";
 import { timesOf } from "../notice.ts";
-import { guaranteesNow, leasesOf, outsideGuarantee } from "../share.ts";
+import { allOf, reservationIdOf } from "../reservation.ts";
+import { activeReservations, leasesOf, outsideGuarantee, type Promises, promisesNow } from "../share.ts";
+import { teamsOf } from "../team-state.ts";
 import type { Holding, Waiting, World } from "../types.ts";
 import type { Happened } from "./machine.ts";
 
@@ -27,12 +29,31 @@ const noDeviceOverCommitted: Check = ({ after }) => {
 
 const nobodyAboveLimit: Check = (happened) => {
   const { after } = happened;
+  const { quotas } = promisesNow(happened.before);
   for (const { request } of grantsOf(happened)) {
-    const quota = after.quotas.get(request.teamId);
+    const quota = quotas.get(request.teamId);
     const own = after.holdings.filter((one) => one.teamId === request.teamId);
     if (quota === undefined || sum(own) > quota.limitMilli) return `team ${request.teamId} is above its limit`;
     const personal = sum(own.filter((one) => one.userId === request.userId));
     if (personal > (quota.personMilli ?? Number.POSITIVE_INFINITY)) return `${request.userId} is above the ceiling`;
+  }
+  return undefined;
+};
+
+/** Who takes more than what is reserved for them leaves to the others of the team what is reserved for those. */
+const nobodyUsesWhatIsReservedForAnother: Check = (happened) => {
+  const { after } = happened;
+  const { quotas, own } = promisesNow(happened.before);
+  for (const { request } of grantsOf(happened)) {
+    const ofTeam = own.get(request.teamId);
+    if (ofTeam === undefined) continue;
+    const held = (userId: string) =>
+      sum(after.holdings.filter((one) => one.teamId === request.teamId && one.userId === userId));
+    if (held(request.userId) <= (ofTeam.get(request.userId) ?? 0)) continue;
+    let promised = sum(after.holdings.filter((one) => one.teamId === request.teamId));
+    for (const [userId, milli] of ofTeam) promised += Math.max(0, milli - held(userId));
+    const limit = quotas.get(request.teamId)?.limitMilli ?? 0;
+    if (promised > limit) return `${request.requestId} took what is reserved for another of team ${request.teamId}`;
   }
   return undefined;
 };
@@ -105,25 +126,39 @@ const firstComeFirstServed: Check = ({ before, round }) => {
 const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
   // With what this round has granted: who comes inside a guarantee pushes out what the team itself borrowed before.
   const leases = leasesOf(after.holdings);
-  const outside = outsideGuarantee(leases, guaranteesNow(before));
+  const promises = promisesNow(before);
+  const outside = outsideGuarantee(leases, promises);
   for (const { leaseId, notice } of round.notices) {
     const lease = leases.find((one) => one.id === leaseId);
-    const claimant = find(before.queue, notice.requestId);
+    const claimant = find(before.queue, notice.requestId) ?? unitOf(notice.requestId, before);
     if (lease === undefined || claimant === undefined) return `${leaseId} is taken for nobody`;
     if (lease.first.guaranteedOnly) return `${leaseId} was never to be taken back`;
     if (!outside.has(leaseId)) return `${leaseId} lies inside its team's guarantee`;
     if (lease.first.teamId === claimant.teamId) return `${leaseId} is the claimant's own team's`;
+    // What was told before holds for the next claimant too, though the team's times have changed since.
+    const told = leasesOf(before.holdings).find((one) => one.id === leaseId)?.first.notice;
+    if (told?.at === notice.at && told.releaseAt === notice.releaseAt) continue;
     const { minRunMs, noticeMs } = timesOf(before)(lease.first.teamId);
     if (notice.releaseAt < notice.at + noticeMs || notice.at > before.now) return `${leaseId} has no full notice`;
     // A lease that was granted in what is now the future, because the clock jumped back, counts from now on.
     if (notice.releaseAt < Math.min(lease.first.grantedAt, notice.at) + minRunMs)
       return `${leaseId} did not have its minimum run time`;
-    const used = sum(after.holdings.filter((one) => one.teamId === claimant.teamId));
-    const guaranteed = guaranteesNow(before).get(claimant.teamId) ?? 0;
-    if (used + leastCharge(claimant, before) > guaranteed) return `${claimant.requestId} is not below its own share`;
+    if (leastCharge(claimant, before) > leftInside(claimant, after, promises))
+      return `${claimant.requestId} is not below its own share`;
   }
   return undefined;
 };
+
+/** A part of a reservation for which room is made before anybody asks for it. */
+function unitOf(requestId: string, world: World): Waiting | undefined {
+  const made = activeReservations(world).find((one) => one.id === reservationIdOf(requestId));
+  return made && allOf(made).find((unit) => unit.requestId === requestId);
+}
+
+/** What this request may still take of its team's guarantee, as things stand. */
+function leftInside({ teamId, userId }: Waiting, { holdings }: World, promises: Promises): number {
+  return teamsOf(holdings, promises).get(teamId)?.leftInsideNow(userId) ?? 0;
+}
 
 function leastCharge(request: Waiting, world: World): number {
   if (request.memoryBytes === 0) return request.milli;
@@ -131,8 +166,10 @@ function leastCharge(request: Waiting, world: World): number {
 }
 
 /** With those who were told gone, the claimant fits; with any one of them still there, it does not. */
-const nobodyIsTakenForNothing: Check = ({ after, round }) => {
+const nobodyIsTakenForNothing: Check = ({ before, after, round }) => {
   for (const requestId of new Set(round.notices.map((one) => one.notice.requestId))) {
+    // What is reserved is kept by the reservation, whichever device it will be.
+    if (unitOf(requestId, before) !== undefined) continue;
     const claimant = find(after.queue, requestId);
     const gpuIds = claimant?.keptGpuIds ?? [];
     if (claimant === undefined || gpuIds.length === 0) return `nothing is kept for ${requestId}`;
@@ -172,17 +209,16 @@ function fitsOn(request: Waiting, gpuId: string, world: World, gone: (holding: H
 
 /** Who waits inside the guarantee for one device that reclaiming would make free is served, or room is being made. */
 const guaranteesAreReached: Check = ({ before, after, round }) => {
-  const guarantees = guaranteesNow(before);
-  const outside = outsideGuarantee(leasesOf(before.holdings), guarantees);
+  const promises = promisesNow(before);
+  const outside = outsideGuarantee(leasesOf(before.holdings), promises);
   for (const verdict of round.verdicts) {
     if (verdict.state !== "queued" || verdict.obstacle.rule !== "free-device") continue;
     const request = find(after.queue, verdict.requestId);
     if (request === undefined || request.milli > WHOLE || request.memoryBytes > 0 || request.guaranteedOnly) continue;
     // Of each team the first in line: others come after it.
     const ahead = after.queue.some((one) => one !== request && one.teamId === request.teamId);
-    const used = sum(after.holdings.filter((one) => one.teamId === request.teamId));
     const whole = after.quotas.get(request.teamId)?.coTenancy === "whole-cards";
-    if (ahead || used + (whole ? WHOLE : request.milli) > (guarantees.get(request.teamId) ?? 0)) continue;
+    if (ahead || (whole ? WHOLE : request.milli) > leftInside(request, after, promises)) continue;
     const removable = (one: Holding) =>
       outside.has(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
     const kept = new Set(after.queue.flatMap((one) => (one === request ? [] : (one.keptGpuIds ?? []))));
@@ -210,6 +246,7 @@ const everythingAddsUp: Check = ({ after, granted, ended }) =>
 export const checks: Record<string, Check> = {
   "no device is over-committed, in compute or in memory": noDeviceOverCommitted,
   "no team is above its limit, no person above the ceiling": nobodyAboveLimit,
+  "what is reserved for one person is left to them": nobodyUsesWhatIsReservedForAnother,
   "a lease is charged as the rules say, and whole: all its devices or none": chargedAsTheRulesSay,
   "who does not share cards shares none": coTenancyHolds,
   "everybody who waits has one verdict and one place": everybodyHasOneVerdict,

@@ -4,10 +4,14 @@ import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { list } from "#server/services/calendar/list.ts";
 import { setKindWindows } from "#server/services/gpu-type/set-kind-windows.ts";
+import { loadWorld } from "#server/services/lease/world.ts";
+import { create } from "#server/services/reservation/create.ts";
+import { list as listReservations } from "#server/services/reservation/list.ts";
 import { preview } from "#server/services/reservation/preview.ts";
 import { remove } from "#server/services/reservation/remove.ts";
 import { previewQuotaWindows } from "#server/services/team/preview-quota-windows.ts";
 import { readQuotaWindows } from "#server/services/team/read-quota-windows.ts";
+import { removeMember } from "#server/services/team/remove-member.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { setQuotaWindows } from "#server/services/team/set-quota-windows.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
@@ -123,4 +127,28 @@ it("a reservation is given up by its team's lead, and by nobody else's", async (
   expect(await code(remove(world.member.ctx, { id }))).toBe("forbidden");
   expect(await code(remove(world.outsider.ctx, { id }))).toBe("forbidden");
   expect(await remove(world.lead.ctx, { id })).toEqual({ reservations: [] });
+});
+
+it("a reservation may be for one member: inside their ceiling, named to their team, and gone when they leave it", async () => {
+  const { ctx } = world.admin;
+  const of = { teamId: world.team, gpuType: "soft", milli: 500, unitMilli: 500, startsAt: hours(1), endsAt: hours(2) };
+  expect(await code(create(ctx, { ...of, userId: world.outsider.id }))).toBe("invalid");
+  const quota = { guaranteedMilli: 500, limitMilli: 1000, personMilli: 500 };
+  await setQuota(ctx, { teamId: world.team, gpuType: "soft", ...quota });
+  const input = { ...of, userId: world.member.id };
+  expect(await preview(ctx, input)).toMatchObject({ refusal: null, displaced: [] });
+  const made = await create(ctx, input);
+  expect(made).toMatchObject({ userId: world.member.id, userName: "Max" });
+  expect(await code(create(ctx, { ...input, startsAt: hours(1.5) }))).toBe("invalid");
+  expect(await code(create(ctx, { ...input, startsAt: hours(2), endsAt: hours(3), milli: 250 }))).toBe("done");
+  const { reservations: seen } = await listReservations(world.colleague.ctx);
+  expect(seen.map(({ userName, milli }) => [userName, milli])).toEqual([
+    ["Max", 500],
+    ["Max", 250],
+  ]);
+  expect(await listReservations(world.outsider.ctx)).toEqual({ reservations: [] });
+  const then = await loadWorld(world.db, "soft", new Date(hours(1.5)));
+  expect(then.reservations?.[0]).toMatchObject({ userId: world.member.id, who: "Max", milli: 500 });
+  await removeMember(ctx, { teamId: world.team, userId: world.member.id });
+  expect(await world.db.select().from(reservations)).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { and, eq, inArray, sql } from "drizzle-orm";
 import type { z } from "zod";
 import type { WorkspacePrincipal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
-import type { LeaseOwner, LeaseReason, leaseRequestInput } from "#server/contracts/lease.ts";
+import type { DeviceNeeds, LeaseOwner, LeaseReason, leaseRequestInput } from "#server/contracts/lease.ts";
 import { among } from "#server/db/among.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
@@ -29,6 +29,8 @@ export type Ask = {
   /** Name of the person. */
   who: string;
   longestSeconds: number;
+  /** What its environment needs of a device. */
+  needs: DeviceNeeds | null;
 };
 
 type Charge = { ok: true; milli: number; memoryBytes: number } | { ok: false; reason: LeaseReason };
@@ -45,7 +47,7 @@ export function chargeFor(amount: Amount, world: World): Charge {
 
 /** The row of a request that takes its place in the queue now. */
 export function requestRow(
-  { ctx, principal, input, longestSeconds }: Ask,
+  { ctx, principal, input, longestSeconds, needs }: Ask,
   gpuType: string,
   charge: { milli: number; memoryBytes: number },
 ): RequestRow {
@@ -72,9 +74,22 @@ export function requestRow(
     rank: RANKS[input.priority],
     kind: input.owner.kind === "process" ? "batch" : "interactive",
     maxDevices: input.maxDevices,
-    needs: input.needs ?? null,
+    needs: bothNeeds(needs, input.needs),
     keptGpuIds: null,
   };
+}
+
+/** What the environment and the program need together; a zone that the program names is the one that counts. */
+export function bothNeeds(one: DeviceNeeds | null, other: DeviceNeeds | undefined): DeviceNeeds | null {
+  if (one === null || other === undefined) return one ?? other ?? null;
+  const both = { ...one, ...other };
+  for (const key of ["minCudaVersion", "minDriverVersion"] as const)
+    if (both[key] !== undefined) both[key] = Math.max(one[key] ?? 0, other[key] ?? 0);
+  if (both.maxRttUs !== undefined) {
+    const none = Number.POSITIVE_INFINITY;
+    both.maxRttUs = Math.min(one.maxRttUs ?? none, other.maxRttUs ?? none);
+  }
+  return both;
 }
 
 export type Settled = {

@@ -1,9 +1,11 @@
-import { eq } from "drizzle-orm";
+import { eq, inArray } from "drizzle-orm";
+import { union } from "drizzle-orm/pg-core";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import type { LeaseNotice } from "#server/contracts/lease.ts";
-import { leaseRequests, leases, teamPolicies, teams } from "#server/db/schema/index.ts";
+import { leaseRequests, leases, reservations, teamPolicies, teams } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
+import { reservationIdOf } from "#server/scheduler/reservation.ts";
 import { lastWorkOf } from "./holder.ts";
 import { DEFAULT_IDLE_SECONDS, MAX_POLL_SECONDS } from "./policy.ts";
 import { workspacePrincipal } from "./request.ts";
@@ -64,11 +66,16 @@ async function read(
   return { answer, changesAt: idles ? Number.POSITIVE_INFINITY : warnAt };
 }
 
+/** The team of whom it is taken back for: one who waits, or a reservation that is about to begin. */
 async function teamOf({ db }: Context, requestId: string): Promise<string | null> {
+  const waits = db.select({ teamId: leaseRequests.teamId }).from(leaseRequests).where(eq(leaseRequests.id, requestId));
+  const reserved = db
+    .select({ teamId: reservations.teamId })
+    .from(reservations)
+    .where(eq(reservations.id, reservationIdOf(requestId)));
   const [found] = await db
     .select({ name: teams.name })
-    .from(leaseRequests)
-    .innerJoin(teams, eq(teams.id, leaseRequests.teamId))
-    .where(eq(leaseRequests.id, requestId));
+    .from(teams)
+    .where(inArray(teams.id, union(waits, reserved)));
   return found?.name ?? null;
 }

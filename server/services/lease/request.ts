@@ -23,7 +23,7 @@ export async function request(ctx: Context, raw: LeaseRequestInput): Promise<Lea
   const input = parse(leaseRequestInput, raw);
   const principal = workspacePrincipal(ctx);
   authorize(ctx.principal, "lease.request", { workspaceId: principal.workspaceId });
-  const { workspace, who, longestSeconds, knownTypes } = await standingOf(ctx.db).join(principal.workspaceId);
+  const { workspace, who, longestSeconds, knownTypes, needs } = await standingOf(ctx.db).join(principal.workspaceId);
   if (workspace === undefined || workspace.desired !== "running") {
     throw new SluiceError("conflict", "This workspace is being stopped and cannot borrow a GPU. Start it again first.");
   }
@@ -36,7 +36,7 @@ export async function request(ctx: Context, raw: LeaseRequestInput): Promise<Lea
   if (!parsed.ok) return refused(parsed.reason);
   const type = await gpuTypeOf(ctx, input, workspace.gpuType, knownTypes);
   if (!type.ok) return refused(type.reason);
-  return await ask(type.gpuType, { ctx, principal, input, amount: parsed.amount, who, longestSeconds });
+  return await ask(type.gpuType, { ctx, principal, input, amount: parsed.amount, who, longestSeconds, needs });
 }
 
 export function workspacePrincipal(ctx: Context): WorkspacePrincipal {

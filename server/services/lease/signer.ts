@@ -1,5 +1,5 @@
 /** The key that signs session tokens. gpud verifies them offline with its public half. */
-import { randomBytes } from "node:crypto";
+import { createPrivateKey, randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, SignJWT } from "jose";
@@ -20,7 +20,8 @@ export type Signer = {
 export async function loadSigner(env: Pick<Env, "SLUICE_SIGNING_KEY" | "SLUICE_STATE_DIR">): Promise<Signer> {
   const text =
     env.SLUICE_SIGNING_KEY ?? (await keptKey(path.join(env.SLUICE_STATE_DIR, "keys", "session-signing.jwk")));
-  const jwk = ed25519Jwk.parse(JSON.parse(text));
+  const pem = text.startsWith("-----BEGIN");
+  const jwk = ed25519Jwk.parse(pem ? createPrivateKey(text).export({ format: "jwk" }) : JSON.parse(text));
   const key = await importJWK(jwk, "EdDSA");
   const kid = await calculateJwkThumbprint(jwk);
   return {

@@ -1,8 +1,12 @@
-/** What a request stands on besides its queue: its workspace, its person, its team's longest lease, the types there are. */
+/**
+ * What a request stands on besides its queue: its workspace with what its environment needs, its person, its team's
+ * longest lease, the types there are.
+ */
 import { eq, sql } from "drizzle-orm";
+import type { DeviceNeeds } from "#server/contracts/lease.ts";
 import { among } from "#server/db/among.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
-import { teamPolicies, users, workspaces } from "#server/db/schema/index.ts";
+import { imageVersions, teamPolicies, users, workspaces } from "#server/db/schema/index.ts";
 import { isAway } from "#server/errors.ts";
 import { Group, groupOf } from "#server/group.ts";
 import { DEFAULT_MAX_LEASE_SECONDS } from "./policy.ts";
@@ -14,6 +18,8 @@ export type Standing = {
   who: string;
   longestSeconds: number;
   knownTypes: string[];
+  /** What its environment needs of a device. */
+  needs: DeviceNeeds | null;
 };
 
 /** By workspace; those who ask at one time are read together. */
@@ -25,9 +31,11 @@ export const standingOf = groupOf<Database | Transaction, string, Standing>((db)
       who: users.name,
       longestSeconds: teamPolicies.maxLeaseSeconds,
       knownTypes: gpuTypesNow,
+      needs: sql<DeviceNeeds | null>`${imageVersions.spec}->'needs'`,
     })
     .from(workspaces)
     .innerJoin(users, eq(users.id, workspaces.ownerId))
+    .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
     .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
     .where(among(id, sql.placeholder("ids")))
     .prepare("standing");
@@ -37,8 +45,8 @@ export const standingOf = groupOf<Database | Transaction, string, Standing>((db)
     return workspaceIds.map((workspaceId) => {
       const found = byId.get(workspaceId);
       const longestSeconds = found?.longestSeconds ?? DEFAULT_MAX_LEASE_SECONDS;
-      const value = { workspace: found, who: found?.who ?? "", longestSeconds, knownTypes: found?.knownTypes ?? [] };
-      return { ok: true as const, value };
+      const { who = "", knownTypes = [], needs = null } = found ?? {};
+      return { ok: true as const, value: { workspace: found, who, longestSeconds, knownTypes, needs } };
     });
   }, isAway);
 });

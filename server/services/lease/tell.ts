@@ -5,6 +5,7 @@ import { audit, type Context } from "#server/context.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
+import { reservationIdOf } from "#server/scheduler/reservation.ts";
 import { groupOf } from "#server/scheduler/share.ts";
 import type { Holding, Round, World } from "#server/scheduler/types.ts";
 import { withdrawNotices } from "#server/services/notice/withdraw.ts";
@@ -58,7 +59,9 @@ export async function tell(ctx: Tx, world: World, round: Round): Promise<void> {
 
 /** Name of the team that something is taken back for. */
 function claimant(world: World, requestId: string): string | undefined {
-  const claim = world.queue.find((waiting) => waiting.requestId === requestId);
+  const claim =
+    world.queue.find((waiting) => waiting.requestId === requestId) ??
+    world.reservations?.find((reservation) => reservation.id === reservationIdOf(requestId));
   return claim === undefined ? undefined : world.quotas.get(claim.teamId)?.teamName;
 }
 

@@ -96,7 +96,16 @@ export type WorldRows = {
   quotas: QuotaRow[];
   windows: (Amounts & { teamId: string; from: number; to: number })[];
   additions: (Amounts & { teamId: string; startsAt: string; endsAt: string })[];
-  reservations: { id: string; teamId: string; milli: number; unitMilli: number; startsAt: string; endsAt: string }[];
+  reservations: {
+    id: string;
+    teamId: string;
+    userId: string | null;
+    who: string | null;
+    milli: number;
+    unitMilli: number;
+    startsAt: string;
+    endsAt: string;
+  }[];
   stops: { scope: Stop["scope"]; subjectId: string | null; reason: string }[];
   kinds: { from: number; to: number; kind: Kind }[];
 };
@@ -154,8 +163,10 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
           starts_at as "startsAt", ends_at as "endsAt"
         from quota_requests where gpu_type = ask.type and state = 'approved' and ends_at > ask.at) t),
       'reservations', (select coalesce(json_agg(t), '[]') from (
-        select id, team_id as "teamId", milli, unit_milli as "unitMilli", starts_at as "startsAt", ends_at as "endsAt"
-        from reservations where gpu_type = ask.type and ends_at > ask.at) t),
+        select v.id, v.team_id as "teamId", v.user_id as "userId", u.name as who, v.milli, v.unit_milli as "unitMilli",
+          v.starts_at as "startsAt", v.ends_at as "endsAt"
+        from reservations v left join users u on u.id = v.user_id
+        where v.gpu_type = ask.type and v.ends_at > ask.at) t),
       'stops', (select coalesce(json_agg(t), '[]') from (
         select scope, subject_id as "subjectId", reason from stop_switches where lifted_at is null) t),
       'kinds', (select coalesce(json_agg(t), '[]') from (

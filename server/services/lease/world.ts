@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
 import type { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { kindsAt } from "#server/scheduler/calendar.ts";
-import type { Holding, Waiting, World } from "#server/scheduler/types.ts";
+import type { Holding, Reservation, Waiting, World } from "#server/scheduler/types.ts";
 import { RECLAIM_POLICY } from "./policy.ts";
 import { deviceFrom } from "./world-devices.ts";
 import { quotasFrom } from "./world-quotas.ts";
@@ -43,11 +43,21 @@ export function worldFrom(rows: WorldRows, gpuType: string, now: Date): World {
     queue: rows.queue.map(waitingFrom),
     policy: RECLAIM_POLICY,
     stops: rows.stops.map(({ subjectId, ...rest }) => ({ ...rest, ...(subjectId === null ? {} : { subjectId }) })),
-    reservations: rows.reservations.map(({ startsAt, endsAt, ...rest }) => {
-      return { ...rest, from: Date.parse(startsAt), to: Date.parse(endsAt) };
-    }),
+    reservations: rows.reservations.map(reservationFrom),
     open: kindsAt(rows.kinds, at),
   };
+}
+
+/** A reservation as the scheduler sees it. */
+export function reservationFrom({
+  startsAt,
+  endsAt,
+  userId,
+  who,
+  ...rest
+}: WorldRows["reservations"][number]): Reservation {
+  const whose = userId === null ? {} : { userId, who: who ?? "" };
+  return { ...rest, ...whose, from: Date.parse(startsAt), to: Date.parse(endsAt) };
 }
 
 function holdingFrom(row: HoldingRow): Holding {

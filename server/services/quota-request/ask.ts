@@ -10,24 +10,27 @@ import { quotaAsked } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
 import { viewOf } from "./view.ts";
 
-/** A member asks for more, for a time; a lead or an admin decides. */
+/** A member asks for more, for a time, from now or from a later one; a lead or an admin decides. */
 export async function ask(ctx: Context, raw: AskQuotaInput): Promise<QuotaRequestView> {
   const input = parse(askQuotaInput, raw);
   authorize(ctx.principal, "quota-request.ask", { teamId: input.teamId });
   if (ctx.principal.kind !== "user") throw new SluiceError("forbidden", "Only a person asks for a quota.");
   const who = ctx.principal;
   const { startsAt, endsAt, ...rest } = input;
+  const now = ctx.now();
+  const from = startsAt === undefined ? now : new Date(Math.max(now.getTime(), Date.parse(startsAt)));
   const row = {
     ...{ id: newId("qrq"), ...rest, userId: who.userId, state: "asked" as const },
-    ...{ startsAt: startsAt === undefined ? ctx.now() : new Date(startsAt), endsAt: new Date(endsAt) },
-    ...{ decidedBy: null, decidedAt: null, createdAt: ctx.now() },
+    ...{ startsAt: from, endsAt: new Date(endsAt) },
+    ...{ decidedBy: null, decidedAt: null, createdAt: now },
   };
-  if (row.endsAt <= row.startsAt || row.endsAt <= ctx.now()) {
+  if (row.endsAt <= row.startsAt) {
     throw new SluiceError("invalid", "endsAt: A request ends after it begins, and in the future.");
   }
   return await inTransaction(ctx, async (tx) => {
     await tx.db.insert(quotaRequests).values(row);
-    const detail = { gpuType: row.gpuType, guaranteedMilli: row.guaranteedMilli, limitMilli: row.limitMilli, endsAt };
+    const { gpuType, guaranteedMilli, limitMilli } = row;
+    const detail = { gpuType, guaranteedMilli, limitMilli, startsAt: from.toISOString(), endsAt };
     await audit(tx, { action: "quota-request.ask", subject: row.id, teamId: row.teamId, detail });
     const leads = await tx.db
       .select({ userId: memberships.userId, teamName: teams.name })

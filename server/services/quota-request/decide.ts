@@ -12,8 +12,8 @@ import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 import { viewOf } from "./view.ts";
 
 /**
- * Approves or refuses a request for more. Approved it is on top of the quota until it ends alone; more of a guarantee
- * is an admin's to promise, and is refused when it does not fit the devices.
+ * Approves or refuses a request for more. Approved it is on top of the quota from its beginning until it ends alone;
+ * more of a guarantee is an admin's to promise, and is refused when it does not fit the devices at any time of it.
  */
 export async function decide(ctx: Context, raw: DecideQuotaInput): Promise<QuotaRequestView> {
   const { id, approve } = parse(decideQuotaInput, raw);
@@ -23,6 +23,9 @@ export async function decide(ctx: Context, raw: DecideQuotaInput): Promise<Quota
   const isAdmin = ctx.principal.kind !== "user" || ctx.principal.isAdmin;
   if (approve && asked.guaranteedMilli > 0 && !isAdmin) {
     throw new SluiceError("forbidden", "Only an admin promises more of the pool. Ask for a higher limit alone.");
+  }
+  if (approve && asked.endsAt <= ctx.now()) {
+    throw new SluiceError("conflict", "The time that was asked for is over. Ask again for a later one.");
   }
   return await inTransaction(ctx, async (tx) => {
     await lockGpuType(tx.db, asked.gpuType);

@@ -32,7 +32,8 @@ export async function preview(ctx: Context, raw: CreateReservationInput): Promis
     const world = await loadWorld(tx.db, gpuType, then);
     const holdings = world.holdings.filter(({ expiresAt }) => expiresAt > then.getTime());
     const made = world.reservations?.find((one) => one.id === id);
-    const queue = made === undefined ? [] : allOf(made);
+    // For one person room is made for what they do not hold already, whether they ask or not.
+    const queue = made === undefined || made.userId !== undefined ? [] : allOf(made);
     const told = new Set(evaluate({ ...world, holdings, queue }).notices.map(({ leaseId }) => leaseId));
     const displaced = leasesOf(holdings)
       .filter((lease) => told.has(lease.id))

@@ -10,7 +10,7 @@ import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { list } from "./list.ts";
-import { viewOf } from "./view.ts";
+import { selectReservations, viewOf } from "./view.ts";
 
 /** Gives a reservation up; what was kept for it goes to the queue within a second. */
 export async function remove(ctx: Context, raw: RemoveReservationInput): Promise<ReservationList> {
@@ -18,13 +18,15 @@ export async function remove(ctx: Context, raw: RemoveReservationInput): Promise
   const [found] = await ctx.db.select().from(reservations).where(eq(reservations.id, id));
   authorize(ctx.principal, "reservation.remove", found);
   return await inTransaction(ctx, async (tx) => {
+    const [before] = await selectReservations(tx).where(eq(reservations.id, id));
     const [gone] = await tx.db.delete(reservations).where(eq(reservations.id, id)).returning();
-    if (gone === undefined) throw new SluiceError("not-found", "There is no such reservation. Reload the page.");
+    if (gone === undefined || before === undefined)
+      throw new SluiceError("not-found", "There is no such reservation. Reload the page.");
     await audit(tx, {
       action: "reservation.remove",
       subject: id,
       teamId: gone.teamId,
-      detail: { before: viewOf(gone) },
+      detail: { before: viewOf(before) },
     });
     await notify(tx.db, "pool", id);
     return await list(tx);

@@ -1,10 +1,23 @@
+import { eq } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
 import type { ReservationView } from "#server/contracts/sharing.ts";
-import type { reservations } from "#server/db/schema/index.ts";
+import { reservations, users } from "#server/db/schema/index.ts";
 
-export function viewOf(row: typeof reservations.$inferSelect): ReservationView {
-  const { id, teamId, gpuType, milli, unitMilli, note } = row;
+type Row = { reservation: typeof reservations.$inferSelect; userName: string | null };
+
+export function viewOf({ reservation, userName }: Row): ReservationView {
+  const { id, teamId, userId, gpuType, milli, unitMilli, note } = reservation;
   return {
-    ...{ id, teamId, gpuType, milli, unitMilli, note },
-    ...{ startsAt: row.startsAt.toISOString(), endsAt: row.endsAt.toISOString() },
+    ...{ id, teamId, userId, userName, gpuType, milli, unitMilli, note },
+    ...{ startsAt: reservation.startsAt.toISOString(), endsAt: reservation.endsAt.toISOString() },
   };
+}
+
+/** Reservations with the name of whom each is for; add conditions and order. */
+export function selectReservations({ db }: Pick<Context, "db">) {
+  return db
+    .select({ reservation: reservations, userName: users.name })
+    .from(reservations)
+    .leftJoin(users, eq(users.id, reservations.userId))
+    .$dynamic();
 }

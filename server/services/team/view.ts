@@ -8,17 +8,19 @@ export async function readTeams(ctx: Context, where: SQL | undefined): Promise<T
   const rows = await ctx.db.select().from(teams).where(where).orderBy(asc(teams.name));
   const ids = rows.map((row) => row.id);
   if (ids.length === 0) return [];
-  const members = await ctx.db
-    .select({ teamId: memberships.teamId, n: count() })
-    .from(memberships)
-    .where(inArray(memberships.teamId, ids))
-    .groupBy(memberships.teamId);
-  const spaces = await ctx.db
-    .select({ teamId: workspaces.teamId, n: count() })
-    .from(workspaces)
-    .where(and(inArray(workspaces.teamId, ids), ne(workspaces.desired, "removed")))
-    .groupBy(workspaces.teamId);
-  const quotaViews = await readQuotas(ctx, ids);
+  const [members, spaces, quotaViews] = await Promise.all([
+    ctx.db
+      .select({ teamId: memberships.teamId, n: count() })
+      .from(memberships)
+      .where(inArray(memberships.teamId, ids))
+      .groupBy(memberships.teamId),
+    ctx.db
+      .select({ teamId: workspaces.teamId, n: count() })
+      .from(workspaces)
+      .where(and(inArray(workspaces.teamId, ids), ne(workspaces.desired, "removed")))
+      .groupBy(workspaces.teamId),
+    readQuotas(ctx, ids),
+  ]);
   const countIn = (counts: { teamId: string; n: number }[], id: string) => counts.find((c) => c.teamId === id)?.n ?? 0;
   return rows.map((row) => ({
     id: row.id,

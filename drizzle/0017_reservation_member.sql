@@ -1,0 +1,2 @@
+ALTER TABLE "reservations" ADD COLUMN "user_id" text;--> statement-breakpoint
+ALTER TABLE "reservations" ADD CONSTRAINT "reservations_member" FOREIGN KEY ("team_id","user_id") REFERENCES "public"."memberships"("team_id","user_id") ON DELETE cascade ON UPDATE no action;

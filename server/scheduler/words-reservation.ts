@@ -1,0 +1,41 @@
+/** Sentences for what is reserved for others. */
+import { formatQuota } from "./amount.ts";
+import { activeReservations } from "./share.ts";
+import type { Reservation, Waiting, World } from "./types.ts";
+
+type Asking = Pick<Waiting, "teamId" | "userId">;
+
+/** For whom, as far as the reader may see: `Ada (team vision)`, `team vision`. */
+export function reservedFor({ teamId, who }: Reservation, world: Pick<World, "quotas">): string {
+  const team = `team ${world.quotas.get(teamId)?.teamName ?? "?"}`;
+  return who === undefined ? team : `${who} (${team})`;
+}
+
+/** What of the request's own team is reserved for others of it; nothing when nothing is. */
+export function reservedInTeam({ teamId, userId }: Asking, world: World): string | undefined {
+  const others = activeReservations(world).filter(
+    (one) => one.teamId === teamId && one.userId !== undefined && one.userId !== userId,
+  );
+  return others.length === 0
+    ? undefined
+    : `Of that ${listed(others, (one) => one.who ?? "one person", world)} until ${untilWords(others)}.`;
+}
+
+/** What of the devices is reserved for those to whom the request does not belong; nothing when nothing is. */
+export function reservedForOthers({ teamId, userId }: Asking, world: World): string | undefined {
+  const others = activeReservations(world).filter(
+    (one) => one.teamId !== teamId || (one.userId !== undefined && one.userId !== userId),
+  );
+  if (others.length === 0) return undefined;
+  return `${listed(others, (one) => reservedFor(one, world), world)} until ${untilWords(others)}.`;
+}
+
+function listed(reservations: Reservation[], forWhom: (one: Reservation) => string, { gpuType }: World): string {
+  const parts = reservations.slice(0, 3).map((one) => `${formatQuota(one.milli)} ${gpuType} for ${forWhom(one)}`);
+  return `${parts.join(", ")} ${reservations.length === 1 ? "is" : "are"} reserved`;
+}
+
+function untilWords(reservations: Reservation[]): string {
+  const last = Math.max(...reservations.map(({ to }) => to));
+  return `${new Date(last).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
