@@ -30,6 +30,9 @@ const schema = z.object({
   SLUICE_BROKER_URL: url("http://127.0.0.1:3001"),
   SLUICE_BROKER_PORT: port(3001),
   SLUICE_GATEWAY_PORT: port(3002),
+  /** With both of these files (PEM) the broker speaks HTTPS itself. */
+  SLUICE_BROKER_TLS_CERTIFICATE: z.string().min(1).optional(),
+  SLUICE_BROKER_TLS_KEY: z.string().min(1).optional(),
   /** Where broker and gateway listen: this machine alone, or `0.0.0.0` in a container behind what ends TLS. */
   SLUICE_LISTEN: z.union([z.ipv4(), z.ipv6()]).default("127.0.0.1"),
   /** A workspace's hostname is `<id>.<SLUICE_GATEWAY_HOST>`. */

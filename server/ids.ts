@@ -19,7 +19,8 @@ export type IdPrefix =
   | "rsv"
   | "qrq"
   | "win"
-  | "ntc";
+  | "ntc"
+  | "wif";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

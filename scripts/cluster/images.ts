@@ -4,31 +4,37 @@ import path from "node:path";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
-import { writeArchive } from "#scripts/images/archive.ts";
+import { type Image, writeArchive } from "#scripts/images/archive.ts";
 import { baseLayer } from "#scripts/images/base.ts";
-import { type Image, workspaceImage } from "#scripts/images/workspace.ts";
+import { controlPlaneImage } from "#scripts/images/control-plane.ts";
+import { gpudImage } from "#scripts/images/gpud.ts";
+import { workspaceImage } from "#scripts/images/workspace.ts";
 import { cacheFolder } from "#scripts/lib/cache.ts";
-import { buildNative, buildWheel } from "#scripts/start/builds.ts";
+import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 
 type Say = (line: string) => void;
 
 /** Names of the images that tests use. */
-export type Images = { workspace: string };
+export type Images = { workspace: string; controlPlane: string; gpud: string };
 
 /** Makes what is missing, and loads it into the node. */
 export async function loadImages(cluster: Cluster, { root, say }: { root: string; say: Say }): Promise<Images> {
   const base = await baseLayer(say);
   const stateDir = path.join(root, ".sluice", "cluster");
   const quiet = () => undefined;
-  say("Bringing the programs and the environment up to date");
+  say("Bringing the programs, the portal and the environment up to date");
   await buildNative(root, quiet);
+  await buildPortal(root, { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" }, quiet);
   const wheel = await buildWheel(root, stateDir, quiet);
   const environment = await ensureEnvironment("cuda-python", { stateDir, wheel, onLine: quiet });
-  const workspace = await workspaceImage(environment, base, say);
-  await load(cluster, await pauseImage(base), say);
-  await load(cluster, workspace, say);
-  return { workspace: workspace.name };
+  const [workspace, controlPlane, gpud] = [
+    await workspaceImage(environment, base, say),
+    await controlPlaneImage(root, base, say),
+    await gpudImage(root, base, say),
+  ];
+  for (const image of [await pauseImage(base), workspace, controlPlane, gpud]) await load(cluster, image, say);
+  return { workspace: workspace.name, controlPlane: controlPlane.name, gpud: gpud.name };
 }
 
 /** Holds a pod's namespaces while its containers come and go. */

@@ -12,13 +12,16 @@ export const CLUSTER_VARIABLES = {
   folder: "SLUICE_TEST_CLUSTER_FOLDER",
   kubeconfig: "SLUICE_TEST_CLUSTER_KUBECONFIG",
   workspaceImage: "SLUICE_TEST_CLUSTER_WORKSPACE_IMAGE",
+  controlPlaneImage: "SLUICE_TEST_CLUSTER_CONTROL_PLANE_IMAGE",
+  gpudImage: "SLUICE_TEST_CLUSTER_GPUD_IMAGE",
+  helm: "SLUICE_TEST_CLUSTER_HELM",
 } as const;
 
-type Setting = { root: string; out: string; images: Images };
+type Setting = { root: string; out: string; images: Images; helm: string };
 
 export async function runClusterTests(
   cluster: Cluster,
-  { root, out, images }: Setting,
+  { root, out, images, helm }: Setting,
 ): Promise<{ passed: number; failed: number }> {
   await mkdir(out, { recursive: true });
   const file = path.join(out, "cluster.json");
@@ -31,6 +34,9 @@ export async function runClusterTests(
       [CLUSTER_VARIABLES.folder]: cluster.dir,
       [CLUSTER_VARIABLES.kubeconfig]: cluster.kubeconfig,
       [CLUSTER_VARIABLES.workspaceImage]: images.workspace,
+      [CLUSTER_VARIABLES.controlPlaneImage]: images.controlPlane,
+      [CLUSTER_VARIABLES.gpudImage]: images.gpud,
+      [CLUSTER_VARIABLES.helm]: helm,
     },
     onLine: (line) => console.log(line),
   }).then(

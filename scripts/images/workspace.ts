@@ -1,10 +1,10 @@
 /** A workspace's image: the base, the interpreter, and an environment as the local launcher builds and mounts it. */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type Part, writeArchive, writeLayer } from "#scripts/images/archive.ts";
+import { type Image, type Part, writeArchive, writeLayer, writeUsers } from "#scripts/images/archive.ts";
 import { cacheFolder } from "#scripts/lib/cache.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "#server/launchers/local/environment.ts";
@@ -21,8 +21,6 @@ const NOT_NEEDED = [
   "./lib/python3.*/site-packages",
   "./share",
 ];
-
-export type Image = { name: string; file: string };
 
 /** Builds the image unless that was done for the same content; its tag is that content's hash. */
 export async function workspaceImage(
@@ -64,7 +62,7 @@ export async function workspaceImage(
 async function stage(root: string, environment: BuiltEnvironment): Promise<void> {
   const at = (...names: string[]) => path.join(root, ...names);
   await chmod(root, 0o755);
-  for (const folder of ["home/user", "opt/sluice/packages", "run/sluice", "etc"])
+  for (const folder of ["home/user", "opt/sluice/packages", "run/sluice"])
     await mkdir(at(folder), { recursive: true, mode: 0o755 });
   await writeOverlay(at("opt/sluice/overlay"), insideLayout, environment);
   await writeKernelSpec(at("opt/sluice/kernels/python3"), insideLayout);
@@ -75,13 +73,7 @@ async function stage(root: string, environment: BuiltEnvironment): Promise<void>
     [INIT, "init.sh"],
   ] as const)
     await cp(script, at("opt/sluice", name));
-  const users = [
-    "root:x:0:0:root:/root:/bin/bash",
-    "user:x:1000:1000:Workspace:/home/user:/bin/bash",
-    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin",
-  ];
-  await writeFile(at("etc/passwd"), `${users.join("\n")}\n`);
-  await writeFile(at("etc/group"), "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n");
+  await writeUsers(root, { name: "user", id: 1000, home: "/home/user" });
   // The interpreter may lie in a folder that is closed to others on this machine.
   if (environment.basePrefix === "/usr") return;
   await mkdir(at(environment.basePrefix), { recursive: true, mode: 0o755 });

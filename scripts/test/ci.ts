@@ -1,7 +1,7 @@
-/** What `.ci/run` runs: the checks that need no running product, then `npm test`. */
+/** What `.ci/run` runs: the checks that need no running product, then `npm test`, then the tests on a cluster. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { RESULT_FILE } from "#scripts/test/result.ts";
+import { CLUSTER_RESULT_FILE, RESULT_FILE } from "#scripts/test/result.ts";
 
 type Check = { name: string; command: [string, ...string[]]; cwd?: string };
 
@@ -39,14 +39,26 @@ for (const check of CHECKS) {
   console.log(`${result.status === 0 ? "ok" : "FAILED"}  ${check.name}  ${seconds} s`);
 }
 
-rmSync(RESULT_FILE, { force: true });
 // The fuzzers play for a minute here, and for seconds in `npm test`.
-const env = { SLUICE_FUZZ_SECONDS: "60", ...process.env };
-const tests = spawnSync(process.execPath, ["scripts/test.mjs"], { stdio: "inherit", env });
-const counts = existsSync(RESULT_FILE)
-  ? (JSON.parse(readFileSync(RESULT_FILE, "utf8")) as { passed: number; failed: number })
-  : { passed: 0, failed: 1 };
+const counts = [
+  suite("scripts/test.mjs", RESULT_FILE, { SLUICE_FUZZ_SECONDS: "60" }),
+  suite("scripts/cluster.mjs", CLUSTER_RESULT_FILE),
+  { passed: CHECKS.length - failed.length, failed: failed.length },
+];
 if (failed.length > 0) console.log(`Checks that failed: ${failed.join(", ")}`);
-const passedChecks = CHECKS.length - failed.length;
-console.log(`${counts.passed + passedChecks} passed, ${counts.failed + failed.length} failed`);
-process.exit(failed.length > 0 || tests.status !== 0 ? 1 : 0);
+const sum = (name: keyof Counts) => counts.reduce((total, one) => total + one[name], 0);
+console.log(`${sum("passed")} passed, ${sum("failed")} failed`);
+process.exit(sum("failed") > 0 ? 1 : 0);
+
+type Counts = { passed: number; failed: number };
+
+/** Runs a script and gives what it left in `file`; one that fails without a failure there counts as one. */
+function suite(script: string, file: string, env: NodeJS.ProcessEnv | Record<string, string> = {}): Counts {
+  rmSync(file, { force: true });
+  const started = Date.now();
+  console.log(`\n== ${script} ==`);
+  const { status } = spawnSync(process.execPath, [script], { stdio: "inherit", env: { ...env, ...process.env } });
+  console.log(`${script}: ${((Date.now() - started) / 1000).toFixed(0)} s`);
+  const told = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Counts) : { passed: 0, failed: 0 };
+  return status !== 0 && told.failed === 0 ? { ...told, failed: 1 } : told;
+}

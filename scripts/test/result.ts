@@ -11,6 +11,8 @@ export type Result = {
 
 /** Where `npm test` leaves its sums for `.ci/run`, which adds its own checks. */
 export const RESULT_FILE = ".sluice/test/result.json";
+/** The same of `npm run test:cluster`. */
+export const CLUSTER_RESULT_FILE = ".sluice/test/cluster-result.json";
 
 /** What all runners passed and failed. */
 export function sum(results: readonly Result[]): { passed: number; failed: number } {

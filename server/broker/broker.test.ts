@@ -160,6 +160,9 @@ describe("a workspace", () => {
     ]);
     expect(seen.body.free).toEqual([{ gpuType: "soft", grantedAtOnceMilli: 500, freeMilli: 500 }]);
 
+    const mine = await call<{ leases: { id: string }[] }>(ada, "GET", "/v1/leases");
+    expect(mine.body.leases).toMatchObject([{ id: lease.id, milli: 500, endedAt: null }]);
+
     const back = await call<GiveBackAnswer>(ada, "DELETE", `/v1/leases/${lease.id}?park=1`);
     expect(back.body).toMatchObject({ leaseId: lease.id, parkedBytes: 0 });
     expect(gpud.received.at(-1)).toMatchObject({ type: "end-lease", leaseId: lease.id, mode: "park" });

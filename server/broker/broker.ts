@@ -1,5 +1,6 @@
 /** The broker's HTTP server and control channel over one database, without the process around them. */
 import { createServer, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { OpenDatabase } from "#server/db/client.ts";
 import type { Env } from "#server/env.ts";
@@ -23,6 +24,8 @@ export type BrokerOptions = {
   /** 0 takes a free port. */
   port: number;
   host?: string;
+  /** Certificate and key (PEM) to speak HTTPS with. */
+  tls?: { cert: string; key: string };
 };
 
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
@@ -33,11 +36,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const control = createControlServer({ db: database.db, live, signer, log });
   const metrics = createMetrics(database.db, () => control.connected());
   const routes = brokerRoutes({ watch: watchers.watch, signer, metrics });
-  const server = createServer(
-    // Clients keep their connection between long polls.
-    { requestTimeout: 60_000, keepAliveTimeout: 65_000 },
-    createRouter({ routes, db: database.db, log, onDone: metrics.observed }),
-  );
+  // Clients keep their connection between long polls.
+  const times = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
+  const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });
+  const server =
+    options.tls === undefined ? createServer(times, router) : createSecureServer({ ...times, ...options.tls }, router);
   server.on("upgrade", (request, socket, head: Buffer) => {
     // Whoever knocks may hang up at any moment, and may ask for anything that is no address at all.
     socket.on("error", () => socket.destroy());

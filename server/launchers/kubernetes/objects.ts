@@ -1,5 +1,7 @@
 /** The objects of a team and of a workspace, made from plain data: the same input gives the same objects. */
+import { rootCertificates } from "node:tls";
 import type {
+  V1ConfigMap,
   V1LimitRange,
   V1Namespace,
   V1NetworkPolicy,
@@ -31,6 +33,8 @@ export const JUPYTER_PORT = 8888;
 const USER = 1000;
 /** The credential lies in a volume of its own: what is in it may be read by the workspace's user alone. */
 const CREDENTIAL_FOLDER = "/run/secrets/sluice";
+/** Whom a workspace trusts when the settings name an authority: that one beside the world's. */
+const AUTHORITIES = { configMap: "sluice-authorities", folder: "/run/secrets/authorities", file: "ca.crt" } as const;
 
 export function namespaceOf(settings: KubernetesSettings, teamId: string): string {
   return `${settings.namespacePrefix}-${teamId}`;
@@ -53,6 +57,7 @@ export function teamObjects(settings: KubernetesSettings, teamId: string) {
     teamNamespace(namespace, teamId),
     limits(namespace, teamId, settings),
     ...quota(namespace, teamId, settings),
+    ...authorities(namespace, teamId, settings),
     networkPolicy(settings, teamId),
   ];
 }
@@ -94,6 +99,19 @@ function quota(namespace: string, teamId: string, settings: KubernetesSettings):
       kind: "ResourceQuota",
       metadata: teamMeta(namespace, teamId, "sluice"),
       spec: { hard: settings.team.quota },
+    },
+  ];
+}
+
+/** The broker's authority joined with the world's, because `SSL_CERT_FILE` takes the place of the system's list. */
+function authorities(namespace: string, teamId: string, settings: KubernetesSettings): V1ConfigMap[] {
+  if (settings.certificateAuthority === undefined) return [];
+  return [
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: teamMeta(namespace, teamId, AUTHORITIES.configMap),
+      data: { [AUTHORITIES.file]: [settings.certificateAuthority.trim(), ...rootCertificates, ""].join("\n") },
     },
   ];
 }
@@ -235,7 +253,12 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
     );
   }
   const layout = insideLayout;
-  const variables = { ...jupyterVariables(spec, layout), SLUICE_CREDENTIAL_FILE: `${CREDENTIAL_FOLDER}/credential` };
+  const ownAuthority = settings.certificateAuthority !== undefined;
+  const variables = {
+    ...jupyterVariables(spec, layout),
+    SLUICE_CREDENTIAL_FILE: `${CREDENTIAL_FOLDER}/credential`,
+    ...(ownAuthority ? { SSL_CERT_FILE: `${AUTHORITIES.folder}/${AUTHORITIES.file}` } : {}),
+  };
   const meta = workspaceMeta(spec, settings, owner);
   return {
     apiVersion: "v1",
@@ -293,6 +316,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
             { name: "run", mountPath: layout.run },
             { name: "tmp", mountPath: layout.tmp },
             { name: "credential", mountPath: CREDENTIAL_FOLDER, readOnly: true },
+            ...(ownAuthority ? [{ name: "authorities", mountPath: AUTHORITIES.folder, readOnly: true }] : []),
           ],
         },
       ],
@@ -301,6 +325,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
         { name: "run", emptyDir: { medium: "Memory", sizeLimit: "64Mi" } },
         { name: "tmp", emptyDir: { sizeLimit: "4Gi" } },
         { name: "credential", secret: { secretName: `${spec.id}-credential`, defaultMode: 0o440 } },
+        ...(ownAuthority ? [{ name: "authorities", configMap: { name: AUTHORITIES.configMap } }] : []),
       ],
     },
   };

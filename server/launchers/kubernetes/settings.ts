@@ -78,6 +78,15 @@ const schema = z
       /** What workspaces reach, besides names (DNS): broker, GPU servers, package indexes. */
       to: z.array(peer),
     }),
+    /** PEM: who vouches for the broker's certificate, where that is nobody whom the world knows. */
+    certificateAuthority: z
+      .string()
+      .regex(/^-----BEGIN CERTIFICATE-----/, "a certificate (PEM)")
+      .optional(),
+    /** The account of the gpuds that run in this cluster: with a token of it they join the pool. */
+    gpuServers: z
+      .strictObject({ namespace: name, account: name, audience: z.string().min(1).default("sluice") })
+      .optional(),
     /** So long may a pod wait for a node, its volume and its image. */
     startSeconds: z.int().min(5).max(86_400).default(600),
   })

@@ -22,6 +22,10 @@ export function testCluster() {
     address: told("ADDRESS"),
     folder: told("FOLDER"),
     workspaceImage: told("WORKSPACE_IMAGE"),
+    controlPlaneImage: told("CONTROL_PLANE_IMAGE"),
+    gpudImage: told("GPUD_IMAGE"),
+    /** Helm's program. */
+    helm: told("HELM"),
     objects: KubernetesObjectApi.makeApiClient(loadConfig(kubeconfig)),
   };
 }
@@ -31,7 +35,7 @@ export const STORAGE_CLASS = "test-homes";
 
 /** Folders of the node as volumes, each for one home; gives what deletes them again. */
 export async function makeVolumes(cluster: TestCluster, count: number): Promise<() => Promise<void>> {
-  const run = `${process.pid}`;
+  const run = `${process.pid}-${Date.now().toString(36)}`;
   const objects: KubernetesObject[] = [];
   const make = async (object: KubernetesObject & Record<string, unknown>) => {
     await cluster.objects.create(object, undefined, undefined, FIELD_MANAGER).catch((error: unknown) => {

@@ -2,38 +2,24 @@ import { and, eq, gt, isNull } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type JoinAnswer, type JoinInput, joinInput } from "#server/contracts/control.ts";
 import { gpuServers, oneTimeCodes } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { hashSecret, newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 
 /**
- * A gpud trades a one-time token for its place in the pool: from then on its own key is its identity. A gpud that
- * is in the pool already keeps its place; one that was removed needs a fresh key.
+ * A gpud trades a one-time token, or the token of its account in the cluster, for its place in the pool: from then on
+ * its own key is its identity. A gpud that is in the pool already keeps its place; one that was removed needs a fresh
+ * key.
  */
 export async function join(ctx: Context, raw: JoinInput): Promise<JoinAnswer> {
   const input = parse(joinInput, raw);
   authorize(ctx.principal, "gpu-server.join");
+  const account = await accountOf(input.token);
   return await inTransaction(ctx, async (tx) => {
     const now = tx.now();
-    const [used] = await tx.db
-      .update(oneTimeCodes)
-      .set({ usedAt: now })
-      .where(
-        and(
-          eq(oneTimeCodes.secretHash, hashSecret(input.token)),
-          eq(oneTimeCodes.kind, "gpud-join"),
-          isNull(oneTimeCodes.usedAt),
-          gt(oneTimeCodes.expiresAt, now),
-        ),
-      )
-      .returning({ id: oneTimeCodes.id });
-    if (used === undefined) {
-      throw new SluiceError(
-        "forbidden",
-        "This join token is not valid (any more). Make a new one: Pool > Add GPU server.",
-      );
-    }
+    if (account === undefined) await spend(tx, input.token);
     const [known] = await tx.db.select().from(gpuServers).where(eq(gpuServers.publicKey, input.publicKey)).limit(1);
     if (known?.state === "removed") {
       throw new SluiceError("conflict", "This GPU server was removed. Delete gpud's state directory and join again.");
@@ -47,10 +33,43 @@ export async function join(ctx: Context, raw: JoinInput): Promise<JoinAnswer> {
       state: "joining",
       createdAt: now,
     });
-    await audit(tx, { action: "gpu-server.join", subject: id, detail: { name: input.name } });
+    await audit(tx, { action: "gpu-server.join", subject: id, detail: { name: input.name, account } });
     await notify(tx.db, "pool", id);
     return { serverId: id };
   });
+}
+
+/** The cluster's account that the token is of, where Sluice runs on a cluster with GPU servers of its own. */
+async function accountOf(token: string): Promise<string | undefined> {
+  const file = env().SLUICE_KUBERNETES_SETTINGS;
+  if (file === undefined) return undefined;
+  const [{ gpuServerAccount }, { readSettings }] = await Promise.all([
+    import("#server/launchers/kubernetes/cluster-account.ts"),
+    import("#server/launchers/kubernetes/settings.ts"),
+  ]);
+  return await gpuServerAccount(await readSettings(file), token);
+}
+
+async function spend(tx: Context, token: string): Promise<void> {
+  const now = tx.now();
+  const [used] = await tx.db
+    .update(oneTimeCodes)
+    .set({ usedAt: now })
+    .where(
+      and(
+        eq(oneTimeCodes.secretHash, hashSecret(token)),
+        eq(oneTimeCodes.kind, "gpud-join"),
+        isNull(oneTimeCodes.usedAt),
+        gt(oneTimeCodes.expiresAt, now),
+      ),
+    )
+    .returning({ id: oneTimeCodes.id });
+  if (used === undefined) {
+    throw new SluiceError(
+      "forbidden",
+      "This join token is not valid (any more). Make a new one: Pool > Add GPU server.",
+    );
+  }
 }
 
 /** Two hosts of one name would make "soft-0 on local" mean two devices. */

@@ -1,0 +1,171 @@
+{{- define "sluice.name" -}}
+{{- if contains "sluice" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-sluice" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- /* Labels of a component: (dict "root" $ "component" "portal"). */ -}}
+{{- define "sluice.selector" -}}
+app.kubernetes.io/name: sluice
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "sluice.labels" -}}
+{{ include "sluice.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end }}
+
+{{- define "sluice.image" -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default "latest" }}{{ end }}
+{{- end }}
+
+{{- define "sluice.databaseSecret" -}}
+{{- if .Values.database.existingSecret }}{{ .Values.database.existingSecret }}{{ else if .Values.postgres.enabled }}{{ include "sluice.name" . }}-postgres{{ else }}{{ fail "Sluice needs a database: set database.existingSecret, or postgres.enabled for a trial" }}{{ end }}
+{{- end }}
+
+{{- define "sluice.keysSecret" -}}
+{{- .Values.keys.existingSecret | default (printf "%s-keys" (include "sluice.name" .)) }}
+{{- end }}
+
+{{- define "sluice.brokerTlsSecret" -}}
+{{- .Values.broker.tls.existingSecret | default (printf "%s-broker-tls" (include "sluice.name" .)) }}
+{{- end }}
+
+{{- define "sluice.brokerUrl" -}}
+{{- .Values.broker.url | default (printf "https://%s-broker.%s.svc:%v" (include "sluice.name" .) .Release.Namespace .Values.broker.service.port) }}
+{{- end }}
+
+{{- /* The environment of every process of the control plane. */ -}}
+{{- define "sluice.environment" -}}
+- { name: SLUICE_PORTAL_URL, value: {{ required "portal.url is the address that people type" .Values.portal.url | quote }} }
+- { name: SLUICE_GATEWAY_URL, value: {{ required "gateway.url is the address of notebooks without their ids" .Values.gateway.url | quote }} }
+- { name: SLUICE_GATEWAY_HOST, value: {{ required "gateway.host is what comes after a workspace's id" .Values.gateway.host | quote }} }
+- { name: SLUICE_BROKER_URL, value: {{ include "sluice.brokerUrl" . | quote }} }
+- { name: SLUICE_LAUNCHERS, value: kubernetes }
+- { name: SLUICE_KUBERNETES_SETTINGS, value: /etc/sluice/kubernetes.json }
+{{- if not .Values.broker.tls.existingSecret }}
+- { name: NODE_EXTRA_CA_CERTS, value: /etc/sluice/ca.crt }
+{{- end }}
+- name: DATABASE_URL
+  valueFrom: { secretKeyRef: { name: {{ include "sluice.databaseSecret" . }}, key: url } }
+{{- range $variable, $key := dict "SLUICE_AUTH_SECRET" "auth-secret" "SLUICE_SIGNING_KEY" "signing-key" "SLUICE_SECRETS_KEY" "secrets-key" }}
+- name: {{ $variable }}
+  valueFrom: { secretKeyRef: { name: {{ include "sluice.keysSecret" $ }}, key: {{ $key }} } }
+{{- end }}
+{{- if .Values.oidc.issuer }}
+- { name: SLUICE_OIDC_ISSUER, value: {{ .Values.oidc.issuer | quote }} }
+- { name: SLUICE_OIDC_NAME, value: {{ .Values.oidc.name | quote }} }
+{{- range $variable, $key := dict "SLUICE_OIDC_CLIENT_ID" "client-id" "SLUICE_OIDC_CLIENT_SECRET" "client-secret" }}
+- name: {{ $variable }}
+  valueFrom: { secretKeyRef: { name: {{ required "oidc.existingSecret has the keys client-id and client-secret" $.Values.oidc.existingSecret }}, key: {{ $key }} } }
+{{- end }}
+{{- end }}
+{{- range $variable, $value := .Values.settings }}
+- { name: {{ $variable }}, value: {{ $value | quote }} }
+{{- end }}
+{{- end }}
+
+{{- define "sluice.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 1000
+runAsGroup: 1000
+fsGroup: 1000
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "sluice.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- /* What containers of the control plane mount, and where it comes from. */ -}}
+{{- define "sluice.mounts" -}}
+- { name: tmp, mountPath: /tmp }
+- { name: settings, mountPath: /etc/sluice, readOnly: true }
+{{- end }}
+{{- define "sluice.volumes" -}}
+- { name: tmp, emptyDir: {} }
+- { name: settings, configMap: { name: {{ include "sluice.name" . }}-settings } }
+{{- end }}
+
+{{- /* A deployment, its service and its disruption budget:
+       (dict "root" $ "component" … "values" … "program" … "port" … "scheme" … "environment" … "mounts" … "volumes" … "account" …). */ -}}
+{{- define "sluice.deployment" -}}
+{{- $name := printf "%s-%s" (include "sluice.name" .root) .component }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  labels: {{- include "sluice.labels" . | nindent 4 }}
+spec:
+  replicas: {{ .values.replicas }}
+  selector: { matchLabels: {{ include "sluice.selector" . | fromYaml | toJson }} }
+  strategy: { type: RollingUpdate, rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } }
+  template:
+    metadata:
+      labels: {{- include "sluice.labels" . | nindent 8 }}
+      annotations:
+        # New settings mean new pods.
+        checksum/settings: {{ .root.Values | toJson | sha256sum }}
+    spec:
+      serviceAccountName: {{ .account }}
+      automountServiceAccountToken: {{ eq .component "broker" }}
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: {{ add 15 (.drainSeconds | default 0) }}
+      securityContext: {{- include "sluice.podSecurity" .root | nindent 8 }}
+      imagePullSecrets: {{ range .root.Values.imagePullSecrets }}[{ name: {{ . }} }]{{ else }}[]{{ end }}
+      initContainers:
+        - name: wait-for-database
+          image: {{ include "sluice.image" .root.Values.images.controlPlane }}
+          imagePullPolicy: {{ .root.Values.images.controlPlane.pullPolicy }}
+          args: [server/install/main.ts, wait]
+          env: {{- include "sluice.environment" .root | nindent 12 }}
+          securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
+          resources: { requests: { cpu: 50m, memory: 128Mi }, limits: { memory: 512Mi } }
+          volumeMounts: {{- include "sluice.mounts" .root | nindent 12 }}
+      containers:
+        - name: {{ .component }}
+          image: {{ include "sluice.image" .root.Values.images.controlPlane }}
+          imagePullPolicy: {{ .root.Values.images.controlPlane.pullPolicy }}
+          args: {{ .program | toJson }}
+          env: {{- include "sluice.environment" .root | nindent 12 }}
+            {{- with .environment }}{{ . | nindent 12 }}{{ end }}
+          ports: [{ name: main, containerPort: {{ .port }} }]
+          securityContext: {{- include "sluice.containerSecurity" .root | nindent 12 }}
+          resources: {{ .values.resources | toJson }}
+          startupProbe: { httpGet: { path: /healthz, port: main, scheme: {{ .scheme }} }, periodSeconds: 1, failureThreshold: 120 }
+          readinessProbe: { httpGet: { path: /healthz, port: main, scheme: {{ .scheme }} }, periodSeconds: 5, timeoutSeconds: 5 }
+          livenessProbe: { tcpSocket: { port: main }, periodSeconds: 20, failureThreshold: 6 }
+          {{- with .drainSeconds }}
+          # Out of the service first, so that nobody new comes.
+          lifecycle: { preStop: { sleep: { seconds: {{ . }} } } }
+          {{- end }}
+          volumeMounts: {{- include "sluice.mounts" .root | nindent 12 }}
+            {{- with .mounts }}{{ . | nindent 12 }}{{ end }}
+      volumes: {{- include "sluice.volumes" .root | nindent 8 }}
+        {{- with .volumes }}{{ . | nindent 8 }}{{ end }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ $name }}
+  labels: {{- include "sluice.labels" . | nindent 4 }}
+spec:
+  type: {{ .values.service.type }}
+  {{- with .values.service.clusterIP }}
+  clusterIP: {{ . }}
+  {{- end }}
+  selector: {{- include "sluice.selector" . | nindent 4 }}
+  ports: [{ name: main, port: {{ .values.service.port }}, targetPort: main }]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ $name }}
+  labels: {{- include "sluice.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  selector: { matchLabels: {{ include "sluice.selector" . | fromYaml | toJson }} }
+{{- end }}

