@@ -29,7 +29,7 @@ export function ExtendLease({ lease }: { lease: LeaseListItem }) {
       pendingLabel="Extending"
       disabled={lease.state === "ending" || lease.releaseAt !== null}
       onClick={() => void extend()}
-      aria-label={`Extend ${formatAmount(lease.milli)} of ${lease.deviceName} by 1 h`}
+      aria-label={`Extend 1 h: ${formatAmount(lease.milli)} of ${lease.deviceName}`}
     >
       Extend 1 h
     </Button>

@@ -4,9 +4,9 @@ import { useRouter } from "next/navigation";
 import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
-import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError } from "#components/ui/field.tsx";
+import { Field } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 
@@ -42,13 +42,7 @@ export default function DuplicateWorkspaceDialog({
           defaultValue={`${workspace.name.slice(0, 55)} copy`}
           error={fields.name}
         />
-        <FormError>{error}</FormError>
-        <div className="flex flex-wrap justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant="primary" pending={pending} pendingLabel="Launching">
-            Launch the duplicate
-          </Button>
-        </div>
+        <FormFooter error={error} pending={pending} onCancel={onClose} save="Launch the duplicate" saving="Launching" />
       </form>
     </Dialog>
   );

@@ -15,6 +15,12 @@ import { RemoveWorkspaceDialog } from "./remove-workspace.tsx";
 
 const DuplicateWorkspaceDialog = lazy(() => import("./duplicate-workspace.tsx"));
 
+/** What ends the notebooks of a workspace, in words. */
+const CHANGES = {
+  stop: { verb: "Stop", pending: "Stopping", keeps: "stay for the next start." },
+  restart: { verb: "Restart", pending: "Restarting", keeps: "stay; changed variables take effect." },
+};
+
 /** Open, start, stop, restart, duplicate and remove, as far as the person may and the state allows. */
 export function WorkspaceActions({ workspace, size = "sm" }: { workspace: WorkspaceView; size?: "sm" | "md" }) {
   const router = useRouter();
@@ -36,7 +42,7 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
     if (!result.ok) toast(result.error.message, "bad");
     router.refresh();
   };
-  const change = async (verb: "stop" | "restart") => {
+  const change = async (verb: keyof typeof CHANGES) => {
     const result = await api("POST", `/workspaces/${id}/${verb}`);
     router.refresh();
     return result.ok ? undefined : result.error.message;
@@ -89,36 +95,20 @@ export function WorkspaceActions({ workspace, size = "sm" }: { workspace: Worksp
         </Menu>
       )}
       {/* Made when they are asked for: a list of workspaces would have four of them in each row. */}
-      {asking === "stop" && (
+      {(asking === "stop" || asking === "restart") && (
         <Confirm
           open
           onOpenChange={close}
-          title={`Stop ${name}?`}
+          title={`${CHANGES[asking].verb} ${name}?`}
           loses={
             <>
               Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed
-              packages stay for the next start.
+              packages {CHANGES[asking].keeps}
             </>
           }
-          confirmLabel="Stop workspace"
-          pendingLabel="Stopping"
-          act={() => change("stop")}
-        />
-      )}
-      {asking === "restart" && (
-        <Confirm
-          open
-          onOpenChange={close}
-          title={`Restart ${name}?`}
-          loses={
-            <>
-              Its notebooks end, and what they hold in memory is lost. {leaseLoss(workspace)}Files and installed
-              packages stay; changed variables take effect.
-            </>
-          }
-          confirmLabel="Restart workspace"
-          pendingLabel="Restarting"
-          act={() => change("restart")}
+          confirmLabel={`${CHANGES[asking].verb} workspace`}
+          pendingLabel={CHANGES[asking].pending}
+          act={() => change(asking)}
         />
       )}
       {asking === "duplicate" && (

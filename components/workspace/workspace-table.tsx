@@ -14,8 +14,11 @@ const firstEnd = (row: WorkspaceView) =>
   row.leases.flatMap((lease) => [lease.expiresAt, lease.idleEndsAt ?? []].flat()).sort()[0];
 const none = <span className="text-ink-2">–</span>;
 
+const captions = { mine: "Workspaces", shared: "Workspaces shared with me", others: "Workspaces of others" };
+
 /** Workspaces with their state, what they use, the two timers, and the way in. */
-export function WorkspaceTable({ workspaces, withOwner }: { workspaces: WorkspaceView[]; withOwner: boolean }) {
+export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]; of: keyof typeof captions }) {
+  const withOwner = of !== "mine";
   const columns: Column<WorkspaceView>[] = [
     {
       id: "name",
@@ -28,6 +31,7 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
           </Link>
           <p className="text-sm text-ink-2">
             {row.image.title}
+            {of === "shared" && `, ${row.role}`}
             {withOwner && <span className="md:hidden">, {row.owner.name}</span>}
           </p>
         </div>
@@ -119,17 +123,17 @@ export function WorkspaceTable({ workspaces, withOwner }: { workspaces: Workspac
   ];
   return (
     <DataTable
-      caption={withOwner ? "Workspaces of others" : "Workspaces"}
+      caption={captions[of]}
       rows={workspaces}
       columns={columns}
       rowKey={(row) => row.id}
       filter={
         // Those of others are looked for on the server, which has all of them.
-        workspaces.length > 3 && !withOwner
+        workspaces.length > 3 && of !== "others"
           ? (row) => `${row.name} ${row.image.title} ${row.team.name} ${row.owner.name} ${describeState(row).word}`
           : undefined
       }
-      filterLabel="Filter workspaces"
+      filterLabel={of === "shared" ? "Filter workspaces shared with me" : "Filter workspaces"}
     />
   );
 }

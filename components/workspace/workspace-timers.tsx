@@ -42,7 +42,7 @@ export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
           <span>
             without activity it stops in <Remaining until={stopsAt} />
           </span>
-          {can.change && <Extend path={`/workspaces/${id}/extend`} hours={2} what="workspace" />}
+          {can.work && <Extend path={`/workspaces/${id}/extend`} hours={2} what="workspace" />}
         </span>
       )}
     </>

@@ -9,6 +9,8 @@ export type Resource = {
   /** The person it belongs to. */
   ownerId?: string;
   workspaceId?: string;
+  /** What the owner of the workspace has given to whoever asks (server/services/workspace/given-role.ts). */
+  role?: "viewer" | "editor" | null;
   serverId?: string;
 };
 
@@ -34,7 +36,9 @@ const ownerLeadOrAdmin = user((p, r) => p.isAdmin || isOwner(p, r) || roleIn(p, 
 const bySession = user((p) => p.sessionId !== undefined);
 /** Whoever left the team keeps the files, but runs nothing on the team's quota any more. */
 const ownerInTeam = user((p, r) => isOwner(p, r) && roleIn(p, r) !== undefined);
-const ownerInTeamBySession = user((p, r) => isOwner(p, r) && roleIn(p, r) !== undefined && p.sessionId !== undefined);
+const isCollaborator = (_: UserPrincipal, r: Resource) => r.role === "viewer" || r.role === "editor";
+const isEditor = (_: UserPrincipal, r: Resource) => r.role === "editor";
+const collaborator = user(isCollaborator);
 const adminBySession = user((p) => p.isAdmin && p.sessionId !== undefined);
 const ownWorkspace: Rule = (p, r) => p.kind === "workspace" && r.workspaceId === p.workspaceId;
 const ownGpuServer: Rule = (p, r) => p.kind === "gpud" && r.serverId === p.serverId;
@@ -92,19 +96,31 @@ const rules = {
   /** The owner works in a team of their own: an admin who is not in the team cannot launch there. */
   "workspace.create": teamMember,
   "workspace.list": signedIn,
-  "workspace.read": ownerLeadOrAdmin,
-  "workspace.start": ownerInTeam,
-  "workspace.stop": ownerLeadOrAdmin,
+  "workspace.read": (p, r) => ownerLeadOrAdmin(p, r) || collaborator(p, r),
+  "workspace.start": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
+  "workspace.stop": user((p, r) => ownerLeadOrAdmin(p, r) || isEditor(p, r)),
   "workspace.remove": ownerLeadOrAdmin,
-  "workspace.restart": ownerInTeam,
+  "workspace.restart": user((p, r) => (isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
   "workspace.duplicate": ownerInTeam,
-  /** Settings, variables, kernels, and a later stop. */
+  /** Its files and notebooks, and a later stop. */
+  "workspace.work": user((p, r) => isOwner(p, r) || isEditor(p, r)),
+  /** Settings, variables, and who collaborates. */
   "workspace.change": owner,
+  /** Who may take a collaborator out again; nobody but the owner invites one. */
+  "workspace.unshare": ownerLeadOrAdmin,
+  "workspace.leave": collaborator,
+  /** Whoever has the link learns whom to ask. */
+  "workspace.read-link": signedIn,
   "workspace.measure": systemOnly,
   "workspace.read-secrets": systemOnly,
   "workspace.stop-idle": systemOnly,
-  /** Files and running notebooks are the owner's alone, and only from the browser session that asks. */
-  "workspace.open": ownerInTeamBySession,
+  /**
+   * Files and running notebooks are the owner's and of those whom the owner has invited, and only from the browser session
+   * that asks. A viewer looks: what is more asks for `workspace.work`.
+   */
+  "workspace.open": user(
+    (p, r) => p.sessionId !== undefined && ((isOwner(p, r) && roleIn(p, r) !== undefined) || isCollaborator(p, r)),
+  ),
   "workspace.redeem-handover": systemOnly,
 
   "lease.list": signedIn,
@@ -127,6 +143,8 @@ const rules = {
   "cost.read": teamLeadOrAdmin,
   "cost.set-price": admin,
   "cost.close-month": admin,
+  /** Other teams' demand is in the answer. */
+  "what-if.ask": admin,
   "health.read": admin,
   "gpu-server.create-join-token": admin,
   /** The join token is the authority. */

@@ -30,6 +30,8 @@ export const workspaceView = z.strictObject({
   name: z.string(),
   owner: z.strictObject({ id: userId, name: z.string() }),
   team: z.strictObject({ id: teamId, name: z.string() }),
+  /** What whoever asks is there; null: a lead or an admin, who answers for it. */
+  role: z.enum(["owner", "editor", "viewer"]).nullable(),
   image: z.strictObject({ id: idOf("img"), name: z.string(), title: z.string(), version: z.string() }),
   launcher: z.string(),
   /** What `%gpu attach` takes when no amount is given. */
@@ -78,16 +80,20 @@ export const workspaceView = z.strictObject({
     stop: z.boolean(),
     restart: z.boolean(),
     duplicate: z.boolean(),
-    /** Settings, variables, kernels, and a later stop: the owner's alone. */
+    /** Its notebooks and files, and a later stop: the owner's and editors'. */
+    work: z.boolean(),
+    /** Settings, variables, and inviting others: the owner's alone. */
     change: z.boolean(),
+    /** Taking a collaborator out. */
+    unshare: z.boolean(),
     remove: z.boolean(),
   }),
 });
 export type WorkspaceView = z.infer<typeof workspaceView>;
 
 export const listWorkspacesInput = z.strictObject({
-  /** `mine` (default), `others` that the one who asks may see, or all of them. */
-  scope: z.enum(["mine", "others", "all"]).default("mine"),
+  /** `mine` (default), `shared` with the one who asks, `others` of the teams that they lead, or all of them. */
+  scope: z.enum(["mine", "shared", "others", "all"]).default("mine"),
   teamId: teamId.optional(),
   /** Words, each in the name of the workspace, its owner, its team or its environment. */
   search: searchText.optional(),

@@ -24,7 +24,7 @@ export class Connections {
     this.#db = db;
     this.#log = log;
     this.#timer = setInterval(() => this.sweep(), SWEEP_MS);
-    // A session's end and a lost membership are in the audit; a stop changes the workspace.
+    // A session's end, a lost membership and an end of sharing are in the audit; a stop changes the workspace.
     this.#unsubscribe = live.subscribe(["workspace", "audit"], () => this.sweep());
   }
 
@@ -84,8 +84,9 @@ export class Connections {
       reason = message;
     }
     for (const { socket, admission } of entries) {
-      const same = now?.workspace.desired === "running" && now.workspace.endpoint === admission.workspace.endpoint;
-      if (same) continue;
+      const runs = now?.workspace.desired === "running" && now.workspace.endpoint === admission.workspace.endpoint;
+      // An editor who has become a viewer keeps no open socket either.
+      if (runs && now?.mayWork === admission.mayWork) continue;
       this.#log.info({ workspaceId: admission.workspace.id, gatewaySessionId, reason }, "connection closed");
       socket.destroy();
     }

@@ -18,8 +18,9 @@ import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
 import { type Problem, problemHeaders, problemPage } from "./pages.ts";
-import { notAnswering, notRunning, problemOf } from "./problems.ts";
+import { notAnswering, notRunning, onlyLooking, problemOf } from "./problems.ts";
 import { guardResponse, prepareRequest } from "./proxy-headers.ts";
+import { isReading } from "./reading.ts";
 import { type Admission, admit, enter, workspaceExists } from "./sessions.ts";
 
 /** How long a request waits for the database before it is told to try again. */
@@ -153,7 +154,9 @@ class Handler {
     if (!runs || endpoint === null || serverToken === null) {
       return { problem: notRunning(workspace, this.#options.portalUrl) };
     }
-    if (isDoneByPerson(request)) this.#recordActivity(workspaceId);
+    if (!admission.mayWork && !isReading(request)) throw onlyLooking(admission);
+    // Who looks keeps nothing running.
+    if (admission.mayWork && isDoneByPerson(request)) this.#recordActivity(workspaceId);
     return { target: { ...admission, endpoint } };
   }
 
@@ -168,9 +171,11 @@ class Handler {
     const code = url.searchParams.get("code") ?? "";
     if (!/^[A-Za-z0-9_-]{43}$/.test(code)) throw new SluiceError("forbidden", "This link is not complete.");
     const secret = await inTime(enter(systemContext(this.#database.db), { workspaceId, code }));
+    const { mayWork } = await inTime(admit(this.#database.db, workspaceId, [secret]));
     response.writeHead(303, {
       ...problemHeaders,
-      location: "/lab",
+      // A viewer cannot have the owner's open notebooks, whose kernels would be asked for.
+      location: mayWork ? "/lab" : "/lab/workspaces/viewer",
       "set-cookie": setCookie(secret, this.#secure),
       "referrer-policy": "no-referrer",
     });
@@ -240,10 +245,13 @@ function answerProblem(request: IncomingMessage, response: ServerResponse, probl
     response.destroy();
     return;
   }
+  const sentence = `${problem.title}. ${problem.text}`;
+  // `message` is where JupyterLab looks for words, and it shows them without breaking a line.
+  const lines = problem.text.replaceAll(/(?<=[.:]) /g, "\n");
   const html = (request.headers.accept ?? "").includes("text/html");
   const body = html
     ? problemPage(problem)
-    : JSON.stringify({ error: { code: problem.code, message: `${problem.title}. ${problem.text}` } });
+    : JSON.stringify({ error: { code: problem.code, message: sentence }, message: lines });
   const type = html ? "text/html; charset=utf-8" : "application/json";
   // What the client still sends is not wanted; the connection is not used again.
   response.writeHead(problem.status, { ...problemHeaders, "content-type": type, connection: "close" });

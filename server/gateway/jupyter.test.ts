@@ -11,8 +11,9 @@ import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { logger } from "#server/log.ts";
-import { makeWorkspace, makeWorld } from "#server/services/testing.ts";
+import { makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
 import { handover } from "#server/services/workspace/handover.ts";
+import { add } from "#server/services/workspace-collaborator/add.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { openSocket, send } from "./testing.ts";
 
@@ -23,6 +24,7 @@ let gateway: Gateway;
 let id: string;
 let host: string;
 let cookie: string;
+let viewersCookie: string;
 
 beforeAll(async () => {
   state = await makeTestState();
@@ -31,6 +33,7 @@ beforeAll(async () => {
   database = await useTestDatabase();
   const world = await makeWorld(database.db);
   id = (await makeWorkspace(world, { owner: world.member })).id;
+  await add(world.member.ctx, { id, person: world.outsider.email, role: "viewer" });
   host = `${id}.localhost:3002`;
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
   const serverToken = newCode();
@@ -64,10 +67,15 @@ beforeAll(async () => {
     port: 0,
     log: logger("gateway-test"),
   });
-  const way = new URL((await handover(world.member.ctx, { id })).url);
-  const entered = await send(gateway.port, { host, path: `${way.pathname}${way.search}` });
-  cookie = (entered.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+  cookie = await enter(world.member);
+  viewersCookie = await enter(world.outsider);
 }, 240_000);
+
+async function enter(person: Person): Promise<string> {
+  const way = new URL((await handover(person.ctx, { id })).url);
+  const entered = await send(gateway.port, { host, path: `${way.pathname}${way.search}` });
+  return (entered.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+}
 
 afterAll(async () => {
   await gateway.close();
@@ -140,3 +148,33 @@ it("serves JupyterLab, and a notebook's kernel without Nagle's delay", async () 
   expect(Math.min(...times)).toBeLessThan(30);
   socket.terminate();
 }, 60_000);
+
+it("lets a viewer see what the owner saved, and change and run nothing", async () => {
+  const headers = { cookie: viewersCookie, origin: `http://${host}`, "content-type": "application/json" };
+  const get = (path: string) => send(gateway.port, { host, path, headers });
+  const saved = Buffer.from(JSON.stringify({ type: "file", format: "text", content: "seen" }));
+  const put = (by: string) =>
+    send(gateway.port, {
+      ...{ host, path: "/api/contents/notes.txt", method: "PUT", body: saved },
+      headers: { ...headers, cookie: by },
+    });
+  expect((await put(cookie)).status).toBe(201);
+  expect((await put(viewersCookie)).status).toBe(403);
+  const lab = await get("/lab/workspaces/viewer");
+  expect(lab.status).toBe(200);
+  // What the page needs to show itself and the files.
+  const script = /src="(\/static\/lab\/[^"]+)"/.exec(lab.body)?.[1] ?? "none";
+  const read = [script, "/lab/api/settings", "/lab/api/workspaces/viewer", "/api/kernelspecs", "/api/me"];
+  for (const path of [...read, "/api/sessions", "/api/contents"]) {
+    expect([path, (await get(path)).status]).toEqual([path, 200]);
+  }
+  expect(JSON.parse((await get("/api/contents/notes.txt?content=1")).body)).toMatchObject({ content: "seen" });
+  expect((await get("/files/notes.txt")).body).toBe("seen");
+  const kernels = JSON.parse((await get("/api/kernels")).body) as { id: string }[];
+  const path = `/api/kernels/${kernels[0]?.id ?? randomUUID()}/channels`;
+  expect((await openSocket(gateway.port, { host, path, headers })).status).toBe(403);
+  expect((await openSocket(gateway.port, { host, path: "/terminals/websocket/1", headers })).status).toBe(403);
+  expect(
+    JSON.parse((await send(gateway.port, { host, path: "/api/terminals", headers: { ...headers, cookie } })).body),
+  ).toEqual([]);
+}, 30_000);

@@ -1,6 +1,6 @@
 /** Every way in which the gateway says no, as a page with the next step. */
 import type { workspaces } from "#server/db/schema/index.ts";
-import { type SluiceError, toSluiceError } from "#server/errors.ts";
+import { SluiceError, toSluiceError } from "#server/errors.ts";
 import type { Problem } from "./pages.ts";
 
 type WorkspaceRow = typeof workspaces.$inferSelect;
@@ -39,6 +39,14 @@ export function problemOf(thrown: unknown, portalUrl: string, workspaceId: strin
       return { code: "internal", status: 500, title: "Something went wrong on our side", text: error.message, link };
   }
 }
+
+/** A viewer asked for more than to look. */
+export const onlyLooking = ({ owner, workspace }: { owner: { name: string }; workspace: { name: string } }) =>
+  new SluiceError(
+    "forbidden",
+    `You are a viewer of ${workspace.name}: you see its files and saved results, and change and run nothing. ` +
+      `To work in it, ask ${owner.name} to make you an editor.`,
+  );
 
 /** A workspace that cannot be reached because it does not run. */
 export function notRunning(row: WorkspaceRow, portalUrl: string): Problem {

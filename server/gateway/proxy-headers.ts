@@ -11,6 +11,9 @@ const NOT_FORWARDED = [
   "x-forwarded-host",
   "x-forwarded-port",
   "x-forwarded-proto",
+  "x-http-method",
+  "x-http-method-override",
+  "x-method-override",
   "x-real-ip",
 ];
 

@@ -1,12 +1,14 @@
 /** The gateway's own sessions: a cookie on the workspace's hostname, bound to user, workspace and browser session. */
-import { and, eq, gt, inArray, isNull, type SQL } from "drizzle-orm";
-import { authorize } from "#server/auth/authorize.ts";
+import { and, eq, gt, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { authorize, isAllowed } from "#server/auth/authorize.ts";
 import { loadUser } from "#server/auth/load-user.ts";
 import { type Context, inTransaction } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
-import { gatewaySessions, sessions, workspaces } from "#server/db/schema/index.ts";
+import { gatewaySessions, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { hashSecret, newCode, newId } from "#server/ids.ts";
+import { givenRole } from "#server/services/workspace/given-role.ts";
+import { resourceOf } from "#server/services/workspace/load.ts";
 import { redeemHandover } from "#server/services/workspace/redeem-handover.ts";
 
 const SESSION_HOURS = 12;
@@ -32,6 +34,9 @@ export async function enter(ctx: Context, input: { workspaceId: string; code: st
 
 export type Admission = {
   gatewaySessionId: string;
+  /** Whether it may do all that the server can, else only look (reading.ts). */
+  mayWork: boolean;
+  owner: { name: string };
   workspace: typeof workspaces.$inferSelect;
 };
 
@@ -53,10 +58,16 @@ const noSession = () => new SluiceError("unauthenticated", "Open this workspace 
 async function admitWhere(db: Database, which: SQL | undefined): Promise<Admission> {
   const now = new Date();
   const [row] = await db
-    .select({ gateway: gatewaySessions, workspace: workspaces })
+    .select({
+      gateway: gatewaySessions,
+      workspace: workspaces,
+      ownerName: users.name,
+      role: givenRole(sql`gateway_sessions.user_id`),
+    })
     .from(gatewaySessions)
     .innerJoin(sessions, eq(sessions.id, gatewaySessions.sessionId))
     .innerJoin(workspaces, eq(workspaces.id, gatewaySessions.workspaceId))
+    .innerJoin(users, eq(users.id, workspaces.ownerId))
     .where(
       and(
         which,
@@ -69,14 +80,20 @@ async function admitWhere(db: Database, which: SQL | undefined): Promise<Admissi
     );
   if (row === undefined) throw noSession();
   if (row.workspace.desired === "removed") throw new SluiceError("not-found", "This workspace was removed.");
-  const { teamId, ownerId, id } = row.workspace;
+  const { teamId, ownerId } = row.workspace;
   const user = await loadUser(db, row.gateway.userId);
   if (user === undefined) throw new SluiceError("unauthenticated", "This account cannot sign in any more.");
-  if (user.teams[teamId] === undefined) {
+  if (ownerId !== user.userId && row.role === null) {
+    throw new SluiceError("forbidden", `This workspace is not shared with you any more. Ask ${row.ownerName}.`);
+  }
+  if (ownerId === user.userId && user.teams[teamId] === undefined) {
     throw new SluiceError("forbidden", "You are no longer in the team that this workspace belongs to.");
   }
-  authorize({ ...user, sessionId: row.gateway.sessionId }, "workspace.open", { teamId, ownerId, workspaceId: id });
-  return { gatewaySessionId: row.gateway.id, workspace: row.workspace };
+  const principal = { ...user, sessionId: row.gateway.sessionId };
+  const resource = resourceOf(row.workspace, row.role);
+  authorize(principal, "workspace.open", resource);
+  const mayWork = isAllowed(principal, "workspace.work", resource);
+  return { gatewaySessionId: row.gateway.id, mayWork, owner: { name: row.ownerName }, workspace: row.workspace };
 }
 
 /** Whether a workspace of this id exists, for the page that somebody without a session sees. */

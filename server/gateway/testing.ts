@@ -43,12 +43,19 @@ export type Answer = { status: number; headers: IncomingHttpHeaders; body: strin
 
 export async function send(
   port: number,
-  options: { host: string; path: string; method?: string; headers?: Record<string, string>; body?: Buffer },
+  options: {
+    host: string;
+    path: string;
+    method?: string;
+    headers?: Record<string, string>;
+    body?: Buffer;
+    address?: string;
+  },
 ): Promise<Answer> {
   return await new Promise((resolve, reject) => {
     const outgoing = request(
       {
-        host: "127.0.0.1",
+        host: options.address ?? "127.0.0.1",
         port,
         path: options.path,
         method: options.method ?? "GET",

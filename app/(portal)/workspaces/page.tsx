@@ -23,9 +23,10 @@ export default async function WorkspacesPage({ searchParams }: Props) {
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
   const search = one("search").slice(0, 100);
   const after = workspaceId.safeParse(asked.after).data;
-  const [{ workspaces: mine }, others, setup] = await load(() =>
+  const [{ workspaces: mine }, { workspaces: shared }, others, setup] = await load(() =>
     Promise.all([
       list(ctx, { scope: "mine", limit: 200 }),
+      list(ctx, { scope: "shared", limit: 200 }),
       list(ctx, { scope: "others", search, limit: PAGE, after }),
       status(ctx),
     ]),
@@ -61,13 +62,18 @@ export default async function WorkspacesPage({ searchParams }: Props) {
         </div>
       ) : (
         <div className="mb-8">
-          <WorkspaceTable workspaces={mine} withOwner={false} />
+          <WorkspaceTable workspaces={mine} of="mine" />
         </div>
+      )}
+      {shared.length > 0 && (
+        <Section title="Shared with me" detail="You were invited by their owners">
+          <WorkspaceTable workspaces={shared} of="shared" />
+        </Section>
       )}
       {(others.total > 0 || search !== "") && (
         <Section title="Workspaces of others" detail="Those of the teams that you answer for">
           {(others.total > PAGE || search !== "") && <SearchList {...place} />}
-          <WorkspaceTable workspaces={others.workspaces} withOwner />
+          <WorkspaceTable workspaces={others.workspaces} of="others" />
           <Paging {...place} shown={others.workspaces.length} total={others.total} next={others.next} first={!after} />
         </Section>
       )}

@@ -1,4 +1,4 @@
-"""What JupyterLab's status bar shows, as server-sent events from the workspace's own server."""
+"""What JupyterLab's status bar and panel show, as server-sent events from the workspace's own server."""
 
 import asyncio
 import datetime
@@ -18,7 +18,7 @@ KEEP_ALIVE_SECONDS = 20.0
 
 
 class StatusStream(JupyterHandler):
-    """`GET sluice-gpu/status`: `{text, detail}` at once and whenever it changes."""
+    """`GET sluice-gpu/status`: `{text, detail, panel}` at once and whenever it changes; no broker, no `panel`."""
 
     @authenticated
     async def get(self):
@@ -43,14 +43,19 @@ class StatusStream(JupyterHandler):
 
     async def _shown(self, client):
         try:
-            with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
-                credential = file.read().strip()
-            answer = await client.fetch(
-                os.environ["SLUICE_BROKER_URL"].rstrip("/") + "/v1/status",
-                headers={"Authorization": f"Bearer {credential}"},
-                request_timeout=5,
-            )
-            status = json.loads(answer.body)
+            status = await self._ask(client, "/v1/status")
+            leases = (await self._ask(client, "/v1/leases"))["leases"]
         except Exception as error:  # noqa: BLE001 - a broker that is away is shown, and asked again
-            return {"text": "GPU: no answer from the broker", "detail": str(error)}
-        return _text.pill(status, datetime.datetime.now(datetime.timezone.utc))
+            return {"text": "GPU: no answer from the broker", "detail": str(error), "panel": None}
+        pill = _text.pill(status, datetime.datetime.now(datetime.timezone.utc))
+        return {**pill, "panel": _text.panel(status, leases)}
+
+    async def _ask(self, client, path):
+        with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
+            credential = file.read().strip()
+        answer = await client.fetch(
+            os.environ["SLUICE_BROKER_URL"].rstrip("/") + path,
+            headers={"Authorization": f"Bearer {credential}"},
+            request_timeout=5,
+        )
+        return json.loads(answer.body)

@@ -379,6 +379,32 @@ def pill(answer, now):
     return {"text": f"GPU: {amount(total)} in {len(lines)} notebooks", "detail": "\n".join(lines)}
 
 
+def panel(status, leases):
+    """What JupyterLab's panel shows beside the pill: GPU types to choose from, and this workspace's latest leases."""
+    at_once = {row["gpuType"]: row["grantedAtOnceMilli"] for row in status["free"]}
+    chosen = status["workspace"]["gpuType"]
+    types = [
+        {"gpuType": row["gpuType"], "mostMilli": row["limitMilli"], "atOnceMilli": at_once.get(row["gpuType"], 0)}
+        for row in sorted(status["team"]["quotas"], key=lambda row: (row["gpuType"] != chosen, row["gpuType"]))
+    ]
+    return {
+        "types": types,
+        "defaultMilli": status["workspace"]["defaultMilli"],
+        "team": status["team"]["name"],
+        "history": [
+            {
+                "id": lease["id"],
+                "amount": f"{amount(lease['milli'])} {lease['gpuType']}",
+                "label": lease["owner"].get("label") or "",
+                "from": lease["grantedAt"],
+                "to": lease["endedAt"],
+                "end": lease["endReason"] or "",
+            }
+            for lease in leases
+        ],
+    }
+
+
 def _free_line(answer, gpu_type):
     rows = [row for row in answer["free"] if row["gpuType"] == gpu_type] or answer["free"]
     if not rows:

@@ -19,6 +19,25 @@ pytest.importorskip("jupyter_server")
 HERE = pathlib.Path(__file__).resolve().parent.parent
 
 
+ANSWERS = {
+    "/v1/status": {
+        "workspace": {"id": "ws", "name": "w", "defaultMilli": 500, "gpuType": "soft"},
+        "team": {"name": "vision", "quotas": [{"gpuType": "soft", "limitMilli": 1000}]},
+        "free": [{"gpuType": "soft", "grantedAtOnceMilli": 750}],
+        "leases": [],
+    },
+    "/v1/leases": {
+        "leases": [
+            {
+                **{"id": "lea-1", "gpuType": "soft", "milli": 250, "owner": {"label": "kmeans.ipynb"}},
+                **{"grantedAt": "2026-11-22T15:00:00.000Z", "endedAt": "2026-11-22T15:12:00.000Z"},
+                "endReason": "given back",
+            }
+        ]
+    },
+}
+
+
 @pytest.fixture
 def reports():
     """An HTTP server that keeps what is PUT to /v1/owners: (alive owners, authorization)."""
@@ -32,6 +51,13 @@ def reports():
             self.send_header("Content-Length", "2")
             self.end_headers()
             self.wfile.write(b"{}")
+
+        def do_GET(self):
+            answer = json.dumps(ANSWERS[self.path]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
 
         def log_message(self, *_):
             pass
@@ -84,6 +110,7 @@ def jupyter(reports, tmp_path):
             text = response.read()
             return json.loads(text) if text else None
 
+    call.url = url
     yield call
     process.send_signal(signal.SIGTERM)
     try:
@@ -140,3 +167,16 @@ def test_the_report_is_repeated_without_any_change(jupyter, reports):
     next_report(received, lambda alive: alive == [])
     _, seconds = next_report(received, lambda alive: alive == [])
     assert seconds < 7
+
+
+def test_the_panels_stream_tells_what_can_be_borrowed_and_what_was(jupyter, reports):
+    next_report(reports[0], lambda alive: alive == [])
+    request = urllib.request.Request(jupyter.url + "/sluice-gpu/status", headers={"Authorization": "token t"})
+    with urllib.request.urlopen(request, timeout=20) as response:
+        line = next(line for line in response if line.startswith(b"data: "))
+    shown = json.loads(line.removeprefix(b"data: "))
+    assert shown["text"] == "GPU: none"
+    assert shown["panel"]["types"] == [{"gpuType": "soft", "mostMilli": 1000, "atOnceMilli": 750}]
+    assert [(row["amount"], row["label"], row["end"]) for row in shown["panel"]["history"]] == [
+        ("0.25 soft", "kmeans.ipynb", "given back")
+    ]

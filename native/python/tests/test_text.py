@@ -400,3 +400,30 @@ def test_a_lease_of_the_workspace_is_every_notebooks_own():
     assert _text.own_lease({"leases": [entry]}, 7, 9) is entry
     assert _text.own_lease({"leases": [entry, own]}, 7, 9) is own
     assert _text.parse_line("attach 0.5 --workspace")["workspace"] is True
+
+
+def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
+    status = {
+        "workspace": {"id": "ws", "name": "w", "defaultMilli": 500, "gpuType": "soft"},
+        "team": {
+            "name": "vision",
+            "quotas": [
+                {"gpuType": "h200", "guaranteedMilli": 0, "limitMilli": 1000, "usedMilli": 0},
+                {"gpuType": "soft", "guaranteedMilli": 500, "limitMilli": 4000, "usedMilli": 0},
+            ],
+        },
+        "free": [{"gpuType": "soft", "grantedAtOnceMilli": 750, "freeMilli": 1000}],
+        "leases": [],
+    }
+    lease = {
+        **{"id": "lea-1", "gpuType": "soft", "milli": 500, "owner": {"kind": "kernel"}},
+        **{"grantedAt": "2026-11-22T15:00:00.000Z", "endedAt": None, "endReason": None},
+    }
+    shown = _text.panel(status, [lease])
+    # The workspace's own type is the first choice.
+    assert [row["gpuType"] for row in shown["types"]] == ["soft", "h200"]
+    assert [(row["mostMilli"], row["atOnceMilli"]) for row in shown["types"]] == [(4000, 750), (1000, 0)]
+    assert shown["defaultMilli"] == 500
+    assert shown["history"] == [
+        {"id": "lea-1", "amount": "0.5 soft", "label": "", "from": "2026-11-22T15:00:00.000Z", "to": None, "end": ""}
+    ]

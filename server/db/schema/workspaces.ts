@@ -65,6 +65,22 @@ export const workspaces = pgTable(
   ],
 );
 
+/** Who else may come into a workspace: a viewer reads its files, an editor works in it as the owner does. */
+export const workspaceCollaborators = pgTable(
+  "workspace_collaborators",
+  {
+    workspaceId: text("workspace_id")
+      .notNull()
+      .references(() => workspaces.id, { onDelete: "cascade" }),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    role: text("role", { enum: ["viewer", "editor"] }).notNull(),
+    createdAt: createdAt(),
+  },
+  (t) => [primaryKey({ columns: [t.workspaceId, t.userId] }), index("workspace_collaborators_user").on(t.userId)],
+);
+
 /** What a workspace's processes used, one row a round of measuring; old ones are deleted. */
 export const workspaceSamples = pgTable(
   "workspace_samples",

@@ -15,7 +15,7 @@ export async function actOnKernel(
   act: (server: JupyterServer, kernelId: string) => Promise<void>,
 ): Promise<Record<string, never>> {
   const { id, kernelId } = parse(workspaceKernelInput, raw);
-  const row = await loadWorkspace(ctx, id, "workspace.change");
+  const row = await loadWorkspace(ctx, id, "workspace.work");
   const server = jupyterServerOf(row);
   if (server === undefined) throw new SluiceError("conflict", `"${row.name}" does not run, so it has no notebooks.`);
   await act(server, kernelId).catch((error: unknown) => {

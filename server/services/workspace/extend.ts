@@ -13,7 +13,7 @@ import { LONGEST_EXTENSION_SECONDS } from "./idle-limit.ts";
 export async function extend(ctx: Context, raw: ExtendWorkspaceInput): Promise<WorkspaceView> {
   const { id, forSeconds } = parse(extendWorkspaceInput, raw);
   return await inTransaction(ctx, async (tx) => {
-    const row = await loadWorkspace(tx, id, "workspace.change", { lock: true });
+    const row = await loadWorkspace(tx, id, "workspace.work", { lock: true });
     const { stopsAt } = await get(tx, { id });
     if (stopsAt === null) {
       throw new SluiceError("conflict", `"${row.name}" is not about to be stopped: it does not run, or has no limit.`);

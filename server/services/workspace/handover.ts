@@ -4,6 +4,7 @@ import { type HandoverOutput, type WorkspaceInput, workspaceInput } from "#serve
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
+import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 
 const HANDOVER_SECONDS = 60;
@@ -28,7 +29,9 @@ export async function handover(ctx: Context, raw: WorkspaceInput): Promise<Hando
       teamId: row.teamId,
       workspaceId: id,
     });
-    await audit(tx, { action: "workspace.open", subject: id, teamId: row.teamId });
+    const { role } = await get(tx, { id });
+    const detail = role === "owner" ? {} : { as: role };
+    await audit(tx, { action: "workspace.open", subject: id, teamId: row.teamId, detail });
     return { url: `${workspaceOrigin(id)}${HANDOVER_PATH}?code=${code}`, expiresAt: expiresAt.toISOString() };
   });
 }

@@ -1,13 +1,15 @@
-import { and, eq, ilike, inArray, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, eq, inArray, ne, or, type SQL, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { type ListWorkspacesInput, listWorkspacesInput, type WorkspaceList } from "#server/contracts/workspace.ts";
 import { images, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { hasWords } from "#server/db/search.ts";
 import { parse } from "#server/parse.ts";
+import { roleOf } from "#server/services/workspace/given-role.ts";
 import { countWorkspaces, readWorkspaces } from "#server/services/workspace/view.ts";
 
 /**
- * One's own workspaces; with scope `all` also those of teams one leads, and for an admin every one. Newest first, a page
- * at a time.
+ * One's own workspaces; with scope `all` also those one was invited to and those of teams one leads, and for an admin
+ * every one. Newest first, a page at a time.
  */
 export async function list(ctx: Context, raw: ListWorkspacesInput = {}): Promise<WorkspaceList> {
   authorize(ctx.principal, "workspace.list");
@@ -17,7 +19,7 @@ export async function list(ctx: Context, raw: ListWorkspacesInput = {}): Promise
     ctx.principal.kind === "user" ? visibleTo(ctx.principal, scope) : undefined,
     teamId === undefined ? undefined : eq(workspaces.teamId, teamId),
     state === undefined ? undefined : eq(workspaces.observed, state),
-    ...wordsOf(input.search).map(isNamed),
+    ...hasWords(input.search, (contains) => [workspaces.name, users.name, teams.name, images.title].map(contains)),
   );
   const [rows, total] = await Promise.all([
     readWorkspaces(ctx, and(matching, after === undefined ? undefined : isAfter(after)), limit + 1),
@@ -27,21 +29,18 @@ export async function list(ctx: Context, raw: ListWorkspacesInput = {}): Promise
   return { workspaces: page, total, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
 }
 
-function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, scope: "mine" | "others" | "all") {
+type Scope = "mine" | "shared" | "others" | "all";
+
+function visibleTo(principal: Extract<Context["principal"], { kind: "user" }>, scope: Scope) {
   const own = eq(workspaces.ownerId, principal.userId);
   if (scope === "mine") return own;
+  const shared = sql`${roleOf(principal)} is not null`;
+  if (scope === "shared") return shared;
   const others = ne(workspaces.ownerId, principal.userId);
   if (principal.isAdmin) return scope === "others" ? others : undefined;
   const led = Object.entries(principal.teams).flatMap(([teamId, role]) => (role === "lead" ? [teamId] : []));
   const inLed = led.length === 0 ? sql`false` : inArray(workspaces.teamId, led);
-  return scope === "others" ? and(others, inLed) : or(own, inLed);
-}
-
-const wordsOf = (search: string | undefined): string[] => (search ?? "").split(/\s+/).filter((word) => word !== "");
-
-function isNamed(word: string): SQL | undefined {
-  const pattern = `%${word.replace(/[\\%_]/g, "\\$&")}%`;
-  return or(...[workspaces.name, users.name, teams.name, images.title].map((column) => ilike(column, pattern)));
+  return scope === "others" ? and(others, inLed) : or(own, inLed, shared);
 }
 
 /** Behind a workspace in the order of the list: by its own place, so that those that come and go meanwhile move nothing. */

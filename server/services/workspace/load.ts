@@ -1,8 +1,9 @@
 import { and, eq, ne } from "drizzle-orm";
-import { type Action, isAllowed } from "#server/auth/authorize.ts";
+import { type Action, isAllowed, type Resource } from "#server/auth/authorize.ts";
 import { authorize, type Context } from "#server/context.ts";
 import { workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { type GivenRole, roleOf } from "./given-role.ts";
 
 export type WorkspaceRow = typeof workspaces.$inferSelect;
 
@@ -19,17 +20,22 @@ export async function loadWorkspace(
 ): Promise<WorkspaceRow> {
   authorizeKnownPerson(ctx);
   const query = ctx.db
-    .select()
+    .select({ row: workspaces, role: roleOf(ctx.principal) })
     .from(workspaces)
     .where(and(eq(workspaces.id, id), ne(workspaces.desired, "removed")));
-  const [row] = options.lock === true ? await query.for("no key update") : await query;
-  const resource = row && { teamId: row.teamId, ownerId: row.ownerId, workspaceId: row.id };
-  if (row === undefined || !isAllowed(ctx.principal, "workspace.read", resource)) {
+  const [found] = options.lock === true ? await query.for("no key update", { of: workspaces }) : await query;
+  const resource = found && resourceOf(found.row, found.role);
+  if (found === undefined || !isAllowed(ctx.principal, "workspace.read", resource)) {
     throw new SluiceError("not-found", "There is no such workspace, or it is not yours to see.");
   }
   authorize(ctx.principal, action, resource);
-  return row;
+  return found.row;
 }
+
+/** A workspace as the rules ask about it; `role` is what whoever asks was given there. */
+export const resourceOf = ({ id, teamId, ownerId }: WorkspaceRow, role: GivenRole | null): Resource => ({
+  ...{ teamId, ownerId, workspaceId: id, role },
+});
 
 function authorizeKnownPerson(ctx: Context): void {
   authorize(ctx.principal, "workspace.list");

@@ -18,8 +18,9 @@ import { env } from "#server/env.ts";
 import { idleEndOf } from "#server/services/lease/holder.ts";
 import { DEFAULT_IDLE_SECONDS } from "#server/services/lease/policy.ts";
 import type { LeaseRow } from "#server/services/lease/view.ts";
+import { type GivenRole, roleOf } from "./given-role.ts";
 import { idleLimit, stopTime } from "./idle-limit.ts";
-import type { WorkspaceRow } from "./load.ts";
+import { resourceOf, type WorkspaceRow } from "./load.ts";
 
 /** Workspaces that are not removed, newest first, as pages and API show them to this principal. */
 export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit?: number): Promise<WorkspaceView[]> {
@@ -31,6 +32,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
       image: images,
       version: imageVersions.version,
       teamIdleSeconds: teamPolicies.workspaceIdleSeconds,
+      role: roleOf(ctx.principal),
     })
     .from(workspaces)
     .innerJoin(users, eq(users.id, workspaces.ownerId))
@@ -47,11 +49,12 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
   );
   const installation = env().SLUICE_WORKSPACE_IDLE_SECONDS;
   const limitOf = (w: WorkspaceRow, team: number | null) => idleLimit({ own: w.idleSeconds, team, installation });
-  return rows.map(({ workspace: w, ownerName, teamName, image, version, teamIdleSeconds }) => ({
+  return rows.map(({ workspace: w, ownerName, teamName, image, version, teamIdleSeconds, role }) => ({
     id: w.id,
     name: w.name,
     owner: { id: w.ownerId, name: ownerName },
     team: { id: w.teamId, name: teamName },
+    role: ctx.principal.kind === "user" && ctx.principal.userId === w.ownerId ? "owner" : role,
     image: { id: image.id, name: image.name, title: image.title, version },
     launcher: w.launcher,
     defaultMilli: w.defaultMilli,
@@ -70,7 +73,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     ownIdleSeconds: w.idleSeconds,
     stopsAt: stopTime(w, limitOf(w, teamIdleSeconds))?.toISOString() ?? null,
     leases: held.get(w.id) ?? [],
-    can: possibilities(ctx.principal, w),
+    can: possibilities(ctx.principal, w, role),
   }));
 }
 
@@ -87,8 +90,8 @@ export async function countWorkspaces(ctx: Context, where: SQL | undefined): Pro
   return row?.n ?? 0;
 }
 
-function possibilities(principal: Principal, w: typeof workspaces.$inferSelect): WorkspaceView["can"] {
-  const resource = { teamId: w.teamId, ownerId: w.ownerId, workspaceId: w.id };
+function possibilities(principal: Principal, w: WorkspaceRow, role: GivenRole | null): WorkspaceView["can"] {
+  const resource = resourceOf(w, role);
   const down = w.desired === "stopped" || w.observed === "failed";
   return {
     open: w.desired === "running" && w.observed === "running" && isAllowed(principal, "workspace.open", resource),
@@ -96,7 +99,9 @@ function possibilities(principal: Principal, w: typeof workspaces.$inferSelect):
     stop: w.desired === "running" && isAllowed(principal, "workspace.stop", resource),
     restart: w.desired === "running" && isAllowed(principal, "workspace.restart", resource),
     duplicate: isAllowed(principal, "workspace.duplicate", resource),
+    work: isAllowed(principal, "workspace.work", resource),
     change: isAllowed(principal, "workspace.change", resource),
+    unshare: isAllowed(principal, "workspace.unshare", resource),
     remove: isAllowed(principal, "workspace.remove", resource),
   };
 }

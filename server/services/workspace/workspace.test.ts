@@ -135,8 +135,8 @@ describe("who sees and does what", () => {
 
   it("lists them newest first, a page at a time, by words and state", async () => {
     const made: string[] = [];
-    for (const name of ["alpha one", "alpha two", "alpha 100%", "beta"]) {
-      made.unshift((await makeWorkspace(world, { owner: world.member, name, running: name !== "beta" })).id);
+    for (const name of ["alpha one", "alpha two", "alpha 100%", "beta-1"]) {
+      made.unshift((await makeWorkspace(world, { owner: world.member, name, running: name !== "beta-1" })).id);
     }
     const names = async (input: Parameters<typeof list>[1], ctx = world.lead.ctx) => {
       const { workspaces, total } = await list(ctx, input);
@@ -158,8 +158,8 @@ describe("who sees and does what", () => {
       total: 3,
     });
     expect(await names({ scope: "others", search: "0%" })).toEqual({ names: ["alpha 100%"], total: 1 });
-    expect(await names({ scope: "others", search: "bet", state: "running" })).toEqual({ names: [], total: 0 });
-    expect(await names({ scope: "others", search: "bet", state: "stopped" })).toEqual({ names: ["beta"], total: 1 });
+    expect(await names({ scope: "others", search: "ta-1", state: "running" })).toEqual({ names: [], total: 0 });
+    expect(await names({ scope: "others", search: "ta-1", state: "stopped" })).toEqual({ names: ["beta-1"], total: 1 });
     expect(await names({ scope: "others", search: "alpha" }, world.colleague.ctx)).toEqual({ names: [], total: 0 });
     expect(await names({ scope: "mine", search: "alpha" })).toEqual({ names: [], total: 0 });
   });
@@ -177,7 +177,7 @@ describe("who sees and does what", () => {
     expect(await code(handover(world.lead.ctx, { id }))).toBe("forbidden");
     expect((await get(world.admin.ctx, { id })).can).toEqual({
       ...{ open: false, start: false, stop: true, remove: true },
-      ...{ restart: false, duplicate: false, change: false },
+      ...{ restart: false, duplicate: false, work: false, change: false, unshare: true },
     });
     expect(await code(stop(world.admin.ctx, { id }))).toBe("done");
     expect(await code(remove(world.admin.ctx, { id }))).toBe("done");

@@ -23,7 +23,7 @@ export function WorkspaceFrame({
   children,
 }: {
   workspace: WorkspaceView;
-  tab: "overview" | "notebooks" | "log" | "gpu" | "settings";
+  tab: "overview" | "notebooks" | "log" | "gpu" | "people" | "settings";
   children: ReactNode;
 }) {
   const base = `/workspaces/${workspace.id}`;
@@ -40,6 +40,11 @@ export function WorkspaceFrame({
         detail={
           <span className="flex flex-wrap items-center gap-x-4 gap-y-1">
             <WorkspaceState workspace={workspace} />
+            {(workspace.role === "viewer" || workspace.role === "editor") && (
+              <span>
+                you are {workspace.role === "viewer" ? "a viewer" : "an editor"}, the owner is {workspace.owner.name}
+              </span>
+            )}
             <WorkspaceTimers workspace={workspace} />
           </span>
         }
@@ -53,6 +58,7 @@ export function WorkspaceFrame({
           { id: "notebooks", label: "Notebooks", href: `${base}/notebooks` },
           { id: "log", label: "Log", href: `${base}/log` },
           { id: "gpu", label: "GPU history", href: `${base}/gpu` },
+          { id: "people", label: "People", href: `${base}/people` },
           { id: "settings", label: "Settings", href: `${base}/settings` },
         ]}
       />

@@ -31,7 +31,7 @@ export default async function WorkspaceNotebooksPage({ params }: Props) {
           Open the workspace and start one; what it does and which GPU it holds stands here then.
         </EmptyState>
       ) : (
-        <KernelTable workspaceId={id} kernels={kernels} mayChange={workspace.can.change} />
+        <KernelTable workspaceId={id} kernels={kernels} mayChange={workspace.can.work} />
       )}
     </WorkspaceFrame>
   );

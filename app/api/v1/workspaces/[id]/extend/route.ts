@@ -7,7 +7,7 @@ export const POST = route(
     method: "POST",
     path: "/workspaces/{id}/extend",
     summary: "Let a workspace be idle for longer",
-    action: "workspace.change",
+    action: "workspace.work",
     input: extendWorkspaceInput,
     output: workspaceView,
   },

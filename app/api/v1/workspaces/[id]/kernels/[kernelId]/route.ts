@@ -8,7 +8,7 @@ export const DELETE = route(
     method: "DELETE",
     path: "/workspaces/{id}/kernels/{kernelId}",
     summary: "Shut down a kernel",
-    action: "workspace.change",
+    action: "workspace.work",
     input: workspaceKernelInput,
     output: nothing,
   },

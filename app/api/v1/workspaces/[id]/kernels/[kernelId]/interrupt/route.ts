@@ -8,7 +8,7 @@ export const POST = route(
     method: "POST",
     path: "/workspaces/{id}/kernels/{kernelId}/interrupt",
     summary: "Interrupt a kernel",
-    action: "workspace.change",
+    action: "workspace.work",
     input: workspaceKernelInput,
     output: nothing,
   },

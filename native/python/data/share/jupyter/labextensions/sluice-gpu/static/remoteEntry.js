@@ -1,9 +1,11 @@
 /**
- * JupyterLab's status bar shows what this workspace has borrowed. Written by hand as the module-federation container
- * that JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules, `get` gives
- * the plugin.
+ * JupyterLab's status bar shows what this workspace has borrowed; a panel at the right borrows and gives back for the
+ * notebook in front, says why it waits, and lists what was borrowed before. Written by hand as the module-federation
+ * container that JupyterLab loads, so that the wheel needs no JavaScript build: `init` receives the shared modules,
+ * `get` gives the plugins.
  */
 (() => {
+  const PANEL = "sluice-gpu-panel";
   let shared;
 
   /** The one version of a module that JupyterLab itself has loaded: tokens compare by identity. */
@@ -14,7 +16,26 @@
     return (await entry.get())();
   }
 
-  function makePlugin({ IStatusBar }, { Widget }, { PageConfig, URLExt }) {
+  /** What the workspace's own server tells, to everybody who follows: one stream for status bar and panel. */
+  function makeStream({ PageConfig, URLExt }) {
+    const followers = [];
+    let last;
+    const tell = (told) => {
+      last = told;
+      for (const follower of followers) follower(told);
+    };
+    return (follower) => {
+      followers.push(follower);
+      if (last !== undefined) follower(last);
+      if (followers.length > 1) return;
+      const source = new EventSource(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
+      source.onmessage = (event) => tell(JSON.parse(event.data));
+      // The browser connects again by itself; until then nothing outdated stands there.
+      source.onerror = () => tell({ text: "", detail: "", panel: null });
+    };
+  }
+
+  function makeStatus({ IStatusBar }, { Widget }, follow) {
     return {
       id: "sluice-gpu:status",
       description: "Shows the borrowed GPU in the status bar.",
@@ -25,29 +46,260 @@
         item.addClass("jp-StatusBar-TextItem");
         item.node.style.lineHeight = "24px";
         statusBar.registerStatusItem("sluice-gpu:status", { item, align: "right", rank: 50 });
-        const source = new EventSource(URLExt.join(PageConfig.getBaseUrl(), "sluice-gpu", "status"));
-        source.onmessage = (event) => {
-          const { text, detail } = JSON.parse(event.data);
+        follow(({ text, detail }) => {
           item.node.textContent = text;
           item.node.title = detail;
-        };
-        source.onerror = () => {
-          // The browser connects again by itself; until then nothing outdated stands there.
-          item.node.textContent = "";
-          item.node.title = "";
-        };
-        app.restored.catch(() => source.close());
+        });
+      },
+    };
+  }
+
+  /** Amounts that a slider goes through, thousandths of a GPU. */
+  const AMOUNTS = [100, 250, 500, 750, 1000, 2000, 3000, 4000, 6000, 8000];
+  const WAITS = [
+    ["0", "Not at all: now or never"],
+    ["2m", "2 minutes"],
+    ["10m", "10 minutes"],
+    ["1h", "1 hour"],
+  ];
+  const gpus = (milli) => String(milli / 1000);
+
+  const STYLE = `
+    #${PANEL} { padding: 12px; overflow: auto; color: var(--jp-ui-font-color1); background: var(--jp-layout-color1);
+      font-size: var(--jp-ui-font-size1); min-width: 240px; }
+    #${PANEL} h2 { font-size: var(--jp-ui-font-size2); margin: 0 0 8px; }
+    #${PANEL} h3 { font-size: var(--jp-ui-font-size1); margin: 16px 0 6px; }
+    #${PANEL} label { display: block; margin-top: 10px; }
+    #${PANEL} input[type=range], #${PANEL} select { width: 100%; margin-top: 4px; box-sizing: border-box; }
+    #${PANEL} select, #${PANEL} button { color: var(--jp-ui-font-color1); background: var(--jp-layout-color2);
+      border: 1px solid var(--jp-border-color1); border-radius: 3px; padding: 4px 8px; font: inherit; }
+    #${PANEL} button { margin: 10px 6px 0 0; cursor: pointer; }
+    #${PANEL} button:disabled { opacity: 0.5; cursor: default; }
+    #${PANEL} :focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: 1px; }
+    #${PANEL} pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 10px 0 0; font-size: var(--jp-code-font-size);
+      font-family: var(--jp-code-font-family); color: var(--jp-ui-font-color1); }
+    #${PANEL} p { margin: 4px 0; } #${PANEL} .quiet { color: var(--jp-ui-font-color1); opacity: 0.85; }
+    #${PANEL} ul { list-style: none; padding: 0; margin: 0; }
+    #${PANEL} li { padding: 6px 0; border-top: 1px solid var(--jp-border-color2); }`;
+
+  /** An element with attributes and children. */
+  function element(name, attributes = {}, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  }
+
+  class Panel {
+    constructor(node, tracker) {
+      this.tracker = tracker;
+      this.running = undefined;
+      this.told = undefined;
+      this.state = element("p", { role: "status" }, "");
+      this.slider = element("input", { type: "range", min: "0", max: "0", step: "1", id: `${PANEL}-amount` });
+      this.amount = element("output", { for: `${PANEL}-amount` });
+      this.free = element("p", { class: "quiet" });
+      this.type = element("select", { id: `${PANEL}-type` });
+      this.wait = element("select", { id: `${PANEL}-wait` });
+      for (const [value, words] of WAITS) this.wait.append(element("option", { value }, words));
+      this.wait.value = "2m";
+      this.said = element("pre", { role: "log", "aria-live": "polite", "aria-label": "What the notebook answered" });
+      this.history = element("ul");
+      this.buttons = {
+        attach: this.button("Attach", () => this.attach()),
+        detach: this.button("Detach", () => this.run("detach")),
+        extend: this.button("Keep 1 hour longer", () => this.run("extend 1h")),
+        why: this.button("Why did it wait?", () => this.run("why")),
+        leave: this.button("Leave the queue", () => this.running?.interrupt()),
+      };
+      this.slider.addEventListener("input", () => this.drawAmount());
+      this.type.addEventListener("change", () => this.drawSlider());
+      node.append(
+        element("style", {}, STYLE),
+        element("h2", {}, "GPU of this workspace"),
+        this.state,
+        element("label", { for: `${PANEL}-amount` }, "Amount: ", this.amount),
+        this.slider,
+        this.free,
+        element("label", { for: `${PANEL}-type` }, "GPU type"),
+        this.type,
+        element("label", { for: `${PANEL}-wait` }, "Wait in the queue"),
+        this.wait,
+        element("div", {}, ...Object.values(this.buttons)),
+        this.said,
+        element("h3", {}, "Borrowed before"),
+        this.history,
+      );
+      tracker.currentChanged.connect(() => this.draw());
+      this.draw();
+    }
+
+    button(words, act) {
+      const made = element("button", { type: "button" }, words);
+      made.addEventListener("click", () => void act());
+      return made;
+    }
+
+    show(told) {
+      const before = this.types().map(({ gpuType, mostMilli }) => `${gpuType}/${mostMilli}`);
+      this.told = told;
+      const now = this.types();
+      // What is being chosen stays as it is while nothing to choose from has changed.
+      if (before.join() !== now.map(({ gpuType, mostMilli }) => `${gpuType}/${mostMilli}`).join()) {
+        const chosen = this.type.value;
+        this.type.replaceChildren(...now.map(({ gpuType }) => element("option", { value: gpuType }, gpuType)));
+        if (now.some(({ gpuType }) => gpuType === chosen)) this.type.value = chosen;
+        this.drawSlider();
+      }
+      this.draw();
+    }
+
+    types() {
+      return this.told?.panel?.types ?? [];
+    }
+
+    chosen() {
+      return this.types().find(({ gpuType }) => gpuType === this.type.value);
+    }
+
+    amounts() {
+      const most = this.chosen()?.mostMilli ?? 0;
+      return AMOUNTS.filter((milli) => milli <= most);
+    }
+
+    drawSlider() {
+      const amounts = this.amounts();
+      const wanted = this.told?.panel?.defaultMilli ?? 500;
+      this.slider.max = String(Math.max(0, amounts.length - 1));
+      this.slider.value = String(Math.max(0, amounts.findLastIndex((milli) => milli <= wanted)));
+      this.drawAmount();
+    }
+
+    drawAmount() {
+      const milli = this.amounts()[Number(this.slider.value)];
+      this.amount.textContent = milli === undefined ? "none" : `${gpus(milli)} GPU`;
+      this.slider.setAttribute("aria-valuetext", this.amount.textContent);
+      const atOnce = this.chosen()?.atOnceMilli ?? 0;
+      this.free.textContent =
+        milli === undefined
+          ? "Your team may use no GPU. Ask your team lead."
+          : milli <= atOnce
+            ? "Granted at once."
+            : `Waits in the queue: ${gpus(atOnce)} would be granted at once.`;
+    }
+
+    draw() {
+      const notebook = this.tracker.currentWidget;
+      const busy = this.running !== undefined;
+      this.state.textContent = this.told?.detail || "Asking the workspace's server.";
+      const able = notebook !== null && !busy;
+      this.buttons.attach.disabled = !able || this.amounts().length === 0;
+      this.buttons.detach.disabled = !able;
+      this.buttons.extend.disabled = !able;
+      this.buttons.why.disabled = !able;
+      this.buttons.leave.disabled = this.running?.attaching !== true;
+      if (notebook === null && !busy) this.said.textContent = "Open a notebook: a GPU is borrowed for the one in front.";
+      this.drawAmount();
+      const rows = this.told?.panel?.history ?? [];
+      this.history.replaceChildren(
+        ...rows.map(({ amount, label, from, to, end }) => {
+          const until = to === null ? "until now" : `for ${duration(Date.parse(to) - Date.parse(from))}`;
+          const when = new Date(from).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+          const whose = label === "" ? "" : `, ${label}`;
+          return element("li", {}, `${amount}${whose}`, element("p", { class: "quiet" }, [when, until, end].filter(Boolean).join(", ")));
+        }),
+        ...(rows.length === 0 ? [element("li", {}, "Nothing yet.")] : []),
+      );
+    }
+
+    attach() {
+      const milli = this.amounts()[Number(this.slider.value)];
+      return this.run(`attach ${gpus(milli)} --type ${this.type.value} --wait ${this.wait.value}`, true);
+    }
+
+    /** The notebook itself does it: the GPU belongs to its kernel, and its own code speaks to the broker. */
+    async run(line, attaching = false) {
+      const kernel = this.tracker.currentWidget?.sessionContext.session?.kernel;
+      if (!kernel) {
+        this.said.textContent = "This notebook has no kernel. Start one, then try again.";
+        return;
+      }
+      this.said.textContent = kernel.status === "busy" ? "Waits for the running cell." : "";
+      this.running = { attaching, interrupt: () => kernel.interrupt() };
+      this.draw();
+      const code = `get_ipython().run_line_magic("gpu", ${JSON.stringify(line)})`;
+      const future = kernel.requestExecute({ code, store_history: false, allow_stdin: false });
+      future.onIOPub = ({ header, content }) => this.hear(header.msg_type, content);
+      try {
+        await future.done;
+      } catch (error) {
+        this.said.textContent = `The kernel gave no answer: ${error.message}`;
+      } finally {
+        this.running = undefined;
+        this.draw();
+      }
+    }
+
+    hear(kind, content) {
+      if (kind === "clear_output" || kind === "update_display_data") this.said.textContent = "";
+      if (kind === "stream") this.say(content.text);
+      if (kind === "display_data" || kind === "update_display_data") this.say(`${content.data["text/plain"] ?? ""}\n`);
+      if (kind === "error") this.say(`${content.ename}: ${content.evalue}\n`);
+    }
+
+    say(text) {
+      if (this.said.textContent === "Waits for the running cell.") this.said.textContent = "";
+      this.said.textContent += text;
+    }
+  }
+
+  function duration(ms) {
+    const minutes = Math.floor(ms / 60_000);
+    if (minutes < 1) return `${Math.max(0, Math.floor(ms / 1000))} s`;
+    return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  }
+
+  function makePanel({ INotebookTracker }, { ICommandPalette }, { Widget }, follow) {
+    return {
+      id: "sluice-gpu:panel",
+      description: "Borrows a GPU for the notebook in front and gives it back.",
+      autoStart: true,
+      requires: [INotebookTracker],
+      optional: [ICommandPalette],
+      activate: (app, tracker, palette) => {
+        const widget = new Widget();
+        widget.id = PANEL;
+        widget.title.label = "GPU";
+        widget.title.caption = "Borrow a GPU for the notebook in front";
+        widget.node.setAttribute("role", "region");
+        widget.node.setAttribute("aria-label", "GPU");
+        widget.node.tabIndex = -1;
+        const panel = new Panel(widget.node, tracker);
+        follow((told) => panel.show(told));
+        app.shell.add(widget, "right", { rank: 600 });
+        const command = "sluice-gpu:open";
+        app.commands.addCommand(command, {
+          label: "Borrow a GPU",
+          execute: () => {
+            app.shell.activateById(PANEL);
+            // The palette gives the focus back when it closes, which is after this.
+            setTimeout(() => panel.slider.focus(), 100);
+          },
+        });
+        palette?.addItem({ command, category: "GPU" });
       },
     };
   }
 
   async function get(module) {
     if (module !== "./extension") throw new Error(`sluice-gpu has no module ${module}`);
-    const modules = await Promise.all(
-      ["@jupyterlab/statusbar", "@lumino/widgets", "@jupyterlab/coreutils"].map(sharedModule),
+    const names = ["statusbar", "notebook", "apputils", "coreutils"].map((name) => `@jupyterlab/${name}`);
+    const [statusbar, notebook, apputils, coreutils, widgets] = await Promise.all(
+      [...names, "@lumino/widgets"].map(sharedModule),
     );
-    const plugin = makePlugin(...modules);
-    return () => ({ __esModule: true, default: plugin });
+    const follow = makeStream(coreutils);
+    const plugins = [makeStatus(statusbar, widgets, follow), makePanel(notebook, apputils, widgets, follow)];
+    return () => ({ __esModule: true, default: plugins });
   }
 
   window._JUPYTERLAB = window._JUPYTERLAB ?? {};
