@@ -95,7 +95,19 @@ async function pagePaths(db: Database): Promise<string[]> {
   const workspace = `/workspaces/${one?.id}`;
   return [
     ...["/workspaces", "/workspaces/new", workspace, `${workspace}/gpu`, `${workspace}/log`, `${workspace}/settings`],
-    ...["/gpus", "/teams", "/teams/team-1", "/pool", "/health", "/usage", "/costs", "/people", "/audit", "/settings"],
+    ...[
+      "/gpus",
+      "/teams",
+      "/teams/team-1",
+      "/pool",
+      "/health",
+      "/usage",
+      "/what-if",
+      "/costs",
+      "/people",
+      "/audit",
+      "/settings",
+    ],
   ];
 }
 

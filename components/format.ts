@@ -68,10 +68,15 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** With so many digits behind the point; kept, as making a format takes many times as long as using it. */
+const decimals = [0, 1, 2].map(
+  (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
+
 /** Hours of a whole GPU: `0.42`, `12.5`, `1,204`; the column or label names the unit. */
 export function formatGpuHours(hours: number): string {
   const digits = hours < 10 ? 2 : hours < 1000 ? 1 : 0;
-  return hours.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return decimals[digits]?.format(hours) ?? String(hours);
 }
 
 /** A part of a whole: `43 %`; without a whole there is no part. */
@@ -79,9 +84,18 @@ export function formatShare(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((part / whole) * 100)} %` : "–";
 }
 
+/** A whole number: `1,204`. */
+export function formatCount(count: number): string {
+  return decimals[0]?.format(count) ?? String(count);
+}
+
+const moneys = new Map<string, Intl.NumberFormat>();
+
 /** Hundredths of a currency's unit: `€1,204.50`. */
 export function formatMoney(cents: number, currency: string): string {
-  return (cents / 100).toLocaleString("en", { style: "currency", currency });
+  const format = moneys.get(currency) ?? new Intl.NumberFormat("en", { style: "currency", currency });
+  moneys.set(currency, format);
+  return format.format(cents / 100);
 }
 
 /** Joins class names, leaving out what is not set. */

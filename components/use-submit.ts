@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useRef, useState, useTransition } from "react";
 import type { ApiError, ApiResult } from "#components/api.ts";
 
-type Submit<T> = {
+export type Submit<T> = {
   pending: boolean;
   /** The server's sentence when no single field is to blame. */
   error: string | undefined;

@@ -221,6 +221,27 @@ test("the admin ends a lease: a clear error, the notebook lives, and the same di
   await first.run("%gpu detach");
 });
 
+test("the panel in JupyterLab borrows for the notebook in front, gives back, and lists what was borrowed", async () => {
+  await first.page.bringToFront();
+  await first.page.keyboard.press("ControlOrMeta+Shift+C");
+  await first.page.keyboard.type("Borrow a GPU");
+  await first.page.keyboard.press("Enter");
+  const panel = first.page.getByRole("region", { name: "GPU", exact: true });
+  const amount = panel.getByRole("slider", { name: /^Amount/ });
+  await expect(amount).toBeFocused();
+  await expect(amount).toHaveAttribute("aria-valuetext", "0.5 GPU");
+  await first.page.keyboard.press("ArrowLeft");
+  await expect(amount).toHaveAttribute("aria-valuetext", "0.25 GPU");
+  await panel.getByRole("button", { name: "Attach" }).click();
+  const said = panel.getByRole("log");
+  await expect(said).toContainText("Attached 0.25 GPU");
+  expect(await first.run("%gpu")).toMatch(/GPU +0\.25 of soft-0 on local/);
+  await expect(panel.locator("p[role=status]")).toContainText("0.25");
+  await panel.getByRole("button", { name: "Detach" }).click();
+  await expect(said).toContainText("Gave back 0.25 GPU");
+  await expect(panel.getByRole("listitem").first()).toContainText(/0\.25.* for \d+ s/);
+});
+
 test("stopping a workspace ends its lease; packages installed by %pip and files stay for the next start", async () => {
   expect(await first.run("%pip install -q tomli-w\nimport tomli_w; print(tomli_w.__name__)", 120_000)).toContain(
     "tomli_w",

@@ -123,7 +123,10 @@ test("the broker killed while somebody waits in the queue: the place is kept", a
   const waiting = await queued.begin("%gpu attach 0.5");
   await expect(waiting).toContainText("Queued", { timeout: 20_000 });
   process.kill(await processOf("server/broker/main.ts"), "SIGKILL");
-  await page.waitForTimeout(4000);
+  // Whoever waits sees nothing of it; the others are told until it is back.
+  await expect(async () => {
+    expect(await notebook.run("%gpu", 30_000)).not.toContain("cannot be reached");
+  }).toPass({ timeout: 30_000 });
   await expect(waiting).toContainText("Queued");
   expect(await notebook.run("%gpu detach", 30_000)).not.toContain("Error");
   await expect(waiting).toContainText("Attached 0.5 GPU", { timeout: 20_000 });

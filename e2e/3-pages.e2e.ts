@@ -25,6 +25,7 @@ const PAGES = [
   "/pool",
   "/health",
   "/usage",
+  "/what-if",
   "/costs",
   "/people",
   "/calendars",
@@ -184,6 +185,8 @@ test("a reservation says whom it displaces, is made, listed, and cancelled", asy
   await dialog.getByLabel("From (UTC)").fill("2099-01-06T10:00");
   await dialog.getByLabel("To (UTC)").fill("2099-01-06T12:00");
   await dialog.getByLabel("What for").fill("A class");
+  await dialog.getByLabel("For", { exact: true }).selectOption({ index: 1 });
+  await expect(dialog.getByText("Nobody else of the team may use it")).toBeVisible();
   await expect(dialog.getByText("Nobody who holds a GPU now loses it")).toBeVisible();
   await expectAccessible(page, "a reservation and what it does");
   await dialog.getByRole("button", { name: "Reserve" }).click();
@@ -236,7 +239,8 @@ test("every page of a workspace is accessible and fits", async () => {
   const response = await page.request.get("/api/v1/workspaces?scope=all");
   const { workspaces } = (await response.json()) as { workspaces: { id: string }[] };
   for (const { id } of workspaces.slice(0, 1)) {
-    for (const tab of ["", "/notebooks", "/log", "/gpu", "/settings"]) await check(page, `/workspaces/${id}${tab}`);
+    for (const tab of ["", "/notebooks", "/log", "/gpu", "/people", "/settings"])
+      await check(page, `/workspaces/${id}${tab}`);
   }
 });
 

@@ -136,6 +136,19 @@ const matrix: Record<string, Row> = {
     expected: signedIn(404, { lead: 403, admin: 403, adminToken: 403 }),
     params: (fixture) => ({ id: fixture.workspaceId, name: "NO_SUCH" }),
   },
+  "GET /workspaces/{id}/collaborators": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/collaborators": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: (fixture) => ({ person: fixture.world.colleague.email, role: "viewer" }),
+  },
+  "DELETE /workspaces/{id}/collaborators/{userId}": {
+    // They learn that there is none; the owner, that one does not leave one's own.
+    expected: ownerLeadAdmin(404),
+    params: (fixture) => ({ id: fixture.workspaceId, userId: fixture.world.colleague.id }),
+  },
+  // It tells everybody who holds it whom to ask, and nothing else.
+  "GET /workspaces/{id}/link": { expected: signedIn(200), params: workspace },
   "GET /workspaces/{id}/events": { expected: ownerLeadAdmin(200), params: workspace },
   "GET /images": { expected: signedIn(200) },
 
@@ -283,6 +296,13 @@ const matrix: Record<string, Row> = {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
   },
+  "GET /what-ifs": { expected: adminOnly(200) },
+  "POST /what-ifs": {
+    // Nobody asked for a GPU in that time, which an admin learns.
+    expected: adminOnly(400),
+    input: () => ({ from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z", types: [{ gpuType: "soft" }] }),
+  },
+  "GET /what-ifs/{id}": { expected: adminOnly(404), params: () => ({ id: `wif-${"a".repeat(26)}` }) },
   "GET /health": { expected: adminOnly(200) },
   "GET /costs": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),

@@ -35,6 +35,7 @@ export function TimeChart({
   to,
   format,
   base,
+  highest: atLeast = 0,
   legend = series.length > 1,
 }: {
   label: string;
@@ -45,10 +46,15 @@ export function TimeChart({
   /** A value with its unit. */
   format: (value: number) => string;
   base?: 10 | 1024;
+  /** The axis reaches this far at least: charts side by side have one scale. */
+  highest?: number;
   legend?: boolean;
 }) {
   const [start, end] = [Date.parse(from), Date.parse(to)];
-  const highest = Math.max(0, ...bins.map((bin) => series.reduce((sum, { key }) => sum + (bin.values[key] ?? 0), 0)));
+  const highest = Math.max(
+    atLeast,
+    ...bins.map((bin) => series.reduce((sum, { key }) => sum + (bin.values[key] ?? 0), 0)),
+  );
   const ticks = valueTicks(highest, base);
   const top = ticks.at(-1) ?? 1;
   const x = (at: number) => ((at - start) / Math.max(1, end - start)) * 1000;

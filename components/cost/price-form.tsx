@@ -7,8 +7,7 @@ import { formText } from "#components/form-text.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
-import { useSeenVersion } from "#components/use-seen-version.ts";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { GpuPriceList } from "#server/contracts/cost.ts";
 
 /** Sets what a GPU type costs. */
@@ -24,19 +23,16 @@ export default function PriceForm({
   onClose: () => void;
 }) {
   const router = useRouter();
-  const seen = useSeenVersion(price ? price.version : 0);
-  const { pending, error, fields, run, fail } = useSubmit<GpuPriceList>(["amount", "basis"], undefined, () => {
-    seen.forget();
-    router.refresh();
-  });
+  const { pending, error, fields, run, fail, version } = useEdit<GpuPriceList, number | undefined>(
+    ["amount", "basis"],
+    price ? price.version : 0,
+  );
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const amount = Number(formText(form, "amount"));
     if (!Number.isFinite(amount)) return fail("The amount is a number, for example 2.15.");
-    const done = await run(() =>
-      api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount, version: seen.version }),
-    );
+    const done = await run(() => api("PUT", `/costs/prices/${gpuType}`, { basis: form.get("basis"), amount, version }));
     if (!done) return;
     onClose();
     router.refresh();

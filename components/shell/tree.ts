@@ -30,6 +30,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
             title: "Plan",
             pages: [
               { href: "/usage", label: "Usage" },
+              ...(person.isAdmin ? [{ href: "/what-if", label: "What-if" }] : []),
               { href: "/costs", label: "Costs" },
             ],
           },

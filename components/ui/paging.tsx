@@ -1,4 +1,5 @@
 import { Search } from "lucide-react";
+import { formatCount } from "#components/format.ts";
 import { Button, ButtonLink } from "#components/ui/button.tsx";
 
 /** The page's own address and what its question is, without the place in the list. */
@@ -48,7 +49,7 @@ export function Paging({
   return (
     <nav aria-label={label} className="mt-2 flex flex-wrap items-center justify-end gap-2 print:hidden">
       <span className="figures mr-auto px-3 text-sm text-ink-2">
-        {shown.toLocaleString("en")} of {total.toLocaleString("en")}
+        {formatCount(shown)} of {formatCount(total)}
       </span>
       {!first && <ButtonLink href={address({})}>First page</ButtonLink>}
       {next !== null && <ButtonLink href={address({ after: next })}>Next page</ButtonLink>}

@@ -8,7 +8,8 @@ import { formatExact } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Copyable } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { Field, Select } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { InviteOutput } from "#server/contracts/user.ts";
 
@@ -70,13 +71,13 @@ export default function InvitationForm({
               <option value="lead">team lead</option>
             </Select>
           </div>
-          <FormError>{error}</FormError>
-          <div className="flex justify-end gap-2">
-            <Button onClick={onClose}>Cancel</Button>
-            <Button type="submit" variant="primary" pending={pending} pendingLabel="Making the link">
-              Make the link
-            </Button>
-          </div>
+          <FormFooter
+            error={error}
+            pending={pending}
+            onCancel={onClose}
+            save="Make the link"
+            saving="Making the link"
+          />
         </form>
       )}
     </Dialog>

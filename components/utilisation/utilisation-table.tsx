@@ -1,6 +1,6 @@
 "use client";
 
-import { formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 
@@ -60,7 +60,7 @@ export function UtilisationTable({ rows, by }: { rows: UtilisationRow[]; by: key
         {
           ...{ id: "grants", header: "Grants", align: "right", from: "lg" },
           sort: (row) => row.grants,
-          cell: (row) => row.grants.toLocaleString("en"),
+          cell: (row) => formatCount(row.grants),
         },
         wait("wait", "Median wait", (row) => row.waitMedian),
         wait("wait95", "95 % waited", (row) => row.waitP95),

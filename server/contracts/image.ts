@@ -1,6 +1,7 @@
 /** The catalogue; pages call an image an environment. */
 import { z } from "zod";
 import { idOf } from "./common.ts";
+import { deviceNeeds } from "./lease.ts";
 
 export const imageView = z.strictObject({
   id: idOf("img"),
@@ -25,6 +26,8 @@ export const environmentFile = z.looseObject({
   title: z.string().min(1).max(100),
   description: z.string().max(1000),
   env: z.record(z.string(), z.string()).default({}),
+  /** What its programs need of a device, whoever asks from it. */
+  needs: deviceNeeds.optional(),
 });
 export type EnvironmentFile = z.infer<typeof environmentFile>;
 
@@ -34,6 +37,8 @@ export const localImageSpec = z.strictObject({
   folder: z.string(),
   /** Environment variables of every workspace. */
   env: z.record(z.string(), z.string()),
+  /** What a lease request from it needs of a device. */
+  needs: deviceNeeds.optional(),
 });
 export type LocalImageSpec = z.infer<typeof localImageSpec>;
 

@@ -2,7 +2,15 @@
 import { z } from "zod";
 import { instant, noticeId } from "./common.ts";
 
-export const noticeKind = z.enum(["reclaim", "idle", "granted", "budget", "quota-request", "workspace-stop"]);
+export const noticeKind = z.enum([
+  "reclaim",
+  "idle",
+  "granted",
+  "budget",
+  "quota-request",
+  "workspace-stop",
+  "invited",
+]);
 
 export const noticeView = z.strictObject({
   id: noticeId,

@@ -1,6 +1,6 @@
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
-import { formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
@@ -137,7 +137,7 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
         detail={
           usage.waitMedian === null
             ? "nothing was granted"
-            : `half ${formatDuration(usage.waitMedian * 1000)}, of ${usage.grants.toLocaleString("en")} grants`
+            : `half ${formatDuration(usage.waitMedian * 1000)}, of ${formatCount(usage.grants)} grants`
         }
       />
       <Figure

@@ -9,4 +9,5 @@ export * from "./sign-in-failures.ts";
 export * from "./teams.ts";
 export * from "./usage.ts";
 export * from "./users.ts";
+export * from "./what-ifs.ts";
 export * from "./workspaces.ts";

@@ -10,7 +10,9 @@ export const notices = pgTable(
     userId: text("user_id")
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
-    kind: text("kind", { enum: ["reclaim", "idle", "granted", "budget", "quota-request", "workspace-stop"] }).notNull(),
+    kind: text("kind", {
+      enum: ["reclaim", "idle", "granted", "budget", "quota-request", "workspace-stop", "invited"],
+    }).notNull(),
     /** What it is about, once: the same thing is not told twice. */
     key: text("key").notNull(),
     title: text("title").notNull(),

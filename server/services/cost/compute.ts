@@ -3,7 +3,7 @@ import type { Context } from "#server/context.ts";
 import type { CostLine, CostReport, CostRowsInput } from "#server/contracts/cost.ts";
 import { gpuPrices } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
-import { account } from "#server/services/utilisation/account.ts";
+import { account, DAY_S } from "#server/services/utilisation/account.ts";
 import type { Span } from "#server/services/utilisation/ledger.ts";
 import { monthSpan } from "./month.ts";
 import { splitCents } from "./split.ts";
@@ -91,8 +91,6 @@ function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[]
   const parts = splitCents(cents, weights);
   return groups.flatMap((group, index) => withCents(group, parts[index] ?? 0, level + 1));
 }
-
-const DAY_S = 86_400;
 
 async function readHeld(ctx: Context, span: Span, by: By): Promise<Held[]> {
   const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");

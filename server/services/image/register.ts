@@ -85,6 +85,7 @@ async function readDefinition(folder: string) {
       .update("\0");
   }
   const file = parse(environmentFile, JSON.parse(await readFile(path.join(absolute, "environment.json"), "utf8")));
-  const spec: LocalImageSpec = { folder: at, env: file.env };
+  const needs = file.needs === undefined ? {} : { needs: file.needs };
+  const spec: LocalImageSpec = { folder: at, env: file.env, ...needs };
   return { ...file, version: hash.digest("hex").slice(0, 12), spec };
 }

@@ -69,6 +69,28 @@ export function stopping({ id, name, userId, limit }: IdleWorkspace, stopsAt: Da
   };
 }
 
+/** The key of an invitation, to take it back with what it gave. */
+export const invitationKey = (workspaceId: string, userId: string) => `invited/${workspaceId}/${userId}`;
+
+/** Somebody lets this person into a workspace. */
+export function invited(
+  userId: string,
+  ownerName: string,
+  { id, name, role }: { id: string; name: string; role: "viewer" | "editor" },
+): Notice {
+  return {
+    userId,
+    kind: "invited",
+    key: invitationKey(id, userId),
+    title: `${ownerName} invited you to ${name} as ${role === "viewer" ? "a viewer" : "an editor"}`,
+    body:
+      role === "viewer"
+        ? "You see its files and saved results; you change and run nothing there."
+        : "You work in its notebooks as its owner does, on the GPUs of its owner and team.",
+    href: `/workspaces/${id}`,
+  };
+}
+
 /** Its turn came while its owner may have been elsewhere. */
 export function granted(lease: TheirLease, waitedMs: number): Notice {
   return {
@@ -118,7 +140,21 @@ export function budgetReached(userId: string, budget: BudgetLevel): Notice {
 }
 
 /** What a member asked for on top of the quota. */
-export type AskedFor = { id: string; teamName: string; gpuType: string; limitMilli: number; reason: string };
+export type AskedFor = {
+  id: string;
+  teamName: string;
+  gpuType: string;
+  limitMilli: number;
+  startsAt: Date;
+  endsAt: Date;
+  createdAt: Date;
+  reason: string;
+};
+
+/** The time of what was asked for: ` from 2026-11-24 10:00 UTC`, or nothing when it was asked for at once. */
+function fromWhen({ startsAt, createdAt }: AskedFor): string {
+  return startsAt <= createdAt ? "" : ` from ${startsAt.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
 
 /** Somebody of the team wants more, and this person decides. */
 export function quotaAsked(userId: string, who: string, asked: AskedFor): Notice {
@@ -126,7 +162,7 @@ export function quotaAsked(userId: string, who: string, asked: AskedFor): Notice
     userId,
     kind: "quota-request",
     key: `quota-request/${asked.id}/asked`,
-    title: `${who} asks for ${formatQuota(asked.limitMilli)} ${asked.gpuType} more for team ${asked.teamName}`,
+    title: `${who} asks for ${formatQuota(asked.limitMilli)} ${asked.gpuType} more for team ${asked.teamName}${fromWhen(asked)}`,
     body: asked.reason,
     href: `/teams/${asked.teamName}`,
   };
@@ -139,7 +175,9 @@ export function quotaDecided(userId: string, approved: boolean, asked: AskedFor)
     kind: "quota-request",
     key: `quota-request/${asked.id}/decided`,
     title: `${formatQuota(asked.limitMilli)} ${asked.gpuType} more for team ${asked.teamName}: ${approved ? "approved" : "refused"}`,
-    body: approved ? "It is on top of the team's quota until it ends alone." : `You asked: ${asked.reason}`,
+    body: approved
+      ? `It is on top of the team's quota${fromWhen(asked)} until it ends alone.`
+      : `You asked: ${asked.reason}`,
     href: `/teams/${asked.teamName}`,
   };
 }

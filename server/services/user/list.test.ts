@@ -45,6 +45,9 @@ it("finds people by their name, e-mail and team, and tells how many there are", 
   expect((await list(world.admin.ctx, { search: `${world.member.email} ${team}` })).users.map(({ id }) => id)).toEqual([
     world.member.id,
   ]);
+  expect((await list(world.admin.ctx, { search: "ADA admin" })).users.map(({ id }) => id)).toEqual([world.admin.id]);
+  // Letters that mean something to the database are letters.
+  for (const search of ["%", "_", "\\"]) expect((await list(world.admin.ctx, { search })).total).toBe(0);
   expect((await list(world.admin.ctx, { search: "nobody is called so" })).users).toEqual([]);
   await expect(list(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
 });

@@ -1,37 +1,66 @@
-import { asc, eq } from "drizzle-orm";
+import { and, asc, count, eq, exists, inArray, type SQL, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { type ListUsersInput, listUsersInput, type UserList, type UserView } from "#server/contracts/user.ts";
 import { memberships, teams, users } from "#server/db/schema/index.ts";
-import { pageOf } from "#server/page-of.ts";
+import { hasWords } from "#server/db/search.ts";
 import { parse } from "#server/parse.ts";
 
 /** Everybody, with their teams, by name; or those whom words find, a page at a time. */
 export async function list(ctx: Context, raw: ListUsersInput = {}): Promise<UserList> {
   authorize(ctx.principal, "user.list");
-  const { limit = Number.POSITIVE_INFINITY, ...wanted } = parse(listUsersInput, raw);
-  const rows = await ctx.db
-    .select({ user: users, teamId: teams.id, teamName: teams.name, role: memberships.role })
+  const { search, limit, after } = parse(listUsersInput, raw);
+  const matching = and(...whoHasWords(ctx, search));
+  const query = ctx.db
+    .select()
     .from(users)
-    .leftJoin(memberships, eq(memberships.userId, users.id))
-    .leftJoin(teams, eq(teams.id, memberships.teamId))
-    .orderBy(asc(users.name), asc(users.id), asc(teams.name));
-  const views = new Map<string, UserView>();
-  for (const { user, teamId, teamName, role } of rows) {
-    const view = views.get(user.id) ?? {
-      id: user.id,
-      email: user.email,
-      name: user.name,
-      isAdmin: user.isAdmin,
-      isSample: user.isSample,
-      disabled: user.disabledAt !== null,
-      createdAt: user.createdAt.toISOString(),
-      teams: [],
-    };
-    if (teamId !== null && teamName !== null && role !== null) view.teams.push({ id: teamId, name: teamName, role });
-    views.set(user.id, view);
-  }
-  const textOf = ({ name, email, teams: own, isAdmin }: UserView) =>
-    [name, email, ...own.map((team) => team.name), isAdmin ? "admin" : ""].join(" ");
-  const { rows: page, total, next } = pageOf([...views.values()], textOf, { ...wanted, limit });
-  return { users: page, total, next };
+    .where(and(matching, after === undefined ? undefined : isAfter(after)))
+    .orderBy(asc(users.name), asc(users.id));
+  const [rows, [all]] = await Promise.all([
+    limit === undefined ? query : query.limit(limit + 1),
+    ctx.db.select({ n: count() }).from(users).where(matching),
+  ]);
+  const page = rows.slice(0, limit);
+  const teamsOf = await readTeamsOf(
+    ctx,
+    page.map(({ id }) => id),
+  );
+  return {
+    users: page.map(({ id, email, name, isAdmin, isSample, disabledAt, createdAt }) => ({
+      ...{ id, email, name, isAdmin, isSample, disabled: disabledAt !== null },
+      createdAt: createdAt.toISOString(),
+      teams: teamsOf.get(id) ?? [],
+    })),
+    total: all?.n ?? 0,
+    next: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+/** In the name, the e-mail or a team; "admin" finds admins. */
+const whoHasWords = (ctx: Context, search: string | undefined): SQL[] =>
+  hasWords(search, (contains) => [
+    contains(users.name),
+    contains(users.email),
+    sql`(${users.isAdmin} and ${contains(sql`'admin'`)})`,
+    exists(
+      ctx.db
+        .select({ one: sql`1` })
+        .from(memberships)
+        .innerJoin(teams, eq(teams.id, memberships.teamId))
+        .where(and(eq(memberships.userId, users.id), contains(teams.name))),
+    ),
+  ]);
+
+/** Behind a person in the order of the list. */
+const isAfter = (id: string): SQL => sql`(${users.name}, ${users.id}) > (select name, id from users where id = ${id})`;
+
+async function readTeamsOf(ctx: Context, userIds: string[]): Promise<Map<string, UserView["teams"]>> {
+  const rows = await ctx.db
+    .select({ userId: memberships.userId, id: teams.id, name: teams.name, role: memberships.role })
+    .from(memberships)
+    .innerJoin(teams, eq(teams.id, memberships.teamId))
+    .where(inArray(memberships.userId, userIds))
+    .orderBy(asc(teams.name));
+  const found = new Map<string, UserView["teams"]>();
+  for (const { userId, ...team } of rows) found.set(userId, [...(found.get(userId) ?? []), team]);
+  return found;
 }

@@ -14,8 +14,9 @@ import { parse } from "#server/parse.ts";
 import { readBins } from "./bins.ts";
 import type { Filter, Span } from "./ledger.ts";
 import { lentBy } from "./lent.ts";
+import { waitsIn } from "./quantiles.ts";
 import { type HeldTime, readHeldTimes, rowsOf } from "./rows.ts";
-import { readWaits } from "./waits.ts";
+import { readWaits, readWaitsByTeam } from "./waits.ts";
 
 const DAY_MS = 24 * 3600_000;
 const LONGEST_DAYS = 731;
@@ -27,9 +28,10 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   const span = spanOf(ctx, input);
   const { gpuType, teamId, userId } = input;
   const filter: Filter = { gpuType, teamId, userId };
-  const [bins, times, types] = await Promise.all([
+  const [bins, times, byTeam, types] = await Promise.all([
     readBins(ctx, span, filter),
     readHeldTimes(ctx, span, filter, input.by),
+    readWaitsByTeam(ctx, span, filter),
     ctx.db.selectDistinct({ gpuType: gpus.gpuType }).from(gpus).orderBy(asc(gpus.gpuType)),
   ]);
   const limit = input.format === "csv" ? Number.POSITIVE_INFINITY : input.limit;
@@ -37,7 +39,7 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   const page = pageOf(rowsOf(times, input.by), textOf, { ...input, limit });
   const ids = page.rows.map((row) => row.id);
   const [waits, rows] = await Promise.all([
-    readWaits(ctx, span, filter, { by: input.by, ids }),
+    readWaits(ctx, span, filter, { by: input.by, ids }, byTeam),
     input.by === "team" && userId === undefined ? withLent(ctx, span, filter, page.rows, times) : page.rows,
   ]);
   const sumOf = (key: "borrowed" | "promised" | "delivered") => times.reduce((sum, time) => sum + time[key], 0);
@@ -46,9 +48,9 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
     to: span.to.toISOString(),
     gpuTypes: types.map((row) => row.gpuType),
     total: sumParts(bins),
-    ...waits.all,
+    ...waitsIn(byTeam.map((each) => each.waits)),
     bins,
-    rows: rows.map((row) => ({ ...row, ...waits.byId.get(row.id) })),
+    rows: rows.map((row) => ({ ...row, ...waits.get(row.id) })),
     rowCount: page.total,
     next: page.next,
     ...{ borrowed: sumOf("borrowed"), promised: sumOf("promised"), delivered: sumOf("delivered") },

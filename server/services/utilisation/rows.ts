@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
-import { account } from "./account.ts";
+import { account, DAY_S } from "./account.ts";
 import type { Filter, Span } from "./ledger.ts";
 import { noWaits } from "./quantiles.ts";
 
@@ -22,8 +22,6 @@ export type HeldTime = {
   promised: number;
   delivered: number;
 };
-
-const DAY_S = 86_400;
 
 /** Time held and used, and compute promised and delivered, as finely as the rows need it: everything else sums these. */
 export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by: By): Promise<HeldTime[]> {

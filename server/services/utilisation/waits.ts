@@ -11,32 +11,29 @@ export const waitsOf = sql.raw(`string_agg(int4send(
   greatest(0, least(2147483647, round(date_part('epoch', decided_at - created_at) * 1000)))::int), '')`);
 
 /**
- * How long grants of the span had waited: over all of them, and for those of the rows that are asked for. Whole days come
- * from what is rolled up; of persons and workspaces there are rows only, so theirs are read from an index.
+ * How long grants of the span had waited, for those of the rows that are asked for: from what is known by team and type
+ * where that tells it. Of persons and workspaces there are rows only, so theirs are read from an index.
  */
 export async function readWaits(
   ctx: Context,
   span: Span,
   filter: Filter,
   rows: { by: By; ids: readonly string[] },
-): Promise<{ all: Waits; byId: Map<string, Waits> }> {
+  byTeam: readonly ByTeam[],
+): Promise<Map<string, Waits>> {
   const alone = rows.by === "person" ? sql`user_id` : rows.by === "workspace" ? sql`workspace_id` : undefined;
-  const [byTeam, byRow] = await Promise.all([
-    readByTeam(ctx, span, filter),
-    alone === undefined ? undefined : readRows(ctx, span, filter, alone, rows.ids),
-  ]);
   const keyed =
-    byRow ?? byTeam.map(({ teamId, gpuType, waits }) => ({ id: rows.by === "team" ? teamId : gpuType, waits }));
+    alone === undefined
+      ? byTeam.map(({ teamId, gpuType, waits }) => ({ id: rows.by === "team" ? teamId : gpuType, waits }))
+      : await readRows(ctx, span, filter, alone, rows.ids);
   const groups = Map.groupBy(keyed, ({ id }) => id);
-  return {
-    all: waitsIn(byTeam.map(({ waits }) => waits)),
-    byId: new Map(rows.ids.map((id) => [id, waitsIn((groups.get(id) ?? []).map(({ waits }) => waits))] as const)),
-  };
+  return new Map(rows.ids.map((id) => [id, waitsIn((groups.get(id) ?? []).map(({ waits }) => waits))] as const));
 }
 
-type ByTeam = { teamId: string; gpuType: string; waits: Buffer };
+export type ByTeam = { teamId: string; gpuType: string; waits: Buffer };
 
-async function readByTeam(ctx: Context, span: Span, filter: Filter): Promise<ByTeam[]> {
+/** The waits of all grants of the span; whole days come from what is rolled up. */
+export async function readWaitsByTeam(ctx: Context, span: Span, filter: Filter): Promise<ByTeam[]> {
   const [mark] = await ctx.db.select().from(usageRollup);
   const days = filter.userId === undefined ? within(span, DAY_S, mark?.rolledTo ?? span.from) : undefined;
   const ofTeam = sql`${is(sql`gpu_type`, filter.gpuType)} and ${is(sql`team_id`, filter.teamId)}`;

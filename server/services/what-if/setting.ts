@@ -1,0 +1,89 @@
+/** The pool that is tried: as many devices, these quotas, the rest as it is now. Pure. */
+import { kindsAt, WEEK } from "#server/scheduler/calendar.ts";
+import { DEFAULT_POLICY } from "#server/scheduler/notice.ts";
+import type { Rules, Setting } from "#server/scheduler/simulate/simulation.ts";
+import type { Device, Quota } from "#server/scheduler/types.ts";
+import { reservationFrom } from "#server/services/lease/world.ts";
+import { quotasFrom } from "#server/services/lease/world-quotas.ts";
+import type { WorldRows } from "#server/services/lease/world-rows.ts";
+
+/** Quotas and calendars of a type; reservations and approved requests for more that overlapped the time. */
+export type RuleRows = Pick<WorldRows, "quotas" | "windows" | "additions" | "reservations" | "kinds">;
+export type Amounts = { guaranteedMilli: number; limitMilli: number };
+export type Proposal = { gpus: number; quotas: ReadonlyMap<string, Amounts> };
+
+/** Where nothing is known of the type's cards. */
+const SOME_MEMORY = 80 * 1024 ** 3;
+const MINUTE = 60_000;
+/** 1970-01-01 was a Thursday. */
+const EPOCH_MINUTE = 3 * 24 * 60;
+
+export function settingOf(
+  gpuType: string,
+  present: { devices: readonly Device[]; rules: RuleRows },
+  proposal: Proposal,
+  from: number,
+): Setting {
+  const edges = edgesOf(present.rules);
+  return {
+    gpuType,
+    devices: devicesOf(present.devices, proposal.gpus),
+    policy: DEFAULT_POLICY,
+    from,
+    rules: (at) => rulesAt(present.rules, proposal.quotas, at),
+    rulesChangeAt: (at) => changeAfter(edges, at),
+    askAgain: false,
+  };
+}
+
+/** The first of those that are there, and further ones like them on servers of the same size. */
+export function devicesOf(present: readonly Device[], count: number): Device[] {
+  const sorted = [...present].sort((a, b) => (a.serverName + a.id < b.serverName + b.id ? -1 : 1));
+  const open = sorted.slice(0, count).map((device): Device => ({ ...device, state: "open" }));
+  const servers = [...Map.groupBy(sorted, ({ serverId }) => serverId).values()];
+  const perServer = Math.max(1, ...servers.map((group) => group.length));
+  const [like] = sorted;
+  for (let added = 0; open.length < count; added++) {
+    const server = Math.floor(added / perServer);
+    const place = { serverId: `new-${server}`, serverName: `new-${server}` };
+    const name = { id: `new-${added}`, name: `new-${added}`, linkGroup: "0", state: "open" as const };
+    open.push({ memoryBytes: SOME_MEMORY, ...like, ...place, ...name });
+  }
+  return open;
+}
+
+/** Without budgets, which would depend on what was held before the time. */
+function rulesAt(rows: RuleRows, proposed: Proposal["quotas"], at: number): Rules {
+  const known = rows.quotas.map((row) => ({
+    ...row,
+    ...proposed.get(row.teamId),
+    budgetMilliHours: null,
+    usage: null,
+  }));
+  const added = [...proposed].filter(([teamId]) => !rows.quotas.some((row) => row.teamId === teamId));
+  const quotas = quotasFrom({ ...rows, quotas: known }, at);
+  for (const [teamId, amounts] of added) quotas.set(teamId, { teamId, teamName: teamId, ...amounts } satisfies Quota);
+  const reservations = rows.reservations.map(reservationFrom);
+  return { quotas, reservations, open: kindsAt(rows.kinds, at) };
+}
+
+type Edges = { minutes: number[]; instants: number[] };
+
+/** When rules change: minutes of every week, and single instants. */
+function edgesOf({ windows, kinds, additions, reservations }: RuleRows): Edges {
+  const minutes = [...windows, ...kinds].flatMap(({ from, to }) => [from % WEEK, to % WEEK]);
+  const instants = [...additions, ...reservations].flatMap(({ startsAt, endsAt }) => [
+    Date.parse(startsAt),
+    Date.parse(endsAt),
+  ]);
+  return { minutes: [...new Set(minutes)], instants: instants.sort((a, b) => a - b) };
+}
+
+function changeAfter({ minutes, instants }: Edges, at: number): number | undefined {
+  const minute = Math.floor(at / MINUTE);
+  const ofWeek = (minute + EPOCH_MINUTE) % WEEK;
+  const ahead = minutes.map((edge) => (edge - ofWeek + WEEK) % WEEK || WEEK);
+  const weekly = ahead.length === 0 ? Number.POSITIVE_INFINITY : (minute + Math.min(...ahead)) * MINUTE;
+  const next = Math.min(weekly, instants.find((instant) => instant > at) ?? Number.POSITIVE_INFINITY);
+  return next === Number.POSITIVE_INFINITY ? undefined : next;
+}
