@@ -2,36 +2,28 @@
 import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { exportJWK, generateKeyPair, type JWK } from "jose";
 import { env } from "#server/env.ts";
 
 /** Signs the portal's session cookie. */
 export async function authSecret(): Promise<string> {
-  return env().SLUICE_AUTH_SECRET ?? (await keepKey("auth-secret", async () => randomBytes(48).toString("base64url")));
-}
-
-/** Ed25519 private key (JWK) with which the broker signs session tokens; `kid` names it. */
-export async function signingKey(): Promise<JWK> {
-  const text = env().SLUICE_SIGNING_KEY ?? (await keepKey("session-signing.jwk", makeSigningKey));
-  return JSON.parse(text) as JWK;
+  return env().SLUICE_AUTH_SECRET ?? (await randomKey("auth-secret", 48));
 }
 
 /** 32 bytes that encrypt the variables of workspaces. */
 export async function secretsKey(): Promise<Buffer> {
-  const text =
-    env().SLUICE_SECRETS_KEY ?? (await keepKey("secrets-key", async () => randomBytes(32).toString("base64url")));
-  return Buffer.from(text, "base64url");
+  return Buffer.from(env().SLUICE_SECRETS_KEY ?? (await randomKey("secrets-key", 32)), "base64url");
 }
 
-async function makeSigningKey(): Promise<string> {
-  const { privateKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
-  const jwk = await exportJWK(privateKey);
-  return JSON.stringify({ ...jwk, kid: randomBytes(8).toString("hex"), alg: "EdDSA" });
+async function randomKey(name: string, bytes: number): Promise<string> {
+  return await keptKey(env().SLUICE_STATE_DIR, name, async () => randomBytes(bytes).toString("base64url"));
 }
 
-/** Processes that start together end up with the same key: the first to link its file wins. */
-async function keepKey(name: string, make: () => Promise<string>): Promise<string> {
-  const folder = path.join(env().SLUICE_STATE_DIR, "keys");
+/**
+ * The key `name` of the installation at `stateDir`, made with `make` when there is none. Processes that start together
+ * end up with the same one: the first to link its file wins.
+ */
+export async function keptKey(stateDir: string, name: string, make: () => Promise<string>): Promise<string> {
+  const folder = path.join(stateDir, "keys");
   const file = path.join(folder, name);
   const existing = await readFile(file, "utf8").catch(() => undefined);
   if (existing !== undefined) return existing.trim();

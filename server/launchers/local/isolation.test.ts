@@ -4,12 +4,13 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { authSecret, signingKey } from "#server/auth/keys.ts";
+import { authSecret } from "#server/auth/keys.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
-import { resetEnv } from "#server/env.ts";
+import { env, resetEnv } from "#server/env.ts";
 import { newCode, newId, newSecret } from "#server/ids.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
+import { loadSigner } from "#server/services/lease/signer.ts";
 import { LocalLauncher } from "./local-launcher.ts";
 import { makeTestState, type TestState } from "./testing.ts";
 import { workspacePaths } from "./workspace-files.ts";
@@ -84,7 +85,7 @@ beforeAll(async () => {
   process.env.DATABASE_URL = "postgres://in-the-brokers-environment";
   resetEnv();
   postgres = await startEmbeddedPostgres(state.stateDir);
-  await Promise.all([authSecret(), signingKey()]);
+  await Promise.all([authSecret(), loadSigner(env())]);
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
   [own, other] = await Promise.all([launch(), launch()]);
   await writeFile(path.join(other.paths.home, "diary.txt"), "a secret of the other home");
@@ -117,7 +118,7 @@ async function intruder(credential: string, search: string[]): Promise<string> {
     secrets: {
       "database password": await readFile(at("pg", "password"), "utf8"),
       "session secret": await authSecret(),
-      "signing key": String((await signingKey()).d),
+      "signing key": (JSON.parse(await readFile(at("keys", "session-signing.jwk"), "utf8")) as { d: string }).d,
       "other token": other.serverToken,
       "other credential": other.credential,
       "other diary": "a secret of the other home",
