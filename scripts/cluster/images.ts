@@ -5,7 +5,7 @@ import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { type Image, writeArchive } from "#scripts/images/archive.ts";
-import { baseLayer } from "#scripts/images/base.ts";
+import { type Base, baseLayer } from "#scripts/images/base.ts";
 import { controlPlaneImage } from "#scripts/images/control-plane.ts";
 import { gpudImage } from "#scripts/images/gpud.ts";
 import { workspaceImage } from "#scripts/images/workspace.ts";
@@ -38,13 +38,13 @@ export async function loadImages(cluster: Cluster, { root, say }: { root: string
 }
 
 /** Holds a pod's namespaces while its containers come and go. */
-async function pauseImage(base: string): Promise<Image> {
+async function pauseImage({ layer }: Base): Promise<Pick<Image, "name" | "file">> {
   const file = path.join(cacheFolder("images"), "pause.tar");
-  if (!existsSync(file)) await writeArchive(file, PAUSE_IMAGE, [base], { entrypoint: ["/usr/bin/sleep", "infinity"] });
+  if (!existsSync(file)) await writeArchive(file, PAUSE_IMAGE, [layer], { entrypoint: ["/usr/bin/sleep", "infinity"] });
   return { name: PAUSE_IMAGE, file };
 }
 
-async function load(cluster: Cluster, image: Image, say: Say): Promise<void> {
+async function load(cluster: Cluster, image: Pick<Image, "name" | "file">, say: Say): Promise<void> {
   const there = (await ctr(cluster, "images", "ls", "-q")).split("\n");
   if (there.includes(image.name)) return;
   say(`Loading ${image.name}`);

@@ -26,15 +26,18 @@ const PACKAGES = [
   "procps",
 ];
 
-/** The layer's file; made once for all checkouts. */
-export async function baseLayer(say: (line: string) => void): Promise<string> {
+/** The first layer's file, and the tree that it was packed from. */
+export type Base = { layer: string; tree: string };
+
+/** Made once for all checkouts. */
+export async function baseLayer(say: (line: string) => void): Promise<Base> {
   const release = /^VERSION_CODENAME=(\w+)$/m.exec(await readFile("/etc/os-release", "utf8"))?.[1];
   if (release === undefined) throw new Error("/etc/os-release names no release.");
   const folder = cacheFolder("images");
   const layer = path.join(folder, `debian-${release}.tar`);
-  if (existsSync(layer)) return layer;
-  await mkdir(folder, { recursive: true });
   const tree = path.join(folder, `debian-${release}`);
+  if (existsSync(layer) && existsSync(tree)) return { layer, tree };
+  await mkdir(folder, { recursive: true });
   if (!existsSync(tree)) {
     say(`Installing a small Debian ${release} as the base of the images`);
     const unfinished = `${tree}.${process.pid}`;
@@ -55,7 +58,7 @@ export async function baseLayer(say: (line: string) => void): Promise<string> {
       without: ["./var/cache/apt/*", "./var/lib/apt/lists/*", "./usr/share/doc/*", "./usr/share/man/*"],
     },
   ]);
-  return layer;
+  return { layer, tree };
 }
 
 /** Where this machine gets its packages from. */

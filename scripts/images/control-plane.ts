@@ -1,12 +1,12 @@
 /** The image of portal, broker and gateway: the base, Node, the packages that run, and Sluice itself. */
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { type Image, writeArchive, writeLayer, writeUsers } from "#scripts/images/archive.ts";
+import { type Image, makeImage, tagOf, writeLayer, writeUsers } from "#scripts/images/archive.ts";
+import type { Base } from "#scripts/images/base.ts";
+import { npmPackages } from "#scripts/images/bill.ts";
 import { cacheFolder } from "#scripts/lib/cache.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { findBinaries } from "#server/db/embedded.ts";
@@ -28,84 +28,83 @@ const NOT_NEEDED = [
 ];
 
 /** Builds the image from a checkout whose portal is built, unless that was done for the same content. */
-export async function controlPlaneImage(root: string, base: string, say: (line: string) => void): Promise<Image> {
-  const packages = await lockedLayer(root, say);
-  const content = await fingerprint(root, [
-    ...PROGRAM.filter((name) => name !== ".next"),
-    POSTGRES,
-    "package-lock.json",
-  ]);
+export async function controlPlaneImage(root: string, base: Base, say: (line: string) => void): Promise<Image> {
+  const written = [...PROGRAM.filter((name) => name !== ".next"), POSTGRES, "package-lock.json"];
   const pages = await readFile(path.join(root, ".next", "BUILD_ID"), "utf8");
-  const tag = createHash("sha256").update(`${content}\0${pages}`).digest("hex").slice(0, 16);
-  const name = `localhost/sluice-control-plane:${tag}`;
-  const file = path.join(cacheFolder("images"), `control-plane-${tag}.tar`);
-  if (existsSync(file)) return { name, file };
-  say(`Making the image ${name}`);
-  const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
-  const layer = `${file}.layer`;
-  try {
-    await chmod(staged, 0o755);
-    await mkdir(path.join(staged, HOME), { recursive: true, mode: 0o755 });
-    await writeUsers(staged, { name: "sluice", id: 1000, home: "/tmp" });
-    await cp(path.join(root, POSTGRES), path.join(staged, HOME, "postgres.sh"));
-    await writeLayer(layer, [
-      { from: staged, to: "/" },
-      {
-        from: root,
-        to: HOME,
-        only: PROGRAM,
-        without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
+  const folders = await packageFolders(root);
+  return await makeImage(
+    {
+      word: "control-plane",
+      tag: tagOf(await fingerprint(root, written), pages),
+      base,
+      layers: [await lockedLayer(root, folders, say)],
+      stage: async (staged) => {
+        await mkdir(path.join(staged, HOME), { recursive: true, mode: 0o755 });
+        await writeUsers(staged, { name: "sluice", id: 1000, home: "/tmp" });
+        await cp(path.join(root, POSTGRES), path.join(staged, HOME, "postgres.sh"));
       },
-    ]);
-    await writeArchive(file, name, [base, packages, layer], {
-      entrypoint: [`${HOME}/node_modules/node-linux-${process.arch}/bin/node`],
-      env: {
-        NODE_ENV: "production",
-        NEXT_TELEMETRY_DISABLED: "1",
-        SLUICE_LISTEN: "0.0.0.0",
-        SLUICE_STATE_DIR: "/tmp/sluice",
+      parts: [
+        {
+          from: root,
+          to: HOME,
+          only: PROGRAM,
+          without: ["./.next/cache", "./.next/trace*", "*.test.ts", "*.cluster.ts"],
+        },
+      ],
+      config: {
+        entrypoint: [`${HOME}/node_modules/node-linux-${process.arch}/bin/node`],
+        env: {
+          NODE_ENV: "production",
+          NEXT_TELEMETRY_DISABLED: "1",
+          SLUICE_LISTEN: "0.0.0.0",
+          SLUICE_STATE_DIR: "/tmp/sluice",
+        },
+        user: "1000:1000",
+        folder: HOME,
       },
-      user: "1000:1000",
-      folder: HOME,
-    });
-    return { name, file };
-  } finally {
-    await rm(layer, { force: true });
-    await rm(staged, { recursive: true, force: true });
-  }
+      packages: () => npmPackages(folders),
+    },
+    say,
+  );
 }
 
-/** The packages that `package-lock.json` names, without those for development; one layer for many images. */
-async function lockedLayer(root: string, say: (line: string) => void): Promise<string> {
-  const lock = createHash("sha256").update(await readFile(path.join(root, "package-lock.json")));
-  const layer = path.join(cacheFolder("images"), `packages-${lock.digest("hex").slice(0, 16)}.tar`);
+/** One layer of these packages for many images. */
+async function lockedLayer(root: string, folders: readonly string[], say: (line: string) => void): Promise<string> {
+  const tag = tagOf(await readFile(path.join(root, "package-lock.json")));
+  const layer = path.join(cacheFolder("images"), `packages-${tag}.tar`);
   if (existsSync(layer)) return layer;
   say("Packing the packages of the control plane");
   // Lays out what PostgreSQL's package keeps in a list.
   await findBinaries();
-  const listing = await promisify(execFile)("npm", ["ls", "--omit=dev", "--all", "--parseable"], {
-    cwd: root,
-    maxBuffer: 1 << 24,
-  }).catch((error: { stdout?: string }) => ({ stdout: error.stdout ?? "" }));
-  const folder = path.join(root, "node_modules");
-  const names = new Set<string>();
-  for (const line of listing.stdout.split("\n")) {
-    const inside = path.relative(folder, line).split(path.sep);
-    const name = inside[0]?.startsWith("@") ? inside.slice(0, 2).join("/") : inside[0];
-    if (line.startsWith(`${folder}/`) && name !== undefined) names.add(name);
-  }
-  if (!names.has("next")) throw new Error("npm lists no packages here: run `npm ci` first.");
-  const wanted = [...names].filter(
-    (name) => !NOT_NEEDED.includes(name) && !NOT_NEEDED.includes(name.split("/")[0] ?? ""),
-  );
+  const modules = path.join(root, "node_modules");
   await mkdir(path.dirname(layer), { recursive: true });
   await writeLayer(layer, [
     {
-      from: folder,
+      from: modules,
       to: `${HOME}/node_modules`,
-      only: wanted.sort(),
+      only: [...new Set(folders.map((folder) => outermost(path.relative(modules, folder))))].sort(),
       without: [`./node-linux-${process.arch}/include`, `./node-linux-${process.arch}/share`, "*.map", "*.md"],
     },
   ]);
   return layer;
+}
+
+/** Where the packages lie that `package-lock.json` names, without those for development and those only built with. */
+async function packageFolders(root: string): Promise<string[]> {
+  const listing = await promisify(execFile)("npm", ["ls", "--omit=dev", "--all", "--parseable"], {
+    cwd: root,
+    maxBuffer: 1 << 24,
+  }).catch((error: { stdout?: string }) => ({ stdout: error.stdout ?? "" }));
+  const modules = path.join(root, "node_modules");
+  const folders = listing.stdout.split("\n").filter((line) => {
+    const name = outermost(path.relative(modules, line));
+    return line.startsWith(`${modules}/`) && !NOT_NEEDED.includes(name) && !NOT_NEEDED.includes(name.split("/")[0] ?? "");
+  });
+  if (!folders.includes(path.join(modules, "next"))) throw new Error("npm lists no packages here: run `npm ci` first.");
+  return folders;
+}
+
+/** `@scope/name` of `@scope/name/node_modules/other`. */
+function outermost(folder: string): string {
+  return folder.split("/", folder.startsWith("@") ? 2 : 1).join("/");
 }

@@ -4,7 +4,8 @@
  *   npm run images -- control-plane gpud cuda-python    these; without words, these three
  *   npm run images -- jax --out dist/images             any environment of the catalogue, written there
  *
- * `docker load`, `podman load` and `ctr images import` take them. Needs root, for a small Debian as their base.
+ * `docker load`, `podman load` and `ctr images import` take them. Beside each lies its bill of materials (CycloneDX).
+ * Needs root, for a small Debian as their base.
  */
 import { copyFile, mkdir, stat } from "node:fs/promises";
 import path from "node:path";
@@ -28,8 +29,8 @@ const base = await baseLayer(say);
 await mkdir(out, { recursive: true });
 for (const name of wanted) {
   const image = await make(name);
+  for (const made of [image.file, image.bill]) await copyFile(made, path.join(out, path.basename(made)));
   const file = path.join(out, path.basename(image.file));
-  await copyFile(image.file, file);
   console.log(`${image.name}  ${file}  ${((await stat(file)).size / 1e6).toFixed(0)} MB`);
 }
 

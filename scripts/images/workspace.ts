@@ -1,17 +1,29 @@
 /** A workspace's image: the base, the interpreter, and an environment as the local launcher builds and mounts it. */
-import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { chmod, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir } from "node:fs/promises";
 import path from "node:path";
-import { type Image, type Part, writeArchive, writeLayer, writeUsers } from "#scripts/images/archive.ts";
-import { cacheFolder } from "#scripts/lib/cache.ts";
+import { type Image, makeImage, tagOf, writeUsers } from "#scripts/images/archive.ts";
+import type { Base } from "#scripts/images/base.ts";
+import { crates, pythonPackages } from "#scripts/images/bill.ts";
+import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "#server/launchers/local/environment.ts";
 import { EXAMPLES, JUPYTER_CONFIG, writeKernelSpec, writeOverlay } from "#server/launchers/local/workspace-files.ts";
 
-const START = path.resolve("server/launchers/kubernetes/image/start.sh");
-const INIT = path.resolve("server/launchers/local/init.sh");
+const START = "server/launchers/kubernetes/image/start.sh";
+const INIT = "server/launchers/local/init.sh";
+/** What `stage` writes follows from these. */
+const WRITTEN = [
+  START,
+  INIT,
+  "server/jupyter/config",
+  "examples",
+  "server/launchers/layout.ts",
+  "server/launchers/local/workspace-files.ts",
+  "scripts/images/workspace.ts",
+];
+
+/** The parts of the wheel that are compiled. */
+const CLIENT = ["sluice-client", "sluice-cli"];
 
 /** Of an interpreter, what only its developers need. */
 const NOT_NEEDED = [
@@ -25,43 +37,31 @@ const NOT_NEEDED = [
 /** Builds the image unless that was done for the same content; its tag is that content's hash. */
 export async function workspaceImage(
   environment: BuiltEnvironment,
-  base: string,
+  base: Base,
   say: (line: string) => void,
 ): Promise<Image> {
-  const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
-  try {
-    const word = path.basename(environment.path).replace(/-[0-9a-f]+$/, "");
-    await stage(staged, environment);
-    const tag = await contentHash(staged, environment);
-    const name = `localhost/sluice-workspace-${word}:${tag}`;
-    const file = path.join(cacheFolder("images"), `workspace-${word}-${tag}.tar`);
-    if (existsSync(file)) return { name, file };
-    say(`Making the image ${name}`);
-    const layer = `${file}.layer`;
-    const parts: Part[] = [
-      { from: staged, to: "/" },
-      ...(environment.basePrefix === "/usr"
-        ? []
-        : [{ from: environment.basePrefix, to: environment.basePrefix, without: NOT_NEEDED }]),
-      { from: environment.path, to: insideLayout.environment },
-    ];
-    await writeLayer(layer, parts);
-    await writeArchive(file, name, [base, layer], {
-      entrypoint: ["/bin/sh", "/opt/sluice/start.sh"],
-      env: environment.env,
-      user: "1000:1000",
-    });
-    await rm(layer);
-    return { name, file };
-  } finally {
-    await rm(staged, { recursive: true, force: true });
-  }
+  const { basePrefix, pythonVersion } = environment;
+  const sitePackages = path.join(environment.path, "lib", `python${pythonVersion}`, "site-packages");
+  return await makeImage(
+    {
+      word: `workspace-${path.basename(environment.path).replace(/-[0-9a-f]+$/, "")}`,
+      tag: tagOf(environment.hash, basePrefix, await fingerprint(process.cwd(), WRITTEN)),
+      base,
+      stage: (staged) => stage(staged, environment),
+      parts: [
+        ...(basePrefix === "/usr" ? [] : [{ from: basePrefix, to: basePrefix, without: NOT_NEEDED }]),
+        { from: environment.path, to: insideLayout.environment },
+      ],
+      config: { entrypoint: ["/bin/sh", "/opt/sluice/start.sh"], env: environment.env, user: "1000:1000" },
+      packages: async () => [...(await pythonPackages(sitePackages)), ...(await crates(process.cwd(), CLIENT))],
+    },
+    say,
+  );
 }
 
 /** What is written here and is in no other part: the tree as it lies in the image. */
 async function stage(root: string, environment: BuiltEnvironment): Promise<void> {
   const at = (...names: string[]) => path.join(root, ...names);
-  await chmod(root, 0o755);
   for (const folder of ["home/user", "opt/sluice/packages", "run/sluice"])
     await mkdir(at(folder), { recursive: true, mode: 0o755 });
   await writeOverlay(at("opt/sluice/overlay"), insideLayout, environment);
@@ -77,19 +77,4 @@ async function stage(root: string, environment: BuiltEnvironment): Promise<void>
   // The interpreter may lie in a folder that is closed to others on this machine.
   if (environment.basePrefix === "/usr") return;
   await mkdir(at(environment.basePrefix), { recursive: true, mode: 0o755 });
-}
-
-async function contentHash(root: string, environment: BuiltEnvironment): Promise<string> {
-  const hash = createHash("sha256").update(`${environment.hash}\0${environment.basePrefix}\0`);
-  for (const file of [
-    "opt/sluice/start.sh",
-    "opt/sluice/init.sh",
-    "opt/sluice/kernels/python3/kernel.json",
-    "etc/passwd",
-  ]) {
-    hash.update(await readFile(path.join(root, file)));
-  }
-  for (const name of ["jupyter_server_config.py", "jupyter_config.py"])
-    hash.update(await readFile(path.join(JUPYTER_CONFIG, name)));
-  return hash.digest("hex").slice(0, 16);
 }
