@@ -61,6 +61,11 @@ const schema = z.object({
     .string()
     .regex(/^[A-Z]{3}$/, "three capital letters, e.g. EUR")
     .default("EUR"),
+  /** Set by `npm start -- --demo`: what the pages show is made up, and nothing can be launched. */
+  SLUICE_SAMPLE_DATA: z
+    .literal("1")
+    .optional()
+    .transform((value) => value !== undefined),
   SLUICE_AUTH_SECRET: z.string().min(32).optional(),
   SLUICE_SIGNING_KEY: z.string().min(1).optional(),
   /** 32 bytes in base64url that encrypt the workspaces' variables. */

@@ -8,9 +8,11 @@ import { Mark } from "#components/shell/mark.tsx";
 import { MobileNav } from "#components/shell/mobile-nav.tsx";
 import { Nav } from "#components/shell/nav.tsx";
 import { ProfileMenu } from "#components/shell/profile-menu.tsx";
+import { SampleDataBanner } from "#components/shell/sample-data-banner.tsx";
 import { StopBanner } from "#components/shell/stop-banner.tsx";
 import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { treeFor } from "#components/shell/tree.ts";
+import { env } from "#server/env.ts";
 import { list as listNotices } from "#server/services/notice/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { list as listStops } from "#server/services/stop/list.ts";
@@ -42,6 +44,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
         <Bell {...notices} />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />
       </header>
+      {env().SLUICE_SAMPLE_DATA && <SampleDataBanner mayRemove={person.isAdmin} />}
       <StopBanner stops={stops} person={person} />
       {person.isSample && (
         <p className="border-b border-line bg-warn-soft px-4 py-1.5 text-sm text-warn">

@@ -94,6 +94,8 @@ const matrix: Record<string, Row> = {
     input: () => ({ code: "a".repeat(43), name: "Eve", email: "eve@example.org", password: "correct horse" }),
   },
   "GET /setup-steps": { expected: signedIn(200) },
+  // This is no portal on sample data.
+  "DELETE /sample-data": { expected: adminOnly(404) },
 
   "GET /workspaces": { expected: signedIn(200) },
   "POST /workspaces": {

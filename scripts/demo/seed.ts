@@ -1,8 +1,7 @@
 /** A large installation in the database: what a busy year leaves behind, made by a few statements. */
-import { sql } from "drizzle-orm";
+import { desc, sql } from "drizzle-orm";
 import type { Database } from "#server/db/client.ts";
-import { images, imageVersions, setupSteps } from "#server/db/schema/index.ts";
-import { newId } from "#server/ids.ts";
+import { imageVersions } from "#server/db/schema/index.ts";
 
 export type Size = { servers: number; devices: number; teams: number; users: number; workspaces: number; days: number };
 export const FULL: Size = { servers: 125, devices: 1000, teams: 25, users: 500, workspaces: 2000, days: 90 };
@@ -12,18 +11,13 @@ const idOf = (prefix: string, n: string) =>
   sql.raw(`'${prefix}-' || translate(substr(md5('${prefix}' || (${n})::text), 1, 26), '0189', 'xyzw')`);
 
 /**
- * Fills an empty database: servers, devices, teams, people, workspaces, and for each day and device three leases with
+ * Fills a database that holds nothing but its catalogue: servers, devices, teams, people, workspaces, and for each day and device three leases with
  * their requests and intervals, those on most devices still open, with samples
  * of their work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
-  const imageId = newId("img");
-  const version = newId("imv");
-  await db.insert(images).values({ id: imageId, name: "cuda-python", title: "CUDA Python", description: "Sample." });
-  await db.insert(imageVersions).values({
-    ...{ id: version, imageId, version: "0123456789ab", state: "approved", spec: {}, buildState: "ready" },
-  });
-  await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
+  const [newest] = await db.select({ id: imageVersions.id }).from(imageVersions).orderBy(desc(imageVersions.id)).limit(1);
+  if (newest === undefined) throw new Error("The catalogue is empty: prepare it first.");
   const rows = (n: number) => sql.raw(`generate_series(1, ${n}) n`);
   const type = sql.raw(`(array['h200', 'a100', 'l40s', 'soft'])[1 + n % 4]`);
   await db.execute(
@@ -47,7 +41,7 @@ export async function seed(db: Database, size: Size): Promise<void> {
   await db.execute(sql`insert into workspaces (id, name, owner_id, team_id, image_version_id, launcher, gpu_type, desired,
       observed, started_at, last_activity_at, cpu_milli, memory_bytes)
     select ${idOf("ws", "n")}, 'workspace-' || n, ${idOf("usr", `1 + n % ${size.users}`)},
-      ${idOf("team", `1 + (1 + n % ${size.users}) % ${size.teams}`)}, ${version}, 'local', ${type},
+      ${idOf("team", `1 + (1 + n % ${size.users}) % ${size.teams}`)}, ${newest.id}, 'local', ${type},
       case when n % 3 = 0 then 'stopped' else 'running' end, case when n % 3 = 0 then 'stopped' else 'running' end,
       now() - interval '5 hours', now() - (n % 400) * interval '1 minute', n % 4000, (n % 64) * 268435456::bigint
     from ${rows(size.workspaces)}`);

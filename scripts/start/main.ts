@@ -8,6 +8,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { buildNative, buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
+import { showDemo } from "#scripts/start/demo.ts";
 import { lockInstallation } from "#scripts/start/lock.ts";
 import { services } from "#scripts/start/services.ts";
 import { announce, makeJoinToken } from "#scripts/start/setup.ts";
@@ -23,12 +24,22 @@ const stateDir = path.resolve(process.env.SLUICE_STATE_DIR ?? path.join(root, ".
 await mkdir(path.join(stateDir, "logs"), { recursive: true, mode: 0o700 });
 const unlock = await lockInstallation(stateDir);
 
+const STEPS = {
+  database: "Database",
+  portal: "Portal",
+  native: "GPU server and client (Rust build)",
+  packages: "Python packages",
+  environment: "Environment CUDA Python",
+  gpud: "Software GPU",
+} as const;
+
 /** What to stop, in this order, when the installation ends. */
 const ends: { name: string; stop: () => Promise<void> }[] = [];
 let stopping = false;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void shutDown(0));
 
 try {
+  if (process.argv.includes("--demo")) await showDemo(root, stateDir, ends);
   await bringUp();
 } catch (error) {
   if (!stopping) {
@@ -38,7 +49,7 @@ try {
 }
 
 async function bringUp(): Promise<void> {
-  const steps = new Steps();
+  const steps = new Steps(STEPS);
   const { ports, moved } = await choosePorts(stateDir);
   for (const line of moved) console.log(`  !  ${line}: running workspaces of the last start must be started again`);
 
@@ -110,7 +121,7 @@ async function bringUp(): Promise<void> {
 }
 
 /** On a first start, the environment's packages are installed beside the Rust build, which takes longer. */
-async function preparePackages(steps: Steps): Promise<void> {
+async function preparePackages(steps: Steps<keyof typeof STEPS>): Promise<void> {
   await steps.run("packages", async (onLine) => {
     const { state } = await environmentState(stateDir, "cuda-python");
     if (state !== "ready") await prepareEnvironment("cuda-python", { stateDir, onLine });

@@ -49,6 +49,7 @@ const rules = {
   /** The one-time code is the authority; the service checks it. */
   "setup.complete": anyone,
   "setup.prepare": systemOnly,
+  "sample-data.remove": admin,
   "setup-step.list": signedIn,
   "setup-step.write": systemOnly,
 

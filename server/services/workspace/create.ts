@@ -3,6 +3,7 @@ import type { UserPrincipal } from "#server/auth/principal.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CreateWorkspaceInput, createWorkspaceInput, type WorkspaceView } from "#server/contracts/workspace.ts";
 import { images, workspaces } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
@@ -19,6 +20,9 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   const input = parse(createWorkspaceInput, raw);
   const teamId = input.teamId ?? onlyTeam(principal);
   authorize(principal, "workspace.create", { teamId });
+  if (env().SLUICE_SAMPLE_DATA) {
+    throw new SluiceError("conflict", "Nothing is launched beside sample data. Remove them (top of the page) first.");
+  }
   try {
     return await inTransaction(ctx, async (tx) => {
       const version = await newestVersion(tx, input.image);

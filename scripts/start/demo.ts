@@ -1,0 +1,79 @@
+/**
+ * `npm start -- --demo`: the portal alone, on sample data in a database of its own, so that nothing of them can ever
+ * stand among an installation's records. They go when somebody removes them on a page.
+ */
+import { mkdir, rm } from "node:fs/promises";
+import path from "node:path";
+import { FULL, seed } from "#scripts/demo/seed.ts";
+import { buildPortal } from "#scripts/start/builds.ts";
+import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
+import { services } from "#scripts/start/services.ts";
+import { announce } from "#scripts/start/setup.ts";
+import { Steps } from "#scripts/start/steps.ts";
+import { systemContext } from "#server/context.ts";
+import { type OpenDatabase, openDatabase } from "#server/db/client.ts";
+import { startEmbeddedPostgres } from "#server/db/embedded.ts";
+import { migrateDatabase } from "#server/db/migrate.ts";
+import { resetEnv } from "#server/env.ts";
+import { createLive } from "#server/live.ts";
+import { SAMPLE_DATA } from "#server/services/sample-data/remove.ts";
+import { rollUp } from "#server/services/utilisation/roll-up.ts";
+
+/** What runs and has to be stopped, the last one first. */
+type Ends = { name: string; stop: () => Promise<void> }[];
+
+/** Shows sample data until they are removed; then everything that it made is gone. */
+export async function showDemo(root: string, stateDir: string, ends: Ends): Promise<void> {
+  const folder = path.join(stateDir, "demo");
+  const before = { ...process.env };
+  // Ages by itself: what is held "now" was held when it was made.
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(path.join(folder, "logs"), { recursive: true, mode: 0o700 });
+  const steps = new Steps({ database: "Database", portal: "Portal", sample: "Sample data: 1,000 GPUs and 90 days" });
+  const url = await steps.run("database", async () => {
+    const server = await startEmbeddedPostgres(folder);
+    ends.unshift({ name: "PostgreSQL", stop: server.stop });
+    await migrateDatabase(server.url);
+    return server.url;
+  });
+  const { ports } = await choosePorts(stateDir);
+  const env = { ...processEnvironment(folder, ports, url), SLUICE_SAMPLE_DATA: "1" };
+  Object.assign(process.env, env);
+  resetEnv();
+  const database = openDatabase(url, { max: 3, applicationName: "sluice demo" });
+  ends.unshift({ name: "connection", stop: database.close });
+  await steps.persistTo(database.db, "database");
+  const onRestart = (reason: string) => console.log(`  !  ${reason}; starting it again`);
+  await steps.run("portal", async (onLine) => {
+    await buildPortal(root, env, onLine);
+    ends.unshift(await services({ root, stateDir: folder, ports, env, onRestart }).portal());
+  });
+  await announce(database.db, env.SLUICE_PORTAL_URL ?? "");
+  await steps.run("sample", (onLine) => fill(database, onLine));
+  console.log("\n  The pages are full. Remove the sample data on any of them, or end with Ctrl-C.\n");
+  await removal(database);
+  for (const end of ends.splice(0)) await end.stop();
+  await rm(folder, { recursive: true, force: true });
+  process.env = before;
+  resetEnv();
+  console.log("\n  The sample data are gone. Your own installation starts at the same address.\n");
+}
+
+async function fill({ db }: OpenDatabase, onLine: (line: string) => void): Promise<void> {
+  onLine("Writing servers, people and leases");
+  await seed(db, FULL);
+  onLine("Adding up 90 days of use");
+  while (await rollUp(systemContext(db)));
+}
+
+/** Settles when a page has asked for it. */
+async function removal({ sql }: OpenDatabase): Promise<void> {
+  const live = createLive(sql);
+  await live.ready();
+  await new Promise<void>((resolve) => {
+    live.subscribe(["setup"], ({ id }) => {
+      if (id === SAMPLE_DATA) resolve();
+    });
+  });
+  await live.close();
+}
