@@ -221,6 +221,27 @@ test("the admin ends a lease: a clear error, the notebook lives, and the same di
   await first.run("%gpu detach");
 });
 
+test("the GPU policy: on first use GPU work attaches by itself, never means never", async () => {
+  const choose = async (policy: string) => {
+    await scientist.goto("/workspaces");
+    await scientist.getByRole("link", { name: "second", exact: true }).click();
+    await scientist.getByRole("link", { name: "Settings", exact: true }).click();
+    await scientist.getByLabel("GPU policy").selectOption(policy);
+    await scientist.getByLabel("Default amount").fill("0.25");
+    const form = scientist.locator("form").filter({ has: scientist.getByLabel("GPU policy") });
+    await form.getByRole("button", { name: "Save" }).click();
+    await expect(scientist.getByText("The GPU policy was changed.")).toBeVisible();
+  };
+  await choose("first-use");
+  const ran = await second.run("a = np.zeros(4, np.float32); add_one[1, 4](a); print(a.tolist())");
+  expect(ran).toMatch(/Attached a GPU by itself \(soft-0 on local\)/);
+  expect(ran).toContain("[1.0, 1.0, 1.0, 1.0]");
+  expect(await second.run("%gpu")).toMatch(/GPU +0\.25 of soft-0 on local/);
+  await second.run("%gpu detach");
+  await choose("never");
+  expect(await second.run("%gpu attach")).toContain("its GPU policy is never");
+});
+
 test("the panel in JupyterLab borrows for the notebook in front, gives back, and lists what was borrowed", async () => {
   await first.page.bringToFront();
   await first.page.keyboard.press("ControlOrMeta+Shift+C");

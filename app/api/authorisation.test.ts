@@ -123,6 +123,11 @@ const matrix: Record<string, Row> = {
     params: workspace,
     input: () => ({ idleSeconds: 3600 }),
   },
+  "PUT /workspaces/{id}/gpu-policy": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ gpuPolicy: "first-use", defaultMilli: 250 }),
+  },
   "GET /workspaces/{id}/samples": { expected: ownerLeadAdmin(200), params: workspace },
   "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
   "POST /workspaces/{id}/kernels/{kernelId}/interrupt": { expected: ownerAlone(409), params: kernel },

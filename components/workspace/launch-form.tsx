@@ -12,8 +12,9 @@ import { Card } from "#components/ui/page.tsx";
 import { State } from "#components/ui/state.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ImageView } from "#server/contracts/image.ts";
-import type { WorkspaceView } from "#server/contracts/workspace.ts";
+import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
 import { readAmount } from "./amount-input.ts";
+import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 
 export type LaunchTeam = {
   id: string;
@@ -42,12 +43,13 @@ export function LaunchForm({
 }) {
   const router = useRouter();
   const { pending, error, fields, run } = useSubmit<WorkspaceView>(
-    ["name", "image", "teamId", "defaultMilli", "gpuType"],
+    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy"],
     "name",
   );
   const [image, setImage] = useState(images[0]?.name ?? "");
   const [teamId, setTeamId] = useState(teams[0]?.id ?? "");
   const [amount, setAmount] = useState("0.5");
+  const [gpuPolicy, setGpuPolicy] = useState<GpuPolicy>("ask");
   const team = teams.find((each) => each.id === teamId);
   const [wantedType, setWantedType] = useState(team?.types[0]?.gpuType ?? "soft");
   const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
@@ -61,7 +63,7 @@ export function LaunchForm({
     if (!("milli" in read)) return;
     const name = formText(new FormData(event.currentTarget), "name");
     const made = await run(() =>
-      api("POST", "/workspaces", { name, image, teamId, defaultMilli: read.milli, gpuType }),
+      api("POST", "/workspaces", { name, image, teamId, defaultMilli: read.milli, gpuType, gpuPolicy }),
     );
     if (made) router.push(`/workspaces/${made.id}`);
   };
@@ -125,6 +127,7 @@ export function LaunchForm({
               </option>
             ))}
           </Select>
+          <GpuPolicySelect value={gpuPolicy} onChange={setGpuPolicy} error={fields.gpuPolicy} />
         </div>
         <FormError>{error}</FormError>
       </div>
@@ -137,7 +140,7 @@ export function LaunchForm({
               {"milli" in read ? formatAmount(read.milli) : "–"}{" "}
               <span className="text-base font-normal text-ink-2">{gpuType}</span>
             </p>
-            <p className="text-sm text-ink-2">Borrowed only when a notebook runs %gpu attach, not at launch.</p>
+            <p className="text-sm text-ink-2">{borrowed[gpuPolicy]}</p>
           </div>
           <div className="border-t border-line pt-3">
             <p className="text-sm text-ink-2">Free now</p>
@@ -173,6 +176,12 @@ export function LaunchForm({
     </form>
   );
 }
+
+const borrowed: Record<GpuPolicy, string> = {
+  ask: "Borrowed only when a notebook runs %gpu attach, not at launch.",
+  "first-use": "Borrowed by the first GPU work, not at launch.",
+  never: "Not borrowed: this workspace takes no GPU.",
+};
 
 function FreeNow({ type, wanted }: { type: LaunchTeam["types"][number]; wanted: number }) {
   if (type.capacityMilli === 0) return <State tone="bad">no device of type {type.gpuType} is up</State>;

@@ -56,6 +56,7 @@ export const leaseReason = z.strictObject({
   /** The rule that decides. */
   rule: z.enum([
     "amount",
+    "gpu-policy",
     "gpu-type",
     "team-limit",
     "person-limit",
@@ -211,7 +212,14 @@ export type GiveBackAnswer = z.infer<typeof giveBackAnswer>;
 
 /** Answer of `GET /v1/status`: everything `%gpu` shows. */
 export const leaseStatus = z.strictObject({
-  workspace: z.strictObject({ id: z.string(), name: z.string(), defaultMilli: z.int(), gpuType: z.string() }),
+  workspace: z.strictObject({
+    id: z.string(),
+    name: z.string(),
+    defaultMilli: z.int(),
+    gpuType: z.string(),
+    /** `first-use`: the client asks for the default amount by itself when a program first needs a GPU. */
+    gpuPolicy: z.enum(["never", "ask", "first-use"]),
+  }),
   team: z.strictObject({
     name: z.string(),
     quotas: z.array(

@@ -25,6 +25,13 @@ export const workspaceName = z
     "A name starts with a letter or digit; spaces, dots, dashes and _ may follow.",
   );
 
+/**
+ * How a workspace comes to a GPU: `never`, `ask` (somebody runs `%gpu attach`), or `first-use` (the first GPU work
+ * attaches the default amount by itself).
+ */
+export const gpuPolicy = z.enum(["never", "ask", "first-use"]);
+export type GpuPolicy = z.infer<typeof gpuPolicy>;
+
 export const workspaceView = z.strictObject({
   id: workspaceId,
   name: z.string(),
@@ -37,6 +44,7 @@ export const workspaceView = z.strictObject({
   /** What `%gpu attach` takes when no amount is given. */
   defaultMilli: milli,
   gpuType: z.string(),
+  gpuPolicy,
   /** What people want. */
   desired: z.enum(["running", "stopped", "removed"]),
   /** What the reconciler has seen. */
@@ -120,6 +128,7 @@ export const createWorkspaceInput = z.strictObject({
   teamId: teamId.optional(),
   defaultMilli: milli.min(1).default(500),
   gpuType: gpuType.default("soft"),
+  gpuPolicy: gpuPolicy.default("ask"),
 });
 export type CreateWorkspaceInput = z.input<typeof createWorkspaceInput>;
 
@@ -140,6 +149,14 @@ export const setIdleLimitInput = z.strictObject({
   idleSeconds: z.int().min(300).max(31_536_000).nullable(),
 });
 export type SetIdleLimitInput = z.input<typeof setIdleLimitInput>;
+
+export const setGpuPolicyInput = z.strictObject({
+  id: workspaceId,
+  gpuPolicy,
+  /** What `%gpu attach` takes when no amount is given, and what the first use attaches. */
+  defaultMilli: milli.min(1),
+});
+export type SetGpuPolicyInput = z.input<typeof setGpuPolicyInput>;
 
 export const workspaceSamplesInput = z.strictObject({
   id: workspaceId,

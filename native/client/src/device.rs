@@ -71,10 +71,11 @@ impl Device {
                 Err(Unusable::Lost(_)) => self.forget_lost(&session),
             }
         }
-        if let Some(session) = self.process.owner.borrow_from_parent(self) {
-            return Ok(session);
-        }
-        let loss = lock(&self.state.last_loss).clone();
+        let refused = match self.process.owner.borrow(self) {
+            Ok(session) => return Ok(session),
+            Err(refused) => refused,
+        };
+        let loss = refused.or_else(|| lock(&self.state.last_loss).clone());
         Err(self.no_gpu(loss))
     }
 

@@ -29,7 +29,7 @@
 //!   ```
 
 use crate::owner::broker::failure;
-use crate::owner::{lease, view};
+use crate::owner::{Hook, lease, view};
 use crate::process::{self, Process};
 use crate::{fork, journal, message, trace};
 use serde_json::{Value, json};
@@ -97,6 +97,17 @@ pub unsafe extern "C" fn sluice_request(json: *const c_char) -> *mut c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_trace_hook(hook: Option<trace::Hook>) {
     trace::set_hook(hook);
+}
+
+/// Sets what is told of a GPU that the first use attaches by itself (`gpuPolicy` first-use): the lease's id, empty while
+/// one is waited for, and a sentence for a person; null takes it away. It is called on the thread that needs the GPU and
+/// may take the interpreter's lock. Without one the sentence goes to stderr.
+///
+/// # Safety
+/// `hook` can be called from any thread until another one is set and the calls under way have ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_attached_hook(hook: Option<Hook>) {
+    process::get().owner.set_hook(hook);
 }
 
 /// Frees an answer of [`sluice_request`].

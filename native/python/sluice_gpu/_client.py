@@ -62,6 +62,21 @@ def request(op, **fields):
     return answer
 
 
+# ctypes frees what nobody refers to.
+_hooks = []
+
+
+def tell_first_use(tell):
+    """`tell(lease_id, text)` hears of a GPU that the first use attaches by itself; "" while one is waited for."""
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+    def hook(lease_id, text):
+        tell(lease_id.decode(), text.decode())
+
+    _hooks.append(hook)
+    _load().sluice_attached_hook(hook)
+
+
 def start_time(pid="self"):
     """Field 22 of /proc/PID/stat: with the pid it names one process start for good. None when the process is gone."""
     try:

@@ -9,7 +9,7 @@ import sys
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
-from . import _client, _lease, _text, _trace
+from . import _client, _lease, _notice, _text, _trace
 
 
 def load(shell):
@@ -118,6 +118,7 @@ class GpuMagics(Magics):
             return
         try:
             self._ensure_owner()
+            _client.tell_first_use(_notice.attached_by_itself)
         except _client.ClientProblem:
             pass
 

@@ -45,6 +45,13 @@ def watch(lease_id):
     threading.Thread(target=_run, args=(lease_id,), name="sluice-notice", daemon=True).start()
 
 
+def attached_by_itself(lease_id, text):
+    """What the first use of a GPU attaches, or waits for, is told and watched like what somebody attaches."""
+    _say(text)
+    if lease_id:
+        watch(lease_id)
+
+
 def forget():
     """The lease is given back: nothing more is told."""
     global _watched

@@ -323,14 +323,23 @@ def own_lease(status, pid, start_time):
     return next((entry for entry in entries if entry["owner"].get("kind") == "workspace"), None)
 
 
+def _way_to_one(workspace):
+    size = amount(workspace["defaultMilli"])
+    policy = workspace["gpuPolicy"]
+    if policy == "never":
+        return "This workspace borrows none (GPU policy: never)"
+    if policy == "first-use":
+        return f"The first GPU work attaches {size} by itself, or now: %gpu attach {size}"
+    return f"Borrow one: %gpu attach {size}"
+
+
 def status(answer, own, now):
     """What `%gpu` shows. `own` is this process's entry of `answer['leases']` or None, `now` an aware datetime."""
     gpu_type = answer["workspace"]["gpuType"]
     if own is None:
-        size = amount(answer["workspace"]["defaultMilli"])
         return "\n".join(
             [
-                f"GPU     none attached.  Borrow one: %gpu attach {size}",
+                f"GPU     none attached.  {_way_to_one(answer['workspace'])}",
                 f"Team    {_quota_line(answer, gpu_type)}",
                 f"Free    {_free_line(answer, gpu_type)}",
             ]

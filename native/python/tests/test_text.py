@@ -23,7 +23,7 @@ LEASE = {
     "expiresAt": "2026-11-21T15:30:00.000Z",
 }
 STATUS = {
-    "workspace": {"id": "ws-1", "name": "one", "defaultMilli": 500, "gpuType": "soft"},
+    "workspace": {"id": "ws-1", "name": "one", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
     "team": {
         "name": "vision",
         "quotas": [{"gpuType": "soft", "guaranteedMilli": 500, "limitMilli": 1000, "usedMilli": 500}],
@@ -184,6 +184,15 @@ def test_status_without_a_gpu():
         "Team    vision: 0.5 of 1.0 soft in use (0.5 guaranteed)\n"
         "Free    0.5 soft, granted at once.  All types: %gpu free"
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [("never", "borrows none"), ("first-use", "attaches 0.5 by itself"), ("ask", "Borrow one: %gpu attach 0.5")],
+)
+def test_status_says_how_the_workspace_comes_to_a_gpu(policy, says):
+    workspace = {**STATUS["workspace"], "gpuPolicy": policy}
+    assert says in _text.status({**STATUS, "workspace": workspace}, None, NOW).splitlines()[0]
 
 
 def test_status_says_when_nothing_would_be_granted():
@@ -404,7 +413,7 @@ def test_a_lease_of_the_workspace_is_every_notebooks_own():
 
 def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     status = {
-        "workspace": {"id": "ws", "name": "w", "defaultMilli": 500, "gpuType": "soft"},
+        "workspace": {"id": "ws", "name": "w", "defaultMilli": 500, "gpuType": "soft", "gpuPolicy": "ask"},
         "team": {
             "name": "vision",
             "quotas": [

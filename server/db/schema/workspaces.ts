@@ -27,6 +27,10 @@ export const workspaces = pgTable(
     launcher: text("launcher").notNull(),
     /** What `%gpu attach` takes when no amount is given, and the type its profile shows before anything is attached. */
     defaultMilli: integer("default_milli").notNull().default(500),
+    /** How it comes to a GPU. */
+    gpuPolicy: text("gpu_policy", { enum: ["never", "ask", "first-use"] })
+      .notNull()
+      .default("ask"),
     gpuType: text("gpu_type").notNull().default("soft"),
     desired: text("desired", { enum: ["running", "stopped", "removed"] }).notNull(),
     observed: text("observed", {

@@ -32,6 +32,10 @@ export async function request(ctx: Context, raw: LeaseRequestInput): Promise<Lea
     requestId: input.requestId,
     reason,
   });
+  if (workspace.gpuPolicy === "never") {
+    const message = "This workspace borrows no GPU: its GPU policy is never.";
+    return refused({ rule: "gpu-policy", message, hint: "its owner changes that under Settings in the portal" });
+  }
   const parsed = parseAmount(input.amount, workspace.defaultMilli);
   if (!parsed.ok) return refused(parsed.reason);
   const type = await gpuTypeOf(ctx, input, workspace.gpuType, knownTypes);

@@ -13,7 +13,7 @@ import { DEFAULT_MAX_LEASE_SECONDS } from "./policy.ts";
 import { gpuTypesNow } from "./world.ts";
 
 export type Standing = {
-  workspace: Pick<typeof workspaces.$inferSelect, "desired" | "defaultMilli" | "gpuType"> | undefined;
+  workspace: Pick<typeof workspaces.$inferSelect, "desired" | "defaultMilli" | "gpuType" | "gpuPolicy"> | undefined;
   /** Name of its owner. */
   who: string;
   longestSeconds: number;
@@ -24,10 +24,10 @@ export type Standing = {
 
 /** By workspace; those who ask at one time are read together. */
 export const standingOf = groupOf<Database | Transaction, string, Standing>((db) => {
-  const { id, desired, defaultMilli, gpuType } = workspaces;
+  const { id, desired, defaultMilli, gpuType, gpuPolicy } = workspaces;
   const query = db
     .select({
-      ...{ id, desired, defaultMilli, gpuType },
+      ...{ id, desired, defaultMilli, gpuType, gpuPolicy },
       who: users.name,
       longestSeconds: teamPolicies.maxLeaseSeconds,
       knownTypes: gpuTypesNow,

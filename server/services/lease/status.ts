@@ -52,6 +52,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
       name: found.workspace.name,
       defaultMilli: found.workspace.defaultMilli,
       gpuType: found.workspace.gpuType,
+      gpuPolicy: found.workspace.gpuPolicy,
     },
     team: {
       name: found.teamName,

@@ -36,6 +36,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         launcher: launcherOf(input.image),
         defaultMilli: input.defaultMilli,
         gpuType: input.gpuType,
+        gpuPolicy: input.gpuPolicy,
         desired: "running",
         observed: "pending",
         createdAt: tx.now(),

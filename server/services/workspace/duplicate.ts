@@ -24,10 +24,10 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
     return await inTransaction(ctx, async (tx) => {
       const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
       const id = newId("ws");
-      const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, idleSeconds } = like;
+      const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy, idleSeconds } = like;
       await tx.db.insert(workspaces).values({
-        ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, idleSeconds },
-        ...{ desired: "running", observed: "pending", createdAt: tx.now() },
+        ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy },
+        ...{ idleSeconds, desired: "running", observed: "pending", createdAt: tx.now() },
       });
       const variables = await tx.db
         .select()

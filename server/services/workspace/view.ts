@@ -58,6 +58,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     image: { id: image.id, name: image.name, title: image.title, version },
     launcher: w.launcher,
     defaultMilli: w.defaultMilli,
+    gpuPolicy: w.gpuPolicy,
     gpuType: w.gpuType,
     desired: w.desired,
     observed: w.observed,

@@ -14,7 +14,10 @@ use sluice_protocol::messages::ContextSynchronize;
 use std::ffi::OsStr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, Once, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long the first use of a GPU waits for one: as long as `%gpu attach`.
+const FIRST_USE_WAIT: Duration = Duration::from_secs(120);
 
 /// An error body of the broker's shape.
 type Failure = Value;
@@ -91,6 +94,11 @@ fn start_time() -> u64 {
 /// `attach`: asks for a lease; when it is granted at once, this process is connected before the answer.
 pub fn attach(process: &'static Process, request: &Value) -> Result<Value, Failure> {
     let _one = process.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    ask_for(process, request)
+}
+
+/// The same for who is changing the process's leases already.
+fn ask_for(process: &'static Process, request: &Value) -> Result<Value, Failure> {
     let request_id = string(request, "requestId").ok_or_else(|| failure("invalid", "requestId is missing".into()))?;
     if process.attached() > 0
         && let Some(lease) = process.owner.state().lease.clone()
@@ -378,6 +386,10 @@ pub fn lease(process: &'static Process) -> Value {
 
 /// `session`, asked by a child process: a token on one GPU of this process's lease, bound to the child's key.
 pub fn session_for_child(process: &'static Process, request: &Value) -> Result<Value, Failure> {
+    if process.attached() == 0 {
+        let why = process.owner.borrow(process.device(0)).err().flatten();
+        why.map_or(Ok(()), |text| Err(failure("refused", text)))?;
+    }
     let lease = process.owner.state().lease.clone().filter(|_| process.attached() > 0);
     let lease = lease.ok_or_else(|| failure("not-found", crate::message::NO_GPU.into()))?;
     let number = request.get("part").and_then(Value::as_u64).unwrap_or(0) as usize;
@@ -401,7 +413,8 @@ pub fn session_for_child(process: &'static Process, request: &Value) -> Result<V
     }))
 }
 
-/// A notebook without a lease of its own uses the one that another notebook has attached for the whole workspace.
+/// A notebook without a lease of its own uses the one that another notebook has attached for the whole workspace, or
+/// attaches one where the workspace's GPU policy is to do that at the first use.
 pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
     let process = device.process;
     // A notebook that is just attaching or giving back does not wait for itself.
@@ -409,12 +422,54 @@ pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
     let status = ask(Method::Get, "/v1/status")?;
     let leases = status.get("leases").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let shared = leases.iter().find(|entry| entry.pointer("/owner/kind") == Some(&json!("workspace")));
-    let lease = shared.and_then(|entry| entry.get("lease")).cloned();
-    let mut lease = lease.ok_or_else(|| failure("not-found", crate::message::NO_GPU.into()))?;
-    connect(process, &mut lease)?;
-    journal::note(format!("using the workspace's GPU, lease {}", string(&lease, "id").unwrap_or_default()));
-    process.owner.state().lease = Some(lease);
+    match shared.and_then(|entry| entry.get("lease")).cloned() {
+        Some(mut lease) => {
+            connect(process, &mut lease)?;
+            journal::note(format!("using the workspace's GPU, lease {}", string(&lease, "id").unwrap_or_default()));
+            process.owner.state().lease = Some(lease);
+        }
+        None if status.pointer("/workspace/gpuPolicy") == Some(&json!("first-use")) => attach_at_first_use(process)?,
+        None => return Err(failure("not-found", crate::message::NO_GPU.into())),
+    }
     device.session_now().ok_or_else(|| failure("unavailable", "the workspace's GPU has just ended".into()))
+}
+
+/// Asks for the workspace's default amount and waits for it. Who is waited for is told what happens.
+fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
+    let id = uuid::Uuid::new_v4().to_string();
+    let began = Instant::now();
+    let mut answer = ask_for(process, &json!({ "requestId": id, "waitSeconds": FIRST_USE_WAIT.as_secs() }))?;
+    let state = |answer: &Value| string(answer, "state").unwrap_or_default();
+    let reason = |answer: &Value| answer.pointer("/reason/message").and_then(Value::as_str).map(str::to_owned);
+    if state(&answer) == "queued" {
+        let why = reason(&answer).unwrap_or_default();
+        process.owner.say("", &format!("Waiting up to 2 min for a GPU, which this work needs: {why}"));
+    }
+    while state(&answer) == "queued" && began.elapsed() < FIRST_USE_WAIT {
+        answer = claim(process, ask(Method::Get, &format!("/v1/lease-requests/{id}?wait=5"))?)?;
+    }
+    match state(&answer).as_str() {
+        "granted" => {
+            let lease = answer.get("lease").cloned().unwrap_or_default();
+            let text = format!(
+                "Attached a GPU by itself ({}) in {:.0} ms: this workspace's GPU policy is on first use.",
+                places(&lease),
+                began.elapsed().as_secs_f64() * 1000.0
+            );
+            process.owner.say(&string(&lease, "id").unwrap_or_default(), &text);
+            Ok(())
+        }
+        "queued" => {
+            let why = reason(&answer).unwrap_or_default();
+            let left = ask(Method::Delete, &format!("/v1/lease-requests/{id}"))?;
+            // Granted at the same moment.
+            if state(&left) == "granted" {
+                return claim(process, left).map(|_| ());
+            }
+            Err(failure("refused", format!("No GPU came free within 2 min: {why}")))
+        }
+        _ => Err(failure("refused", reason(&answer).unwrap_or_else(|| "No GPU was granted.".into()))),
+    }
 }
 
 /// The child's side of `session_for_child`.

@@ -6,21 +6,35 @@ pub mod socket;
 pub mod view;
 
 use crate::device::Device;
+use crate::message::interned;
 use crate::process::Process;
 use crate::session::Session;
 use serde_json::{Value, json};
+use std::cell::Cell;
+use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long the answer that the workspace has no lease of its own is believed.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How long that one was refused, or waited for in vain.
+const WAIT_AGAIN: Duration = Duration::from_secs(30);
+
+/// Is told what a first use does: the lease (empty while it is waited for) and a sentence for a person.
+pub type Hook = extern "C" fn(*const c_char, *const c_char);
+
+thread_local! {
+    /// This thread is coming to a session.
+    static BORROWING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// What is known of the lease and its owner.
 #[derive(Default)]
 pub struct Owner {
     state: Mutex<State>,
-    /// One question to the parent at a time; when the broker was last asked for a lease of the whole workspace.
+    /// One question at a time; when the broker may be asked for a lease of the workspace again.
     asking: Mutex<Option<Instant>>,
+    hook: Mutex<Option<Hook>>,
 }
 
 #[derive(Default)]
@@ -54,23 +68,50 @@ impl Owner {
         }
     }
 
-    /// A child process of a kernel or of `sluice run` asks the owner for a session on its lease; a notebook without a
-    /// lease of its own takes the workspace's. None when there is none.
-    pub fn borrow_from_parent(&self, device: Device) -> Option<Arc<Session>> {
-        let path = std::env::var_os("SLUICE_OWNER_SOCKET").filter(|_| !self.is_owner());
-        let mut asked = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = device.session_now() {
-            return Some(session);
+    /// A session on a lease that is not this process's own: a child of a kernel or of `sluice run` asks the owner; who
+    /// owns its leases takes the workspace's, or one that its GPU policy attaches now. Else the sentence that says why,
+    /// where there is more to say than that there is none.
+    pub fn borrow(&self, device: Device) -> Result<Arc<Session>, Option<String>> {
+        // What attaches works on the device, too.
+        if BORROWING.get() {
+            return Err(None);
         }
-        let Some(path) = path else {
-            // Not at each of a program's failing calls.
-            if !self.is_owner() || asked.is_some_and(|when| when.elapsed() < ASK_AGAIN) {
-                return None;
-            }
-            *asked = Some(Instant::now());
-            drop(asked);
-            return lease::from_workspace(device).ok();
-        };
-        lease::from_parent(device, &path).ok()
+        let mut ask_again = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = device.session_now() {
+            return Ok(session);
+        }
+        if let Some(path) = std::env::var_os("SLUICE_OWNER_SOCKET").filter(|_| !self.is_owner()) {
+            return lease::from_parent(device, &path).map_err(|failure| refusal(&failure));
+        }
+        if std::env::var_os("SLUICE_BROKER_URL").is_none() || ask_again.is_some_and(|when| Instant::now() < when) {
+            return Err(None);
+        }
+        BORROWING.set(true);
+        let result = lease::from_workspace(device).map_err(|failure| refusal(&failure));
+        BORROWING.set(false);
+        // Not at each of a program's failing calls, and who has waited in vain does not wait again at the next one.
+        *ask_again = result.as_ref().err().map(|why| Instant::now() + why.as_ref().map_or(ASK_AGAIN, |_| WAIT_AGAIN));
+        result
     }
+
+    /// Tells a person what happens by itself: `lease` is empty while one is waited for.
+    fn say(&self, lease: &str, text: &str) {
+        crate::journal::note(text);
+        let hook = *self.hook.lock().unwrap_or_else(PoisonError::into_inner);
+        match hook {
+            Some(hook) => hook(interned(lease).as_ptr(), interned(text).as_ptr()),
+            None => eprintln!("sluice: {text}"),
+        }
+    }
+
+    /// From now on `say` goes there.
+    pub fn set_hook(&self, hook: Option<Hook>) {
+        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = hook;
+    }
+}
+
+/// The sentence of a request that was refused or waited in vain.
+fn refusal(failure: &Value) -> Option<String> {
+    let is_refusal = failure.get("code").and_then(Value::as_str) == Some("refused");
+    failure.get("message").and_then(Value::as_str).filter(|_| is_refusal).map(str::to_owned)
 }

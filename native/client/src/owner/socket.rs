@@ -60,7 +60,8 @@ fn answer_lines(process: &'static Process, stream: UnixStream) -> io::Result<()>
 /// Asks an owner.
 pub fn ask(path: &OsStr, request: &Value) -> io::Result<Value> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(Duration::from_secs(45)))?;
+    // The owner may wait in the queue for the child's first use.
+    stream.set_read_timeout(Some(Duration::from_secs(150)))?;
     writeln!(stream, "{request}")?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;

@@ -1,7 +1,7 @@
 import type { Metadata } from "next";
-import { formatAmount } from "#components/format.ts";
 import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
+import { GpuPolicyForm } from "#components/workspace/gpu-policy-form.tsx";
 import { IdleLimitForm } from "#components/workspace/idle-limit-form.tsx";
 import { RemoveWorkspace } from "#components/workspace/remove-workspace.tsx";
 import { VariableSection } from "#components/workspace-variable/variable-section.tsx";
@@ -31,7 +31,6 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
                   "Environment",
                   `${workspace.image.title} (${workspace.image.name}, version ${workspace.image.version.slice(0, 12)})`,
                 ],
-                ["Default amount", `${formatAmount(workspace.defaultMilli)} of a GPU`],
                 ["GPU type", workspace.gpuType],
                 [
                   "Runs as",
@@ -45,6 +44,13 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
             />
           </Card>
         </Section>
+        {workspace.can.change && (
+          <Section title="GPU policy" detail="Holds from the next request on; what is attached stays">
+            <Card className="px-4 py-3.5">
+              <GpuPolicyForm workspace={workspace} />
+            </Card>
+          </Section>
+        )}
         {workspace.can.change && (
           <Section
             title="Idle limit"
