@@ -263,6 +263,22 @@ test("the panel in JupyterLab borrows for the notebook in front, gives back, and
   await expect(panel.getByRole("listitem").first()).toContainText(/0\.25.* for \d+ s/);
 });
 
+test("the tour: two notebooks share a GPU, and the first keeps its variables", async () => {
+  await scientist.goto("/tour");
+  const step = (number: number) => scientist.getByRole("region", { name: new RegExp(`^Step ${number}:`) });
+  await scientist.getByRole("button", { name: "Play the tour" }).click();
+  await expect(step(2)).toContainText("Attached 0.5 GPU", { timeout: 90_000 });
+  await expect(scientist.getByRole("complementary", { name: "The GPU" })).toContainText("first.ipynb");
+  await expect(step(3).getByRole("img")).toBeVisible({ timeout: 60_000 });
+  await expect(step(4)).toContainText(/Queued +1st of 1/, { timeout: 30_000 });
+  await expect(step(4)).toContainText("first.ipynb");
+  await expect(step(4)).toContainText("Attached 1.0 GPU", { timeout: 30_000 });
+  await expect(step(6)).toContainText("x is still 42", { timeout: 30_000 });
+  await expect(scientist.getByRole("button", { name: "Play it again" })).toBeVisible({ timeout: 30_000 });
+  await expectAccessible(scientist, "the tour that has been played");
+  await expect.poll(() => leasesOf("tour", "live")).toEqual([]);
+});
+
 test("stopping a workspace ends its lease; packages installed by %pip and files stay for the next start", async () => {
   expect(await first.run("%pip install -q tomli-w\nimport tomli_w; print(tomli_w.__name__)", 120_000)).toContain(
     "tomli_w",

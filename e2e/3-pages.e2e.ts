@@ -19,6 +19,7 @@ test.beforeAll(async ({ browser }) => {
 const PAGES = [
   "/workspaces",
   "/workspaces/new",
+  "/tour",
   "/gpus",
   "/teams",
   "/teams/demo",

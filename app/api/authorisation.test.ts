@@ -130,6 +130,17 @@ const matrix: Record<string, Row> = {
   },
   "GET /workspaces/{id}/samples": { expected: ownerLeadAdmin(200), params: workspace },
   "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
+  // Only from a browser session; this workspace has no Jupyter server.
+  "POST /workspaces/{id}/kernels": {
+    expected: signedIn(404, { owner: 409, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    params: workspace,
+    input: () => ({ path: "tour/first.ipynb" }),
+  },
+  "POST /workspaces/{id}/kernels/{kernelId}/run": {
+    expected: signedIn(404, { owner: 409, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    params: kernel,
+    input: () => ({ code: "1 + 1" }),
+  },
   "POST /workspaces/{id}/kernels/{kernelId}/interrupt": { expected: ownerAlone(409), params: kernel },
   "DELETE /workspaces/{id}/kernels/{kernelId}": { expected: ownerAlone(409), params: kernel },
   "GET /workspaces/{id}/variables": { expected: ownerAlone(200), params: workspace },

@@ -16,7 +16,11 @@ const idOf = (prefix: string, n: string) =>
  * of their work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
-  const [newest] = await db.select({ id: imageVersions.id }).from(imageVersions).orderBy(desc(imageVersions.id)).limit(1);
+  const [newest] = await db
+    .select({ id: imageVersions.id })
+    .from(imageVersions)
+    .orderBy(desc(imageVersions.id))
+    .limit(1);
   if (newest === undefined) throw new Error("The catalogue is empty: prepare it first.");
   const rows = (n: number) => sql.raw(`generate_series(1, ${n}) n`);
   const type = sql.raw(`(array['h200', 'a100', 'l40s', 'soft'])[1 + n % 4]`);

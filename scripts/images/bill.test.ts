@@ -30,7 +30,13 @@ it("reads what Debian and Python packages say of themselves", async () => {
       ...["Package: zlib1g", "Status: install ok installed", "Architecture: amd64", "Version: 1:1.2.13", ""],
       ...["Package: gone", "Status: deinstall ok config-files", "Architecture: amd64", "Version: 1", ""],
     ]);
-    await write("One_Two-1.0.dist-info/METADATA", ["Name: One_Two", "Version: 1.0", "License-Expression: MIT", "", "Body"]);
+    await write("One_Two-1.0.dist-info/METADATA", [
+      "Name: One_Two",
+      "Version: 1.0",
+      "License-Expression: MIT",
+      "",
+      "Body",
+    ]);
     await write("three-2.dist-info/METADATA", [
       ...["Name: three", "Version: 2", "Classifier: License :: OSI Approved :: BSD License", "", "License: not this"],
     ]);

@@ -55,7 +55,8 @@ export async function npmPackages(folders: readonly string[]): Promise<Component
     folders.map(async (folder) => {
       const file = await readFile(path.join(folder, "package.json"), "utf8");
       const { name, version, license } = JSON.parse(file) as { name: string; version: string; license?: unknown };
-      const licence = typeof license === "string" ? { text: license, spdx: !/^SEE |^UNLICENSED$/.test(license) } : undefined;
+      const licence =
+        typeof license === "string" ? { text: license, spdx: !/^SEE |^UNLICENSED$/.test(license) } : undefined;
       return { name, version, purl: `pkg:npm/${name.replace("@", "%40")}@${version}`, ...(licence && { licence }) };
     }),
   );
@@ -84,7 +85,19 @@ export async function crates(root: string, packages: readonly string[]): Promise
   const words = packages.flatMap((name) => ["-p", name]);
   const { stdout } = await promisify(execFile)(
     "cargo",
-    ["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none", "--no-dedupe", ...words, "--format", "{p}\t{l}"],
+    [
+      "tree",
+      "--locked",
+      "--offline",
+      "--edges",
+      "normal",
+      "--prefix",
+      "none",
+      "--no-dedupe",
+      ...words,
+      "--format",
+      "{p}\t{l}",
+    ],
     { cwd: path.join(root, "native"), maxBuffer: 1 << 26 },
   );
   return stdout.split("\n").flatMap((line) => {

@@ -98,7 +98,9 @@ async function packageFolders(root: string): Promise<string[]> {
   const modules = path.join(root, "node_modules");
   const folders = listing.stdout.split("\n").filter((line) => {
     const name = outermost(path.relative(modules, line));
-    return line.startsWith(`${modules}/`) && !NOT_NEEDED.includes(name) && !NOT_NEEDED.includes(name.split("/")[0] ?? "");
+    return (
+      line.startsWith(`${modules}/`) && !NOT_NEEDED.includes(name) && !NOT_NEEDED.includes(name.split("/")[0] ?? "")
+    );
   });
   if (!folders.includes(path.join(modules, "next"))) throw new Error("npm lists no packages here: run `npm ci` first.");
   return folders;

@@ -37,7 +37,7 @@ export async function showDemo(root: string, stateDir: string, ends: Ends): Prom
     return server.url;
   });
   const { ports } = await choosePorts(stateDir);
-  const env = { ...processEnvironment(folder, ports, url), SLUICE_SAMPLE_DATA: "1" };
+  const env: NodeJS.ProcessEnv = { ...processEnvironment(folder, ports, url), SLUICE_SAMPLE_DATA: "1" };
   Object.assign(process.env, env);
   resetEnv();
   const database = openDatabase(url, { max: 3, applicationName: "sluice demo" });

@@ -105,6 +105,10 @@ const rules = {
   "workspace.duplicate": ownerInTeam,
   /** Its files and notebooks, and a later stop. */
   "workspace.work": user((p, r) => isOwner(p, r) || isEditor(p, r)),
+  /** Code in its notebooks, which reads all of its files: from the browser session alone, like opening it. */
+  "workspace.run-code": user(
+    (p, r) => p.sessionId !== undefined && ((isOwner(p, r) && roleIn(p, r) !== undefined) || isEditor(p, r)),
+  ),
   /** Settings, variables, and who collaborates. */
   "workspace.change": owner,
   /** Who may take a collaborator out again; nobody but the owner invites one. */

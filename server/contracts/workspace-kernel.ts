@@ -27,5 +27,35 @@ export const workspaceKernels = z.strictObject({
 });
 export type WorkspaceKernels = z.infer<typeof workspaceKernels>;
 
+/** A notebook's path below the workspace's home, without going up. */
+const notebookPath = z
+  .string()
+  .max(200)
+  .regex(/^(?!\/)(?!.*\.\.)[^\0]+\.ipynb$/, "A notebook's path ends in .ipynb and stays below the home.");
+
+export const startKernelInput = z.strictObject({
+  id: workspaceId,
+  /** The notebook that it is for, and by which people know its GPU; the file need not be there. */
+  path: notebookPath,
+});
+export type StartKernelInput = z.input<typeof startKernelInput>;
+export const startedKernel = z.strictObject({ kernelId });
+export type StartedKernel = z.infer<typeof startedKernel>;
+
+export const runCodeInput = z.strictObject({ id: workspaceId, kernelId, code: z.string().max(100_000) });
+export type RunCodeInput = z.input<typeof runCodeInput>;
+
+/** What comes of code, as it comes. */
+export const kernelOutput = z.discriminatedUnion("kind", [
+  /** `block`: takes the place of the text that came under the same name. */
+  z.strictObject({ kind: z.literal("text"), text: z.string(), block: z.string().optional() }),
+  /** A PNG in base64. */
+  z.strictObject({ kind: z.literal("picture"), png: z.string() }),
+  z.strictObject({ kind: z.literal("error"), text: z.string() }),
+  /** The last one. */
+  z.strictObject({ kind: z.literal("done"), ok: z.boolean() }),
+]);
+export type KernelOutput = z.infer<typeof kernelOutput>;
+
 export const workspaceKernelInput = z.strictObject({ id: workspaceId, kernelId });
 export type WorkspaceKernelInput = z.input<typeof workspaceKernelInput>;

@@ -51,9 +51,12 @@ export default async function WorkspacesPage({ searchParams }: Props) {
           <EmptyState
             title="No workspace yet"
             action={
-              <ButtonLink href="/workspaces/new" variant="primary">
-                Launch the first
-              </ButtonLink>
+              <div className="flex flex-wrap gap-2">
+                <ButtonLink href="/workspaces/new" variant="primary">
+                  Launch the first
+                </ButtonLink>
+                <ButtonLink href="/tour">Take the tour (90 seconds)</ButtonLink>
+              </div>
             }
           >
             A workspace is JupyterLab with files and packages of your own. In a notebook, <code>%gpu attach 0.5</code>{" "}

@@ -17,8 +17,7 @@ export type Signer = {
 
 /** The key given by the environment, else `keys/session-signing.jwk` in the state directory, made on first use. */
 export async function loadSigner(env: Pick<Env, "SLUICE_SIGNING_KEY" | "SLUICE_STATE_DIR">): Promise<Signer> {
-  const text =
-    env.SLUICE_SIGNING_KEY ?? (await keptKey(env.SLUICE_STATE_DIR, "session-signing.jwk", makeKey));
+  const text = env.SLUICE_SIGNING_KEY ?? (await keptKey(env.SLUICE_STATE_DIR, "session-signing.jwk", makeKey));
   const pem = text.startsWith("-----BEGIN");
   const jwk = ed25519Jwk.parse(pem ? createPrivateKey(text).export({ format: "jwk" }) : JSON.parse(text));
   const key = await importJWK(jwk, "EdDSA");

@@ -5,7 +5,7 @@ import type { JupyterServer } from "#server/jupyter/server-settings.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { jupyterServerOf } from "#server/services/workspace/jupyter-server.ts";
-import { loadWorkspace } from "#server/services/workspace/load.ts";
+import { loadWorkspace, type WorkspaceRow } from "#server/services/workspace/load.ts";
 
 /** Does one thing to a kernel of a workspace that runs, and writes it down. */
 export async function actOnKernel(
@@ -16,16 +16,24 @@ export async function actOnKernel(
 ): Promise<Record<string, never>> {
   const { id, kernelId } = parse(workspaceKernelInput, raw);
   const row = await loadWorkspace(ctx, id, "workspace.work");
-  const server = jupyterServerOf(row);
-  if (server === undefined) throw new SluiceError("conflict", `"${row.name}" does not run, so it has no notebooks.`);
-  await act(server, kernelId).catch((error: unknown) => {
-    throw statusOf(error) === 404
-      ? new SluiceError("not-found", "This notebook has ended meanwhile.")
-      : new SluiceError("unavailable", "The workspace's Jupyter server did not answer. Try again in a few seconds.");
-  });
+  await act(runningServerOf(row), kernelId).catch(explained);
   await audit(ctx, { action, subject: id, teamId: row.teamId, detail: { kernelId } });
   await notify(ctx.db, "workspace", id);
   return {};
+}
+
+/** The Jupyter server of a workspace that runs. */
+export function runningServerOf(row: WorkspaceRow): JupyterServer {
+  const server = jupyterServerOf(row);
+  if (server === undefined) throw new SluiceError("conflict", `"${row.name}" does not run, so it has no notebooks.`);
+  return server;
+}
+
+/** What a Jupyter server that refused or did not answer means for a person. */
+export function explained(error: unknown): never {
+  throw statusOf(error) === 404
+    ? new SluiceError("not-found", "This notebook has ended meanwhile.")
+    : new SluiceError("unavailable", "The workspace's Jupyter server did not answer. Try again in a few seconds.");
 }
 
 function statusOf(error: unknown): number | undefined {

@@ -1,0 +1,1 @@
+ALTER TABLE "workspaces" ADD COLUMN "gpu_policy" text DEFAULT 'ask' NOT NULL;
