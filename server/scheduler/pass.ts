@@ -19,6 +19,7 @@ import type { Obstacle, Placement, Round, Verdict, Waiting, World } from "./type
 
 /** A team's requests in its own order, and how far they have been judged. */
 type Line = { team: TeamState; requests: Waiting[]; at: number };
+type Granted = Extract<Verdict, { state: "granted" }>;
 
 export class Pass {
   readonly #world: World;
@@ -44,7 +45,7 @@ export class Pass {
   }
 
   /** The round, or what the next pass of the same world has to know from the start. */
-  run(): { round: Round | undefined; revised: ReadonlyMap<string, Revision> } {
+  run(): { round: Round } | { revised: ReadonlyMap<string, Revision> } {
     const queue = this.#world.queue.map((request) => this.#underPolicy(request));
     this.#grantRevised(queue);
     const waiting = queue
@@ -53,11 +54,15 @@ export class Pass {
     this.#pool.keepWhatIsKept(waiting, this.#revisions);
     this.#setAside(waiting.filter((request) => request.keptGpuIds?.length).sort(byAge));
     this.#judgeClaims(waiting.filter((request) => !this.#granted.has(request.requestId)));
-    if (this.#revised.size > 0 || this.#reviseForReclaim()) return { round: undefined, revised: this.#revised };
-    for (const unit of unitsLeft(this.#world, this.#teams)) this.#pool.keepUnit(unit);
+    if (this.#revised.size > 0) return { revised: new Map([...this.#revisions, ...this.#revised]) };
+    const moved = this.#grantsThatMove();
+    if (moved.length > 0) return { revised: this.#withPlaced(moved) };
+    const units = unitsLeft(this.#world, this.#teams);
+    for (const unit of units) this.#pool.keepUnit(unit);
     this.#judgeSurplus();
-    if (this.#reviseForReclaim()) return { round: undefined, revised: this.#revised };
-    return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue) }, revised: this.#revised };
+    const first = [...this.#grantsThatMove(), ...this.#grantsOfReserved(units)];
+    if (first.length > 0) return { revised: this.#withPlaced(first) };
+    return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue) } };
   }
 
   #asRevised(request: Waiting): Waiting {
@@ -188,16 +193,44 @@ export class Pass {
   }
 
   /**
-   * Who has come inside a guarantee pushes out what its team borrowed before: that may be taken back now for one that
-   * was judged earlier and found nothing.
+   * Grants after which another must be judged anew. Who has come inside a guarantee pushes out what its team borrowed
+   * before: that may be taken back now for one that was judged earlier and found nothing. What was outside may have come
+   * inside in its place: that may not be taken back any more.
    */
-  #reviseForReclaim(): boolean {
-    if (this.#claimsWithoutRoom === 0 || !this.#pool.pushesOut()) return false;
-    for (const verdict of this.#verdicts) {
-      if (verdict.state !== "granted" || verdict.placement.borrowed || this.#revisions.has(verdict.requestId)) continue;
-      this.#revised.set(verdict.requestId, { placed: verdict.placement.pieces.map((piece) => piece.gpuId) });
-    }
-    return this.#revised.size > 0;
+  #grantsThatMove(): Granted[] {
+    const { pushedOut, takenInside } = this.#pool.moved();
+    if (!takenInside && !(pushedOut && this.#claimsWithoutRoom > 0)) return [];
+    const open = this.#grantsOfThisPass();
+    const inside = open.filter(({ placement }) => !placement.borrowed);
+    return takenInside && inside.length === 0 ? open : inside;
+  }
+
+  /**
+   * Who was granted more than its guarantee leaves may have used up what is reserved for its team, and what was kept of
+   * that on another device is for others.
+   */
+  #grantsOfReserved(units: readonly Waiting[]): Granted[] {
+    const teams = new Set(units.map(({ teamId }) => teamId));
+    if (teams.size === 0) return [];
+    const asked = new Set(this.#surplus.filter(({ teamId }) => teams.has(teamId)).map(({ requestId }) => requestId));
+    return this.#grantsOfThisPass().filter(({ requestId }) => asked.has(requestId));
+  }
+
+  /** Those that the next pass does not know of yet. */
+  #grantsOfThisPass(): Granted[] {
+    const known = (requestId: string) => "placed" in (this.#revisions.get(requestId) ?? {});
+    return this.#verdicts.flatMap((verdict) =>
+      verdict.state === "granted" && !known(verdict.requestId) ? [verdict] : [],
+    );
+  }
+
+  /** What was granted stays, and for whom room is made is found anew beside it. */
+  #withPlaced(grants: readonly Granted[]): ReadonlyMap<string, Revision> {
+    const before = [...this.#revisions].filter(([, revision]) => "placed" in revision);
+    const placed = grants.map(({ requestId, placement }): [string, Revision] => {
+      return [requestId, { placed: placement.pieces.map((piece) => piece.gpuId) }];
+    });
+    return new Map([...before, ...placed]);
   }
 
   #judgeSurplus(): void {

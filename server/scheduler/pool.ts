@@ -194,12 +194,19 @@ export class Pool {
     return plan;
   }
 
-  /** Whether what was granted in this pass lets more be taken back than before: it pushes out what its team borrowed. */
-  pushesOut(): boolean {
-    if (this.#laid.length === 0 || this.#outside === undefined) return false;
+  /**
+   * What was granted in this pass pushes out what its team borrowed before (`pushedOut`: more may be taken back), and
+   * may let another lease of the team in (`takenInside`: one that is to be taken back may not be any more).
+   */
+  moved(): { pushedOut: boolean; takenInside: boolean } {
+    if (this.#laid.length === 0 || this.#outside === undefined) return { pushedOut: false, takenInside: false };
     const before = this.#outside;
     this.#outside = undefined;
-    return [...this.#reclaimable().outside.keys()].some((id) => !before.has(id));
+    const { outside } = this.#reclaimable();
+    return {
+      pushedOut: [...outside.keys()].some((id) => !before.has(id)),
+      takenInside: [...this.#plans.values()].some(({ leaseIds }) => leaseIds.some((id) => !outside.has(id))),
+    };
   }
 
   #reclaimable(): Reclaimable {

@@ -8,9 +8,9 @@ import type { Round, Verdict, Waiting, World } from "./types.ts";
 export function evaluate(world: World): Round {
   let revisions: ReadonlyMap<string, Revision> = new Map();
   for (;;) {
-    const { round, revised } = new Pass(world, revisions).run();
-    if (round !== undefined) return round;
-    revisions = new Map([...revisions, ...revised]);
+    const outcome = new Pass(world, revisions).run();
+    if ("round" in outcome) return outcome.round;
+    revisions = outcome.revised;
   }
 }
 

@@ -1,4 +1,5 @@
 /** Reservations: a part of the pool that a team has for a time, ready when the time begins. */
+import { underPolicy } from "./allowed.ts";
 import { activeReservations } from "./share.ts";
 import type { TeamState } from "./team-state.ts";
 import type { Reservation, Waiting, World } from "./types.ts";
@@ -12,9 +13,10 @@ export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>): 
   const taken = new Map<string, number>();
   const kept = new Map<string, number>();
   return activeReservations(world).flatMap((reservation) => {
-    const { teamId, userId, milli, unitMilli } = reservation;
+    const { teamId, userId, milli } = reservation;
     const team = teams.get(teamId);
     if (team === undefined) return [];
+    const unitMilli = underPolicy(reservation.unitMilli, team.quota.coTenancy ?? "any");
     const whose = `${teamId}/${userId ?? ""}`;
     const guaranteedMilli = world.quotas.get(teamId)?.guaranteedMilli ?? 0;
     const ofTeam = Math.max(0, team.takenInCommon() - guaranteedMilli);
@@ -25,7 +27,7 @@ export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>): 
     const before = kept.get(whose) ?? 0;
     const count = Math.max(0, Math.floor(Math.min(milli - here, inside - before) / unitMilli));
     kept.set(whose, before + count * unitMilli);
-    return Array.from({ length: count }, (_, index) => unitOf(reservation, index));
+    return Array.from({ length: count }, (_, index) => unitOf({ ...reservation, unitMilli }, index));
   });
 }
 

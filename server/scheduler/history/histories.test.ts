@@ -10,7 +10,7 @@ import { broken } from "./properties.ts";
 const numRuns = Number(process.env.SLUICE_HISTORIES ?? 2_000);
 /**
  * The same histories in every run, so that what fails is what was changed; `npm run soak` plays others
- * (`SLUICE_SEED=random`), and what it finds stands in `known-faults.test.ts` until it is mended.
+ * (`SLUICE_SEED=random`); what it finds is mended and stands in `found.test.ts`.
  */
 const given = process.env.SLUICE_SEED ?? "20261122";
 const seed = given === "random" ? Math.floor(Math.random() * 2 ** 31) : Number(given);

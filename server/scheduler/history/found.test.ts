@@ -1,0 +1,61 @@
+/** Histories in which random play, or the soak, has found a fault of the scheduler: each was one, and must stay mended. */
+import { describe, expect, test } from "vitest";
+import { evaluate } from "../queue.ts";
+import { device, quota } from "../testing.ts";
+import type { Quota } from "../types.ts";
+import { type Event, play } from "./history.ts";
+import { broken } from "./properties.ts";
+
+type Asked = Extract<Event, { do: "ask" }>;
+const [VISION, NLP, BIO] = [0, 1, 2];
+
+/** Devices of one server. */
+const devices = (count: number) =>
+  Array.from({ length: count }, (_, index) => device(String(index), { serverId: "s0", serverName: "gpu-0" }));
+
+const teams = (...quotas: [guaranteed: number, limit: number, rest?: Partial<Quota>][]) =>
+  quotas.map(([guaranteed, limit, rest], index) =>
+    quota(["vision", "nlp", "bio"][index] ?? "", guaranteed, limit, { priority: 0, weight: 1, ...rest }),
+  );
+
+const ask = (team: number, milli: number, rest: Partial<Asked> = {}): Asked => {
+  const least = { do: "ask" as const, person: 0, memoryBytes: 0, guaranteedOnly: false, rank: 0, minutes: 5 };
+  return { ...least, team, milli, ...rest };
+};
+const reserve = (team: number): Event => {
+  return { do: "reserve", team, person: undefined, units: 1, inMinutes: 0, minutes: 5 };
+};
+const end = (which: number): Event => ({ do: "end", which });
+
+describe("no rule is broken where", () => {
+  test("one that is granted for good lets a lease into the guarantee that has just been told to go", () => {
+    const setup = { devices: devices(3), quotas: teams([750, 1000], [1000, 4000], [1000, 1000]) };
+    const events = [
+      ...[ask(NLP, 250), ask(NLP, 1000), ask(NLP, 501), ask(VISION, 1000)],
+      ask(NLP, 1, { memoryBytes: 2 * 1024 ** 3, guaranteedOnly: true }),
+      ...[ask(BIO, 500), end(0), ask(VISION, 250)],
+    ];
+    expect(broken(play({ setup, events }, evaluate).happened)).toBeUndefined();
+  });
+});
+
+describe("a round leaves nothing to grant for the next one where", () => {
+  test("a team takes more than is reserved for it, and so leaves what was kept for that", () => {
+    const wholeCards = { coTenancy: "whole-cards" as const };
+    const setup = { devices: devices(3), quotas: teams([0, 1000], [0, 1000, wholeCards], [0, 1000]) };
+    const events = [
+      ...[reserve(NLP), reserve(VISION), ask(BIO, 500), ask(BIO, 1), ask(BIO, 500)],
+      ...[ask(NLP, 250), end(0)],
+    ];
+    const { round } = play({ setup, events }, evaluate).round();
+    expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
+  });
+
+  test("that team shares cards, and both that wait come to their turn at once", () => {
+    const setup = { devices: devices(2), quotas: teams([0, 1000], [0, 1000], [0, 1000]) };
+    const borrowed = [reserve(VISION), ask(NLP, 500), ask(NLP, 500)];
+    const events = [...borrowed, ask(VISION, 1000), ask(BIO, 1000), { do: "crash" as const, person: 0 }];
+    const { round } = play({ setup, events }, evaluate).round();
+    expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
+  });
+});
