@@ -186,6 +186,19 @@ it("more of a guarantee is an admin's to promise, as far as the devices go", asy
   expect(states).toEqual(["approved", "asked"]);
 });
 
+it("what is reserved for a team that takes whole cards is whole GPUs", async () => {
+  await setPolicy(world.admin.ctx, {
+    ...{ teamId: world.team, maxLeaseSeconds: null, idleSeconds: null, coTenancy: "whole-cards" },
+  });
+  const reservation = (milli: number, unitMilli: number) =>
+    reserve(world.admin.ctx, {
+      ...{ teamId: world.team, gpuType: "soft", milli, unitMilli, startsAt: hours(1), endsAt: hours(3) },
+    });
+  await expect(reservation(500, 500)).rejects.toThrow("milli: This team takes whole GPUs only");
+  await expect(reservation(1000, 500)).rejects.toThrow("unitMilli: This team takes whole GPUs only");
+  expect(await code(reservation(1000, 1000))).toBe("done");
+});
+
 it("a reservation and a calendar are refused where the guarantees of then leave no room", async () => {
   const reservation = (milli: number) =>
     reserve(world.admin.ctx, {

@@ -5,19 +5,19 @@ import {
   createReservationInput,
   type ReservationView,
 } from "#server/contracts/sharing.ts";
-import { memberships, quotas, reservations } from "#server/db/schema/index.ts";
+import { memberships, quotas, reservations, teamPolicies } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
-import { formatQuota } from "#server/scheduler/amount.ts";
+import { formatQuota, WHOLE } from "#server/scheduler/amount.ts";
 import { lockGpuType } from "#server/services/lease/world.ts";
 import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 import { selectReservations, viewOf } from "./view.ts";
 
 /**
  * Reserves a part of the pool for a team, or for one member of it, and a time; refused when it does not fit beside the
- * guarantees of then, or when it is more than the member may hold at once.
+ * guarantees of then, when it is more than the member may hold at once, or parts of a GPU for a team that takes whole ones.
  */
 export async function create(ctx: Context, raw: CreateReservationInput): Promise<ReservationView> {
   authorize(ctx.principal, "reservation.create");
@@ -25,12 +25,14 @@ export async function create(ctx: Context, raw: CreateReservationInput): Promise
   return await inTransaction(ctx, async (tx) => {
     await lockGpuType(tx.db, input.gpuType);
     const [quota] = await tx.db
-      .select({ personMilli: quotas.personMilli })
+      .select({ personMilli: quotas.personMilli, coTenancy: teamPolicies.coTenancy })
       .from(quotas)
+      .leftJoin(teamPolicies, eq(teamPolicies.teamId, quotas.teamId))
       .where(and(eq(quotas.teamId, input.teamId), eq(quotas.gpuType, input.gpuType)));
     if (quota === undefined) {
       throw new SluiceError("not-found", `The team has no quota for ${input.gpuType}. Set one first.`);
     }
+    if (quota.coTenancy === "whole-cards") refuseParts(input);
     const row = {
       ...{ id: newId("rsv"), ...input, userId: input.userId ?? null, createdAt: tx.now() },
       ...{ startsAt: new Date(startsAt), endsAt: new Date(endsAt) },
@@ -46,6 +48,13 @@ export async function create(ctx: Context, raw: CreateReservationInput): Promise
     await notify(tx.db, "pool", row.id);
     return viewOf(made);
   });
+}
+
+/** Who takes whole cards only is charged for whole ones: a part of one that is kept for them is of no use to anybody. */
+function refuseParts({ milli, unitMilli }: { milli: number; unitMilli: number }): void {
+  const whole = "This team takes whole GPUs only (its policy).";
+  if (milli % WHOLE !== 0) throw new SluiceError("invalid", `milli: ${whole} Reserve 1, 2 or more.`);
+  if (unitMilli % WHOLE !== 0) throw new SluiceError("invalid", `unitMilli: ${whole} Reserve for leases of 1.`);
 }
 
 type Row = typeof reservations.$inferInsert & { userId: string };
