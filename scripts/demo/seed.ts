@@ -7,7 +7,7 @@ export type Size = { servers: number; devices: number; teams: number; users: num
 export const FULL: Size = { servers: 125, devices: 1000, teams: 25, users: 500, workspaces: 2000, days: 90 };
 
 /** An id of the right form from a prefix and a number: base32 digits of its hash. */
-const idOf = (prefix: string, n: string) =>
+export const idOf = (prefix: string, n: string) =>
   sql.raw(`'${prefix}-' || translate(substr(md5('${prefix}' || (${n})::text), 1, 26), '0189', 'xyzw')`);
 
 /**

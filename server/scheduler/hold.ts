@@ -3,7 +3,7 @@
 import { type CoTenancyOf, mayJoin, mayShare } from "./allowed.ts";
 import { WHOLE } from "./amount.ts";
 import { type Asker, type Candidate, closest, devicesOf, mayLie, pieceOn } from "./placement.ts";
-import { type Room, spareFor } from "./room.ts";
+import { type End, type Room, spareFor } from "./room.ts";
 import type { Holding, Waiting } from "./types.ts";
 
 /** Holdings by device. */
@@ -52,8 +52,6 @@ export function likelyEnd(holding: Holding, idleMs: number | undefined, now: num
   return Math.max(now, Math.min(end, holding.lastWorkAt + idleMs));
 }
 
-/** A lease on a device, and when it likely ends. */
-export type End = { holding: Holding; at: number };
 export type Ready = { room: Room; at: number; leaving: Holding[] };
 
 /**
@@ -111,9 +109,13 @@ export function keepSoonest(
 }
 
 function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
+  const least = Math.min(asker.request.milli, WHOLE);
   let best: Ready | undefined;
   for (const room of rooms) {
-    const ready = readyAt(asker, room, endsOn(room), now, best?.at);
+    const ends = endsOn(room);
+    // Most devices are full until after the best that is known, and there are many.
+    if (best !== undefined && room.freeMilli < least && (ends[0]?.at ?? best.at) >= best.at) continue;
+    const ready = readyAt(asker, room, ends, now, best?.at);
     if (ready !== undefined && (best === undefined || ready.at < best.at)) best = ready;
   }
   return best && [best];

@@ -57,7 +57,7 @@ export function insideGuarantee(asker: Asker, team: TeamState): Asker {
 export function shapeOf(request: Waiting, team: TeamState): string {
   const { milli, memoryBytes, pinnedGpuId = "", needs, guaranteedOnly } = request;
   const shape = `${milli}/${memoryBytes}/${pinnedGpuId}/${needs === undefined ? "" : JSON.stringify(needs)}`;
-  const own = memoryBytes > 0 || team.quota.coTenancy !== undefined;
+  const own = memoryBytes > 0 || (team.quota.coTenancy ?? "any") !== "any";
   const kept = request.keptGpuIds?.length ? request.requestId : "";
   return own ? `${shape}/${guaranteedOnly}/${request.teamId}/${request.userId}/${kept}` : `${shape}/${kept}`;
 }

@@ -47,13 +47,10 @@ export class Pass {
   /** The round, or what the next pass of the same world has to know from the start. */
   run(): { round: Round } | { revised: ReadonlyMap<string, Revision> } {
     const queue = this.#world.queue.map((request) => this.#underPolicy(request));
-    this.#grantRevised(queue);
-    const waiting = queue
-      .filter((request) => !this.#granted.has(request.requestId))
-      .map((request) => this.#asRevised(request));
+    const waiting = this.#revisions.size === 0 ? queue : this.#asRevised(queue);
     this.#pool.keepWhatIsKept(waiting, this.#revisions);
     this.#setAside(waiting.filter((request) => request.keptGpuIds?.length).sort(byAge));
-    this.#judgeClaims(waiting.filter((request) => !this.#granted.has(request.requestId)));
+    this.#judgeClaims(this.#notGranted(waiting));
     if (this.#revised.size > 0) return { revised: new Map([...this.#revisions, ...this.#revised]) };
     const moved = this.#grantsThatMove();
     if (moved.length > 0) return { revised: this.#withPlaced(moved) };
@@ -65,9 +62,17 @@ export class Pass {
     return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue) } };
   }
 
-  #asRevised(request: Waiting): Waiting {
-    const revision = this.#revisions.get(request.requestId);
-    return revision !== undefined && "kept" in revision ? { ...request, keptGpuIds: [...revision.kept] } : request;
+  #asRevised(queue: readonly Waiting[]): readonly Waiting[] {
+    this.#grantRevised(queue);
+    return this.#notGranted(queue).map((request) => {
+      const revision = this.#revisions.get(request.requestId);
+      return revision !== undefined && "kept" in revision ? { ...request, keptGpuIds: [...revision.kept] } : request;
+    });
+  }
+
+  #notGranted(requests: readonly Waiting[]): readonly Waiting[] {
+    if (this.#granted.size === 0) return requests;
+    return requests.filter(({ requestId }) => !this.#granted.has(requestId));
   }
 
   #grantRevised(queue: readonly Waiting[]): void {

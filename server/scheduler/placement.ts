@@ -101,6 +101,19 @@ export function closest(candidates: readonly Candidate[], count: number): Room[]
   return possible.find((choice) => choice.cost === least)?.rooms;
 }
 
+/** The first `count` by cost; of equally cheap ones those that come first. */
+function cheapest(group: readonly Candidate[], count: number): Candidate[] {
+  const chosen: Candidate[] = [];
+  for (const candidate of group) {
+    if (chosen.length === count && candidate.cost >= (chosen.at(-1)?.cost ?? 0)) continue;
+    let at = chosen.length;
+    while (at > 0 && candidate.cost < (chosen[at - 1]?.cost ?? 0)) at--;
+    chosen.splice(at, 0, candidate);
+    if (chosen.length > count) chosen.pop();
+  }
+  return chosen;
+}
+
 type Choice = { rooms: Room[]; cost: number; left: number };
 
 function cheapestGroup(
@@ -118,7 +131,7 @@ function cheapestGroup(
   let best: Choice | undefined;
   for (const group of groups.values()) {
     if (group.length < count) continue;
-    const chosen = group.sort((a, b) => a.cost - b.cost).slice(0, count);
+    const chosen = cheapest(group, count);
     const cost = chosen.reduce((sum, one) => sum + one.cost, 0);
     const choice = { rooms: chosen.map((one) => one.room), cost, left: group.length - count };
     if (best === undefined || choice.cost < best.cost || (choice.cost === best.cost && choice.left < best.left)) {

@@ -2,11 +2,11 @@
  * The devices of one pass: what is left on them and for whom they are kept, who lies there and when that ends, who may
  * be taken back and for whom that is done already. It knows requests and leases, and nothing of the order of need.
  */
-import { byDevice, type End, keep, keepSoonest, likelyEnd } from "./hold.ts";
+import { byDevice, keep, keepSoonest, likelyEnd } from "./hold.ts";
 import { timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, releaseOf } from "./reclaim.ts";
-import { type Room, roomOf, take } from "./room.ts";
+import { type End, type Room, roomOf, take } from "./room.ts";
 import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises } from "./share.ts";
 import type { CoTenancy, Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
@@ -45,8 +45,6 @@ export class Pool {
   readonly #without = new Map<string, string | undefined>();
   /** Teams and shapes for which nothing can be taken back. */
   readonly #withoutPlan = new Set<string>();
-  /** Leases by device in the order of their ends, while nothing about them changes. */
-  readonly #ends = new Map<string, End[]>();
 
   constructor(world: World, promises: Promises) {
     const { quotas } = promises;
@@ -137,7 +135,10 @@ export class Pool {
   grant(request: Waiting, pieces: readonly Piece[], borrowed: boolean): void {
     for (const piece of pieces) {
       const room = this.#roomById.get(piece.gpuId);
-      if (room) take(room, { ...piece, teamId: request.teamId }, this.#world.now + request.lengthMs);
+      if (room) {
+        take(room, { ...piece, teamId: request.teamId }, this.#world.now + request.lengthMs);
+        room.ends = undefined;
+      }
       this.#lay(request, piece, borrowed);
     }
   }
@@ -171,7 +172,6 @@ export class Pool {
     const holding: Holding = { ...piece, ...times, leaseId: requestId, teamId, userId, who, borrowed, guaranteedOnly };
     this.#laid.push(holding);
     const there = this.#byDevice.get(piece.gpuId);
-    this.#ends.delete(piece.gpuId);
     if (there === undefined) this.#byDevice.set(piece.gpuId, [holding]);
     else there.push(holding);
   }
@@ -188,7 +188,7 @@ export class Pool {
     this.release(asker.request);
     for (const { room, leaving } of plan.pieces) keep(asker.request, room, leaving, this.policyOf);
     for (const leaseId of plan.leaseIds) this.#taken.set(leaseId, requestId);
-    this.#ends.clear();
+    this.#forgetEnds();
     this.#keeps.add(requestId);
     this.#plans.set(requestId, plan);
     return plan;
@@ -224,18 +224,21 @@ export class Pool {
     const { requestId, pinnedGpuId } = asker.request;
     const pinned = this.room(pinnedGpuId);
     const rooms = pinned ? [pinned] : this.#rooms;
-    const at = keepSoonest(asker, rooms, (room) => this.#endsOn(room.device.id), this.#world.now);
+    const at = keepSoonest(asker, rooms, (room) => this.#endsOn(room), this.#world.now);
     if (at !== undefined) this.#keeps.add(requestId);
     return at;
   }
 
-  #endsOn(gpuId: string): readonly End[] {
-    const known = this.#ends.get(gpuId);
-    if (known !== undefined) return known;
-    const there = this.#byDevice.get(gpuId) ?? [];
-    const ends = there.map((holding) => ({ holding, at: this.#endOf(holding) })).sort((a, b) => a.at - b.at);
-    this.#ends.set(gpuId, ends);
-    return ends;
+  #endsOn(room: Room): readonly End[] {
+    room.ends ??= (this.#byDevice.get(room.device.id) ?? [])
+      .map((holding) => ({ holding, at: this.#endOf(holding) }))
+      .sort((a, b) => a.at - b.at);
+    return room.ends;
+  }
+
+  /** Who is taken back ends earlier. */
+  #forgetEnds(): void {
+    for (const room of this.#rooms) room.ends = undefined;
   }
 
   /** When a lease likely ends; one that is taken back ends at its release. */
@@ -251,7 +254,7 @@ export class Pool {
     if (!this.#keeps.delete(requestId)) return;
     for (const room of this.#rooms) if (room.hold?.requestId === requestId) room.hold = undefined;
     for (const [leaseId, claimant] of this.#taken) if (claimant === requestId) this.#taken.delete(leaseId);
-    this.#ends.clear();
+    this.#forgetEnds();
   }
 
   /** Who has a device kept on which this request would fit otherwise. */

@@ -12,7 +12,12 @@ export type Room = {
   teams: Map<string, number>;
   /** One waits for this device; what it will not need may be used by others. */
   hold?: Hold;
+  /** Its leases in the order of their ends, while nothing about them changes. */
+  ends?: readonly End[];
 };
+
+/** A lease on a device, and when it likely ends. */
+export type End = { holding: Holding; at: number };
 
 /** `spare` is what others may still take without delaying the holder. It may be negative. */
 export type Hold = {

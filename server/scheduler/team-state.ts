@@ -5,6 +5,8 @@ import type { Holding, Quota, Waiting, World } from "./types.ts";
 /** What counts as taken: by all of the team, and by one person. */
 type Count = { all: () => number; of: (userId: string) => number };
 
+type Surplus = { had: number; weight: number };
+
 const NOBODY: ReadonlyMap<string, number> = new Map();
 
 export class TeamState {
@@ -28,6 +30,8 @@ export class TeamState {
   firstForLimit: string | undefined;
   firstForGuarantee: string | undefined;
   readonly firstOfPerson = new Map<string, string>();
+  /** Until it changes: need is compared often. */
+  #surplus: Surplus | undefined;
   /** The first request beyond the guarantee, and what it will take, while claims are judged. */
   pending: { request: Waiting; milli: number } | undefined;
 
@@ -39,6 +43,7 @@ export class TeamState {
   }
 
   add(holding: Pick<Holding, "userId" | "milli" | "borrowed">): void {
+    this.#surplus = undefined;
     this.used += holding.milli;
     if (!holding.borrowed) {
       this.inside += holding.milli;
@@ -186,7 +191,12 @@ export class TeamState {
    * How much of the surplus it has had: what it borrows now, and what it borrowed of late. Compared with others' by
    * cross multiplication with the weights, so that it stays whole.
    */
-  surplus(): { had: number; weight: number } {
+  surplus(): Surplus {
+    this.#surplus ??= this.#countSurplus();
+    return this.#surplus;
+  }
+
+  #countSurplus(): Surplus {
     const { recentMilli = 0, weight = 1 } = this.quota;
     const borrowed = this.#takenInCommon(this.#held) - (this.guaranteed - this.#ownInAll);
     return { had: Math.max(0, borrowed) + recentMilli, weight: Math.max(1, weight) };

@@ -16,7 +16,8 @@ import type { RequestRow } from "./answer.ts";
 import { theirs } from "./holder.ts";
 import { tell, withNotices } from "./tell.ts";
 import type { LeaseOnDevice, LeaseRow } from "./view.ts";
-import { holdingOf, waitingOf, worldFrom } from "./world.ts";
+import { holdingOf, worldFrom } from "./world.ts";
+import { waitingOf } from "./world-queue.ts";
 import { type DeviceRow, readWorldRows, type WorldRows } from "./world-rows.ts";
 
 type Tx = Context & { db: Transaction };

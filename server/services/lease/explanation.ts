@@ -1,4 +1,4 @@
-import { eq, or } from "drizzle-orm";
+import { and, eq, or, type SQL } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import { type LeaseExplanation, leaseReason } from "#server/contracts/lease.ts";
@@ -19,7 +19,7 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
     .select({ request: leaseRequests, teamName: teams.name })
     .from(leaseRequests)
     .innerJoin(teams, eq(teams.id, leaseRequests.teamId))
-    .where(or(eq(leaseRequests.id, id), eq(leaseRequests.idempotencyKey, id)))
+    .where(or(eq(leaseRequests.id, id), ofOwnKey(ctx, id)))
     .limit(1);
   const request = found?.request;
   authorize(ctx.principal, "lease.explain", {
@@ -45,6 +45,12 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
   }
   const world = seenBy(readerOf(ctx), await loadWorld(ctx.db, request.gpuType, now));
   return { ...common, state: "queued", ...explainRules(request.id, world) };
+}
+
+/** A workspace knows its requests by the key that it made; another's may be the same. */
+function ofOwnKey({ principal }: Context, key: string): SQL | undefined {
+  if (principal.kind !== "workspace") return undefined;
+  return and(eq(leaseRequests.workspaceId, principal.workspaceId), eq(leaseRequests.idempotencyKey, key));
 }
 
 function readerOf({ principal }: Context): Reader {

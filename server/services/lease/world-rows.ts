@@ -5,9 +5,10 @@
 import { sql } from "drizzle-orm";
 import type { LeaseOwner } from "#server/contracts/lease.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
-import type { gpuServers, gpus, leaseRequests } from "#server/db/schema/index.ts";
+import type { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { monthOf } from "#server/scheduler/budget.ts";
-import type { CoTenancy, Kind, Needs, Stop } from "#server/scheduler/types.ts";
+import type { CoTenancy, Kind, Stop } from "#server/scheduler/types.ts";
+import { type QueueColumns, queueColumns } from "./world-queue.ts";
 
 type Db = Database | Transaction;
 
@@ -19,6 +20,7 @@ export type DeviceRow = {
   memoryBytes: number;
   linkGroup: string | null;
   cudaVersion: number | null;
+  driverVersion: string | null;
   serverId: string;
   serverName: string;
   serverState: (typeof gpuServers.$inferSelect)["state"];
@@ -49,24 +51,6 @@ export type HoldingRow = {
   releaseAt: string | null;
 };
 
-export type WaitingRow = {
-  id: string;
-  teamId: string;
-  userId: string;
-  who: string;
-  milli: number;
-  memoryBytes: number;
-  guaranteedOnly: number;
-  pinnedGpuId: string | null;
-  createdAt: string;
-  forSeconds: number;
-  rank: number;
-  kind: (typeof leaseRequests.$inferSelect)["kind"];
-  maxDevices: number;
-  needs: Needs | null;
-  keptGpuIds: string[] | null;
-};
-
 export type QuotaRow = {
   teamId: string;
   teamName: string;
@@ -92,7 +76,7 @@ type Amounts = { guaranteedMilli: number; limitMilli: number };
 export type WorldRows = {
   devices: DeviceRow[];
   holdings: HoldingRow[];
-  queue: WaitingRow[];
+  queue: QueueColumns;
   quotas: QuotaRow[];
   windows: (Amounts & { teamId: string; from: number; to: number })[];
   additions: (Amounts & { teamId: string; startsAt: string; endsAt: string })[];
@@ -119,7 +103,7 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
     select json_build_object(
       'devices', (select coalesce(json_agg(t), '[]') from (
         select g.id, g.name, g.state, g.memory_bytes as "memoryBytes", g.link_group as "linkGroup",
-          (g.profile->>'driverVersion')::int as "cudaVersion", s.id as "serverId", s.name as "serverName",
+          (g.profile->>'driverVersion')::int as "cudaVersion", g.profile->>'driver' as "driverVersion", s.id as "serverId", s.name as "serverName",
           s.state as "serverState", s.zone, s.rtt_us as "rttUs", s.epoch
         from gpus g join gpu_servers s on s.id = g.server_id
         where g.gpu_type = ask.type and (s.state <> 'removed' or g.id in (
@@ -131,13 +115,7 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
           l.expires_at as "expiresAt", l.usage_at as "usageAt", l.notice_for as "noticeFor",
           l.notice_at as "noticeAt", l.release_at as "releaseAt"
         from open_leases(ask.type) l join users u on u.id = l.user_id) t),
-      'queue', (select coalesce(json_agg(t), '[]') from (
-        select r.id, r.team_id as "teamId", r.user_id as "userId", u.name as who, r.milli,
-          r.memory_bytes as "memoryBytes", r.guaranteed_only as "guaranteedOnly", r.pinned_gpu_id as "pinnedGpuId",
-          r.created_at as "createdAt", r.for_seconds as "forSeconds", r.rank, r.kind, r.max_devices as "maxDevices",
-          r.needs, r.kept_gpu_ids as "keptGpuIds"
-        from lease_requests r join users u on u.id = r.user_id
-        where r.gpu_type = ask.type and r.state = 'queued') t),
+      'queue', ${queueColumns(sql.raw("ask.type"))},
       'quotas', (select coalesce(json_agg(t), '[]') from (
         select q.team_id as "teamId", n.name as "teamName", q.guaranteed_milli as "guaranteedMilli",
           q.limit_milli as "limitMilli", q.weight, q.priority, q.person_milli as "personMilli",

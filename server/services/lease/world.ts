@@ -1,13 +1,14 @@
 /** Loads what the scheduler decides on: one GPU type's devices, leases, quotas and queue. */
 import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
-import type { leaseRequests, leases } from "#server/db/schema/index.ts";
+import type { leases } from "#server/db/schema/index.ts";
 import { kindsAt } from "#server/scheduler/calendar.ts";
-import type { Holding, Reservation, Waiting, World } from "#server/scheduler/types.ts";
+import type { Holding, Reservation, World } from "#server/scheduler/types.ts";
 import { RECLAIM_POLICY } from "./policy.ts";
 import { deviceFrom } from "./world-devices.ts";
+import { queueFrom } from "./world-queue.ts";
 import { quotasFrom } from "./world-quotas.ts";
-import { type HoldingRow, readWorldRows, type WaitingRow, type WorldRows } from "./world-rows.ts";
+import { type HoldingRow, readWorldRows, type WorldRows } from "./world-rows.ts";
 
 const TYPE_LOCK = 7_411_010;
 
@@ -40,7 +41,7 @@ export function worldFrom(rows: WorldRows, gpuType: string, now: Date): World {
     devices: rows.devices.map(deviceFrom),
     holdings: rows.holdings.map(holdingFrom),
     quotas: quotasFrom(rows, at),
-    queue: rows.queue.map(waitingFrom),
+    queue: queueFrom(rows.queue),
     policy: RECLAIM_POLICY,
     stops: rows.stops.map(({ subjectId, ...rest }) => ({ ...rest, ...(subjectId === null ? {} : { subjectId }) })),
     reservations: rows.reservations.map(reservationFrom),
@@ -89,24 +90,6 @@ export function holdingOf(lease: typeof leases.$inferSelect, who: string): Holdi
     noticeAt: noticeAt?.toISOString() ?? null,
     releaseAt: releaseAt?.toISOString() ?? null,
   });
-}
-
-function waitingFrom(row: WaitingRow): Waiting {
-  const { teamId, userId, who, milli, memoryBytes, rank, kind, maxDevices } = row;
-  return {
-    ...{ requestId: row.id, teamId, userId, who, milli, memoryBytes, rank, kind, maxDevices },
-    guaranteedOnly: row.guaranteedOnly === 1,
-    ...(row.pinnedGpuId === null ? {} : { pinnedGpuId: row.pinnedGpuId }),
-    createdAt: Date.parse(row.createdAt),
-    lengthMs: row.forSeconds * 1000,
-    ...(row.needs === null ? {} : { needs: row.needs }),
-    ...(row.keptGpuIds === null ? {} : { keptGpuIds: row.keptGpuIds }),
-  };
-}
-
-/** A request that has just come, as the scheduler sees it. */
-export function waitingOf(request: typeof leaseRequests.$inferSelect, who: string): Waiting {
-  return waitingFrom({ ...request, who, createdAt: request.createdAt.toISOString() });
 }
 
 /** GPU types that have a device or a quota, in alphabetical order, as a column of any query. */
