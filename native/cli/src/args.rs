@@ -38,6 +38,13 @@ pub fn command() -> Command {
                 .help("Inside the team's guaranteed quota only; never taken back"),
         )
         .arg(
+            Arg::new("priority")
+                .long("priority")
+                .value_name("PRIORITY")
+                .value_parser(["low", "normal", "high"])
+                .help("The place among the team's requests: a higher one comes first"),
+        )
+        .arg(
             Arg::new("command")
                 .required(true)
                 .num_args(1..)
@@ -81,5 +88,8 @@ mod tests {
         assert!(error.to_string().contains("'run'"), "{error}");
         let error = command().try_get_matches_from(["sluice", "run", "--guarantee", "x"]).expect_err("no such flag");
         assert!(error.to_string().contains("--guaranteed"), "{error}");
+        let error =
+            command().try_get_matches_from(["sluice", "run", "--priority", "hihg", "x"]).expect_err("no such priority");
+        assert!(error.to_string().contains("'high'"), "{error}");
     }
 }

@@ -94,8 +94,10 @@ fn borrow(options: &ArgMatches, signals: &Signals) -> Result<(), ExitCode> {
         "op": "attach", "requestId": id, "amount": amount, "waitSeconds": wait,
         "guaranteed": options.get_flag("guaranteed"),
     });
-    if options.contains_id("type") {
-        request["gpuType"] = json!(text("type"));
+    for (name, field) in [("type", "gpuType"), ("priority", "priority")] {
+        if options.contains_id(name) {
+            request[field] = json!(text(name));
+        }
     }
     if let Some(seconds) = options.get_one::<u64>("for") {
         request["forSeconds"] = json!(seconds);

@@ -81,6 +81,7 @@ def borrow(request, show=None):
             gpuType=request.get("type"),
             waitSeconds=wait,
             guaranteed=True if request.get("guaranteed") else None,
+            priority=request.get("priority"),
             forSeconds=request.get("for"),
             scope="workspace" if request.get("workspace") else None,
         )
@@ -185,12 +186,26 @@ class attach:  # noqa: N801 - reads as a verb: `with sluice_gpu.attach("0.5"):`
     """Borrow a GPU for this process, and give it back at the end of the `with` block.
 
     `amount` is what `%gpu attach` takes: "0.5", "2", "40G", or nothing for the workspace's default.
-    `wait` and `duration` are seconds. Raises GpuRefused or GpuNotGranted.
+    `wait` and `duration` are seconds; `priority` is "low", "normal" or "high" among the team's requests.
+    Raises GpuRefused or GpuNotGranted.
     Called without `with`, the lease stays until `detach()` or the end of the process.
     """
 
-    def __init__(self, amount="", *, gpu_type=None, wait=_text.DEFAULT_WAIT_SECONDS, duration=None, guaranteed=False):
+    def __init__(
+        self,
+        amount="",
+        *,
+        gpu_type=None,
+        wait=_text.DEFAULT_WAIT_SECONDS,
+        duration=None,
+        guaranteed=False,
+        priority=None,
+    ):
         request = {"amount": str(amount), "wait": wait}
+        if priority is not None:
+            if priority not in _text.PRIORITIES:
+                raise ValueError(f"priority is one of {', '.join(_text.PRIORITIES)}, not {priority!r}")
+            request["priority"] = priority
         if gpu_type:
             request["type"] = gpu_type
         if duration:

@@ -20,6 +20,7 @@ USAGE = """\
 %%gpu 0.5              borrow for one cell only
 Flags of attach: --type soft  --mem 4G  --for 1h  --wait 2m (0 = now or not at all)  --guaranteed
                  --workspace (all notebooks of the workspace use it)
+                 --priority low|normal|high (your place among your team's requests)
 --json with any of them prints the answer for programs"""
 
 ACTIONS = ("attach", "detach", "extend", "cancel", "free", "why", "trace", "logs", "status", "help")
@@ -33,10 +34,14 @@ FLAGS = {
     "--type": True,
     "--for": True,
     "--wait": True,
+    "--priority": True,
     "--guaranteed": False,
     "--workspace": False,
     "--json": False,
 }
+
+# A request's place among its team's: a higher one comes first, whoever asked before.
+PRIORITIES = ("low", "normal", "high")
 
 DEFAULT_WAIT_SECONDS = 120
 EXTEND_SECONDS = 3600
@@ -152,7 +157,7 @@ def _parse_rest(words, request):
                     if not words:
                         raise UsageProblem(f"{name} needs a value")
                     value = words.pop(0)
-                request[name[2:]] = parse_duration(value) if name in ("--for", "--wait") else value
+                request[name[2:]] = _value_of(name, value)
             else:
                 request[name[2:]] = True
         elif request["action"] == "extend" and "for" not in request:
@@ -172,6 +177,14 @@ def _parse_rest(words, request):
     elif request["action"] not in ("attach", "help") and request["amount"]:
         raise UsageProblem(f"%gpu {request['action']} takes no amount")
     return request
+
+
+def _value_of(flag, text):
+    if flag in ("--for", "--wait"):
+        return parse_duration(text)
+    if flag == "--priority" and text not in PRIORITIES:
+        raise UsageProblem(f"--priority is one of {', '.join(PRIORITIES)}, not '{text}'")
+    return text
 
 
 def _unknown(word, known):
@@ -194,6 +207,8 @@ def complete(line):
     if before[0] != "attach":
         words = {**WORDS, "extend": ("1h", "30m")}.get(before[0], ()) if len(before) == 1 else ()
         return [word for word in (*words, "--json") if word.startswith(typing)]
+    if before[-1] == "--priority":
+        return [word for word in PRIORITIES if word.startswith(typing)]
     if typing.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typing)]
     return [word for word in ("0.25", "0.5", "1", *FLAGS) if word.startswith(typing)]

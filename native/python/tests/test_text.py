@@ -126,6 +126,15 @@ def test_an_attach_with_every_flag():
     }
 
 
+def test_a_priority_is_one_of_three_words():
+    assert _text.parse_line("attach 0.5 --priority high")["priority"] == "high"
+    assert _text.parse_cell_line("0.5 --priority=low")["priority"] == "low"
+    with pytest.raises(_text.UsageProblem, match="low, normal, high, not 'urgent'"):
+        _text.parse_line("attach 0.5 --priority urgent")
+    assert _text.complete("attach 0.5 --priority ") == ["low", "normal", "high"]
+    assert _text.complete("attach 0.5 --priority h") == ["high"]
+
+
 def test_memory_is_another_way_to_give_the_amount():
     assert _text.parse_line("attach --mem 4G") == {"action": "attach", "amount": "4G"}
     with pytest.raises(_text.UsageProblem, match="not both"):

@@ -116,7 +116,7 @@ fn ask_for(process: &'static Process, request: &Value) -> Result<Value, Failure>
         "owner": owner_of(process, request.get("scope").and_then(Value::as_str)),
         "maxDevices": MOST_DEVICES,
     });
-    for field in ["gpuType", "forSeconds"] {
+    for field in ["gpuType", "forSeconds", "priority"] {
         if let Some(value) = request.get(field).filter(|value| !value.is_null()) {
             body[field] = value.clone();
         }
