@@ -21,7 +21,10 @@ export const deviceProfile = z.strictObject({
   computeCapabilityMajor: z.int(),
   computeCapabilityMinor: z.int(),
   totalMemoryBytes: z.int(),
+  /** What `cuDriverGetVersion` says: the CUDA version that the driver serves, 13050 for 13.5. */
   driverVersion: z.int(),
+  /** The driver's own version, e.g. `580.65.06`; the software GPU has none. */
+  driver: z.string().max(40).optional(),
   /** CUdevice_attribute number → value. */
   attributes: z.record(z.string(), z.int()),
 });

@@ -23,7 +23,11 @@ export const deviceNeeds = z.strictObject({
   maxRttUs: z.int().positive().optional(),
   /** As the driver counts: 12080 is CUDA 12.8. */
   minCudaVersion: z.int().positive().optional(),
-  minDriverVersion: z.int().positive().optional(),
+  /** NVIDIA's driver, as `nvidia-smi` shows it: `580` or `580.65.06`. */
+  minDriverVersion: z
+    .string()
+    .regex(/^\d{1,5}(\.\d{1,5}){0,2}$/, "A driver version looks like 580 or 580.65.06.")
+    .optional(),
 });
 export type DeviceNeeds = z.infer<typeof deviceNeeds>;
 
@@ -40,7 +44,7 @@ export const leaseRequestInput = z.strictObject({
   /** How long the lease is wanted; nothing means the policy's length. */
   forSeconds: z.int().positive().max(604_800).optional(),
   owner: leaseOwner,
-  /** Order inside the team. */
+  /** Order inside the team: a higher one comes first, whoever asked before. Other teams are not affected. */
   priority: z.enum(["low", "normal", "high"]).default("normal"),
   /** How many devices this client can map; what asks for more is refused. */
   maxDevices: z.int().min(1).max(64).default(1),

@@ -11,8 +11,19 @@ export function meets(needs: Needs | undefined, labels: Labels): boolean {
     (zone === undefined || labels.zone === zone) &&
     (maxRttUs === undefined || (labels.rttUs !== undefined && labels.rttUs <= maxRttUs)) &&
     (minCudaVersion === undefined || (labels.cudaVersion !== undefined && labels.cudaVersion >= minCudaVersion)) &&
-    (minDriverVersion === undefined || (labels.driverVersion !== undefined && labels.driverVersion >= minDriverVersion))
+    (minDriverVersion === undefined ||
+      (labels.driverVersion !== undefined && compareVersions(labels.driverVersion, minDriverVersion) >= 0))
   );
+}
+
+/** Orders versions like `580.65.06` by their numbers; one that says less is the first of its line. */
+export function compareVersions(one: string, other: string): number {
+  const [a, b] = [one.split(".").map(Number), other.split(".").map(Number)];
+  for (let at = 0; at < Math.max(a.length, b.length); at++) {
+    const order = (a[at] ?? 0) - (b[at] ?? 0);
+    if (order !== 0) return order;
+  }
+  return 0;
 }
 
 /** Policies of other teams bind too: who never shares a card is not joined by anybody else. */

@@ -218,8 +218,9 @@ describe("the rules besides", () => {
     expect(asked({ kind: "batch" }, { open })?.state).toBe("granted");
   });
 
-  test("what the environment needs of zone, distance and CUDA", () => {
-    const devices = [device("0", { zone: "a", rttUs: 100, cudaVersion: 12_040 }), device("1", { zone: "b" })];
+  test("what the environment needs of zone, distance, CUDA and driver", () => {
+    const known = { cudaVersion: 12_040, driverVersion: "550.90.07" };
+    const devices = [device("0", { zone: "a", rttUs: 100, ...known }), device("1", { zone: "b" })];
     const gpu = (needs: Waiting["needs"]) => {
       const verdict = asked({ needs }, { devices });
       return verdict?.state === "granted" ? verdict.placement.gpuId : verdict;
@@ -227,6 +228,8 @@ describe("the rules besides", () => {
     expect(gpu({ zone: "b" })).toBe("1");
     expect(gpu({ maxRttUs: 200 })).toBe("0");
     expect(gpu({ minCudaVersion: 12_080 })).toMatchObject({ state: "refused", obstacle: { rule: "needs" } });
+    expect(gpu({ minDriverVersion: "550.54.14" })).toBe("0");
+    expect(gpu({ minDriverVersion: "550.100" })).toMatchObject({ state: "refused", obstacle: { rule: "needs" } });
   });
 
   test("a team that shares cards with nobody else, and one that takes whole cards", () => {

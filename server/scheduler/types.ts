@@ -25,11 +25,12 @@ export type Labels = {
   rttUs?: number;
   /** As the driver counts: 12080 is CUDA 12.8. */
   cudaVersion?: number;
-  driverVersion?: number;
+  /** NVIDIA's driver, e.g. `580.65.06`; the software GPU has none. */
+  driverVersion?: string;
 };
 
 /** What a request needs of the device's labels. */
-export type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: number };
+export type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: string };
 
 /** Which cards a team's leases may lie on. */
 export type CoTenancy = "any" | "own-team" | "whole-cards";

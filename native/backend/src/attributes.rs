@@ -16,6 +16,7 @@ pub fn software_gpu(memory_bytes: u64) -> DeviceProfile {
         compute_capability: (number("computeCapabilityMajor") as u32, number("computeCapabilityMinor") as u32),
         total_memory_bytes: memory_bytes,
         driver_version: number("driverVersion") as i32,
+        driver: None,
         attributes: attributes.collect(),
     }
 }

@@ -139,6 +139,8 @@ pub struct DeviceProfile {
     pub total_memory_bytes: u64,
     /// As `cuDriverGetVersion` gives it: 13000 for 13.0.
     pub driver_version: i32,
+    /// The driver's own version, e.g. `580.65.06`; the software GPU has none.
+    pub driver: Option<String>,
     /// `CUdevice_attribute` number to value.
     pub attributes: BTreeMap<u32, i32>,
 }

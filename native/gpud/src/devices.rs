@@ -90,6 +90,7 @@ fn report(device: DeviceDescription) -> DeviceReport {
             compute_capability_minor: device.profile.compute_capability.1,
             total_memory_bytes: device.profile.total_memory_bytes,
             driver_version: device.profile.driver_version,
+            driver: device.profile.driver,
             attributes: attributes.collect(),
         },
     }

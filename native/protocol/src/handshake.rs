@@ -115,6 +115,9 @@ pub struct DeviceProfile {
     pub total_memory_bytes: u64,
     /// As cuDriverGetVersion reports it, e.g. 12080.
     pub driver_version: i32,
+    /// The driver's own version, e.g. `580.65.06`; the software GPU has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// CUdevice_attribute number → value.
     pub attributes: BTreeMap<String, i32>,
 }

@@ -145,7 +145,7 @@ class Simulated implements SimulatedGpud {
         computeCapabilityMajor: 7,
         computeCapabilityMinor: 5,
         totalMemoryBytes: memoryBytes,
-        driverVersion: 12_080,
+        driverVersion: 13_050,
         attributes: {},
       },
     };

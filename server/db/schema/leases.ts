@@ -19,7 +19,7 @@ export type LeaseOwner = {
 };
 
 /** What a request needs of a device's labels (server/scheduler/types.ts). */
-type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: number };
+type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: string };
 
 /** The queue, and the memory of what was asked: one row a request, found again by its idempotency key. */
 export const leaseRequests = pgTable(

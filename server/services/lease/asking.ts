@@ -10,6 +10,7 @@ import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { notifyAll } from "#server/live.ts";
+import { compareVersions } from "#server/scheduler/allowed.ts";
 import { type Amount, formatMilli } from "#server/scheduler/amount.ts";
 import { leastCharge } from "#server/scheduler/fits-now.ts";
 import type { World } from "#server/scheduler/types.ts";
@@ -83,14 +84,18 @@ export function requestRow(
 export function bothNeeds(one: DeviceNeeds | null, other: DeviceNeeds | undefined): DeviceNeeds | null {
   if (one === null || other === undefined) return one ?? other ?? null;
   const both = { ...one, ...other };
-  for (const key of ["minCudaVersion", "minDriverVersion"] as const)
-    if (both[key] !== undefined) both[key] = Math.max(one[key] ?? 0, other[key] ?? 0);
+  if (both.minCudaVersion !== undefined)
+    both.minCudaVersion = Math.max(one.minCudaVersion ?? 0, other.minCudaVersion ?? 0);
+  if (both.minDriverVersion !== undefined)
+    both.minDriverVersion = laterOf(one.minDriverVersion ?? "0", other.minDriverVersion ?? "0");
   if (both.maxRttUs !== undefined) {
     const none = Number.POSITIVE_INFINITY;
     both.maxRttUs = Math.min(one.maxRttUs ?? none, other.maxRttUs ?? none);
   }
   return both;
 }
+
+const laterOf = (one: string, other: string): string => (compareVersions(one, other) >= 0 ? one : other);
 
 export type Settled = {
   /** Requests that came before under the same key. */

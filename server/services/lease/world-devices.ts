@@ -4,7 +4,7 @@ import type { DeviceRow } from "./world-rows.ts";
 
 /** One device from its row. */
 export function deviceFrom(row: DeviceRow): Device {
-  const { id, name, serverId, serverName, memoryBytes, linkGroup, zone, rttUs, cudaVersion } = row;
+  const { id, name, serverId, serverName, memoryBytes, linkGroup, zone, rttUs, cudaVersion, driverVersion } = row;
   return {
     ...{ id, name, serverId, serverName, memoryBytes },
     state: deviceState(row),
@@ -12,6 +12,7 @@ export function deviceFrom(row: DeviceRow): Device {
     ...(zone === null ? {} : { zone }),
     ...(rttUs === null ? {} : { rttUs }),
     ...(cudaVersion === null ? {} : { cudaVersion }),
+    ...(driverVersion === null ? {} : { driverVersion }),
   };
 }
 

@@ -82,9 +82,23 @@ fn device(driver: &Driver, index: i32) -> CudaResult<DeviceDescription> {
             ),
             total_memory_bytes: memory as u64,
             driver_version: version,
+            driver: driver_release(),
             attributes,
         },
     })
+}
+
+/// The version of the kernel's part of the driver, which the library must be of too; None where there is none.
+fn driver_release() -> Option<String> {
+    let text = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
+    release(&text)
+}
+
+fn release(text: &str) -> Option<String> {
+    let version = text.trim();
+    let parts = version.split('.').collect::<Vec<_>>();
+    let number = |part: &&str| !part.is_empty() && part.len() <= 5 && part.bytes().all(|byte| byte.is_ascii_digit());
+    (parts.len() <= 3 && parts.iter().all(number)).then(|| version.to_owned())
 }
 
 /// `NVIDIA H200 NVL` is the type `h200`: the first word with a digit, else the whole name.
@@ -96,7 +110,14 @@ fn type_of(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::type_of;
+    use super::{release, type_of};
+
+    #[test]
+    fn a_driver_is_told_by_its_numbers() {
+        assert_eq!(release("580.65.06\n").as_deref(), Some("580.65.06"));
+        assert_eq!(release("575.57\n").as_deref(), Some("575.57"));
+        assert_eq!(["", "unknown", "580.65.06.1", "580..1"].map(release), [const { None }; 4]);
+    }
 
     #[test]
     fn a_model_has_the_type_that_people_say() {

@@ -51,7 +51,7 @@ fn described(process: &Process, part: usize) -> Value {
         "computeCapabilityMajor": device.compute_capability_major,
         "computeCapabilityMinor": device.compute_capability_minor,
         "cudaVersion": device.driver_version,
-        "driver": driver(device.driver_version),
+        "driver": device.driver.as_deref().unwrap_or_else(|| driver(device.driver_version)),
         "attributes": device.attributes,
         "virtualMemory": profile.attribute(VIRTUAL_MEMORY) == Some(1),
     })

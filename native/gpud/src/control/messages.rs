@@ -29,7 +29,11 @@ pub struct DeviceProfile {
     pub compute_capability_major: u32,
     pub compute_capability_minor: u32,
     pub total_memory_bytes: u64,
+    /// The CUDA version that the driver serves: 13050 for 13.5.
     pub driver_version: i32,
+    /// The driver's own version; the software GPU has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// `CUdevice_attribute` number to value.
     pub attributes: BTreeMap<String, i32>,
 }

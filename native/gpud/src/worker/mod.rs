@@ -134,6 +134,7 @@ impl Greeting {
                     compute_capability_minor: profile.compute_capability_minor as i32,
                     total_memory_bytes: profile.total_memory_bytes,
                     driver_version: profile.driver_version,
+                    driver: profile.driver.clone(),
                     attributes: profile.attributes.clone(),
                 },
             },
