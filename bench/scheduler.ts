@@ -43,7 +43,7 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
   const waiting = evaluate(full).verdicts.filter((verdict) => verdict.state === "queued");
   const explained = [0, 0.5, 0.999].map((part) => {
     const { requestId } = waiting[Math.floor(part * waiting.length)] ?? { requestId: "" };
-    return time(() => explainRules(requestId, full));
+    return time(() => explainRules(requestId, full, evaluate(full).verdicts));
   });
   const lent = lentPool(empty);
   evaluate(lent);

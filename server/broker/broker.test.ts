@@ -84,6 +84,7 @@ type Ask = {
   waitSeconds?: number;
   requestId?: string;
   guaranteed?: boolean;
+  priority?: "low" | "normal" | "high";
   pinnedGpuId?: string;
   maxDevices?: number;
   pid?: number;
@@ -197,6 +198,20 @@ describe("a workspace", () => {
     await call(ada, "DELETE", `/v1/leases/${first.id}`);
     expect((await poll).body).toMatchObject({ state: "granted", lease: { milli: 250 } });
     expect(performance.now() - started).toBeLessThan(5000);
+  });
+
+  test("comes before others of its team with a higher priority, whoever asked first, and says why it waits to nobody else", async () => {
+    const [ada, lin, mia] = [
+      await makeWorkspace(database.db, team, "Ada"),
+      await makeWorkspace(database.db, team, "Lin"),
+      await makeWorkspace(database.db, team, "Mia"),
+    ];
+    await granted(ada, { amount: "1" });
+    const first = await ask(lin);
+    expect(await ask(mia, { priority: "high" })).toMatchObject({ state: "queued", position: 1, of: 2 });
+    const why = `/v1/lease-requests/${first.requestId}/explanation`;
+    expect((await call<LeaseExplanation>(lin, "GET", why)).body).toMatchObject({ position: 2, of: 2 });
+    expect((await call(mia, "GET", why)).status).not.toBe(200);
   });
 
   test("is refused at once with --wait 0, and leaves nothing in the queue", async () => {

@@ -289,7 +289,7 @@ describe("the rules besides", () => {
     const why = (request: Waiting) => {
       const asked = world({ reservations, quotas, holdings, queue: [request] });
       const reader = { userId: request.userId, teamIds: [request.teamId], seesAll: false };
-      return explainRules(request.requestId, seenBy(reader, asked)).reason?.message;
+      return explainRules(request.requestId, seenBy(reader, asked), evaluateQueue(asked)).reason?.message;
     };
     expect(why(waiting("max", 500, { userId: "max" }))).toBe(
       "team vision is near its limit (0.5 of 1.0 soft). Of that 0.5 soft for Ada is reserved until 1970-01-01 01:00 UTC.",

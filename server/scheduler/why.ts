@@ -2,11 +2,10 @@
 import type { LeaseExplanation } from "../contracts/lease.ts";
 import { formatMilli, formatQuota } from "./amount.ts";
 import { estimate } from "./estimate.ts";
-import { evaluateQueue } from "./queue.ts";
 import { explain } from "./reasons.ts";
 import { roomOf } from "./room.ts";
 import { promisesNow, usedBy } from "./share.ts";
-import type { Obstacle, Waiting, World } from "./types.ts";
+import type { Obstacle, Verdict, Waiting, World } from "./types.ts";
 
 type Rules = LeaseExplanation["rules"];
 export type Why = Pick<LeaseExplanation, "position" | "of" | "reason" | "rules" | "estimate">;
@@ -23,9 +22,11 @@ const ORDER = [
   "order",
 ] as const;
 
-/** Explains a request that waits in this world; one that would be granted right now has no reason. */
-export function explainRules(requestId: string, world: World): Why {
-  const verdicts = evaluateQueue(world);
+/**
+ * Explains a request that waits in this world, of which these are the verdicts; one that would be granted right now has
+ * no reason.
+ */
+export function explainRules(requestId: string, world: World, verdicts: readonly Verdict[]): Why {
   const verdict = verdicts.find((one) => one.requestId === requestId);
   const request = world.queue.find((one) => one.requestId === requestId);
   if (verdict === undefined || request === undefined || verdict.state === "granted") {

@@ -6,12 +6,11 @@ import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { estimate } from "#server/scheduler/estimate.ts";
 import { leastCharge } from "#server/scheduler/fits-now.ts";
-import { evaluateQueue } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import type { Verdict, World } from "#server/scheduler/types.ts";
 import { endSentence } from "./ending.ts";
+import { shownWorld } from "./shown.ts";
 import { leaseViewOf, placedLeases } from "./view.ts";
-import { loadWorld } from "./world.ts";
 
 export type RequestRow = typeof leaseRequests.$inferSelect;
 
@@ -67,19 +66,12 @@ async function grantedAnswer(db: Database | Transaction, row: RequestRow): Promi
 }
 
 async function queuedAnswer(db: Database | Transaction, row: RequestRow, now: Date): Promise<LeaseRequestAnswer> {
-  return queuedIn(await loadWorld(db, row.gpuType, now), row, now);
+  const { world, verdicts } = await shownWorld(db, row.gpuType, now);
+  return queuedIn(world, row, now, verdicts);
 }
 
-/**
- * The answer for a request that waits in this world: its place, the reason, and what to expect. `verdicts` are those of
- * this world, when the caller has them already.
- */
-export function queuedIn(
-  world: World,
-  row: RequestRow,
-  now: Date,
-  verdicts: readonly Verdict[] = evaluateQueue(world),
-): LeaseRequestAnswer {
+/** The answer for a request that waits in this world, of which these are the verdicts: place, reason, what to expect. */
+export function queuedIn(world: World, row: RequestRow, now: Date, verdicts: readonly Verdict[]): LeaseRequestAnswer {
   const verdict = verdicts.find((candidate) => candidate.requestId === row.id);
   const request = world.queue.find((waiting) => waiting.requestId === row.id);
   const waitedSeconds = Math.max(0, (now.getTime() - row.createdAt.getTime()) / 1000);

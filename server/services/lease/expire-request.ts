@@ -4,7 +4,7 @@ import { leaseRequests } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { advanceTogether } from "./advance-together.ts";
 import { queuedIn } from "./answer.ts";
-import { loadWorld } from "./world.ts";
+import { shownWorld } from "./shown.ts";
 
 /**
  * Takes a request out of the queue: `expired` when its waiting time is over, `cancelled` when its client left or
@@ -14,7 +14,8 @@ export async function expireRequest(ctx: Context, id: string, state: "expired" |
   const [known] = await ctx.db.select().from(leaseRequests).where(eq(leaseRequests.id, id)).limit(1);
   if (known === undefined || known.state !== "queued") return false;
   const now = ctx.now();
-  const answer = queuedIn(await loadWorld(ctx.db, known.gpuType, now), known, now);
+  const { world, verdicts } = await shownWorld(ctx.db, known.gpuType, now);
+  const answer = queuedIn(world, known, now, verdicts);
   const left = await inTransaction(ctx, async (tx) => {
     const rows = await tx.db
       .update(leaseRequests)

@@ -7,7 +7,7 @@ import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { type Reader, seenBy } from "#server/scheduler/seen-by.ts";
 import { explainRules } from "#server/scheduler/why.ts";
-import { loadWorld } from "./world.ts";
+import { shownWorld } from "./shown.ts";
 
 const explanationInput = z.strictObject({ id: z.string().max(64) });
 export type ExplanationInput = z.infer<typeof explanationInput>;
@@ -43,8 +43,8 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
     const rest = { position: 0, of: 0, rules: [], estimate: null };
     return { ...common, ...rest, state: request.state, reason: reason.success ? reason.data : null };
   }
-  const world = seenBy(readerOf(ctx), await loadWorld(ctx.db, request.gpuType, now));
-  return { ...common, state: "queued", ...explainRules(request.id, world) };
+  const { world, verdicts } = await shownWorld(ctx.db, request.gpuType, now);
+  return { ...common, state: "queued", ...explainRules(request.id, seenBy(readerOf(ctx), world), verdicts) };
 }
 
 /** A workspace knows its requests by the key that it made; another's may be the same. */
