@@ -7,7 +7,7 @@ import { formText } from "#components/form-text.ts";
 import { plural } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { Check, Field, FormError, Select } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { SetStopAnswer } from "#server/contracts/sharing.ts";
@@ -79,13 +79,11 @@ export function StopLeases() {
             hint="Those whom it stops read this on every page"
             error={fields.reason}
           />
-          <label className="flex items-start gap-2">
-            <input type="checkbox" name="endLeases" className="mt-1" />
-            <span>
-              End what they hold, too
-              <span className="block text-sm text-ink-2">Notebooks live on, and what is in GPU memory is kept.</span>
-            </span>
-          </label>
+          <Check
+            label="End what they hold, too"
+            name="endLeases"
+            hint="Notebooks live on, and what is in GPU memory is kept."
+          />
           <FormError>{error}</FormError>
           <div className="flex justify-end gap-2">
             <Button onClick={() => setOpen(false)}>Cancel</Button>

@@ -116,6 +116,36 @@ export function TextArea({
   );
 }
 
+/** A labelled yes or no, with what it means below. */
+export function Check({
+  label,
+  hint,
+  ...rest
+}: Omit<InputHTMLAttributes<HTMLInputElement>, "type" | "className"> & { label: ReactNode; hint?: ReactNode }) {
+  const id = useId();
+  return (
+    <div className="flex items-start gap-2">
+      <input
+        {...rest}
+        id={id}
+        type="checkbox"
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        className="mt-1 size-4 shrink-0 accent-accent"
+      />
+      <div className="min-w-0">
+        <label htmlFor={id} className={rest.disabled ? "text-ink-2" : undefined}>
+          {label}
+        </label>
+        {hint && (
+          <p id={`${id}-hint`} className="text-sm text-ink-2">
+            {hint}
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}
+
 /** What the server said when no single field is to blame. */
 export function FormError({ children }: { children?: ReactNode }) {
   return (

@@ -7,7 +7,7 @@ import { formText } from "#components/form-text.ts";
 import { Button } from "#components/ui/button.tsx";
 import { DataTable } from "#components/ui/data-table.tsx";
 import { Confirm, Dialog } from "#components/ui/dialog.tsx";
-import { Field, TextArea } from "#components/ui/field.tsx";
+import { Check, Field, TextArea } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { Section } from "#components/ui/page.tsx";
 import { Badge } from "#components/ui/state.tsx";
@@ -156,15 +156,11 @@ function VariableDialog({
           />
         )}
         {!variable && (
-          <label className="flex items-start gap-2">
-            <input type="checkbox" name="secret" className="mt-1 size-4 accent-accent" />
-            <span>
-              Secret
-              <span className="block text-sm text-ink-2">
-                Its value is never shown again: not here, not in the API, logs or audit.
-              </span>
-            </span>
-          </label>
+          <Check
+            label="Secret"
+            name="secret"
+            hint="Its value is never shown again: not here, not in the API, logs or audit."
+          />
         )}
         <FormFooter error={error} pending={pending} onCancel={() => onOpenChange(false)} />
       </form>
