@@ -21,6 +21,7 @@ const PAGES = [
   "/workspaces/new",
   "/tour",
   "/gpus",
+  "/datasets",
   "/teams",
   "/teams/demo",
   "/pool",

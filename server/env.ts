@@ -50,6 +50,11 @@ const schema = z.object({
     .transform((value) => Object.fromEntries(listed(value).map((pair) => pair.split("=", 2) as [string, string]))),
   /** Settings of the launcher `kubernetes`: a JSON file. */
   SLUICE_KUBERNETES_SETTINGS: z.string().min(1).optional(),
+  /**
+   * Folders of the launcher `local`'s machine below which datasets may lie; `{team}` stands for a team's name, and what
+   * lies there its leads may register, too. Without it: `datasets` and `datasets/teams/{team}` of the state folder.
+   */
+  SLUICE_DATASET_FOLDERS: z.string().default("").transform(listed),
   /** A workspace without activity for so long is stopped, where its team says nothing else; 0: never. */
   SLUICE_WORKSPACE_IDLE_SECONDS: z.coerce
     .number()

@@ -20,7 +20,8 @@ export type IdPrefix =
   | "qrq"
   | "win"
   | "ntc"
-  | "wif";
+  | "wif"
+  | "dst";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

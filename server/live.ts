@@ -5,7 +5,8 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
 /**
  * `session`: a browser session ended; the gateway closes what it opened. `notice`: a person was told something, or has
  * read it; the id is the person's. `usage`: workspaces were measured again. `ending`: leases on this GPU server are to
- * end; the broker that holds its control connection tells gpud. `what-if`: a replay has come further.
+ * end; the broker that holds its control connection tells gpud. `what-if`: a replay has come further. `dataset`: one was
+ * registered, changed, measured or removed.
  */
 export const liveTopics = [
   "workspace",
@@ -18,6 +19,7 @@ export const liveTopics = [
   "usage",
   "ending",
   "what-if",
+  "dataset",
 ] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 

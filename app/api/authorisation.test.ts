@@ -11,6 +11,7 @@ import { leaseRequests, leases, setupSteps, users } from "#server/db/schema/inde
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
+import { register } from "#server/services/dataset/register.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 
@@ -64,7 +65,12 @@ const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider
 const ownerAlone = (status: number): Expected =>
   signedIn(404, { owner: status, ownerToken: status, lead: 403, admin: 403, adminToken: 403 });
 
+/** Of a team: its lead and admins change it, its members see it, to others it does not exist. */
+const teamData = (status: number): Expected =>
+  signedIn(403, { outsider: 404, lead: status, admin: status, adminToken: status });
+
 const workspace = (fixture: Fixture) => ({ id: fixture.workspaceId });
+const dataset = (fixture: Fixture) => ({ id: fixture.datasetId });
 const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".repeat(36) });
 const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
@@ -74,6 +80,7 @@ const reserved = {
   ...{ gpuType: "soft", milli: 500, unitMilli: 500 },
   ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
 };
+const volume = { kind: "volume", claim: "data" } as const;
 const reservation = (fixture: Fixture) => ({ ...reserved, teamId: fixture.world.team });
 
 /** The key of the request that the fixture's lease was granted for. */
@@ -168,7 +175,27 @@ const matrix: Record<string, Row> = {
   // It tells everybody who holds it whom to ask, and nothing else.
   "GET /workspaces/{id}/link": { expected: signedIn(200), params: workspace },
   "GET /workspaces/{id}/events": { expected: ownerLeadAdmin(200), params: workspace },
+  "GET /workspaces/{id}/datasets": { expected: ownerLeadAdmin(200), params: workspace },
+  "PUT /workspaces/{id}/datasets": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ datasets: [] }),
+  },
   "GET /images": { expected: signedIn(200) },
+
+  "GET /datasets": { expected: signedIn(200) },
+  "POST /datasets": {
+    expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
+    input: (fixture) => ({ name: "new", teamId: fixture.world.team, source: { kind: "volume", claim: "new" } }),
+  },
+  "PUT /datasets/{id}": {
+    expected: teamData(200),
+    params: dataset,
+    input: () => ({ description: "Changed", prefetch: false, sizeBytes: 5 }),
+  },
+  "DELETE /datasets/{id}": { expected: teamData(200), params: dataset },
+  // It is a volume, which nobody can measure.
+  "POST /datasets/{id}/measure": { expected: teamData(422), params: dataset },
 
   "GET /teams": { expected: signedIn(200) },
   "POST /teams": { expected: adminOnly(201), input: () => ({ name: "audio" }) },
@@ -349,6 +376,8 @@ type Fixture = {
   credential: string;
   leaseId: string;
   reservationId: string;
+  /** Of the team: a volume. */
+  datasetId: string;
   inviteCode: string;
   sampleCode: string;
   ownerTokenId: string;
@@ -476,6 +505,7 @@ async function makeFixture(db: Database): Promise<Fixture> {
     credential,
     leaseId: await makeLease(world, workspaceId),
     reservationId: (await reserve(world.admin.ctx, { ...reserved, teamId: world.team })).id,
+    datasetId: (await register(world.lead.ctx, { name: "data", teamId: world.team, source: volume })).id,
     inviteCode: invite.code,
     sampleCode: sample.code,
     ownerTokenId: ownerToken.token.id,

@@ -10,6 +10,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
       pages: [
         { href: "/workspaces", label: "Workspaces" },
         { href: "/gpus", label: "GPUs" },
+        { href: "/datasets", label: "Datasets" },
         { href: "/teams", label: person.isAdmin ? "Teams & quotas" : "Team" },
       ],
     },

@@ -31,7 +31,7 @@ export default function DuplicateWorkspaceDialog({
       open
       onOpenChange={onClose}
       title={`Duplicate ${workspace.name}`}
-      description="The same environment, amounts, idle limit and variables. Files and installed packages are not copied."
+      description="The same environment, amounts, idle limit, variables and datasets. Files and installed packages are not copied."
     >
       <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
         <Field

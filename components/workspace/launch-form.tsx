@@ -3,6 +3,8 @@
 import { useRouter } from "next/navigation";
 import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
+import { DatasetChecks } from "#components/dataset/dataset-checks.tsx";
+import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { formText } from "#components/form-text.ts";
 import { cx, formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
@@ -31,30 +33,48 @@ export type LaunchTeam = {
   }[];
 };
 
-/** Choose an environment, a name, a team and the default amount; on the right, what that means now. */
+/** What the form begins with, from a link or from what is there. */
+export type LaunchValues = {
+  name: string;
+  image: string;
+  teamId: string;
+  /** As typed: `0.5`. */
+  amount: string;
+  gpuType: string | undefined;
+  datasets: string[];
+};
+
+/** Choose an environment, a name, a team, datasets and the default amount; on the right, what that means now. */
 export function LaunchForm({
   images,
   teams,
-  suggestedName,
+  datasets,
+  initial,
 }: {
-  images: ImageView[];
+  /** Each with the launcher that runs it. */
+  images: (ImageView & { launcher: string })[];
   teams: LaunchTeam[];
-  suggestedName: string;
+  datasets: DatasetChoice[];
+  initial: LaunchValues;
 }) {
   const router = useRouter();
   const { pending, error, fields, run } = useSubmit<WorkspaceView>(
-    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy"],
+    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy", "datasets"],
     "name",
   );
-  const [image, setImage] = useState(images[0]?.name ?? "");
-  const [teamId, setTeamId] = useState(teams[0]?.id ?? "");
-  const [amount, setAmount] = useState("0.5");
+  const [image, setImage] = useState(initial.image);
+  const [teamId, setTeamId] = useState(initial.teamId);
+  const [amount, setAmount] = useState(initial.amount);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(initial.datasets));
   const [gpuPolicy, setGpuPolicy] = useState<GpuPolicy>("ask");
   const team = teams.find((each) => each.id === teamId);
-  const [wantedType, setWantedType] = useState(team?.types[0]?.gpuType ?? "soft");
+  const [wantedType, setWantedType] = useState(initial.gpuType ?? team?.types[0]?.gpuType ?? "soft");
   const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
   const gpuType = type?.gpuType ?? "soft";
   const read = readAmount(amount);
+  const launcher = images.find((each) => each.name === image)?.launcher ?? "";
+  const choices = choicesFor(datasets, teamId);
+  const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
   const [touched, setTouched] = useState(false);
 
   const submit = async (event: FormEvent<HTMLFormElement>) => {
@@ -62,9 +82,9 @@ export function LaunchForm({
     setTouched(true);
     if (!("milli" in read)) return;
     const name = formText(new FormData(event.currentTarget), "name");
-    const made = await run(() =>
-      api("POST", "/workspaces", { name, image, teamId, defaultMilli: read.milli, gpuType, gpuPolicy }),
-    );
+    const mounts = mounted.map(({ id }) => id);
+    const asked = { name, image, teamId, defaultMilli: read.milli, gpuType, gpuPolicy, datasets: mounts };
+    const made = await run(() => api("POST", "/workspaces", asked));
     if (made) router.push(`/workspaces/${made.id}`);
   };
 
@@ -90,7 +110,7 @@ export function LaunchForm({
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Name" name="name" defaultValue={suggestedName} required maxLength={60} error={fields.name} />
+          <Field label="Name" name="name" defaultValue={initial.name} required maxLength={60} error={fields.name} />
           <Select
             label="Team"
             name="teamId"
@@ -129,6 +149,18 @@ export function LaunchForm({
           </Select>
           <GpuPolicySelect value={gpuPolicy} onChange={setGpuPolicy} error={fields.gpuPolicy} />
         </div>
+        {choices.length > 0 && (
+          <fieldset>
+            <legend className="mb-2 text-sm font-medium">Datasets</legend>
+            <DatasetChecks
+              choices={choices}
+              launcher={launcher}
+              chosen={new Set(mounted.map(({ id }) => id))}
+              onChange={setChosen}
+            />
+            {fields.datasets && <p className="mt-1 text-sm text-bad">{fields.datasets}</p>}
+          </fieldset>
+        )}
         <FormError>{error}</FormError>
       </div>
 
@@ -159,6 +191,18 @@ export function LaunchForm({
                 {formatAmount(type.usedMilli)} of {formatAmount(type.limitMilli)} {type.gpuType} in use,{" "}
                 {formatAmount(type.guaranteedMilli)} guaranteed
               </p>
+            </div>
+          )}
+          {mounted.length > 0 && (
+            <div className="border-t border-line pt-3">
+              <p className="text-sm text-ink-2">Datasets</p>
+              <ul>
+                {mounted.map(({ id, name }) => (
+                  <li key={id} className="break-all">
+                    <code>~/datasets/{name}</code>
+                  </li>
+                ))}
+              </ul>
             </div>
           )}
           <Button

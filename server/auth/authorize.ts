@@ -94,6 +94,15 @@ const rules = {
   "image.list": signedIn,
   "image.register": admin,
 
+  /** Everybody's and the own teams'; an admin sees all. */
+  "dataset.list": signedIn,
+  "dataset.read": user((p, r) => p.isAdmin || r.teamId === undefined || roleIn(p, r) !== undefined),
+  /** Without a team it is everybody's, which is an admin's to decide. */
+  "dataset.register": teamLeadOrAdmin,
+  "dataset.edit": teamLeadOrAdmin,
+  "dataset.remove": teamLeadOrAdmin,
+  "dataset.record-size": systemOnly,
+
   /** The owner works in a team of their own: an admin who is not in the team cannot launch there. */
   "workspace.create": teamMember,
   "workspace.list": signedIn,
@@ -117,6 +126,8 @@ const rules = {
   /** Whoever has the link learns whom to ask. */
   "workspace.read-link": signedIn,
   "workspace.measure": systemOnly,
+  /** What its launcher mounts, and how far it is in the cache. */
+  "workspace.mount-datasets": systemOnly,
   "workspace.read-secrets": systemOnly,
   "workspace.stop-idle": systemOnly,
   /**

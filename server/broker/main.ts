@@ -7,6 +7,7 @@ import { databaseUrl, env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
 import { logger } from "#server/log.ts";
 import { startBroker } from "./broker.ts";
+import { startDatasetMeasuring } from "./dataset-measuring.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
 
 const log = logger("broker");
@@ -26,6 +27,8 @@ async function main(): Promise<void> {
   const launchers = await configuredLaunchers();
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
   const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });
+  // Folders lie on the machine of the local launcher.
+  const measuring = launchers.has("local") ? startDatasetMeasuring(database, logger("datasets")) : undefined;
   process.stdout.write(`${JSON.stringify({ ready: "broker", port: broker.port })}\n`);
 
   let stopping = false;
@@ -35,7 +38,7 @@ async function main(): Promise<void> {
     log.info({ signal }, "broker stops");
     // What hangs must not keep the process: everything that matters is in the tables.
     setTimeout(() => process.exit(0), 10_000).unref();
-    void Promise.allSettled([watch.stop(), reconciler.stop(), broker.stop()])
+    void Promise.allSettled([watch.stop(), reconciler.stop(), measuring?.stop(), broker.stop()])
       .then(async () => await database.close())
       .finally(() => process.exit(0));
   };

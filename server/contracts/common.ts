@@ -13,6 +13,7 @@ export const leaseId = idOf("lea");
 export const accessTokenId = idOf("pat");
 export const gpuServerId = idOf("gsv");
 export const noticeId = idOf("ntc");
+export const datasetId = idOf("dst");
 
 export const instant = z.iso.datetime();
 

@@ -2,7 +2,17 @@
 import { z } from "zod";
 
 /** Topics a browser may follow. */
-export const publicTopic = z.enum(["workspace", "lease", "pool", "setup", "audit", "notice", "usage", "what-if"]);
+export const publicTopic = z.enum([
+  "workspace",
+  "lease",
+  "pool",
+  "setup",
+  "audit",
+  "notice",
+  "usage",
+  "what-if",
+  "dataset",
+]);
 export type PublicTopic = z.infer<typeof publicTopic>;
 
 export const liveInput = z.strictObject({
@@ -11,7 +21,7 @@ export const liveInput = z.strictObject({
     .string()
     .default("workspace,lease")
     .transform((value) => value.split(","))
-    .pipe(z.array(publicTopic).min(1).max(8)),
+    .pipe(z.array(publicTopic).min(1).max(9)),
   /** When the reader last read, milliseconds since 1970: topics that may have changed since are named at once. */
   since: z.coerce.number().int().nonnegative().optional(),
 });

@@ -14,6 +14,7 @@ import {
   userId,
   workspaceId,
 } from "./common.ts";
+import { chosenDatasets } from "./dataset.ts";
 
 export const workspaceName = z
   .string()
@@ -129,13 +130,15 @@ export const createWorkspaceInput = z.strictObject({
   defaultMilli: milli.min(1).default(500),
   gpuType: gpuType.default("soft"),
   gpuPolicy: gpuPolicy.default("ask"),
+  /** Mounted at `~/datasets/<name>`: everybody's, or the team's. */
+  datasets: chosenDatasets.default([]),
 });
 export type CreateWorkspaceInput = z.input<typeof createWorkspaceInput>;
 
 export const workspaceInput = z.strictObject({ id: workspaceId });
 export type WorkspaceInput = z.input<typeof workspaceInput>;
 
-/** The same environment, amounts, limits and variables once more, without the files. */
+/** The same environment, amounts, limits, variables and datasets once more, without the files. */
 export const duplicateWorkspaceInput = z.strictObject({ id: workspaceId, name: workspaceName });
 export type DuplicateWorkspaceInput = z.input<typeof duplicateWorkspaceInput>;
 

@@ -50,6 +50,7 @@ beforeAll(async () => {
       portalUrl: "http://localhost:3000",
       publicUrl: `http://${host}`,
       variables: {},
+      datasets: [],
       allowUnisolated: false,
     },
     { started: () => undefined, done: () => undefined, log: () => undefined },

@@ -3,6 +3,8 @@
  * who may launch what, and when a workspace ends, is decided before a launcher is asked.
  */
 
+import type { DatasetSource } from "#server/contracts/dataset.ts";
+
 /** The steps of a start that a launcher takes part in, in the order in which people see them. */
 export type LaunchStep = "environment" | "sandbox" | "pod" | "jupyter";
 
@@ -11,6 +13,29 @@ export type LaunchReport = {
   started: (step: LaunchStep, message: string) => void;
   done: (step: LaunchStep, message: string) => void;
   log: (step: LaunchStep, line: string) => void;
+};
+
+/** A dataset as a workspace mounts it, at `~/datasets/<name>`. */
+export type DatasetMount = {
+  id: string;
+  name: string;
+  /** Whose it is, by the team's name; undefined: everybody's. */
+  team: string | undefined;
+  source: DatasetSource;
+  writable: boolean;
+  /** Shall be read into the node's cache. */
+  prefetch: boolean;
+};
+
+/** How far a dataset is in a node's cache. */
+export type Prefetched = {
+  /** `missing`: there are no files, so that nothing is mounted either. */
+  state: "reading" | "done" | "partly" | "failed" | "missing";
+  bytes: number;
+  /** null while it is counted. */
+  totalBytes: number | null;
+  /** A sentence for a person when it is not all there. */
+  message: string | null;
 };
 
 export type WorkspaceSpec = {
@@ -32,6 +57,7 @@ export type WorkspaceSpec = {
   publicUrl: string;
   /** What the owner has set for its processes; secrets are among them. */
   variables: Record<string, string>;
+  datasets: DatasetMount[];
   /** Run even where this launcher cannot isolate workspaces from one another and from the installation. */
   allowUnisolated: boolean;
 };
@@ -67,6 +93,15 @@ export interface Launcher {
   stop(id: string): Promise<void>;
   /** Stops it and deletes its files. */
   remove(id: string): Promise<void>;
+  /**
+   * Reads a dataset into the cache of the node that its workspaces run on, telling how far it has come until `tell`
+   * answers false; undefined when nothing is to be read. Missing where a launcher has no way to do that.
+   */
+  prefetch?(
+    dataset: DatasetMount,
+    tell: (so: Prefetched) => boolean,
+    signal: AbortSignal,
+  ): Promise<Prefetched | undefined>;
   /** Measures these workspaces; those that do not run are left out. */
   usage(ids: readonly string[]): Promise<Map<string, Usage>>;
   /** The last lines of its output. */

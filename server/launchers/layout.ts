@@ -1,6 +1,8 @@
 /** Where the parts of a workspace lie, as its processes see them. */
 export type Layout = {
   home: string;
+  /** The datasets, a folder each; the home has links to them. */
+  datasets: string;
   environment: string;
   packages: string;
   run: string;
@@ -11,6 +13,7 @@ export type Layout = {
 /** In a sandbox and in a container. */
 export const insideLayout: Layout = {
   home: "/home/user",
+  datasets: "/datasets",
   environment: "/opt/sluice/environment",
   packages: "/opt/sluice/packages",
   run: "/run/sluice",

@@ -1,5 +1,6 @@
 /** Real workspaces brought up and down by a real reconciler on a real database, without a browser. */
-import { readFile, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -19,11 +20,13 @@ import type { Launcher } from "#server/launchers/launcher.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
 import { workspacePaths } from "#server/launchers/local/workspace-files.ts";
+import { register } from "#server/services/dataset/register.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
+import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 import { type Reconciler, startReconciler } from "./reconciler.ts";
 
 let state: TestState;
@@ -97,6 +100,26 @@ describe("a launch", () => {
     const credential = await readFile(`${workspacePaths(state.stateDir, id).run}/credential`, "utf8");
     expect(credential).toMatch(/^slw_[A-Za-z0-9_-]{43}$/);
     expect((await row(id)).credentialHash).toBe(hashSecret(credential));
+  }, 90_000);
+
+  it("mounts its datasets, reads them ahead, and lets no notebook change a read-only one", async () => {
+    const folder = path.join(state.stateDir, "datasets", "numbers");
+    await mkdir(folder, { recursive: true });
+    await writeFile(path.join(folder, "one.txt"), "forty-two");
+    for (const each of [folder, path.join(folder, "one.txt")]) await chmod(each, 0o777);
+    const source = { kind: "folder", path: folder } as const;
+    const dataset = await register(world.admin.ctx, { name: "numbers", source });
+    const asked = { name: "with data", image: "cuda-python", datasets: [dataset.id] };
+    const { id } = await create(world.member.ctx, asked);
+    made.push(id);
+    await reconcile();
+    await observed(id, "running");
+    expect(await inNotebook(id, "print(open('datasets/numbers/one.txt').read())")).toBe("forty-two");
+    const changes = "!echo more > ~/datasets/numbers/one.txt; rm ~/datasets/numbers/one.txt";
+    expect((await inNotebook(id, changes)).match(/Read-only file system/g)).toHaveLength(2);
+    const prefetch = async () => (await listDatasets(world.member.ctx, { id })).datasets[0]?.prefetch;
+    await expect.poll(prefetch).toEqual({ state: "done", bytes: 9, totalBytes: 9, message: null });
+    expect((await events(id)).map(({ message }) => message)).toContain("~/datasets/numbers, read-only");
   }, 90_000);
 
   it("is taken over after the broker was killed in the middle of it", async () => {

@@ -8,8 +8,10 @@ import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { workspaceOrigin } from "#server/services/workspace/handover.ts";
+import { mountsOf } from "#server/services/workspace-dataset/mounts.ts";
 import { values as variablesOf } from "#server/services/workspace-variable/values.ts";
 import { Journal, type Step } from "./journal.ts";
+import { prefetchDatasets } from "./prefetch.ts";
 import { changeWhileWanted, environmentOf, isFirstAdmin, type WorkspaceRow } from "./state.ts";
 
 const JUPYTER_TIMEOUT_MS = 60_000;
@@ -112,8 +114,11 @@ async function launch(start: Start, journal: Journal, at: (step: Step) => void):
     portalUrl: env().SLUICE_PORTAL_URL,
     publicUrl: workspaceOrigin(row.id),
     variables: await variablesOf(systemContext(db), row.id),
+    datasets: await mountsOf(systemContext(db), row.id),
     allowUnisolated,
   };
+  // Beside the start, which never waits for it.
+  void prefetchDatasets({ db, log: start.log, launcher, row, datasets: spec.datasets, signal });
   const report = {
     started: (step: Step, message: string) => {
       at(step);

@@ -32,6 +32,10 @@ export const imageVersions = pgTable(
     buildState: text("build_state", { enum: ["pending", "building", "ready", "failed"] }).notNull(),
     buildMessage: text("build_message"),
     builtAt: instant("built_at"),
+    /** Of the build that `packages` were read from. */
+    builtHash: text("built_hash"),
+    /** What the build holds (`packageView` in server/contracts/image.ts); null: nobody has built it here yet. */
+    packages: jsonb("packages"),
     createdAt: createdAt(),
   },
   (t) => [uniqueIndex("image_versions_version").on(t.imageId, t.version)],

@@ -1,5 +1,6 @@
 export * from "./audit.ts";
 export * from "./costs.ts";
+export * from "./datasets.ts";
 export * from "./images.ts";
 export * from "./leases.ts";
 export * from "./notices.ts";

@@ -13,9 +13,11 @@ import type {
   Usage,
   WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
+import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
 import { ClusterClient, isNotFound, loadConfig, refusal, type Watched } from "./cluster-client.ts";
 import {
+  datasetObjects,
   generationOf,
   homeClaim,
   JUPYTER_PORT,
@@ -75,6 +77,11 @@ export class KubernetesLauncher implements Launcher {
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
     const pod = workspacePod(spec, this.#settings, owner);
+    for (const object of datasetObjects(spec, this.#settings, owner)) await this.#apply(object);
+    for (const { name, source } of spec.datasets) {
+      const reason = unmountable(this.name, { name, kind: source.kind });
+      report.log("environment", reason === undefined ? `~/datasets/${name}` : `Without ~/datasets/${name}: ${reason}`);
+    }
     report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
 
     const before = podOf(pods, spec.id);
@@ -126,6 +133,8 @@ export class KubernetesLauncher implements Launcher {
     for (const claim of await this.#ofWorkspace("PersistentVolumeClaim", id)) {
       await this.#client.remove(claim, { foreground: true });
     }
+    // A volume of the cluster cannot belong to something in a namespace.
+    for (const volume of await this.#ofWorkspace("PersistentVolume", id)) await this.#client.remove(volume);
   }
 
   /** Nothing yet: a cluster measures by an extension of its own, which may be missing. */
@@ -157,7 +166,7 @@ export class KubernetesLauncher implements Launcher {
 
   /** What carries the label of a workspace that is not among these. */
   async orphans(known: ReadonlySet<string>): Promise<Orphan[]> {
-    const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim"];
+    const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim", "PersistentVolume"];
     const found = await Promise.all(
       kinds.map(async (kind) => await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}`)),
     );

@@ -1,7 +1,8 @@
-import type { V1NetworkPolicy, V1PersistentVolumeClaim } from "@kubernetes/client-node";
+import type { V1NetworkPolicy, V1PersistentVolume, V1PersistentVolumeClaim } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import {
+  datasetObjects,
   generationOf,
   homeClaim,
   networkPolicy,
@@ -46,6 +47,7 @@ const spec: WorkspaceSpec = {
   portalUrl: "https://sluice.example",
   publicUrl: "https://ws.example",
   variables: { MY_KEY: "my-secret", HOME: "/elsewhere" },
+  datasets: [],
   allowUnisolated: false,
 };
 const claim: V1PersistentVolumeClaim = { metadata: { name: spec.id, uid: "uid-of-claim" } };
@@ -205,5 +207,69 @@ describe("settings", () => {
     ["a word that nobody knows", { startSecond: 5 }, "startSecond"],
   ])("refuse %s", (_, change, words) => {
     expect(() => parseSettings({ ...good, ...change })).toThrow(words);
+  });
+});
+
+describe("datasets", () => {
+  const dataset = (name: string, source: DatasetMount["source"], writable = false): DatasetMount => ({
+    ...{ id: `dst-${name.padEnd(26, "a")}`, name, team: undefined, source, writable, prefetch: true },
+  });
+  const images = dataset("images", { kind: "nfs", server: "nas.example", path: "/export/images" });
+  const keys = { namespace: "storage", name: "bucket-keys" };
+  const bucket = dataset("bucket", {
+    ...{ kind: "s3", driver: "s3.csi.example", attributes: { bucketName: "b" }, mountOptions: ["uid=1000"] },
+    secret: keys,
+  });
+  const scratch = dataset("scratch", { kind: "volume", claim: "team-scratch" }, true);
+  const local = dataset("local", { kind: "folder", path: "/data/local" });
+  const mounting = { ...spec, datasets: [images, bucket, scratch, local] };
+  const made = datasetObjects(mounting, settings, ownedBy(claim));
+  const volumes = made.filter((each) => each.kind === "PersistentVolume") as V1PersistentVolume[];
+  const claims = made.filter((each) => each.kind === "PersistentVolumeClaim") as V1PersistentVolumeClaim[];
+  const mountingPod = workspacePod(mounting, settings, ownedBy(claim));
+
+  it("that are exports or buckets have a volume that only this workspace's claim can bind", () => {
+    expect(volumes.map(({ metadata }) => metadata?.name)).toEqual([images, bucket].map(({ id }) => `${spec.id}-${id}`));
+    for (const [index, volume] of volumes.entries()) {
+      const own = claims[index];
+      expect(volume.spec?.claimRef).toMatchObject({ namespace: own?.metadata?.namespace, name: own?.metadata?.name });
+      expect(own?.spec).toMatchObject({ volumeName: volume.metadata?.name, storageClassName: "" });
+      expect(own?.metadata?.ownerReferences).toEqual([ownedBy(claim)]);
+      expect(volume.spec?.persistentVolumeReclaimPolicy, "what it refers to stays").toBe("Retain");
+      expect(volume.metadata?.labels).toMatchObject(pod.metadata?.labels ?? {});
+    }
+    expect(volumes[0]?.spec).toMatchObject({
+      nfs: { server: "nas.example", path: "/export/images", readOnly: true },
+      mountOptions: ["ro"],
+    });
+    expect(volumes[1]?.spec).toMatchObject({
+      csi: {
+        ...{ driver: "s3.csi.example", volumeAttributes: { bucketName: "b" }, readOnly: true },
+        ...{ nodePublishSecretRef: keys, volumeHandle: volumes[1]?.metadata?.name },
+      },
+      mountOptions: ["uid=1000"],
+    });
+  });
+
+  it("are mounted outside of the home, read-only unless they may be written to", () => {
+    const mounts = mountingPod.spec?.containers[0]?.volumeMounts?.filter(({ name }) => name.startsWith("dst-"));
+    expect(mounts?.map(({ mountPath, readOnly }) => [mountPath, readOnly])).toEqual([
+      ["/datasets/images", true],
+      ["/datasets/bucket", true],
+      ["/datasets/scratch", false],
+    ]);
+    const named = mountingPod.spec?.volumes?.filter(({ name }) => name.startsWith("dst-"));
+    expect(named?.map((each) => each.persistentVolumeClaim)).toEqual([
+      { claimName: `${spec.id}-${images.id}`, readOnly: true },
+      { claimName: `${spec.id}-${bucket.id}`, readOnly: true },
+      { claimName: "team-scratch", readOnly: false },
+    ]);
+  });
+
+  it("bring no kind of volume into a pod that the restricted standard refuses", () => {
+    const kinds = (mountingPod.spec?.volumes ?? []).flatMap((each) =>
+      Object.keys(each).filter((key) => key !== "name"),
+    );
+    expect([...new Set(kinds)].sort()).toEqual(["emptyDir", "persistentVolumeClaim", "secret"]);
   });
 });

@@ -8,14 +8,17 @@ import type {
   V1NetworkPolicyPeer,
   V1ObjectMeta,
   V1OwnerReference,
+  V1PersistentVolume,
   V1PersistentVolumeClaim,
   V1Pod,
   V1ResourceQuota,
   V1Secret,
   V1Service,
+  V1Volume,
+  V1VolumeMount,
 } from "@kubernetes/client-node";
 import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
-import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import type { KubernetesSettings, Peer } from "./settings.ts";
 
@@ -242,6 +245,86 @@ export function serviceOf(spec: WorkspaceSpec, settings: KubernetesSettings, own
   return workspaceService(workspaceLabels(spec.id, spec.teamId), workspaceMeta(spec, settings, owner));
 }
 
+/** Of a volume that somebody else fills, the size is no promise and limits nothing; a claim has to name one. */
+const ANY_SIZE = { storage: "1Mi" };
+
+/** What a dataset's volume and claim of a workspace are named. */
+const datasetObjectName = (spec: WorkspaceSpec, dataset: DatasetMount) => `${spec.id}-${dataset.id}`;
+
+/**
+ * Volume and claim of each NFS export and bucket. A restricted namespace lets no pod name an export itself, so each
+ * workspace has a volume of the cluster that only its claim can bind; the claim goes with the workspace's home.
+ */
+export function datasetObjects(
+  spec: WorkspaceSpec,
+  settings: KubernetesSettings,
+  owner: V1OwnerReference,
+): (V1PersistentVolume | V1PersistentVolumeClaim)[] {
+  const namespace = namespaceOf(settings, spec.teamId);
+  const labels = workspaceLabels(spec.id, spec.teamId);
+  return spec.datasets.flatMap((dataset) => {
+    const name = datasetObjectName(spec, dataset);
+    const source = volumeSource(dataset, name);
+    if (source === undefined) return [];
+    const accessModes = [dataset.writable ? "ReadWriteMany" : "ReadOnlyMany"];
+    const volume: V1PersistentVolume = {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name, labels },
+      spec: {
+        capacity: ANY_SIZE,
+        accessModes,
+        persistentVolumeReclaimPolicy: "Retain",
+        storageClassName: "",
+        claimRef: { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name },
+        ...source,
+      },
+    };
+    const claim: V1PersistentVolumeClaim = {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name, namespace, labels, ownerReferences: [owner] },
+      spec: { accessModes, storageClassName: "", volumeName: name, resources: { requests: ANY_SIZE } },
+    };
+    return [volume, claim];
+  });
+}
+
+function volumeSource(
+  { source, writable }: DatasetMount,
+  handle: string,
+): Pick<NonNullable<V1PersistentVolume["spec"]>, "nfs" | "csi" | "mountOptions"> | undefined {
+  const readOnly = !writable;
+  if (source.kind === "nfs") {
+    const { server, path } = source;
+    return { nfs: { server, path, readOnly }, ...(readOnly ? { mountOptions: ["ro"] } : {}) };
+  }
+  if (source.kind === "s3") {
+    const { driver, attributes, mountOptions, secret } = source;
+    const keys = secret === undefined ? {} : { nodePublishSecretRef: secret };
+    return { csi: { driver, volumeHandle: handle, volumeAttributes: attributes, readOnly, ...keys }, mountOptions };
+  }
+  return undefined;
+}
+
+/** The pod's part: each dataset that a cluster can mount, below one folder. */
+function datasetVolumes(spec: WorkspaceSpec): { volumes: V1Volume[]; mounts: V1VolumeMount[] } {
+  const mounted = spec.datasets.filter(({ source }) => source.kind !== "folder");
+  const nameOf = (dataset: DatasetMount) => dataset.id;
+  return {
+    volumes: mounted.map((dataset) => {
+      const { source, writable } = dataset;
+      const claimName = source.kind === "volume" ? source.claim : datasetObjectName(spec, dataset);
+      return { name: nameOf(dataset), persistentVolumeClaim: { claimName, readOnly: !writable } };
+    }),
+    mounts: mounted.map((dataset) => ({
+      name: nameOf(dataset),
+      mountPath: `${insideLayout.datasets}/${dataset.name}`,
+      readOnly: !dataset.writable,
+    })),
+  };
+}
+
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
   const environment = settings.environments[spec.environment];
@@ -260,6 +343,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
     ...(ownAuthority ? { SSL_CERT_FILE: `${AUTHORITIES.folder}/${AUTHORITIES.file}` } : {}),
   };
   const meta = workspaceMeta(spec, settings, owner);
+  const datasets = datasetVolumes(spec);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -317,6 +401,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
             { name: "tmp", mountPath: layout.tmp },
             { name: "credential", mountPath: CREDENTIAL_FOLDER, readOnly: true },
             ...(ownAuthority ? [{ name: "authorities", mountPath: AUTHORITIES.folder, readOnly: true }] : []),
+            ...datasets.mounts,
           ],
         },
       ],
@@ -326,6 +411,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
         { name: "tmp", emptyDir: { sizeLimit: "4Gi" } },
         { name: "credential", secret: { secretName: `${spec.id}-credential`, defaultMode: 0o440 } },
         ...(ownAuthority ? [{ name: "authorities", configMap: { name: AUTHORITIES.configMap } }] : []),
+        ...datasets.volumes,
       ],
     },
   };

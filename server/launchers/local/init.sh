@@ -1,11 +1,21 @@
 #!/bin/sh
-# First process of a workspace: lays the overlay's fixed files, starts the server, hands SIGTERM on to it, reaps
+# First process of a workspace: lays the overlay's fixed files and the home's links to datasets, starts the server, hands SIGTERM on to it, reaps
 # orphans, and ends when the server ends.
-# usage: init.sh READY-FILE OVERLAY PACKAGES COMMAND...
-ready=$1 overlay=$2 packages=$3
-shift 3
+# usage: init.sh READY-FILE OVERLAY PACKAGES DATASETS COMMAND...
+ready=$1 overlay=$2 packages=$3 datasets=$4
+shift 4
 ulimit -c 0
 cp -R -P --remove-destination "$overlay/." "$packages"
+for link in "$HOME/datasets"/*; do
+  case $(readlink "$link") in "$datasets"/*) [ -e "$link" ] || rm -f "$link" ;; esac
+done
+for dataset in "$datasets"/*; do
+  [ -d "$dataset" ] || continue
+  mkdir -p "$HOME/datasets"
+  link=$HOME/datasets/${dataset##*/}
+  if [ -L "$link" ] || [ ! -e "$link" ]; then ln -sfn "$dataset" "$link"
+  else echo "$link is a file or folder of the workspace: the dataset of that name lies at $dataset" >&2; fi
+done
 cd "$HOME"
 "$@" &
 child=$!

@@ -70,6 +70,7 @@ async function launch(generation = 1) {
     portalUrl: "http://localhost:3000",
     publicUrl: "http://localhost:3002",
     variables: {},
+    datasets: [],
     allowUnisolated: false,
   };
   const { endpoint } = await launcher.ensure(spec, silent, signal);

@@ -11,15 +11,18 @@ import { z } from "zod";
 import { freePort } from "#server/free-port.ts";
 import { jupyterCommand } from "#server/launchers/jupyter-process.ts";
 import type {
+  DatasetMount,
   Isolation,
   Launcher,
   LaunchReport,
   Observation,
+  Prefetched,
   RunningWorkspace,
   Usage,
   WorkspaceSpec,
 } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
+import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
 import { type BuiltEnvironment, environmentForWorkspace } from "./environment.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
@@ -80,7 +83,11 @@ export class LocalLauncher implements Launcher {
     }
     const environment = await this.#environment(spec, report, signal);
     report.started("sandbox", mode === undefined ? `Starting without a sandbox: ${reason}` : "Making the sandbox");
-    const handle = await start({ spec, paths, environment, mode });
+    const datasets = await foldersOf(spec.datasets, (line) => report.log("sandbox", line));
+    if (mode === undefined && datasets.some(({ writable }) => !writable)) {
+      report.log("sandbox", "Datasets are links here: nothing keeps a program from changing the files behind them");
+    }
+    const handle = await start({ spec, paths, environment, mode, datasets });
     report.done("sandbox", mode === undefined ? "Started without a sandbox" : "The sandbox runs");
     return asRunning(handle);
   }
@@ -103,6 +110,14 @@ export class LocalLauncher implements Launcher {
   async remove(id: string): Promise<void> {
     await this.stop(id);
     await removeFiles(this.#paths(id));
+  }
+
+  async prefetch(
+    dataset: DatasetMount,
+    tell: (so: Prefetched) => boolean,
+    signal: AbortSignal,
+  ): Promise<Prefetched | undefined> {
+    return await prefetchFolder(dataset, tell, signal);
   }
 
   async usage(ids: readonly string[]): Promise<Map<string, Usage>> {
@@ -147,14 +162,16 @@ type StartInput = {
   paths: WorkspacePaths;
   environment: BuiltEnvironment;
   mode: SandboxMode | undefined;
+  datasets: DatasetFolder[];
 };
 
-async function start({ spec, paths, environment, mode }: StartInput): Promise<LocalHandle> {
+async function start({ spec, paths, environment, mode, datasets }: StartInput): Promise<LocalHandle> {
   const layout = mode === undefined ? hostLayout(paths, environment) : insideLayout;
   const uid = workspaceUid(spec.id);
   const insideUid = mode?.userNamespace ? 1000 : uid;
   const owner = mode?.asRoot ? uid : undefined;
-  await prepareFiles({ paths, layout, environment, credential: spec.credential, owner, insideUid });
+  const links = mode === undefined ? datasets : [];
+  await prepareFiles({ paths, layout, environment, credential: spec.credential, owner, insideUid, links });
   const port = await freePort();
   const ready = `${layout.run}/started`;
   // Only where nothing isolates and the installation itself runs as root.
@@ -165,6 +182,7 @@ async function start({ spec, paths, environment, mode }: StartInput): Promise<Lo
     ready,
     `${layout.run}/overlay`,
     layout.packages,
+    layout.datasets,
     ...jupyterCommand(layout, { address: "127.0.0.1", port }),
     ...asRoot,
   ];
@@ -179,6 +197,8 @@ async function start({ spec, paths, environment, mode }: StartInput): Promise<Lo
     { from: paths.packages, to: layout.packages, writable: true },
     { from: paths.run, to: layout.run, writable: true },
     { from: paths.tmp, to: layout.tmp, writable: true },
+    // Not in the home: the workspace could have laid a link there for the mount to follow.
+    ...datasets.map(({ name, folder, writable }) => ({ from: folder, to: `${layout.datasets}/${name}`, writable })),
   ];
   const [program = "unshare", ...args] =
     mode === undefined
@@ -277,7 +297,8 @@ function asRunning(handle: LocalHandle): RunningWorkspace {
   return { endpoint: `http://127.0.0.1:${handle.port}`, handle };
 }
 
-/** Makes the folder that holds all workspaces. */
+/** Makes the folder that holds all workspaces, and the one where datasets lie unless the operator says otherwise. */
 export async function prepareStateDir(stateDir: string): Promise<void> {
   await mkdir(path.join(stateDir, "workspaces"), { recursive: true, mode: 0o700 });
+  await mkdir(path.join(stateDir, "datasets"), { recursive: true, mode: 0o755 });
 }

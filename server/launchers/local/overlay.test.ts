@@ -40,6 +40,7 @@ beforeAll(async () => {
     portalUrl: "http://localhost:3000",
     publicUrl: "http://localhost:3002",
     variables: {},
+    datasets: [],
     allowUnisolated: false,
   };
 }, 240_000);

@@ -19,6 +19,7 @@ export function workspacePaths(stateDir: string, id: string) {
   return {
     base,
     home: at("home"),
+    datasets: at("datasets"),
     packages: at("packages"),
     run: at("run"),
     tmp: at("tmp"),
@@ -32,8 +33,8 @@ export type WorkspacePaths = ReturnType<typeof workspacePaths>;
 
 /** What the processes see when they are not isolated: the host's own paths. */
 export function hostLayout(paths: WorkspacePaths, environment: BuiltEnvironment): Layout {
-  const { home, packages, run, tmp } = paths;
-  return { home, packages, run, tmp, environment: environment.path, jupyterConfig: JUPYTER_CONFIG };
+  const { home, datasets, packages, run, tmp } = paths;
+  return { home, datasets, packages, run, tmp, environment: environment.path, jupyterConfig: JUPYTER_CONFIG };
 }
 
 export type PrepareInput = {
@@ -45,6 +46,8 @@ export type PrepareInput = {
   owner: number | undefined;
   /** The user id that the processes see. */
   insideUid: number;
+  /** Where datasets are links, because nothing can be mounted: name and folder of each. */
+  links: { name: string; folder: string }[];
 };
 
 /** Makes home and overlay on the first start, and the files of this run anew. */
@@ -58,9 +61,10 @@ export async function prepareFiles(input: PrepareInput): Promise<void> {
   }
   const firstPackages = !existsSync(paths.packages);
   await mkdir(paths.packages, { recursive: true, mode: 0o700 });
-  for (const folder of [paths.run, paths.tmp, paths.etc, paths.root])
+  for (const folder of [paths.run, paths.tmp, paths.etc, paths.root, paths.datasets])
     await rm(folder, { recursive: true, force: true });
-  for (const folder of [paths.etc, paths.root]) await mkdir(folder, { mode: 0o755 });
+  for (const folder of [paths.etc, paths.root, paths.datasets]) await mkdir(folder, { mode: 0o755 });
+  for (const { name, folder } of input.links) await symlink(folder, path.join(paths.datasets, name));
   await mkdir(paths.tmp, { mode: 0o700 });
   await mkdir(paths.run, { mode: 0o700 });
   await mkdir(path.join(paths.run, "runtime"), { mode: 0o700 });

@@ -11,6 +11,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { readImages } from "#server/services/image/list.ts";
 import { readWorkspaces } from "#server/services/workspace/view.ts";
+import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 
 /** Writes what is wanted: a running workspace. The broker's reconciler brings it about. */
 export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<WorkspaceView> {
@@ -27,13 +28,14 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
     return await inTransaction(ctx, async (tx) => {
       const version = await newestVersion(tx, input.image);
       const id = newId("ws");
+      const launcher = launcherOf(input.image);
       await tx.db.insert(workspaces).values({
         id,
         name: input.name,
         ownerId: principal.userId,
         teamId,
         imageVersionId: version,
-        launcher: launcherOf(input.image),
+        launcher,
         defaultMilli: input.defaultMilli,
         gpuType: input.gpuType,
         gpuPolicy: input.gpuPolicy,
@@ -41,11 +43,12 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         observed: "pending",
         createdAt: tx.now(),
       });
+      const datasets = await writeDatasets(tx, { id, teamId, launcher }, input.datasets);
       await audit(tx, {
         action: "workspace.create",
         subject: id,
         teamId,
-        detail: { name: input.name, image: input.image },
+        detail: { name: input.name, image: input.image, ...(datasets.length > 0 ? { datasets } : {}) },
       });
       await notify(tx.db, "workspace", id);
       const [view] = await readWorkspaces(tx, eq(workspaces.id, id));

@@ -5,7 +5,7 @@ import {
   duplicateWorkspaceInput,
   type WorkspaceView,
 } from "#server/contracts/workspace.ts";
-import { workspaces, workspaceVariables } from "#server/db/schema/index.ts";
+import { workspaceDatasets, workspaces, workspaceVariables } from "#server/db/schema/index.ts";
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
@@ -15,8 +15,8 @@ import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 
 /**
- * Launches another workspace like this one: the same version of the environment, amounts, idle limit and variables,
- * secrets among them. Files and installed packages stay where they are.
+ * Launches another workspace like this one: the same version of the environment, amounts, idle limit, datasets and
+ * variables, secrets among them. Files and installed packages stay where they are.
  */
 export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Promise<WorkspaceView> {
   const input = parse(duplicateWorkspaceInput, raw);
@@ -29,6 +29,13 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
         ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy },
         ...{ idleSeconds, desired: "running", observed: "pending", createdAt: tx.now() },
       });
+      const mounted = await tx.db
+        .select({ datasetId: workspaceDatasets.datasetId })
+        .from(workspaceDatasets)
+        .where(eq(workspaceDatasets.workspaceId, like.id));
+      if (mounted.length > 0) {
+        await tx.db.insert(workspaceDatasets).values(mounted.map(({ datasetId }) => ({ workspaceId: id, datasetId })));
+      }
       const variables = await tx.db
         .select()
         .from(workspaceVariables)

@@ -1,4 +1,5 @@
 import type { Metadata } from "next";
+import { WorkspaceDatasets } from "#components/dataset/workspace-datasets.tsx";
 import { formatAmount } from "#components/format.ts";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Facts, Section } from "#components/ui/page.tsx";
@@ -8,6 +9,7 @@ import { stepsOf } from "#components/workspace/event-steps.ts";
 import { UsageCharts } from "#components/workspace/usage-charts.tsx";
 import { events } from "#server/services/workspace/events.ts";
 import { samples } from "#server/services/workspace/samples.ts";
+import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
 import { readWorkspace, WorkspaceFrame } from "./workspace-frame.tsx";
 
@@ -26,6 +28,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
   const asked = Number((await searchParams).minutes);
   const minutes = [60, 360, 1440].find((each) => each === asked) ?? 60;
   const chart = await load(() => samples(ctx, { id, minutes }));
+  const { datasets } = await load(() => listDatasets(ctx, { id }));
   const steps = stepsOf(log.events.filter((event) => event.generation === workspace.generation));
   return (
     <WorkspaceFrame workspace={workspace} tab="overview">
@@ -86,6 +89,11 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
               </ul>
             )}
           </Section>
+          {datasets.length > 0 && (
+            <Section title="Datasets">
+              <WorkspaceDatasets datasets={datasets} />
+            </Section>
+          )}
           <Section title="About">
             <Card className="px-3.5 py-3">
               <Facts

@@ -29,7 +29,7 @@ export function WorkspaceFrame({
   const base = `/workspaces/${workspace.id}`;
   return (
     <>
-      <LiveRefresh topics="workspace,lease,usage" />
+      <LiveRefresh topics="workspace,lease,usage,dataset" />
       <PageHeader
         above={
           <Link href="/workspaces" className="underline-offset-4 hover:underline">

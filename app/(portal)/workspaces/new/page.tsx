@@ -1,30 +1,38 @@
 import Link from "next/link";
+import { choicesFor } from "#components/dataset/dataset-choice.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
-import { LaunchForm } from "#components/workspace/launch-form.tsx";
+import { LaunchForm, type LaunchTeam, type LaunchValues } from "#components/workspace/launch-form.tsx";
+import { launcherFor } from "#server/launchers/choice.ts";
 import { list as listImages } from "#server/services/image/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { list as listWorkspaces } from "#server/services/workspace/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
 import { readBoard } from "../../gpus/my-gpus.ts";
+import { datasetChoices } from "../dataset-choices.ts";
 
 export const metadata = { title: "Launch a workspace" };
 
-/** Choose an environment and launch. */
-export default async function LaunchPage() {
+type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
+
+/** Choose an environment and launch. A link may fill the form in; only its button launches anything. */
+export default async function LaunchPage({ searchParams }: Props) {
   const ctx = await pageContext();
-  const [{ images }, person, gpus, { workspaces }] = await load(() =>
-    Promise.all([listImages(ctx), me(ctx), readBoard(), listWorkspaces(ctx)]),
+  const [{ images: found }, person, gpus, { workspaces }, datasets] = await load(() =>
+    Promise.all([listImages(ctx), me(ctx), readBoard(), listWorkspaces(ctx), datasetChoices(ctx)]),
   );
+  const images = found.map((image) => ({ ...image, launcher: launcherFor(image.name) ?? "" }));
   const teams = person.teams.map((team) => ({
     id: team.id,
     name: team.name,
     types: gpus.quotas.filter((quota) => quota.teamId === team.id),
   }));
+  const asked = readLink(await searchParams);
+  const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
   return (
     <>
-      <LiveRefresh topics="lease,pool" />
+      <LiveRefresh topics="lease,pool,dataset" />
       <PageHeader
         title="Launch a workspace"
         above={
@@ -42,10 +50,50 @@ export default async function LaunchPage() {
           A workspace belongs to a team. Ask a team lead or an admin to add {person.email}.
         </EmptyState>
       ) : (
-        <LaunchForm images={images} teams={teams} suggestedName={freeName(workspaces.map((each) => each.name))} />
+        <>
+          {Object.keys(asked).length > 0 && (
+            <p className="mb-5 max-w-3xl rounded-md bg-warn-soft px-3 py-2 text-warn">
+              A link has filled this in. Look at it: nothing is launched before you press Launch.
+            </p>
+          )}
+          <LaunchForm
+            images={images}
+            teams={teams}
+            datasets={datasets}
+            initial={{ ...initial, name: asked.name ?? freeName(workspaces.map((each) => each.name)) }}
+          />
+        </>
       )}
     </>
   );
+}
+
+const PARAMETERS = ["name", "image", "team", "amount", "type", "datasets"] as const;
+type LaunchLink = Partial<Record<(typeof PARAMETERS)[number], string>>;
+
+/** `/workspaces/new?image=cuda-python&team=vision&amount=0.5&type=soft&datasets=imagenet,coco&name=mine`. */
+function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
+  return Object.fromEntries(
+    PARAMETERS.flatMap((name) => {
+      const value = given[name];
+      return typeof value === "string" ? [[name, value.slice(0, 500)]] : [];
+    }),
+  );
+}
+
+type Known = { images: string[]; teams: LaunchTeam[]; datasets: Awaited<ReturnType<typeof datasetChoices>> };
+
+/** What the link names and is there, the first of each where it does not. */
+function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<LaunchValues, "name"> {
+  const team = teams.find(({ name }) => name === link.team) ?? teams[0];
+  const names = (link.datasets ?? "").split(",");
+  return {
+    image: images.find((name) => name === link.image) ?? images[0] ?? "",
+    teamId: team?.id ?? "",
+    amount: link.amount ?? "0.5",
+    gpuType: team?.types.find(({ gpuType }) => gpuType === link.type)?.gpuType,
+    datasets: choicesFor(datasets, team?.id ?? "").flatMap(({ id, name }) => (names.includes(name) ? [id] : [])),
+  };
 }
 
 /** `notebooks`, `notebooks-2`, …: the first that one does not have yet. */

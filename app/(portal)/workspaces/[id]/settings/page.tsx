@@ -1,12 +1,15 @@
 import type { Metadata } from "next";
+import { ChooseDatasets } from "#components/dataset/choose-datasets.tsx";
 import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
 import { GpuPolicyForm } from "#components/workspace/gpu-policy-form.tsx";
 import { IdleLimitForm } from "#components/workspace/idle-limit-form.tsx";
 import { RemoveWorkspace } from "#components/workspace/remove-workspace.tsx";
 import { VariableSection } from "#components/workspace-variable/variable-section.tsx";
+import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 import { list as listVariables } from "#server/services/workspace-variable/list.ts";
 import { load, pageContext } from "../../../../page-context.ts";
+import { datasetChoices } from "../../dataset-choices.ts";
 import { readWorkspace, WorkspaceFrame } from "../workspace-frame.tsx";
 
 type Props = { params: Promise<{ id: string }> };
@@ -20,6 +23,8 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
   const ctx = await pageContext();
   const workspace = await readWorkspace((await params).id);
   const variables = workspace.can.change ? await load(() => listVariables(ctx, { id: workspace.id })) : undefined;
+  const choices = workspace.can.change ? await load(() => datasetChoices(ctx)) : [];
+  const { datasets: chosen } = await load(() => listDatasets(ctx, { id: workspace.id }));
   return (
     <WorkspaceFrame workspace={workspace} tab="settings">
       <div className="max-w-3xl">
@@ -58,6 +63,16 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
           >
             <Card className="px-4 py-3.5">
               <IdleLimitForm workspace={workspace} />
+            </Card>
+          </Section>
+        )}
+        {workspace.can.change && (choices.length > 0 || chosen.length > 0) && (
+          <Section
+            title="Datasets"
+            detail="Mounted at ~/datasets. What is changed here counts from the next start of the workspace on."
+          >
+            <Card className="px-4 py-3.5">
+              <ChooseDatasets workspace={workspace} choices={choices} chosen={chosen.map(({ id }) => id)} />
             </Card>
           </Section>
         )}

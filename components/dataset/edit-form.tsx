@@ -1,0 +1,57 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import type { FormEvent } from "react";
+import { api } from "#components/api.ts";
+import { formText } from "#components/form-text.ts";
+import { Dialog } from "#components/ui/dialog.tsx";
+import { TextArea } from "#components/ui/field.tsx";
+import { FormFooter } from "#components/ui/form-footer.tsx";
+import { useSubmit } from "#components/use-submit.ts";
+import type { DatasetView } from "#server/contracts/dataset.ts";
+import { PrefetchCheck, readBytes, SizeField } from "./dataset-fields.tsx";
+
+/** What is told of a dataset, and whether it is read ahead. */
+export default function EditForm({ dataset, onClose }: { dataset: DatasetView; onClose: () => void }) {
+  const router = useRouter();
+  const known = ["description", "sizeBytes"];
+  const { pending, error, fields, run } = useSubmit<DatasetView>(known, undefined, () => router.refresh());
+  const { id, name, version, kind } = dataset;
+  const isFolder = kind === "folder";
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const description = formText(form, "description");
+    const told = isFolder
+      ? { prefetch: form.get("prefetch") !== null }
+      : { prefetch: false, sizeBytes: readBytes(form) };
+    const done = await run(() => api("PUT", `/datasets/${id}`, { description, version, ...told }));
+    if (!done) return;
+    onClose();
+    router.refresh();
+  };
+  return (
+    <Dialog
+      open
+      onOpenChange={onClose}
+      title={`Edit ${name}`}
+      description="Where it lies, whose it is and who writes stay as they are: for others, register another one."
+    >
+      <form className="flex flex-col gap-4" onSubmit={(event) => void submit(event)}>
+        <TextArea
+          label="Description"
+          name="description"
+          maxLength={1000}
+          defaultValue={dataset.description}
+          error={fields.description}
+        />
+        {isFolder ? (
+          <PrefetchCheck defaultChecked={dataset.prefetch} />
+        ) : (
+          <SizeField bytes={dataset.sizeBytes} error={fields.sizeBytes} />
+        )}
+        <FormFooter error={error} pending={pending} onCancel={onClose} />
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,90 @@
+/** Files that a team has registered reach a notebook; a colleague who was invited to look sees its files and runs nothing. */
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { type BrowserContext, expect, type Page, test } from "@playwright/test";
+import { expectAccessible } from "./fixtures/accessible.ts";
+import { Notebook } from "./fixtures/notebook.ts";
+import { acceptInvitation, asAdmin, inviteMember, openLab, signIn } from "./fixtures/portal.ts";
+
+test.describe.configure({ mode: "serial" });
+
+const run = Date.now().toString(36);
+const dataset = `digits-${run}`;
+const workspace = `data ${run}`;
+const viewer = `viewer-${run}@example.test`;
+
+let owners: BrowserContext;
+let page: Page;
+
+test.beforeAll(async ({ browser }) => {
+  owners = await browser.newContext();
+  page = await asAdmin(await owners.newPage());
+});
+
+test("an admin registers a folder, and the server measures it", async () => {
+  const folder = path.join(process.env.SLUICE_E2E_STATE ?? "", "datasets", dataset);
+  await mkdir(folder, { recursive: true });
+  await writeFile(path.join(folder, "pi.txt"), "3.14159");
+  for (const each of [folder, path.join(folder, "pi.txt")]) await chmod(each, 0o755);
+  await page.goto("/datasets");
+  await page.getByRole("button", { name: "Register" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill(dataset);
+  await dialog.getByLabel("For").selectOption("everybody");
+  await dialog.getByLabel("Folder").fill("/etc");
+  await expectAccessible(page, "the form of a dataset");
+  await dialog.getByRole("button", { name: "Register" }).click();
+  await expect(dialog.getByText("/etc cannot be mounted", { exact: false })).toBeVisible();
+  await dialog.getByLabel("Folder").fill(folder);
+  await dialog.getByRole("button", { name: "Register" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByRole("row").filter({ hasText: dataset })).toContainText("7 B");
+  await expectAccessible(page, "/datasets with a dataset");
+});
+
+test("a launch link fills the form in, and a notebook reads the dataset and cannot change it", async () => {
+  await page.goto(`/workspaces/new?${new URLSearchParams({ name: workspace, datasets: dataset })}`);
+  await expect(page.getByText("nothing is launched before you press Launch", { exact: false })).toBeVisible();
+  await expect(page.getByRole("checkbox", { name: dataset })).toBeChecked();
+  await page.getByRole("button", { name: "Launch", exact: true }).click();
+  await expect(page).toHaveURL(/\/workspaces\/ws-/);
+  const mounted = page.getByRole("region", { name: "Datasets" });
+  await expect(mounted).toContainText(`~/datasets/${dataset}`);
+  await expect(mounted).toContainText("was read into memory", { timeout: 90_000 });
+  const notebook = await Notebook.create(await openLab(page, workspace));
+  expect(await notebook.run(`print(open("datasets/${dataset}/pi.txt").read())`)).toContain("3.14159");
+  expect(await notebook.run(`open("datasets/${dataset}/pi.txt", "w")`)).toContain("Read-only file system");
+  await notebook.run(`open("found.txt", "w").write("pi is in the data")`);
+  await page.bringToFront();
+});
+
+test("a viewer follows the owner's link, reads the files, and can run nothing", async ({ browser }) => {
+  const at = page.url();
+  const invitation = await inviteMember(page, "demo", viewer);
+  const first = await browser.newContext();
+  await acceptInvitation(await first.newPage(), invitation, `Viewer ${run}`);
+  await first.close();
+  await page.goto(`${at}/people`);
+  await page.getByRole("button", { name: "Invite" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name or e-mail").fill(viewer);
+  await dialog.getByRole("button", { name: "Invite" }).click();
+  await expect(page.getByRole("cell", { name: viewer })).toBeVisible();
+  const link = await page.getByLabel("Link to this workspace").inputValue();
+
+  const guest = await (await browser.newContext()).newPage();
+  await guest.goto(link);
+  await expect(guest).toHaveURL(/sign-in/);
+  await signIn(guest, viewer);
+  await guest.goto(link);
+  await expect(guest.getByText(`you are a viewer`, { exact: false })).toBeVisible();
+  await expect(guest.getByRole("button", { name: "Stop" })).toHaveCount(0);
+  const lab = await openLab(guest, workspace);
+  await lab.getByRole("listitem").filter({ hasText: "found.txt" }).dblclick();
+  await expect(lab.getByText("pi is in the data")).toBeVisible({ timeout: 60_000 });
+  const refused = await lab.evaluate(async () => {
+    const post = (path: string) => fetch(path, { method: "POST", body: "{}" }).then(({ status }) => status);
+    return await Promise.all(["/api/kernels", "/api/sessions", "/api/terminals"].map(post));
+  });
+  expect(refused).toEqual([403, 403, 403]);
+});
