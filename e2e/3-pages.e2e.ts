@@ -30,6 +30,7 @@ const PAGES = [
   "/what-if",
   "/costs",
   "/people",
+  "/environments",
   "/calendars",
   "/audit",
   "/settings",
@@ -53,6 +54,26 @@ for (const address of PAGES) {
     await check(page, address);
   });
 }
+
+test("what is inside an environment is told with its licences, and a retired one is not offered", async () => {
+  await page.goto("/environments");
+  await page.getByRole("link", { name: "CUDA Python" }).click();
+  const row = page.getByRole("row").filter({ has: page.getByRole("cell", { name: "numpy", exact: true }) });
+  await expect(row).toContainText("BSD");
+  await expectAccessible(page, "what is inside CUDA Python");
+  await page.goto("/environments");
+  await page.getByRole("button", { name: "Retire CuPy" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Retire environment" }).click();
+  const again = page.getByRole("button", { name: "Approve CuPy again" });
+  await expect(again).toBeVisible();
+  await page.goto("/workspaces/new");
+  await expect(page.getByRole("radio", { name: /CUDA Python/ })).toBeVisible();
+  await expect(page.getByRole("radio", { name: /CuPy/ })).toHaveCount(0);
+  await page.goto("/environments");
+  await again.click();
+  await page.getByRole("dialog").getByRole("button", { name: "Approve environment" }).click();
+  await expect(page.getByRole("button", { name: "Retire CuPy" })).toBeVisible();
+});
 
 test("the dialogs to invite and to add a GPU server are accessible", async () => {
   for (const [address, name] of [

@@ -182,6 +182,16 @@ const matrix: Record<string, Row> = {
     input: () => ({ datasets: [] }),
   },
   "GET /images": { expected: signedIn(200) },
+  "GET /image-versions": { expected: adminOnly(200) },
+  "GET /image-versions/{id}": {
+    expected: signedIn(200),
+    params: (fixture) => ({ id: fixture.world.imageVersionId }),
+  },
+  "PUT /image-versions/{id}/state": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.imageVersionId }),
+    input: () => ({ state: "retired" }),
+  },
 
   "GET /datasets": { expected: signedIn(200) },
   "POST /datasets": {

@@ -43,6 +43,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
             title: "Govern",
             pages: [
               { href: "/people", label: "People" },
+              { href: "/environments", label: "Environments" },
               { href: "/calendars", label: "Calendars" },
               { href: "/audit", label: "Audit" },
             ],

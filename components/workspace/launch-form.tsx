@@ -1,5 +1,6 @@
 "use client";
 
+import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
@@ -269,8 +270,11 @@ function EnvironmentCard({ image, chosen, onChoose }: { image: ImageView; chosen
       <span className="min-w-0">
         <span className="block font-medium">{image.title}</span>
         <span className="mt-0.5 block text-sm text-ink-2">{image.description}</span>
-        <span className="mt-2 block text-sm">
+        <span className="mt-2 flex flex-wrap justify-between gap-x-4 text-sm">
           <State tone={build.tone}>{build.word}</State>
+          <Link href={`/environments/${image.version.id}`} className="underline underline-offset-4">
+            What is inside
+          </Link>
         </span>
         {image.version.buildState === "failed" && image.version.buildMessage && (
           <span className="mt-1 block text-sm text-bad">{image.version.buildMessage}</span>

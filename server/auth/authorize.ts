@@ -93,6 +93,10 @@ const rules = {
 
   "image.list": signedIn,
   "image.register": admin,
+  "image.list-versions": admin,
+  /** What is inside is for everybody to know who may launch it. */
+  "image.read-version": signedIn,
+  "image.set-state": admin,
 
   /** Everybody's and the own teams'; an admin sees all. */
   "dataset.list": signedIn,

@@ -1,6 +1,6 @@
 /** The catalogue; pages call an image an environment. */
 import { z } from "zod";
-import { idOf } from "./common.ts";
+import { idOf, instant } from "./common.ts";
 import { deviceNeeds } from "./lease.ts";
 
 export const imageView = z.strictObject({
@@ -19,6 +19,49 @@ export const imageView = z.strictObject({
 export type ImageView = z.infer<typeof imageView>;
 export const imageList = z.strictObject({ images: z.array(imageView) });
 export type ImageList = z.infer<typeof imageList>;
+
+const versionState = z.enum(["proposed", "testing", "approved", "retired"]);
+
+/** A version of an environment with all that is known of it. */
+export const imageVersionView = z.strictObject({
+  id: idOf("imv"),
+  version: z.string(),
+  state: versionState,
+  image: z.strictObject({ id: idOf("img"), name: z.string(), title: z.string(), description: z.string() }),
+  buildState: z.enum(["pending", "building", "ready", "failed"]),
+  buildMessage: z.string().nullable(),
+  builtAt: instant.nullable(),
+  createdAt: instant,
+  /** Whether it is what a new workspace of this environment gets. */
+  offered: z.boolean(),
+  /** Whether no version of its environment is newer; only this one is retired and approved. */
+  newest: z.boolean(),
+  /** Workspaces that have it, whoever's they are. */
+  workspaces: z.int(),
+  /** How many packages it holds; null before it is built here. */
+  packageCount: z.int().nullable(),
+});
+export type ImageVersionView = z.infer<typeof imageVersionView>;
+export const imageVersionList = z.strictObject({ versions: z.array(imageVersionView) });
+export type ImageVersionList = z.infer<typeof imageVersionList>;
+
+export const packageView = z.strictObject({
+  name: z.string(),
+  version: z.string(),
+  /** As the package itself tells it; null: it does not. */
+  licence: z.string().nullable(),
+});
+export type PackageView = z.infer<typeof packageView>;
+
+export const imageVersionInput = z.strictObject({ id: idOf("imv") });
+export type ImageVersionInput = z.input<typeof imageVersionInput>;
+/** What is inside; `packages` is null before it is built on this installation. */
+export const imageVersionDetail = imageVersionView.extend({ packages: z.array(packageView).nullable() });
+export type ImageVersionDetail = z.infer<typeof imageVersionDetail>;
+
+/** Of the newest version. Retired, with all before it: nobody launches with them, and workspaces that have them keep them. */
+export const setVersionStateInput = imageVersionInput.extend({ state: z.enum(["approved", "retired"]) });
+export type SetVersionStateInput = z.input<typeof setVersionStateInput>;
 
 /** What a definition folder's `environment.json` says, as far as the catalogue needs it; launchers read the rest. */
 export const environmentFile = z.looseObject({

@@ -3,10 +3,11 @@ import type { Database } from "#server/db/client.ts";
 import { images, imageVersions } from "#server/db/schema/index.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { environmentState } from "#server/launchers/local/environment.ts";
+import { readPackages } from "#server/launchers/local/packages.ts";
 import { notify } from "#server/live.ts";
 
 /**
- * Copies into the catalogue how far the local launcher's environments are built, for the launch page. What another
+ * Copies into the catalogue how far the local launcher's environments are built and what they hold, for pages. What another
  * launcher runs comes as an image and is ready as it is.
  */
 export async function recordBuilds(db: Database, stateDir: string): Promise<void> {
@@ -16,6 +17,7 @@ export async function recordBuilds(db: Database, stateDir: string): Promise<void
       name: images.name,
       buildState: imageVersions.buildState,
       buildMessage: imageVersions.buildMessage,
+      builtHash: imageVersions.builtHash,
     })
     .from(imageVersions)
     .innerJoin(images, eq(images.id, imageVersions.imageId))
@@ -24,11 +26,14 @@ export async function recordBuilds(db: Database, stateDir: string): Promise<void
     const isLocal = launcherFor(version.name) === "local";
     const built = isLocal ? await environmentState(stateDir, version.name) : ({ state: "ready" } as const);
     const buildMessage = built.state === "failed" ? built.message : null;
-    if (built.state === version.buildState && buildMessage === version.buildMessage) continue;
+    const hash = "hash" in built ? built.hash : null;
+    const isNew = hash !== null && hash !== version.builtHash;
+    if (!isNew && built.state === version.buildState && buildMessage === version.buildMessage) continue;
+    const inside = isNew ? { builtHash: hash, packages: await readPackages(stateDir, version.name, hash) } : {};
     await db.transaction(async (tx) => {
       await tx
         .update(imageVersions)
-        .set({ buildState: built.state, buildMessage, builtAt: built.state === "ready" ? new Date() : null })
+        .set({ buildState: built.state, buildMessage, builtAt: built.state === "ready" ? new Date() : null, ...inside })
         .where(and(eq(imageVersions.id, version.id)));
       await notify(tx, "setup", version.id);
     });

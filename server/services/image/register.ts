@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { eq } from "drizzle-orm";
+import { desc, eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import {
   environmentFile,
-  type ImageView,
   type LocalImageSpec,
   type RegisterImageInput,
   registerImageInput,
@@ -15,15 +14,15 @@ import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
-import { readImages } from "#server/services/image/list.ts";
 
 const ROOT = "server/environments";
 
 /**
  * Puts a definition that comes with Sluice into the catalogue. Its version is the hash of its files: the same
- * definition again changes nothing, a changed one becomes the newest version, and workspaces keep theirs.
+ * definition again changes nothing, a changed one becomes the newest version, and workspaces keep theirs. What an admin
+ * has retired stays so with its next version.
  */
-export async function register(ctx: Context, raw: RegisterImageInput): Promise<ImageView> {
+export async function register(ctx: Context, raw: RegisterImageInput): Promise<void> {
   authorize(ctx.principal, "image.register");
   const { folder } = parse(registerImageInput, raw);
   const definition = await readDefinition(folder);
@@ -36,13 +35,19 @@ export async function register(ctx: Context, raw: RegisterImageInput): Promise<I
       .onConflictDoUpdate({ target: images.name, set: text })
       .returning({ id: images.id });
     if (image === undefined) throw new SluiceError("internal", "The catalogue entry was not written.");
+    const [before] = await tx.db
+      .select({ state: imageVersions.state })
+      .from(imageVersions)
+      .where(eq(imageVersions.imageId, image.id))
+      .orderBy(desc(imageVersions.createdAt), desc(imageVersions.id))
+      .limit(1);
     const [version] = await tx.db
       .insert(imageVersions)
       .values({
         id: newId("imv"),
         imageId: image.id,
         version: definition.version,
-        state: "approved",
+        state: before?.state === "retired" ? "retired" : "approved",
         spec: definition.spec,
         buildState: "pending",
         createdAt: now,
@@ -57,9 +62,6 @@ export async function register(ctx: Context, raw: RegisterImageInput): Promise<I
     });
     await notify(tx.db, "setup", image.id);
   });
-  const found = (await readImages(ctx, eq(images.name, definition.name)))[0];
-  if (found === undefined) throw new SluiceError("internal", "The catalogue entry was not written.");
-  return found;
 }
 
 /** The folders of all definitions that come with Sluice. */

@@ -1,0 +1,47 @@
+/** What a built environment holds, by its packages' own metadata. */
+import { readdir, readFile } from "node:fs/promises";
+import path from "node:path";
+import type { PackageView } from "#server/contracts/image.ts";
+
+/** The packages of a build, by name. */
+export async function readPackages(stateDir: string, name: string, hash: string): Promise<PackageView[]> {
+  const lib = path.join(stateDir, "environments", `${name}-${hash}`, "lib");
+  const packages: PackageView[] = [];
+  for (const python of (await readdir(lib)).filter((each) => each.startsWith("python"))) {
+    const site = path.join(lib, python, "site-packages");
+    for (const folder of (await readdir(site)).filter((each) => each.endsWith(".dist-info"))) {
+      const metadata = await readFile(path.join(site, folder, "METADATA"), "utf8").catch(() => undefined);
+      const read = metadata === undefined ? undefined : parseMetadata(metadata);
+      if (read !== undefined) packages.push(read);
+    }
+  }
+  return packages.sort((a, b) => a.name.toLowerCase().localeCompare(b.name.toLowerCase()));
+}
+
+/** Core metadata (PyPA specifications, "Core metadata"): headers up to the first empty line. */
+export function parseMetadata(text: string): PackageView | undefined {
+  const [head = ""] = text.split(/\r?\n\r?\n/, 1);
+  // A value may go on in lines that are indented.
+  const lines = head.split(/\r?\n(?![ \t])/);
+  const all = (field: string) =>
+    lines
+      .filter((line) => line.toLowerCase().startsWith(`${field.toLowerCase()}:`))
+      .map((line) => line.slice(field.length + 1).trim());
+  const [name] = all("Name");
+  const [version] = all("Version");
+  if (name === undefined || version === undefined) return undefined;
+  return { name, version, licence: licenceOf(all) };
+}
+
+const CLASSIFIER = /^License :: (?:OSI Approved :: )?(?!OSI Approved$)(.+)$/;
+/** A whole licence text stands in some packages where its name should be. */
+const LONGEST_NAME = 80;
+
+function licenceOf(all: (field: string) => string[]): string | null {
+  const expression = all("License-Expression")[0];
+  if (expression !== undefined && expression !== "") return expression;
+  const classified = all("Classifier").flatMap((each) => CLASSIFIER.exec(each)?.[1] ?? []);
+  if (classified.length > 0) return classified.join("; ");
+  const [told = ""] = (all("License")[0] ?? "").split(/\r?\n/);
+  return told === "" || told === "UNKNOWN" || told.length > LONGEST_NAME ? null : told;
+}

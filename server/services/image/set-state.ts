@@ -1,0 +1,46 @@
+import { desc, eq } from "drizzle-orm";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type ImageVersionView, type SetVersionStateInput, setVersionStateInput } from "#server/contracts/image.ts";
+import { images, imageVersions } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
+import { parse } from "#server/parse.ts";
+import { readVersions } from "./version-view.ts";
+
+/**
+ * Retires an environment's newest version with all before it, whose definitions this installation has no more, or
+ * approves it again. Nobody launches with what is retired; workspaces that have it keep it.
+ */
+export async function setState(ctx: Context, raw: SetVersionStateInput): Promise<ImageVersionView> {
+  authorize(ctx.principal, "image.set-state");
+  const { id, state } = parse(setVersionStateInput, raw);
+  return await inTransaction(ctx, async (tx) => {
+    const [row] = await tx.db
+      .select({ version: imageVersions, name: images.name })
+      .from(imageVersions)
+      .innerJoin(images, eq(images.id, imageVersions.imageId))
+      .where(eq(imageVersions.id, id))
+      .for("update", { of: imageVersions });
+    if (row === undefined) throw new SluiceError("not-found", "There is no such version of an environment.");
+    const { imageId } = row.version;
+    const [newest] = await tx.db
+      .select({ id: imageVersions.id })
+      .from(imageVersions)
+      .where(eq(imageVersions.imageId, imageId))
+      .orderBy(desc(imageVersions.createdAt), desc(imageVersions.id))
+      .limit(1);
+    if (newest?.id !== id) {
+      throw new SluiceError("conflict", `There is a newer version of ${row.name}. Retire or approve that one.`);
+    }
+    if (row.version.state !== state) {
+      const which = state === "retired" ? eq(imageVersions.imageId, imageId) : eq(imageVersions.id, id);
+      await tx.db.update(imageVersions).set({ state }).where(which);
+      const detail = { name: row.name, version: row.version.version, before: row.version.state, after: state };
+      await audit(tx, { action: state === "retired" ? "image.retire" : "image.approve", subject: id, detail });
+      await notify(tx.db, "setup", id);
+    }
+    const [view] = await readVersions(tx, eq(imageVersions.id, id));
+    if (view === undefined) throw new SluiceError("internal", "The version is gone.");
+    return view;
+  });
+}
