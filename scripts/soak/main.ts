@@ -23,14 +23,14 @@ const root = process.cwd();
 const native = path.join(root, "native");
 const seed = values.seed ?? String(Math.floor(Date.now() / 86_400_000));
 const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
-/** One of the tests named `fuzz`, built with the whole workspace's features, as `npm test` builds it. */
+/** A fuzzer in one of the test programs named `all`, built with the whole workspace's features, as `npm test` does. */
 const fuzzer = (name: string) => [
   "test",
   "--release",
   "--locked",
   "--workspace",
   "--test",
-  "fuzz",
+  "all",
   "--",
   "--nocapture",
   name,

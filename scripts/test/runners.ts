@@ -60,6 +60,10 @@ export const cargo: Runner = {
   name: "cargo",
   // 90 of them to fetch CUDA's compiler and to compile the CUDA programs of native/conformance; both are kept.
   budget: 510,
+  // A test that finds no compiler fetches it itself, and says why it cannot.
+  prepare: async (root) => {
+    await attempt(() => run("python3", [path.join(root, "native/conformance/cuda/toolkit.py")], { onLine: print }));
+  },
   run: async (root) => {
     const cwd = path.join(root, "native");
     // The programs were built before; tests that start them need not ask cargo again.

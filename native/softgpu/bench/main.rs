@@ -3,7 +3,7 @@
 //! A line for each kernel, with the processor time beside the time that passed (other programs disturb it less), and a
 //! last line of JSON for `npm run bench -- softgpu`.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use common::{Device, Params, Random, ptx};

@@ -1,17 +1,17 @@
 //! The ends and returns of leases, as the broker orders them.
 
-mod support;
-
+use crate::support::broker::Broker;
+use crate::support::{
+    ADD_ONE, BASE64URL, Client, ENDLESS, Gpud, HelloError, PATIENCE, WAITING, hello, key, processor_time, range, sign,
+};
 use base64::Engine as _;
-use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage};
+use sluice_gpud::control::messages::{BrokerMessage, EndMode, GpudMessage, LeaseUsage, RunningKernel};
 use sluice_protocol::control::HostReached;
 use sluice_protocol::handshake::RefusedCode;
 use sluice_protocol::messages as m;
 use sluice_protocol::{Reader, Wire, cuda, opcode};
 use sluice_transport::Stream;
 use std::time::{Duration, Instant};
-use support::broker::Broker;
-use support::{ADD_ONE, BASE64URL, Client, ENDLESS, Gpud, HelloError, PATIENCE, hello, key, range, sign};
 
 const MIB: u64 = 1 << 20;
 
@@ -197,6 +197,62 @@ fn a_lease_ended_by_force_stops_an_endless_kernel() {
 }
 
 #[test]
+fn a_kernel_that_outlives_its_lease_ends_soon_after_it() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, ENDLESS).expect("loaded");
+    client.launch(1, 64, 1024, &[0; 8]);
+    client.call(&m::Empty).expect("the launch is queued");
+    let began = Instant::now();
+    broker.end_lease("lea-1", EndMode::Park, "Taken back.");
+    assert_eq!(broker.lease_ended("lea-1"), 0);
+    broker.hear(|message| matches!(message, GpudMessage::SessionClosed { lease_id, .. } if lease_id == "lea-1"));
+    // It had the time to end by itself.
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_a_client_runs_is_held_while_it_is_away() {
+    let (mut broker, gpud) = joined(&[], &["lea-1", "lea-2"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, ENDLESS).expect("loaded");
+    // Both threads have a block, and more wait to begin beside them.
+    client.launch(1, 8, 1024, &[0; 8]);
+    client.call(&m::Empty).expect("the launch is queued");
+    let workers = gpud.workers();
+    let busy = |time| {
+        let before = processor_time(&workers);
+        std::thread::sleep(time);
+        processor_time(&workers) - before
+    };
+    assert!(busy(Duration::from_millis(500)) > Duration::from_millis(100), "the kernel runs");
+    client.hang_up(&gpud.address);
+    std::thread::sleep(Duration::from_millis(1200));
+    let idle = busy(Duration::from_millis(800));
+    assert!(idle < Duration::from_millis(100), "{idle:?} of work for a client that is away");
+    // The device serves others as if nothing was there.
+    let mut other = gpud.connect("lea-2", 64 * MIB);
+    other.load(1, ADD_ONE).expect("loaded");
+    let data = other.alloc(1024).expect("fits");
+    other.write(data, &[0; 1024]);
+    let began = Instant::now();
+    for _ in 0..20 {
+        other.launch(1, 1, 256, &data.to_le_bytes());
+        other.call(&m::ContextSynchronize).expect("done");
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    // It goes on with its client, and ends with its lease.
+    client.resume(&gpud.address).expect("resumed");
+    assert!(busy(Duration::from_millis(500)) > Duration::from_millis(100), "the kernel goes on");
+    client.hang_up(&gpud.address);
+    std::thread::sleep(Duration::from_millis(1200));
+    broker.end_lease("lea-1", EndMode::Kill, "The notebook has ended.");
+    let began = Instant::now();
+    broker.hear(|message| matches!(message, GpudMessage::SessionClosed { lease_id, .. } if lease_id == "lea-1"));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[test]
 fn the_end_of_an_unknown_lease_is_answered_each_time() {
     let (mut broker, _gpud) = joined(&[], &[]);
     for _ in 0..2 {
@@ -254,6 +310,38 @@ fn usage_is_reported_while_it_changes() {
         }
         assert!(Instant::now() < deadline, "{lease:?}");
     }
+}
+
+/// The next report of a lease's usage like this.
+fn usage(broker: &mut Broker, lease: &str, wanted: impl Fn(&LeaseUsage) -> bool) -> LeaseUsage {
+    let found = |message: &GpudMessage| match message {
+        GpudMessage::Usage { leases } => leases.iter().find(|usage| usage.lease_id == lease && wanted(usage)).cloned(),
+        _ => None,
+    };
+    found(&broker.hear(|message| found(message).is_some())).expect("just heard")
+}
+
+#[test]
+fn a_kernel_that_runs_long_is_reported_with_its_blocks() {
+    let (mut broker, gpud) = joined(&[], &["lea-1"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, WAITING).expect("loaded");
+    let data = client.alloc(4).expect("fits");
+    client.write(data, &[0; 4]);
+    client.send(&m::StreamCreate { stream: 9, flags: 1, priority: 0 });
+    let parameters = data.to_le_bytes();
+    let (grid, block) = ([64, 1, 1], [32, 1, 1]);
+    let parameters = parameters.as_slice();
+    client.send(&m::Launch { module: 1, function: 0, grid, block, shared_bytes: 0, flags: 0, stream: 9, parameters });
+    client.call(&m::Empty).expect("the launch is queued");
+    let running = usage(&mut broker, "lea-1", |usage| usage.running.is_some());
+    let expected = RunningKernel { kernel: "waiting".to_owned(), blocks_done: 40, blocks: 64 };
+    assert_eq!(running.running, Some(expected));
+    // Its time counts while it runs: a lease with one long kernel is not idle.
+    assert!(running.gpu_time_us > 900_000, "{running:?}");
+    client.write(data, &[1; 4]);
+    client.call(&m::ContextSynchronize).expect("done");
+    usage(&mut broker, "lea-1", |usage| usage.running.is_none() && usage.gpu_time_us >= running.gpu_time_us);
 }
 
 #[test]

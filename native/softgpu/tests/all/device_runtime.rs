@@ -1,8 +1,6 @@
 //! What programs link from CUDA's device runtime.
 
-mod common;
-
-use common::{Device, Params};
+use crate::common::{Device, Params};
 
 /// Each block writes its number, waits for the grid, and reads its neighbour's; `steps` times over.
 const RING: &str = ".version 7.5\n.target sm_75\n.address_size 64\n\

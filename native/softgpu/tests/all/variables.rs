@@ -1,8 +1,6 @@
 //! First values of variables.
 
-mod common;
-
-use common::Device;
+use crate::common::Device;
 use sluice_softgpu::Module;
 
 #[test]

@@ -1,8 +1,6 @@
 //! `mbarrier`: phases by arrivals and by bytes, waited for by token and by parity, as `cuda::barrier` uses them.
 
-mod common;
-
-use common::{Device, Params};
+use crate::common::{Device, Params};
 use sluice_softgpu::Fault;
 
 const THREADS: u32 = 96;

@@ -1,7 +1,6 @@
 //! What a worker may do to its host, and what gpud sends over a network.
 
-mod support;
-
+use crate::support::{ADD_ONE, BASE64URL, Gpud, NAME, PATIENCE, key, unique};
 use base64::Engine as _;
 use ring::signature::KeyPair as _;
 use serde_json::Value;
@@ -11,7 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{ADD_ONE, BASE64URL, Gpud, NAME, PATIENCE, key, unique};
 
 const MIB: u64 = 1 << 20;
 const NOBODY: u32 = 65534;

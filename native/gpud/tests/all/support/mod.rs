@@ -1,5 +1,4 @@
 //! A real gpud, tokens that it trusts, and a bare client that speaks the protocol frame by frame.
-#![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod broker;
 
@@ -131,6 +130,17 @@ impl Gpud {
     }
 }
 
+/// Time that these processes have spent on processors.
+pub fn processor_time(pids: &[u32]) -> Duration {
+    let ticks = |pid: &u32| -> Option<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+    };
+    // A hundred ticks a second, on every Linux.
+    Duration::from_millis(10 * pids.iter().filter_map(ticks).sum::<u64>())
+}
+
 impl Drop for Gpud {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -238,6 +248,11 @@ impl Client {
     /// Goes on under a new lease.
     pub fn rebind(&mut self, token: &str) -> Result<m::RebindReply, Failure> {
         self.call(&m::Rebind { token })
+    }
+
+    /// Lets the connection go without a word, as a process that is killed does.
+    pub fn hang_up(&mut self, address: &Address) {
+        self.stream = Stream::connect(address, None, PATIENCE).expect("a connection that says nothing");
     }
 
     /// Takes the session up again on a new connection.
@@ -382,6 +397,28 @@ pub const ENDLESS: &str = r"
 {
 L:
     bra L;
+}
+";
+
+/// Blocks below 40 end at once, the others when the 32-bit number at its parameter is not zero any more.
+pub const WAITING: &str = r"
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry _Z7waitingPj(.param .u64 data)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %ctaid.x;
+    setp.lt.u32 %p1, %r1, 40;
+    @%p1 ret;
+L:
+    ld.volatile.global.u32 %r2, [%rd1];
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 bra L;
+    ret;
 }
 ";
 

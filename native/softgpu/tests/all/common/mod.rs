@@ -1,5 +1,5 @@
 //! A device for tests: an arena, an engine, and parameter buffers as numba and nvcc lay them out.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "the bench uses a part")]
 
 use sluice_softgpu::{Arena, Engine, Fault, Heap, Launch, LaunchStats, LoadedModule, Module, PAGE};
 use std::sync::Arc;

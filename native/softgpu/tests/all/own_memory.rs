@@ -1,8 +1,6 @@
 //! Memory that threads ask for themselves: the heap of `malloc`, the stack of `alloca`.
 
-mod common;
-
-use common::{Device, Params};
+use crate::common::{Device, Params};
 use sluice_softgpu::Fault;
 
 /// Each thread allocates `bytes`, writes its number to the ends, and leaves the address in `out`.

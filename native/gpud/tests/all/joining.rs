@@ -1,14 +1,12 @@
 //! The line of the pool page, run as it was pasted, and what is said where it cannot work.
 
-mod support;
-
+use crate::support::broker::{Broker, SERVER_ID};
+use crate::support::unique;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use support::broker::{Broker, SERVER_ID};
-use support::unique;
 
 /// A host without a usable driver, and the processes that run on it.
 struct Host {

@@ -1,8 +1,6 @@
 //! Whatever the bytes are, parsing returns: broken variants of every checked-in kernel.
 
-mod common;
-
-use common::{Device, Params, Random};
+use crate::common::{Device, Params, Random};
 use sluice_softgpu::{LoadedModule, Module};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

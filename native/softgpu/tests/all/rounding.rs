@@ -1,9 +1,7 @@
 //! Results that are rounded, saturated or not numbers: against the processor itself in each direction, and against what
 //! the PTX ISA says.
 
-mod common;
-
-use common::{Device, Params, Random};
+use crate::common::{Device, Params, Random};
 use sluice_softgpu::Module;
 use sluice_softgpu::half::from_f16;
 

@@ -67,7 +67,7 @@ fn agree<T: Serialize + DeserializeOwned>(root: &Value, name: &str) {
 
 #[test]
 fn control_messages_are_those_of_the_broker() {
-    let root = schema(include_str!("../../schemas/control.json"));
+    let root = schema(include_str!("../../../schemas/control.json"));
     agree::<BrokerMessage>(&root, "BrokerMessage");
     agree::<GpudMessage>(&root, "GpudMessage");
     agree::<DeviceReport>(&root, "DeviceReport");
@@ -78,7 +78,7 @@ fn control_messages_are_those_of_the_broker() {
 
 #[test]
 fn session_tokens_are_read_as_the_broker_writes_them() {
-    let root = schema(include_str!("../../schemas/session-token.json"));
+    let root = schema(include_str!("../../../schemas/session-token.json"));
     for claims in samples(&root, &root["$defs"]["SessionTokenClaims"]) {
         let read: Claims = serde_json::from_value(claims.clone()).unwrap_or_else(|error| panic!("{error}: {claims}"));
         assert_eq!((read.exp, read.lease.memory_bytes), (7, 7));

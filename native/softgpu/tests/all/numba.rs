@@ -1,8 +1,6 @@
 //! Kernels that numba-cuda compiled (see generate.py), compared with the same computation here.
 
-mod common;
-
-use common::{Device, Params, Random, ptx};
+use crate::common::{Device, Params, Random, ptx};
 
 fn one(n: u32) -> [u32; 3] {
     [n, 1, 1]

@@ -1,8 +1,6 @@
 //! No program reads or writes outside what is checked, and none takes the memory of the process that runs it.
 
-mod common;
-
-use common::{Device, Params, Random};
+use crate::common::{Device, Params, Random};
 use sluice_softgpu::{Fault, Module, PAGE};
 
 fn kernel(body: &str) -> String {

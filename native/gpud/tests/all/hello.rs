@@ -1,7 +1,6 @@
 //! Who is let in, and what happens to those who are not.
 
-mod support;
-
+use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with};
 use serde_json::{Value, json};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{Hello, RefusedCode, Resume};
@@ -9,7 +8,6 @@ use sluice_protocol::opcode;
 use sluice_transport::{Stream, read_handshake, write_handshake};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use support::{Client, Gpud, HelloError, PATIENCE, hello, key, now, range, sign, sign_with};
 
 const MIB: u64 = 1 << 20;
 

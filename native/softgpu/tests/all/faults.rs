@@ -1,11 +1,10 @@
 //! What goes wrong is reported with CUDA's code, before anything outside the arena is touched.
 
-mod common;
-
-use common::{Device, Params};
-use sluice_softgpu::{Arena, Fault, Launch, Module, PAGE};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use crate::common::{Device, Params};
+use sluice_softgpu::{Arena, Fault, Launch, LoadedModule, Module, PAGE};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 fn kernel(params: &str, body: &str) -> String {
     format!(
@@ -281,22 +280,72 @@ fn launches_from_several_threads() {
     assert_eq!(d.download::<u32>(at, 1), [4 * 10 * 20 * 32]);
 }
 
+fn endless<'a>(m: &'a LoadedModule, kernel: &'a str, grid: u32, threads: u32) -> Launch<'a> {
+    let (grid, block) = ([grid, 1, 1], [threads, 1, 1]);
+    Launch { module: m, kernel, grid, block, dynamic_shared: 0, params: &[], cooperative: false, heap: None }
+}
+
+#[test]
+fn an_endless_kernel_stops_within_a_second_whatever_its_shape() {
+    let long = format!("$l: {} bra $l;", "sin.approx.f32 %f1, %f1;\n".repeat(3000));
+    let apart = "mov.u32 %r1, %tid.x; $l: and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 0; @%p1 bra $m;\n\
+                 sin.approx.f32 %f1, %f1; $m: add.u32 %r1, %r1, 1; bra $l;";
+    for body in [&long, apart] {
+        let d = Device::new(2);
+        let m = d.load(&kernel("", body));
+        let cancel = AtomicBool::new(false);
+        let took = std::thread::scope(|s| {
+            let running = s.spawn(|| d.engine.launch(&d.arena, &endless(&m, "k", 8, 1024), &cancel));
+            std::thread::sleep(Duration::from_millis(300));
+            let began = Instant::now();
+            cancel.store(true, Ordering::Relaxed);
+            assert_eq!(running.join().unwrap(), Err(Fault::Cancelled));
+            began.elapsed()
+        });
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
+}
+
+#[test]
+fn a_paused_engine_works_no_further_until_it_goes_on() {
+    let d = Device::new(2);
+    let m = d.load(&kernel("", "mov.u32 %r1, %ctaid.x; setp.lt.u32 %p1, %r1, 3; @%p1 ret; $l: bra $l;"));
+    let cancel = AtomicBool::new(false);
+    let asides = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&asides);
+    d.engine.when_paused(Box::new(move |wait| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        wait();
+    }));
+    let pass = || std::thread::sleep(Duration::from_millis(100));
+    std::thread::scope(|s| {
+        let running = s.spawn(|| d.engine.launch(&d.arena, &endless(&m, "k", 5, 64), &cancel));
+        pass();
+        let before = d.engine.running();
+        assert_eq!((before.len(), before[0].kernel.as_str(), before[0].done, before[0].blocks), (1, "k", 3, 5));
+        d.engine.pause(true);
+        pass();
+        let paused = d.engine.worked();
+        pass();
+        assert_eq!(d.engine.worked(), paused);
+        assert_eq!(asides.load(Ordering::Relaxed), 1, "once for the launch, not for each thread");
+        d.engine.pause(false);
+        pass();
+        assert!(d.engine.worked() > paused);
+        d.engine.pause(true);
+        cancel.store(true, Ordering::Relaxed);
+        assert_eq!(running.join().unwrap(), Err(Fault::Cancelled));
+        assert_eq!(d.engine.running(), []);
+    });
+}
+
 #[test]
 fn a_launch_does_not_wait_for_an_endless_one() {
     let d = Device::new(2);
     let m = d.load(&kernel("", "$l: bra $l;").replace("entry k", "entry endless"));
     let quick = d.load(&kernel("", "ret;"));
     let cancel = AtomicBool::new(false);
-    let endless = Launch {
-        module: &m,
-        kernel: "endless",
-        grid: [8, 1, 1],
-        block: [32, 1, 1],
-        dynamic_shared: 0,
-        params: &[],
-        cooperative: false,
-        heap: None,
-    };
+    let endless = endless(&m, "endless", 8, 32);
     std::thread::scope(|s| {
         let first = s.spawn(|| d.engine.launch(&d.arena, &endless, &cancel));
         let second = s.spawn(|| d.engine.launch(&d.arena, &endless, &cancel));

@@ -4,8 +4,7 @@
 //! `OPCODE PAYLOAD` a line; addresses lie in the range that is proposed here. A case that shows something is printed,
 //! and repeated with `SLUICE_FUZZ_SEED` and the same number of cases.
 
-mod support;
-
+use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, unique};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume};
 use sluice_protocol::messages::{Empty, Goodbye};
@@ -15,7 +14,6 @@ use std::io::{self, Write};
 use std::net::Shutdown;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, unique};
 
 const MIB: u64 = 1 << 20;
 const RANGE: AddressRange = AddressRange { base: 0x2100_0000_0000, bytes: 16 << 30 };
@@ -168,9 +166,9 @@ fn lane(gpud: &Gpud, client: &Client, index: u16) -> io::Result<Stream> {
     let mut stream = Stream::connect(&gpud.address, None, PATIENCE)?;
     stream.set_timeout(Some(PATIENCE))?;
     let challenge = Challenge::decode(&read_handshake(&mut stream)?.payload).map_err(io::Error::other)?;
-    let nonce = support::BASE64URL.decode(challenge.nonce).map_err(io::Error::other)?;
+    let nonce = crate::support::BASE64URL.decode(challenge.nonce).map_err(io::Error::other)?;
     let resume = Resume { session_id: client.welcome.session_id.clone(), received: 0 };
-    let signature = support::BASE64URL.encode(client.key.sign(&[HELLO_CONTEXT, &nonce].concat()).as_ref());
+    let signature = crate::support::BASE64URL.encode(client.key.sign(&[HELLO_CONTEXT, &nonce].concat()).as_ref());
     let version = [sluice_protocol::VERSION_MAJOR, sluice_protocol::VERSION_MINOR];
     let hello = Hello {
         version,

@@ -1,8 +1,6 @@
 //! Instructions by family: each is run on 32 lanes of chosen and random operands and compared with Rust.
 
-mod common;
-
-use common::{Device, Params, Random};
+use crate::common::{Device, Params, Random};
 use sluice_softgpu::half::from_f16;
 
 /// Operands of one lane, as bits.

@@ -1,11 +1,9 @@
 //! Client processes, each with its worker, under the limits of their lease.
 
-mod support;
-
+use crate::support::{ADD_ONE, Gpud, PATIENCE};
 use sluice_protocol::messages as m;
 use sluice_protocol::{cuda, opcode};
 use std::time::Instant;
-use support::{ADD_ONE, Gpud, PATIENCE};
 
 const MIB: u64 = 1 << 20;
 
@@ -223,7 +221,7 @@ fn a_modules_variables_are_charged_to_the_lease() {
 
 #[test]
 fn the_recorder_names_every_point_where_a_program_waits() {
-    let recording = std::env::temp_dir().join(format!("gpud-recording-{}", support::unique()));
+    let recording = std::env::temp_dir().join(format!("gpud-recording-{}", crate::support::unique()));
     let file = recording.to_str().expect("UTF-8");
     let gpud = Gpud::start(&["--backend", "null", "--recording", file]);
     let mut client = gpud.connect("lea-1", 64 * MIB);

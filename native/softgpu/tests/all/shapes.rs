@@ -1,9 +1,7 @@
 //! Loads and stores whose lanes lie side by side, for blocks of many shapes: compiled code takes several of a warp's
 //! lanes at once where it can.
 
-mod common;
-
-use common::{Device, Params};
+use crate::common::{Device, Params};
 use sluice_softgpu::{Fault, PAGE};
 
 /// Steps of a tile's loop.

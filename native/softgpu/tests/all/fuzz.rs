@@ -3,11 +3,8 @@
 //! A few seconds of them in the tests; `SLUICE_FUZZ_SECONDS=600 cargo test --release -p sluice-softgpu --test fuzz` for
 //! longer, `SLUICE_FUZZ_SEED` for one program again.
 
-mod common;
-mod reference;
-
-use common::{Device, Params, Random};
-use reference::{EACH, Lane, OWN, Program, TABLE};
+use crate::common::{Device, Params, Random};
+use crate::reference::{EACH, Lane, OWN, Program, TABLE};
 use std::time::{Duration, Instant};
 
 /// Threads of a block: two warps.

@@ -1,8 +1,6 @@
 //! `printf`: what C's conversions give, and what CUDA's returns.
 
-mod common;
-
-use common::{Device, Params};
+use crate::common::{Device, Params};
 use sluice_softgpu::Launch;
 use std::sync::atomic::AtomicBool;
 

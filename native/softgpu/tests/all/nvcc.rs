@@ -1,8 +1,6 @@
 //! Kernels that nvcc compiled from samples.cu.
 
-mod common;
-
-use common::{Device, Params, Random, ptx};
+use crate::common::{Device, Params, Random, ptx};
 use sluice_softgpu::{Fault, LoadedModule};
 
 fn samples(threads: usize) -> (Device, LoadedModule) {

@@ -1,0 +1,11 @@
+//! A real gpud, spoken to frame by frame. One program, because each takes seconds to build.
+
+mod contract;
+mod fuzz;
+mod hardening;
+mod hello;
+mod joining;
+mod leases;
+mod memory;
+mod sessions;
+mod support;

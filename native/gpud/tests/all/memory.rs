@@ -1,0 +1,93 @@
+//! What gpud takes of its host's memory beside what it lends.
+
+use crate::support::{ADD_ONE, Client, Gpud, PATIENCE};
+use sluice_protocol::messages as m;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+const LENT: u64 = 64 * MIB;
+
+/// Memory of these processes that is not a file's, bytes.
+fn held(pids: &[u32]) -> u64 {
+    let kibibytes = |pid: &u32| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let fields = status.lines().filter(|line| line.starts_with("RssAnon:") || line.starts_with("RssShmem:"));
+        fields.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+    };
+    1024 * pids.iter().map(kibibytes).sum::<u64>()
+}
+
+/// Every module that the software GPU is tested with, as nvcc and Numba made them.
+fn modules() -> Vec<String> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../softgpu/tests/ptx");
+    let files = std::fs::read_dir(folder).expect("the folder of modules").flatten();
+    let paths = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|kind| kind == "ptx"));
+    paths.map(|path| std::fs::read_to_string(path).expect("a module")).collect()
+}
+
+fn work(client: &mut Client, modules: &[String]) {
+    for (number, ptx) in (2..).zip(modules) {
+        client.load(number, ptx).expect("loaded");
+    }
+    client.load(1, ADD_ONE).expect("loaded");
+    let data = client.alloc(LENT).expect("fits");
+    for piece in 0..LENT / MIB {
+        client.write(data + piece * MIB, &[7; MIB as usize]);
+    }
+    client.launch(1, (LENT / 1024) as u32, 256, &data.to_le_bytes());
+    client.call(&m::ContextSynchronize).expect("done");
+}
+
+#[test]
+fn gpud_takes_less_than_100_megabytes_beside_what_it_lends() {
+    let gpud = Gpud::start(&[]);
+    let modules = modules();
+    let mut clients: Vec<Client> = (0..3).map(|lease| gpud.connect(&format!("lea-{lease}"), 512 * MIB)).collect();
+    clients.iter_mut().for_each(|client| work(client, &modules));
+    let mut processes = gpud.workers();
+    processes.push(gpud.child.id());
+    let lent = clients.len() as u64 * LENT;
+    let taken = held(&processes).saturating_sub(lent);
+    println!("{taken} bytes for {} clients with {} modules each", clients.len(), modules.len() + 1);
+    assert!(taken < 100_000_000, "{taken} bytes beside what is lent");
+    assert!(held(&processes) > lent, "what is lent is there");
+}
+
+/// A kernel with 200 KiB of local memory for each thread; a card takes that from the context's memory too.
+const DEEP: &str = r"
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry deep(.param .u64 data)
+{
+    .local .align 8 .b8 own[204800];
+    .reg .b64 %rd<4>;
+    mov.u64 %rd1, own;
+    st.local.u64 [%rd1+204792], %rd1;
+    ret;
+}
+";
+
+#[test]
+fn what_a_kernels_threads_take_counts_against_the_lease() {
+    let gpud = Gpud::start(&[]);
+    let mut client = gpud.connect("lea-1", 96 * MIB);
+    client.load(1, DEEP).expect("loaded");
+    // 256 threads need 50 MiB: beside 64 MiB that are allocated there are fewer.
+    client.launch(1, 1, 256, &[0; 8]);
+    client.call(&m::ContextSynchronize).expect("fits");
+    let data = client.alloc(64 * MIB).expect("what the kernel took is free again");
+    client.launch(1, 1, 256, &[0; 8]);
+    let failure = client.call(&m::ContextSynchronize).expect_err("does not fit");
+    assert!(failure.code == 701 && failure.text.contains("the lease has less left"), "{failure:?}");
+    // Nothing else has failed.
+    client.write(data, &[5; 16]);
+    client.launch(1, 1, 64, &[0; 8]);
+    assert_eq!(client.read(data, 16).expect("goes on"), [5; 16]);
+    let deadline = Instant::now() + PATIENCE;
+    while client.alloc(24 * MIB).is_err() {
+        assert!(Instant::now() < deadline, "what the kernel took is not given back");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,18 @@
+//! PTX through the public interface. One program, because each has to be linked with the code generator.
+
+mod bounds;
+mod common;
+mod device_runtime;
+mod faults;
+mod fuzz;
+mod instructions;
+mod malformed;
+mod mbarrier;
+mod numba;
+mod nvcc;
+mod own_memory;
+mod printf;
+mod reference;
+mod rounding;
+mod shapes;
+mod variables;
