@@ -5,7 +5,7 @@ use crate::gate::Gate;
 use crate::graph::{GraphId, HostSide, MemoryOperation, Node, RecordingId};
 use crate::types::{
     Copy2D, EventId, Fill, FunctionRef, LaunchAttribute, LaunchConfig, LibraryAnswer, LibraryCall, ModuleId,
-    ModuleInfo, StreamId,
+    ModuleInfo, Running, StreamId,
 };
 use crate::window::{Opened, Way};
 use std::sync::Arc;
@@ -214,8 +214,17 @@ pub trait Device: Send + Sync {
         Err(CudaError::new(code::INVALID_HANDLE, "there is no such recording"))
     }
 
-    /// Time that kernels have run so far.
+    /// Time that kernels have run so far, those that run until now.
     fn gpu_time(&self) -> Duration;
+
+    /// The kernel that has run longest, when that is a second and more; nothing where the device cannot tell.
+    fn running(&self) -> Option<Running> {
+        None
+    }
+
+    /// Holds what runs, and what is issued, until it is called with `false`; nothing happens where kernels cannot be
+    /// held.  What is held does not use the device, and the [`Gate`] is told so.
+    fn pause(&self, _paused: bool) {}
 
     /// Moves every mapped byte out of the device's memory, keeping addresses; work has been drained before.
     /// Answers the bytes that are parked.

@@ -22,6 +22,6 @@ pub use error::{CudaError, CudaResult, code};
 pub use gate::Gate;
 pub use types::{
     Copy2D, DeviceDescription, DeviceProfile, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute,
-    LaunchConfig, LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,
+    LaunchConfig, LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, Running, StreamId,
 };
 pub use window::{Opened, Way, Window};

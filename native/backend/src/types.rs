@@ -173,6 +173,17 @@ pub struct LibraryCall<'a> {
     pub waits: bool,
 }
 
+/// How far a kernel that runs has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The kernel's name as people know it.
+    pub kernel: String,
+    /// Blocks that have ended.
+    pub done: u64,
+    /// Blocks of the grid.
+    pub blocks: u64,
+}
+
 /// What a library answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LibraryAnswer {

@@ -1,6 +1,6 @@
 //! What supervisor and worker say to each other over their socket pair.
 
-use crate::control::messages::{DeviceReport, EndMode};
+use crate::control::messages::{DeviceReport, EndMode, RunningKernel};
 use serde::{Deserialize, Serialize};
 use sluice_protocol::handshake::AddressRange;
 
@@ -67,4 +67,6 @@ pub enum Report {
     Resumed { taken: bool },
     /// A growth of this many bytes waits.
     Wanted { bytes: u64 },
+    /// How far a kernel that runs long has come; nothing when it has ended.
+    Running { running: Option<RunningKernel> },
 }

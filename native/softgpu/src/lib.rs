@@ -78,7 +78,7 @@
 //!   half precision `0x7fff`, as cards have them.
 //! - The stack of a thread ends at 512 KiB of local memory; registers, local and shared memory of the threads that run
 //!   at the same time take at most 288 MiB, so that large ones run on fewer of the host's cores, and a block that needs
-//!   more is refused (701).
+//!   more is refused (701). What is more than 16 MiB for all launches together is borrowed ([`Lender`]).
 //! - Blocks of an ordinary launch begin in order; where those that run do not end, the next begin beside them, up to
 //!   the 4096 threads and 64 blocks that the device's four multiprocessors hold, and take turns.
 //! - A modifier that an instruction does not have, a parameter's bytes that are none, and an offset of more than 32 bits
@@ -103,11 +103,13 @@ mod lexer;
 mod lower;
 mod mbarrier;
 mod module;
+mod names;
 mod parser;
 mod types;
 
 pub use arena::{Arena, PAGE};
 pub use error::{Fault, Place, PtxError, Space};
-pub use exec::{Engine, Launch, LaunchStats, LoadedModule};
+pub use exec::{Aside, Engine, Launch, LaunchStats, Lender, LoadedModule, Running};
 pub use heap::{DEFAULT_HEAP, Heap, NotAllocated};
 pub use module::{GlobalInfo, KernelInfo, Module, ParamInfo, Relocation, Symbol};
+pub use names::plain_name;

@@ -133,7 +133,7 @@ impl SoftDevice {
             }
             let began = Instant::now();
             let outcome = work(&*shared);
-            shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            shared.library_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             outcome.map_err(|fault| {
                 let text = format!("{name}: {} bytes at {:#x} are not allocated", fault.bytes, fault.address);
                 CudaError::new(code::ILLEGAL_ADDRESS, text)

@@ -16,23 +16,25 @@ use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWor
 use crate::timeline::{Job, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
-    LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, StreamId,
+    LibraryAnswer, LibraryCall, ModuleId, ModuleInfo, Running, StreamId,
 };
 use crate::window::{Opened, Way};
 use memory::Memory;
 use physical::Physical;
-use sluice_softgpu::{DEFAULT_HEAP, Engine, Heap, KernelInfo, Launch, LoadedModule, Module, PAGE};
+use sluice_softgpu::{DEFAULT_HEAP, Engine, Heap, KernelInfo, Launch, Lender, LoadedModule, Module, PAGE, plain_name};
 use sluice_softlibs::Recorded;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use window::ArenaWindow;
 
 /// Copies up to this size run on the thread that issues them.
 const LIGHT_BYTES: u64 = 1 << 20;
 /// Queued host data count as one operation for so many bytes: 256 MiB fill the backlog.
 const BYTES_PER_OPERATION: u64 = 4 << 10;
+/// A kernel that has worked for so long is one whose progress is told.
+const LONG: Duration = Duration::from_secs(1);
 /// Shared memory that a block has without asking for more.
 const DEFAULT_SHARED: u32 = 48 << 10;
 /// Shared memory that a block can ask for.
@@ -60,7 +62,8 @@ struct Shared {
     heap: Mutex<Option<Arc<Heap>>>,
     /// How large it is to be.
     wished_heap: AtomicU64,
-    gpu_time_ns: AtomicU64,
+    /// What libraries have worked; the engine knows it of kernels.
+    library_time_ns: AtomicU64,
     /// Host data that waits in queued copies, bytes.
     waiting_bytes: AtomicU64,
 }
@@ -144,7 +147,7 @@ impl SoftDevice {
             printer: OnceLock::new(),
             heap: Mutex::default(),
             wished_heap: AtomicU64::new(DEFAULT_HEAP),
-            gpu_time_ns: AtomicU64::new(0),
+            library_time_ns: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
         };
         let (timeline, shared) = (Timeline::new(observer), Arc::new(shared));
@@ -223,10 +226,8 @@ impl SoftDevice {
                 cooperative,
                 heap: heap.as_deref(),
             };
-            let began = Instant::now();
             let (arena, mut printed) = (shared.memory()?.arena(), String::new());
             let outcome = shared.engine.launch_printing(arena, &launch, &shared.cancel, &mut printed);
-            shared.gpu_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             if let Some(printer) = shared.printer.get()
                 && !printed.is_empty()
             {
@@ -252,6 +253,19 @@ impl SoftDevice {
             LoadedModule::new(Arc::new(module), |_| Ok::<u64, CudaError>(base + next.next().unwrap_or_default()))?;
         placed.initialise(memory.arena()).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
         Ok((placed, (bytes > 0).then_some((base, bytes))))
+    }
+}
+
+/// The lease's memory, of which launches borrow.
+struct Lease(Arc<dyn Gate>);
+
+impl Lender for Lease {
+    fn lend(&self, bytes: u64) -> bool {
+        self.0.charge(bytes)
+    }
+
+    fn take_back(&self, bytes: u64) {
+        self.0.discharge(bytes);
     }
 }
 
@@ -500,6 +514,13 @@ impl Device for SoftDevice {
     }
 
     fn ask(&self, gate: Arc<dyn Gate>) {
+        self.shared.engine.borrow_from(Box::new(Lease(Arc::clone(&gate))));
+        let own = Arc::clone(&gate);
+        self.shared.engine.when_paused(Box::new(move |wait| {
+            own.leave();
+            wait();
+            own.enter();
+        }));
         self.timeline.ask(gate);
     }
 
@@ -614,7 +635,17 @@ impl Device for SoftDevice {
     }
 
     fn gpu_time(&self) -> Duration {
-        Duration::from_nanos(self.shared.gpu_time_ns.load(Ordering::Relaxed))
+        let libraries = Duration::from_nanos(self.shared.library_time_ns.load(Ordering::Relaxed));
+        self.shared.engine.worked() + libraries
+    }
+
+    fn running(&self) -> Option<Running> {
+        let oldest = self.shared.engine.running().into_iter().find(|launch| launch.worked >= LONG)?;
+        Some(Running { kernel: plain_name(&oldest.kernel).to_owned(), done: oldest.done, blocks: oldest.blocks })
+    }
+
+    fn pause(&self, paused: bool) {
+        self.shared.engine.pause(paused);
     }
 
     /// The software GPU's memory is host memory: what is parked stays where it is, only on another account.

@@ -51,6 +51,15 @@ pub struct DeviceReport {
     pub profile: DeviceProfile,
 }
 
+/// A kernel that has run for a second and more.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunningKernel {
+    pub kernel: String,
+    pub blocks_done: u64,
+    pub blocks: u64,
+}
+
 /// What a lease has used since it began.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -67,6 +76,8 @@ pub struct LeaseUsage {
     pub calls: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
+    /// What runs now, where the device can tell.
+    pub running: Option<RunningKernel>,
 }
 
 /// gpud to broker.

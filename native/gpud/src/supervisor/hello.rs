@@ -182,6 +182,7 @@ impl Supervisor {
             parked: false,
             next_seat: None,
             clean: false,
+            running: None,
         };
         pool.workers.insert(id, worker);
         drop(pool);

@@ -56,6 +56,11 @@ impl Supervisor {
             Report::Rebind { call, token } => self.rebind(id, call, &token),
             Report::Resumed { taken } => self.resumed(id, taken),
             Report::Wanted { bytes } => self.recall(id, bytes),
+            Report::Running { running } => {
+                if let Some(worker) = self.pool().workers.get_mut(&id) {
+                    worker.running = running;
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the supervisor knows: leases, workers, keys.  Plain data; the other files of this folder act on it.
 
 use crate::arbiter::Arbiter;
-use crate::control::messages::{DeviceReport, LeaseUsage};
+use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel};
 use crate::ledger::{Ledger, SLOTS, Totals};
 use crate::passing::Channel;
 use crate::token::{Keys, LeaseClaims};
@@ -60,6 +60,8 @@ pub struct Worker {
     /// A new lease that the worker is about to take up.
     pub next_seat: Option<Seat>,
     pub clean: bool,
+    /// The kernel that it runs, if that runs long.
+    pub running: Option<RunningKernel>,
 }
 
 /// See the module.
@@ -180,7 +182,10 @@ impl Pool {
 
     fn lease_usage(&self, id: &str, lease: &Lease) -> LeaseUsage {
         let totals = lease.totals();
-        let sessions = self.workers.values().filter(|w| w.seat.lease_id == id && w.connected && !w.parked).count();
+        let workers = self.workers.values().filter(|w| w.seat.lease_id == id);
+        let sessions = workers.clone().filter(|w| w.connected && !w.parked).count();
+        // Of several processes the same one from report to report.
+        let running = workers.filter(|w| w.running.is_some()).min_by_key(|w| w.pid).and_then(|w| w.running.clone());
         let (delivered, promised) = lease.ledger.door().delivery();
         LeaseUsage {
             lease_id: id.to_owned(),
@@ -193,6 +198,7 @@ impl Pool {
             calls: totals.calls,
             bytes_in: totals.bytes_in,
             bytes_out: totals.bytes_out,
+            running,
         }
     }
 }

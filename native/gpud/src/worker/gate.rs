@@ -39,4 +39,14 @@ impl sluice_backend::Gate for Gate {
         let (ledger, slot) = self.seat();
         ledger.leave(slot, &self.bell);
     }
+
+    fn charge(&self, bytes: u64) -> bool {
+        let (ledger, slot) = self.seat();
+        ledger.charge(slot, bytes)
+    }
+
+    fn discharge(&self, bytes: u64) {
+        let (ledger, slot) = self.seat();
+        ledger.release(slot, bytes);
+    }
 }

@@ -14,7 +14,7 @@ mod outbox;
 mod session;
 
 use crate::arbiter::bell::Bell;
-use crate::control::messages::EndMode;
+use crate::control::messages::{EndMode, RunningKernel};
 use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
 use crate::passing::Channel;
@@ -36,8 +36,12 @@ use std::time::Duration;
 pub const SUPERVISOR_DESCRIPTOR: i32 = 3;
 /// How long a session waits for a client whose connection was lost.
 const RETURN_TIME: Duration = Duration::from_secs(30);
+/// What runs is held when the client has been away for so long: nearly always its process has died.
+const HOLD_TIME: Duration = Duration::from_secs(1);
 /// How often measurements are written into the lease's account.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
+/// How many of these times pass from one report of a kernel's progress to the next.
+const SETTLES_A_REPORT: u32 = 5;
 
 /// A client's connection and the last frame that it has received.
 struct Arrival {
@@ -165,12 +169,7 @@ fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Cha
         end(&lock(&frames), clean);
     })?;
     let meter = Arc::clone(&session);
-    std::thread::Builder::new().name("meter".to_owned()).spawn(move || {
-        loop {
-            std::thread::sleep(SETTLE_TIME);
-            lock(&meter).settle();
-        }
-    })?;
+    std::thread::Builder::new().name("meter".to_owned()).spawn(move || measure(&meter))?;
     while let Some((order, descriptors)) = supervisor.receive::<Order>()? {
         carry_out(order, descriptors, &session, &greeting, &arrivals, &mut current)?;
     }
@@ -178,9 +177,39 @@ fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Cha
     Ok(())
 }
 
+/// Writes into the account what was measured, and tells of kernels that run long.
+fn measure(session: &Mutex<Session>) {
+    let mut told = None;
+    loop {
+        for _ in 0..SETTLES_A_REPORT {
+            std::thread::sleep(SETTLE_TIME);
+            lock(session).settle();
+        }
+        let session = lock(session);
+        let running = session.device.running();
+        let running =
+            running.map(|now| RunningKernel { kernel: now.kernel, blocks_done: now.done, blocks: now.blocks });
+        if running != told {
+            session.report(&Report::Running { running: running.clone() });
+            told = running;
+        }
+    }
+}
+
+/// The client's next connection. While it is away, what it has on the device is held.
+fn next_arrival(session: &Shared, arriving: &Receiver<Arrival>) -> Option<Arrival> {
+    if let Ok(arrival) = arriving.recv_timeout(HOLD_TIME) {
+        return Some(arrival);
+    }
+    lock(session).hold();
+    let arrival = arriving.recv_timeout(RETURN_TIME - HOLD_TIME).ok()?;
+    lock(session).device.pause(false);
+    Some(arrival)
+}
+
 /// Executes connection after connection; answers whether the session ended in order.
 fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) -> bool {
-    while let Ok(arrival) = arriving.recv_timeout(RETURN_TIME) {
+    while let Some(arrival) = next_arrival(session, arriving) {
         let Ok(writing) = arrival.connection.try_clone() else { return false };
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);

@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Images that a worker keeps for modules that are loaded again.
-const IMAGE_BYTES: usize = 256 << 20;
+const IMAGE_BYTES: usize = 32 << 20;
 /// How long running work may take before a lease that is to be parked is ended without keeping its memory.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 /// A growth brings at least this much, and as much as there is already, so that the next allocations need not ask.
@@ -375,10 +375,19 @@ impl Session {
         self.allocated + self.modules.values().sum::<u64>() + self.heap
     }
 
+    /// The client is away: what it has on the device waits for it, unless its lease ends just now.
+    pub fn hold(&self) {
+        if self.phase == Phase::Active {
+            self.device.pause(true);
+        }
+    }
+
     /// Begins to end the lease. What is answered says whether everything issued has run without a failure; it is
     /// waited for, up to [`DRAIN_TIME`], without the session: host functions and bulk copies end by frames.
     pub fn drain(&mut self, reason: &str) -> Receiver<bool> {
         self.phase = Phase::Draining(reason.to_owned());
+        // The client may be away.
+        self.device.pause(false);
         let (sender, drained) = channel();
         // A device that cannot even be asked drops the sender.
         let _ = self.device.synchronize(Box::new(move |outcome| {

@@ -115,7 +115,7 @@ impl Block {
         self.barriers = Barriers::new(threads);
     }
 
-    /// Gives each warp a turn until the block is finished or `single` rounds have passed.
+    /// Gives each warp a turn until the block is finished, so many rounds have passed, or somebody asks.
     pub fn run(&mut self, c: &Context, rounds: u32) -> Result<Turn, Fault> {
         for _ in 0..rounds {
             let mut progress = false;
@@ -130,13 +130,17 @@ impl Block {
                     continue;
                 }
                 progress = true;
-                match warp.run(c, &mut self.barriers) {
-                    Stop::Done => {}
-                    Stop::Blocked | Stop::Turn => finished = false,
-                    Stop::Fault(fault) => return Err(fault),
-                }
+                let stop = warp.run(c, &mut self.barriers);
                 if self.barriers.touched != 0 {
                     self.barriers.release(&mut self.warps);
+                }
+                match stop {
+                    Stop::Done => {}
+                    Stop::Blocked => finished = false,
+                    // Such a turn may have been long.
+                    Stop::Turn if c.asked() => return Ok(Turn::Unfinished),
+                    Stop::Turn => finished = false,
+                    Stop::Fault(fault) => return Err(fault),
                 }
             }
             if finished {
@@ -145,8 +149,8 @@ impl Block {
             if !progress && self.warps.iter().all(|w| w.live & !w.waiting == 0) {
                 return Err(Fault::LaunchFailure(self.stuck(c)));
             }
-            if c.cancel.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Fault::Cancelled);
+            if c.asked() {
+                break;
             }
         }
         Ok(Turn::Unfinished)

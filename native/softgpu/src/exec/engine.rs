@@ -3,14 +3,15 @@
 use super::block::{Block, Turn};
 use super::lanes::Row;
 use super::loaded::{LoadedModule, Prepared};
-use super::room::{self, Room};
+use super::progress::{Launches, Progress, Running};
+use super::room::{self, Account, Lender, Room};
 use super::warp::{Context, MOST_LOCAL};
 use crate::arena::Arena;
 use crate::error::Fault;
 use crate::heap::Heap;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ const MOST_RESIDENT: u64 = 4 * 16;
 const MOST_RESIDENT_THREADS: u64 = 4 * 1024;
 /// How long the blocks of a thread may go on before one more begins beside them: it may be what they wait for.
 const PATIENCE: Duration = Duration::from_millis(10);
+/// How often what is paused looks whether it may go on.
+const PAUSE_TIME: Duration = Duration::from_millis(10);
 
 /// One kernel launch.
 #[derive(Clone, Copy)]
@@ -53,16 +56,25 @@ pub struct LaunchStats {
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// Called once for each launch that is paused, on one of its threads, with what waits for the pause's end.
+pub type Aside = Box<dyn Fn(&dyn Fn()) + Send + Sync>;
+
 /// The pool of threads that runs launches.  Launches may come from several threads at once.
 pub struct Engine {
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
     /// Milliseconds that one launch may take; zero: as long as it likes.
     limit: AtomicU64,
+    paused: AtomicBool,
+    aside: OnceLock<Aside>,
+    launches: Launches,
+    account: Account,
 }
 
 /// What the threads of one launch share.
 struct Shared<'a> {
+    engine: &'a Engine,
+    progress: &'a Progress,
     arena: &'a Arena,
     kernel: &'a Prepared,
     launch: &'a Launch<'a>,
@@ -76,7 +88,7 @@ struct Shared<'a> {
     shared_len: u32,
     /// What a block takes of the room when it begins.
     block_bytes: u64,
-    room: Room,
+    room: Room<'a>,
     workspace: [AtomicU64; 2],
     started: Instant,
     /// Milliseconds; zero: none.
@@ -108,13 +120,40 @@ impl Engine {
                 handles.push(handle);
             }
         }
-        Engine { jobs: Some(jobs), threads: handles, limit: AtomicU64::new(0) }
+        let (limit, paused, aside) = (AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
+        let (launches, account) = Default::default();
+        Engine { jobs: Some(jobs), threads: handles, limit, paused, aside, launches, account }
     }
 
     /// Ends launches that take longer with [`Fault::Timeout`], from now on.
     pub fn set_limit(&self, limit: Option<Duration>) {
         let limit = limit.map_or(0, |limit| limit.as_millis().max(1) as u64);
         self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Stops what runs and what will be launched, between two instructions, until it is called with `false`.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Relaxed);
+    }
+
+    /// What a launch that is paused does meanwhile, told once; without, it only waits.
+    pub fn when_paused(&self, aside: Aside) {
+        let _ = self.aside.set(aside);
+    }
+
+    /// Who lends memory for the threads of launches that take much of it, told once; without, nobody is asked.
+    pub fn borrow_from(&self, lender: Box<dyn Lender>) {
+        self.account.borrow_from(lender);
+    }
+
+    /// The launches that run, the oldest first.
+    pub fn running(&self) -> Vec<Running> {
+        self.launches.running()
+    }
+
+    /// How long launches have worked: the sum of those that have ended and of those that run.
+    pub fn worked(&self) -> Duration {
+        self.launches.worked()
     }
 
     /// Runs a kernel to its end.  `cancel` stops it soon after it becomes true.
@@ -137,8 +176,8 @@ impl Engine {
         let Needs { shared_len, block_bytes } = check(launch, &kernel)?;
         let _held = arena.hold();
         let blocks = launch.grid.iter().map(|g| u64::from(*g)).product::<u64>();
-        let workers = (self.threads.len().max(1) as u64).min(blocks).min(room::MOST / block_bytes) as u32;
-        let begun = if launch.cooperative { blocks } else { u64::from(workers) };
+        let workers = (self.threads.len().max(1) as u64).min(blocks).min(room::MOST / block_bytes);
+        let (workers, room) = self.room(launch, workers, block_bytes)?;
         // A buffer of our own, aligned for every type.
         let mut buffer = vec![0u128; launch.params.len().div_ceil(16) + 1];
         // SAFETY: the buffer is at least as long as the parameters; bytes have no invalid values.
@@ -150,7 +189,10 @@ impl Engine {
             );
             std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), launch.params.len())
         };
+        let listed = self.launches.begin(Arc::clone(&kernel), blocks);
         let shared = Shared {
+            engine: self,
+            progress: &listed.progress,
             arena,
             kernel: &kernel,
             launch,
@@ -162,7 +204,7 @@ impl Engine {
             workers,
             shared_len,
             block_bytes,
-            room: Room::new(room::MOST - begun * block_bytes),
+            room,
             workspace: [const { AtomicU64::new(0) }; 2],
             started,
             limit: self.limit.load(Ordering::Relaxed),
@@ -181,6 +223,25 @@ impl Engine {
                 elapsed: started.elapsed(),
                 printed: String::new(),
             }),
+        }
+    }
+
+    /// Room for a launch on so many threads, or on fewer where memory is short.
+    fn room(&self, launch: &Launch, workers: u64, block_bytes: u64) -> Result<(u32, Room<'_>), Fault> {
+        let mut threads = workers;
+        loop {
+            let blocks = if launch.cooperative { launch.grid.iter().map(|g| u64::from(*g)).product() } else { threads };
+            if let Some(room) = Room::begin(&self.account, blocks * block_bytes) {
+                return Ok((threads as u32, room));
+            }
+            if launch.cooperative || threads <= 1 {
+                return Err(Fault::OutOfResources(format!(
+                    "{} bytes of registers, local and shared memory for the threads that run at the same time; the \
+                     lease has less left",
+                    blocks * block_bytes
+                )));
+            }
+            threads /= 2;
         }
     }
 
@@ -336,7 +397,7 @@ impl Shared<'_> {
             heap: self.launch.heap,
             room: &self.room,
             started: self.started,
-            cancel: &self.stop,
+            asks: [&self.stop, self.cancel, &self.engine.paused],
             printed: &self.printed,
         }
     }
@@ -365,8 +426,29 @@ impl Shared<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to stop.  The launch's own flag is looked at here, and passed on to blocks through `stop`.
+    /// Waits until the launch is not paused any more, or is to stop.
+    fn wait_paused(&self) {
+        let paused = || self.engine.paused.load(Ordering::Relaxed);
+        let ends = || self.cancel.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed);
+        let wait = || {
+            while paused() && !ends() {
+                std::thread::sleep(PAUSE_TIME);
+            }
+        };
+        let rests = self.progress.rest(|| match self.engine.aside.get() {
+            Some(aside) => aside(&wait),
+            None => wait(),
+        });
+        while !rests && (paused() || self.progress.resting()) && !ends() {
+            std::thread::sleep(PAUSE_TIME);
+        }
+    }
+
+    /// Whether to stop; waits while the engine is paused.  The launch's own flag is passed on to its other threads.
     fn stopping(&self) -> bool {
+        if self.engine.paused.load(Ordering::Relaxed) {
+            self.wait_paused();
+        }
         if self.cancel.load(Ordering::Relaxed) {
             self.fail(Fault::Cancelled);
         }
@@ -402,7 +484,10 @@ impl Shared<'_> {
             let mut since = None;
             loop {
                 match block.run(&context, 8) {
-                    Ok(Turn::Finished) => break,
+                    Ok(Turn::Finished) => {
+                        self.progress.block_done();
+                        break;
+                    }
                     Ok(Turn::Unfinished) if self.stopping() => return,
                     Ok(Turn::Unfinished) if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
                         self.take_turns(std::mem::replace(&mut block, Block::new()), context, worker);
@@ -442,6 +527,7 @@ impl Shared<'_> {
             let Some((mut block, context)) = running.pop_front() else { break };
             match block.run(&context, 8) {
                 Ok(Turn::Finished) => {
+                    self.progress.block_done();
                     instructions += block.take_instructions();
                     idle.push(block);
                     since = Instant::now();
@@ -484,6 +570,7 @@ impl Shared<'_> {
             {
                 match block.run(context, 1) {
                     Ok(Turn::Finished) => {
+                        self.progress.block_done();
                         finished[at] = true;
                         running -= 1;
                     }
@@ -524,7 +611,10 @@ mod tests {
         };
         let impossible = launch([0, 1, 1]);
         for worker in 0..8 {
+            let listed = engine.launches.begin(kernel.clone(), 64);
             let shared = Shared {
+                engine: &engine,
+                progress: &listed.progress,
                 arena: &arena,
                 kernel: &kernel,
                 launch: &impossible,
@@ -536,7 +626,7 @@ mod tests {
                 workers: 4,
                 shared_len: 0,
                 block_bytes: 0,
-                room: Room::new(room::MOST),
+                room: Room::begin(&engine.account, 0).unwrap(),
                 workspace: [const { AtomicU64::new(0) }; 2],
                 started: Instant::now(),
                 limit: 0,

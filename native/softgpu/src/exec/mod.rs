@@ -11,10 +11,13 @@ mod lanes;
 mod loaded;
 mod matrix;
 mod memory;
+mod progress;
 mod room;
 mod trail;
 mod warp;
 
-pub use engine::{Engine, Launch, LaunchStats};
+pub use engine::{Aside, Engine, Launch, LaunchStats};
 pub use loaded::LoadedModule;
 pub(crate) use loaded::provided;
+pub use progress::Running;
+pub use room::Lender;

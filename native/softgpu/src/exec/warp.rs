@@ -17,13 +17,15 @@ use crate::error::{Fault, Place};
 use crate::heap::Heap;
 use crate::ir::*;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Backward jumps that a diverged group may make before others get a turn.
 const GROUP_FUEL: u32 = 64;
 /// Backward jumps and calls that a warp may make before its block looks around.
 const WARP_FUEL: u32 = 8192;
+/// Instructions after which its next backward jump ends a warp's turn, however few jumps there were.
+const WARP_INSTRUCTIONS: u64 = 1 << 17;
 /// Most rows of registers in a lane's stack of frames.
 const MOST_ROWS: usize = 1 << 20;
 /// Most local memory of a lane, in bytes.
@@ -47,10 +49,18 @@ pub struct Context<'a> {
     /// Where 16 bytes for the grid's own barrier lie; zero unless the launch is cooperative.
     pub workspace: u64,
     pub heap: Option<&'a Heap>,
-    pub room: &'a Room,
+    pub room: &'a Room<'a>,
     pub started: Instant,
-    pub cancel: &'a AtomicBool,
+    /// Set by those who want the block to end its turn soon.
+    pub asks: [&'a AtomicBool; 3],
     pub printed: &'a Mutex<String>,
+}
+
+impl Context<'_> {
+    /// Whether somebody wants the block to end its turn.
+    pub fn asked(&self) -> bool {
+        self.asks.iter().any(|flag| flag.load(Ordering::Relaxed))
+    }
 }
 
 /// Why a warp's turn ended.
@@ -393,7 +403,7 @@ impl Warp {
                         at = target;
                         if backward {
                             fuel -= 1;
-                            if fuel == 0 {
+                            if fuel == 0 || executed >= WARP_INSTRUCTIONS {
                                 self.save(&g, start + at as u32);
                                 self.spent |= g.mask;
                                 break 'choose Stop::Turn;
@@ -429,7 +439,7 @@ impl Warp {
                     }
                     self.save(&g, start + at as u32 + 1);
                     self.put(mask, start + i.e);
-                    if fuel == 0 {
+                    if fuel == 0 || (target <= at && executed >= WARP_INSTRUCTIONS) {
                         self.spent |= mask;
                         break 'choose Stop::Turn;
                     }
@@ -449,7 +459,7 @@ impl Warp {
                     Ok(Next::Step) => {}
                     Ok(Next::Choose) => {
                         fuel -= 1;
-                        if fuel == 0 {
+                        if fuel == 0 || executed >= WARP_INSTRUCTIONS {
                             break 'choose Stop::Turn;
                         }
                         continue 'choose;
