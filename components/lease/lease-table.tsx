@@ -1,7 +1,7 @@
 "use client";
 
 import Link from "next/link";
-import { formatAmount, formatBytes, formatDuration } from "#components/format.ts";
+import { formatAmount, formatBytes, formatCount, formatDuration } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import { Age, RelativeTime, Remaining } from "#components/ui/time.tsx";
@@ -10,6 +10,10 @@ import { EndLease } from "./end-lease.tsx";
 import { ExtendLease } from "./extend-lease.tsx";
 import { LeaseState } from "./lease-state.tsx";
 import { ownerLabel } from "./owner-label.ts";
+
+/** How far a kernel has come, as `%gpu` says it. */
+const progress = ({ kernel, blocksDone, blocks }: NonNullable<LeaseListItem["running"]>) =>
+  `kernel ${kernel}: ${formatCount(blocksDone)} of ${formatCount(blocks)} blocks`;
 
 type Extra = "notebook" | "holder" | "team" | "ended" | "extend" | "end";
 
@@ -75,6 +79,7 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
         <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5">
           <LeaseState lease={row} />
           {row.borrowed && row.state !== "ended" && <Badge tone="warn">borrowed</Badge>}
+          {row.running !== null && <span className="basis-full text-sm text-ink-2">{progress(row.running)}</span>}
         </span>
       ),
     },

@@ -442,6 +442,20 @@ describe("gpud", () => {
     expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
   });
 
+  test("tells how far a kernel has come while it runs, also when it runs for the first time", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    const seen = async () => (await call<LeaseStatus>(ada, "GET", "/v1/status")).body.leases[0]?.running;
+    const running = { kernel: "matmul", blocksDone: 1204, blocks: 16_384 };
+    gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), running }] });
+    await vi.waitFor(async () => expect(await seen()).toEqual(running));
+    // A gpud of before says nothing of it.
+    const { running: _, ...before } = noUsage(lease.id);
+    gpud.send({ type: "usage", leases: [before as ReturnType<typeof noUsage>] });
+    await vi.waitFor(async () => expect(await seen()).toBeNull());
+  });
+
   test("takes back with notice what is above a guarantee, parks it, and gives it to the team below its own", async () => {
     const ada = await makeWorkspace(database.db, team, "Ada");
     const lease = await granted(ada, { amount: "1" });

@@ -42,6 +42,10 @@ export const deviceReport = z.strictObject({
 });
 export type DeviceReport = z.infer<typeof deviceReport>;
 
+/** A kernel that has run for a second and more, and how far it has come. */
+export const runningKernel = z.strictObject({ kernel: z.string(), blocksDone: z.int(), blocks: z.int() });
+export type RunningKernel = z.infer<typeof runningKernel>;
+
 export const leaseUsage = z.strictObject({
   leaseId: z.string(),
   /** Connected client processes. */
@@ -56,6 +60,8 @@ export const leaseUsage = z.strictObject({
   calls: z.int(),
   bytesIn: z.int(),
   bytesOut: z.int(),
+  /** What runs now, where the device can tell; a gpud of before does not say. */
+  running: runningKernel.nullable().default(null),
 });
 export type LeaseUsage = z.infer<typeof leaseUsage>;
 

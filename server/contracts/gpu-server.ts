@@ -1,6 +1,7 @@
 /** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
 import { z } from "zod";
 import { gpuServerId, pageSize, searchText } from "./common.ts";
+import { runningKernel } from "./control.ts";
 import { leaseOwner } from "./lease.ts";
 
 export const createJoinTokenInput = z.strictObject({
@@ -84,6 +85,8 @@ export const leaseListItem = z.strictObject({
   /** Time on the device while other leases wanted it too, and what the lease's share of such time was. */
   deliveredUs: z.int(),
   promisedUs: z.int(),
+  /** A kernel that has run for a second and more, where the device can tell. */
+  running: runningKernel.nullable(),
   /** Compute used of the lease's own part in the last minute, 0..100. */
   computePercent: z.number(),
   grantedAt: z.iso.datetime(),

@@ -3,6 +3,7 @@
  * Amounts are integers in thousandths of a GPU (500 = half a GPU), memory is bytes, times are ISO 8601 in UTC.
  */
 import { z } from "zod";
+import { runningKernel } from "./control.ts";
 
 /** A process *start*: a reused pid is not mistaken for its owner. */
 export const leaseOwner = z.strictObject({
@@ -242,6 +243,8 @@ export const leaseStatus = z.strictObject({
       computePercent: z.number(),
       /** GPU hours charged so far, in thousandths. */
       gpuMilliHours: z.int(),
+      /** A kernel that has run for a second and more: on the software GPU, which can tell how far it has come. */
+      running: runningKernel.nullable(),
       /** When it is parked and released unless its GPU works before; null while gpud cannot tell. */
       idleEndsAt: z.iso.datetime().nullable(),
       /** Of a lease of several GPUs what is used of each, in their order; above are the sums, and the mean per cent. */

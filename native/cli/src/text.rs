@@ -190,6 +190,7 @@ pub fn overview(status: &Value) -> String {
             memory(lease_memory(&entry["lease"])),
             entry.pointer("/computePercent").and_then(Value::as_f64).unwrap_or_default().round()
         ));
+        lines.extend(progress(&entry["running"]).map(|working| format!("Running {working}")));
     }
     for row in list(status, "/team/quotas").iter().filter(|row| string(row, "/gpuType") == gpu_type) {
         lines.push(format!(
@@ -208,6 +209,26 @@ pub fn overview(status: &Value) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// How far a kernel has come: `kernel matmul: 1,204 of 16,384 blocks`; nothing when none runs long.
+fn progress(running: &Value) -> Option<String> {
+    let kernel = running.get("kernel")?.as_str()?;
+    let count = |field| thousands(number(running, field));
+    Some(format!("kernel {kernel}: {} of {} blocks", count("/blocksDone"), count("/blocks")))
+}
+
+/// 16384 is `16,384`.
+fn thousands(number: i64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Rows in columns of their own width.
@@ -263,6 +284,17 @@ mod tests {
         assert_eq!(left("1970-01-01T01:05:00Z"), "1 h 05 min");
         assert_eq!(left("1969-12-31T23:00:00Z"), "0 s");
         assert_eq!(left("soon"), "");
+    }
+
+    #[test]
+    fn a_kernel_that_runs_long_is_told_with_its_blocks() {
+        let running = json!({"kernel": "matmul", "blocksDone": 204, "blocks": 16_384});
+        assert_eq!(progress(&running).as_deref(), Some("kernel matmul: 204 of 16,384 blocks"));
+        assert_eq!(progress(&Value::Null), None);
+        assert_eq!(
+            (thousands(999), thousands(1_000), thousands(1_234_567)),
+            ("999".into(), "1,000".into(), "1,234,567".into())
+        );
     }
 
     #[test]

@@ -316,6 +316,13 @@ def nothing_to_give_back():
     return "Nothing to give back: this notebook has no GPU."
 
 
+def progress(running):
+    """How far a kernel has come: 'kernel matmul: 1,204 of 16,384 blocks'; None when none runs long."""
+    if not running:
+        return None
+    return f"kernel {running['kernel']}: {running['blocksDone']:,} of {running['blocks']:,} blocks"
+
+
 def _quota_line(status, gpu_type):
     team = status["team"]
     rows = [row for row in team["quotas"] if row["gpuType"] == gpu_type] or team["quotas"]
@@ -370,12 +377,14 @@ def status(answer, own, now):
     hours = own["gpuMilliHours"] / 1000
     notice = lease.get("notice")
     taken = (instant(notice["releaseAt"]) - now).total_seconds() if notice else None
+    working = progress(own.get("running"))
     return "\n".join(
         [
             f"GPU     {amount(lease_milli(lease))} of {place(lease)}, "
             f"for {duration(max(0, held))}, {'borrowed' if lease['borrowed'] else 'guaranteed'}",
             f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
             f"{part(lease_milli(lease))} (last minute)",
+            *([f"Running {working}"] if working else []),
             f"Ends    in {duration(max(0, left))} (%gpu extend 1h)"
             if taken is None
             else f"Ends    taken back in {duration(max(0, taken))} for another team; the notebook lives on",
@@ -388,17 +397,20 @@ def pill(answer, now):
     """The status bar's item: `{text, detail}` for all leases of the workspace, `detail` a line each."""
     if not answer["leases"]:
         return {"text": "GPU: none", "detail": "No GPU borrowed. In a notebook: %gpu attach 0.5"}
-    lines = []
+    lines, first = [], None
     for entry in answer["leases"]:
         lease = entry["lease"]
         left = max(0, (instant(lease["expiresAt"]) - now).total_seconds())
         notice = lease.get("notice")
         taken = max(0, (instant(notice["releaseAt"]) - now).total_seconds()) if notice else None
         until = f"{duration(left)} left" if taken is None else f"taken back in {duration(taken)}"
+        label = f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""
         line = f"{amount(lease_milli(lease))} of {place(lease)}, {until}"
-        lines.append(line + (f" ({entry['owner']['label']})" if entry["owner"].get("label") else ""))
+        working = progress(entry.get("running"))
+        first = first or f"GPU: {line}" + (f", {working}" if working else "")
+        lines.append(line + label + (f", {working}" if working else ""))
     if len(lines) == 1:
-        return {"text": f"GPU: {lines[0].split(' (')[0]}", "detail": lines[0]}
+        return {"text": first, "detail": lines[0]}
     total = sum(lease_milli(entry["lease"]) for entry in answer["leases"])
     return {"text": f"GPU: {amount(total)} in {len(lines)} notebooks", "detail": "\n".join(lines)}
 

@@ -227,6 +227,18 @@ def test_status_with_a_gpu():
     )
 
 
+def test_a_kernel_that_runs_long_shows_its_blocks():
+    running = {"kernel": "matmul", "blocksDone": 1204, "blocks": 16384}
+    owner = {"kind": "kernel", "pid": 7, "startTime": 9, "label": "a.ipynb"}
+    entry = {"lease": LEASE, "owner": owner, "running": running}
+    own = {**entry, "usedMemoryBytes": 0, "computePercent": 100, "gpuMilliHours": 1}
+    assert _text.status(STATUS, own, NOW).splitlines()[2] == "Running kernel matmul: 1,204 of 16,384 blocks"
+    shown = _text.pill({**STATUS, "leases": [entry]}, NOW)
+    assert shown["text"] == "GPU: 0.5 of soft-0 on gpu-1, 48 min left, kernel matmul: 1,204 of 16,384 blocks"
+    assert shown["detail"].endswith("left (a.ipynb), kernel matmul: 1,204 of 16,384 blocks")
+    assert len(_text.status(STATUS, {**own, "running": None}, NOW).splitlines()) == 4
+
+
 def test_own_lease_is_found_by_the_process_start():
     entry = {"owner": {"kind": "kernel", "pid": 7, "startTime": 9}}
     assert _text.own_lease({"leases": [entry]}, 7, 9) is entry

@@ -18,6 +18,9 @@ export type LeaseOwner = {
   label?: string;
 };
 
+/** A kernel and the blocks of its grid (server/contracts/control.ts). */
+type RunningKernel = { kernel: string; blocksDone: number; blocks: number };
+
 /** What a request needs of a device's labels (server/scheduler/types.ts). */
 type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: string };
 
@@ -163,6 +166,8 @@ export const leases = pgTable(
     promisedUs: bytes("promised_us").notNull().default(0),
     calls: bytes("calls").notNull().default(0),
     usageAt: instant("usage_at"),
+    /** The kernel that runs now, if that has run for a while. */
+    running: jsonb("running").$type<RunningKernel>(),
   },
   (t) => [
     uniqueIndex("leases_request").on(t.requestId, t.ordinal),

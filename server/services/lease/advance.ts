@@ -276,6 +276,15 @@ function leaseRow(request: RequestRow, place: OnPlace, now: Date): LeaseRow {
     ...{ grantedAt: now, ownerSeenAt: now, expiresAt, claimedAt: null, disconnectedAt: null },
     ...{ noticeFor: null, noticeAt: null, releaseAt: null },
     ...{ endingAt: null, endMode: null, endedAt: null, endReason: null, endNote: null },
-    ...{ parkedBytes: 0, usedMemoryBytes: 0, gpuTimeUs: 0, deliveredUs: 0, promisedUs: 0, calls: 0, usageAt: null },
+    ...{
+      parkedBytes: 0,
+      usedMemoryBytes: 0,
+      gpuTimeUs: 0,
+      deliveredUs: 0,
+      promisedUs: 0,
+      calls: 0,
+      usageAt: null,
+      running: null,
+    },
   };
 }

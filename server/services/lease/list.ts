@@ -9,7 +9,7 @@ import {
 } from "#server/contracts/gpu-server.ts";
 import { gpuServers, gpus, leases, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
-import { computePercent, recentGpuTime } from "./usage.ts";
+import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
 
 /** Leases that the asker may see: an admin all, others their own and those of teams that they lead. */
 export async function list(ctx: Context, raw: ListLeasesInput = {}): Promise<LeaseList> {
@@ -82,6 +82,7 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     gpuTimeUs: lease.gpuTimeUs,
     deliveredUs: lease.deliveredUs,
     promisedUs: lease.promisedUs,
+    running: runningOf(lease),
     computePercent: computePercent(gpuTimes.get(lease.id) ?? 0, lease.milli, lease.grantedAt, now),
     grantedAt: lease.grantedAt.toISOString(),
     claimedAt: lease.claimedAt?.toISOString() ?? null,

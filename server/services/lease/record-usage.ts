@@ -28,7 +28,8 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
       const promisedUs = Math.max(0, usage.promisedUs - lease.promisedUs);
       const calls = Math.max(0, usage.calls - lease.calls);
       const worked = gpuTimeUs > 0;
-      if (!worked && calls === 0 && usage.memoryBytes === lease.usedMemoryBytes) continue;
+      const same = usage.memoryBytes === lease.usedMemoryBytes && usage.running === null && lease.running === null;
+      if (!worked && calls === 0 && same) continue;
       await tx.db
         .update(leases)
         .set({
@@ -37,6 +38,7 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
           deliveredUs: Math.max(lease.deliveredUs, usage.deliveredUs),
           promisedUs: Math.max(lease.promisedUs, usage.promisedUs),
           calls: Math.max(lease.calls, usage.calls),
+          running: usage.running,
           ...(worked ? { usageAt: now } : {}),
         })
         .where(eq(leases.id, lease.id));

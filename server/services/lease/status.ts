@@ -11,7 +11,7 @@ import { usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { idleEndOf } from "./holder.ts";
 import { workspacePrincipal } from "./request.ts";
-import { computePercent, recentGpuTime } from "./usage.ts";
+import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
 import { type LeaseRow, leaseViewOf, type PlacedLease, placedLeases } from "./view.ts";
 import { knownGpuTypes, loadWorld } from "./world.ts";
 
@@ -104,6 +104,7 @@ function entryOf(parts: [PlacedLease, ...PlacedLease[]], seen: Seen): LeaseStatu
     gpuTimeUs: sum((part) => part.gpuTimeUs),
     computePercent: Math.round((sum(percent) / parts.length) * 10) / 10,
     gpuMilliHours: Math.round((sum((part) => part.milli) * heldSeconds) / 3600),
+    running: rows.map(runningOf).find((running) => running !== null) ?? null,
     idleEndsAt: idleMs === undefined ? null : (idleEndOf(rows, idleMs)?.toISOString() ?? null),
     ...(parts.length > 1
       ? {

@@ -1,8 +1,10 @@
 /** What leases did in the last minute, from gpud's samples. */
 import { and, gte, sql, sum } from "drizzle-orm";
+import type { RunningKernel } from "#server/contracts/control.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { usageSamples } from "#server/db/schema/index.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
+import type { LeaseRow } from "./view.ts";
 
 const MINUTE = 60_000;
 
@@ -24,6 +26,11 @@ export async function recentGpuTime(
     )
     .groupBy(usageSamples.leaseId);
   return new Map(rows.map((row) => [row.leaseId, row.gpuTimeUs]));
+}
+
+/** The kernel that a lease runs now; what it ran when it was last heard is not told of one that nobody hears. */
+export function runningOf(lease: Pick<LeaseRow, "state" | "running">): RunningKernel | null {
+  return lease.state === "active" ? lease.running : null;
 }
 
 /** Per cent of a whole device that its leases computed in the last minute, 0..100. */

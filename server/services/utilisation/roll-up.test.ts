@@ -124,7 +124,8 @@ async function write({ leases: all, states }: History): Promise<void> {
       gpuTimeUs += seconds * 1e6;
       const when = new Date(begins.getTime() + ((ends.getTime() - begins.getTime()) * part) / 100);
       const measured = { gpuTimeUs, deliveredUs: gpuTimeUs / 2, promisedUs: gpuTimeUs / 2, calls: 1, memoryBytes: 1 };
-      const usage = { leaseId: id, sessions: 1, bytesIn: 0, bytesOut: 0, parkedBytes: 0, ...measured };
+      const none = { bytesIn: 0, bytesOut: 0, parkedBytes: 0, running: null };
+      const usage = { leaseId: id, sessions: 1, ...none, ...measured };
       await recordUsage(systemContext(test.db, { now: () => when }), { serverId: world.serverId, usages: [usage] });
     }
   }
