@@ -1,9 +1,9 @@
 /** A full pool with a long queue in the database, made by a few statements. */
 import { sql } from "drizzle-orm";
+import { idOf } from "#scripts/demo/seed.ts";
 import type { Database } from "#server/db/client.ts";
 import { images, imageVersions } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
-import { idOf } from "../portal/seed.ts";
 
 export const QUEUED = 10_000;
 const DEVICES = 1_000;

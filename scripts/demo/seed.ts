@@ -11,9 +11,9 @@ export const idOf = (prefix: string, n: string) =>
   sql.raw(`'${prefix}-' || translate(substr(md5('${prefix}' || (${n})::text), 1, 26), '0189', 'xyzw')`);
 
 /**
- * Fills a database that holds nothing but its catalogue: servers, devices, teams, people, workspaces, and for each day and device three leases with
- * their requests and intervals, those on most devices still open, with samples
- * of their work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
+ * Fills a database that holds nothing but its catalogue: servers, devices, teams, people, workspaces, and for each day
+ * and device three leases with their requests and intervals, those on most devices still open, with samples of their
+ * work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
   const [newest] = await db
