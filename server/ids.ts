@@ -8,6 +8,7 @@ export type IdPrefix =
   | "otc"
   | "team"
   | "ws"
+  | "pod"
   | "img"
   | "imv"
   | "gsv"

@@ -61,9 +61,13 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
           {ownerLabel(row)}
           {!has("ended") && (
             <p className="text-sm text-ink-2">
-              <Link href={`/workspaces/${row.workspaceId}`} className="underline-offset-4 hover:underline">
-                {row.workspaceName}
-              </Link>
+              {row.workspaceId.startsWith("pod-") ? (
+                row.workspaceName
+              ) : (
+                <Link href={`/workspaces/${row.workspaceId}`} className="underline-offset-4 hover:underline">
+                  {row.workspaceName}
+                </Link>
+              )}
             </p>
           )}
         </div>

@@ -1,11 +1,14 @@
 /** The images that the tests' pods run, made here and given to the node: no registry is asked. */
 import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
-import { type Image, writeArchive } from "#scripts/images/archive.ts";
+import { type Image, writeArchive, writeLayer } from "#scripts/images/archive.ts";
 import { type Base, baseLayer } from "#scripts/images/base.ts";
+import { clientImage } from "#scripts/images/client.ts";
 import { controlPlaneImage } from "#scripts/images/control-plane.ts";
 import { gpudImage } from "#scripts/images/gpud.ts";
 import { workspaceImage } from "#scripts/images/workspace.ts";
@@ -16,7 +19,7 @@ import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 type Say = (line: string) => void;
 
 /** Names of the images that tests use. */
-export type Images = { workspace: string; controlPlane: string; gpud: string };
+export type Images = { workspace: string; controlPlane: string; gpud: string; client: string; bare: string };
 
 /** Makes what is missing, and loads it into the node. */
 export async function loadImages(cluster: Cluster, { root, say }: { root: string; say: Say }): Promise<Images> {
@@ -28,13 +31,39 @@ export async function loadImages(cluster: Cluster, { root, say }: { root: string
   await buildPortal(root, { ...process.env, NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" }, quiet);
   const wheel = await buildWheel(root, stateDir, quiet);
   const environment = await ensureEnvironment("cuda-python", { stateDir, wheel, onLine: quiet });
-  const [workspace, controlPlane, gpud] = [
+  const [workspace, controlPlane, gpud, client, bare] = [
     await workspaceImage(environment, base, say),
     await controlPlaneImage(root, base, say),
     await gpudImage(root, base, say),
+    await clientImage(root, wheel, base, say),
+    await bareImage(),
   ];
-  for (const image of [await pauseImage(base), workspace, controlPlane, gpud]) await load(cluster, image, say);
-  return { workspace: workspace.name, controlPlane: controlPlane.name, gpud: gpud.name };
+  for (const image of [await pauseImage(base), workspace, controlPlane, gpud, client, bare])
+    await load(cluster, image, say);
+  return {
+    workspace: workspace.name,
+    controlPlane: controlPlane.name,
+    gpud: gpud.name,
+    client: client.name,
+    bare: bare.name,
+  };
+}
+
+/** Without glibc, as an image is that is built on another C library or on none: only a folder. */
+async function bareImage(): Promise<Pick<Image, "name" | "file">> {
+  const name = "localhost/bare:1";
+  const file = path.join(cacheFolder("images"), "bare.tar");
+  if (existsSync(file)) return { name, file };
+  const staged = await mkdtemp(path.join(tmpdir(), "sluice-image-"));
+  try {
+    await mkdir(path.join(staged, "tmp"), { mode: 0o755 });
+    await writeLayer(`${file}.layer`, [{ from: staged, to: "/" }]);
+    await writeArchive(file, name, [`${file}.layer`], { entrypoint: ["/program"] });
+  } finally {
+    await rm(`${file}.layer`, { force: true });
+    await rm(staged, { recursive: true, force: true });
+  }
+  return { name, file };
 }
 
 /** Holds a pod's namespaces while its containers come and go. */

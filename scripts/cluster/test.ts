@@ -14,6 +14,8 @@ export const CLUSTER_VARIABLES = {
   workspaceImage: "SLUICE_TEST_CLUSTER_WORKSPACE_IMAGE",
   controlPlaneImage: "SLUICE_TEST_CLUSTER_CONTROL_PLANE_IMAGE",
   gpudImage: "SLUICE_TEST_CLUSTER_GPUD_IMAGE",
+  clientImage: "SLUICE_TEST_CLUSTER_CLIENT_IMAGE",
+  bareImage: "SLUICE_TEST_CLUSTER_BARE_IMAGE",
   helm: "SLUICE_TEST_CLUSTER_HELM",
 } as const;
 
@@ -36,6 +38,8 @@ export async function runClusterTests(
       [CLUSTER_VARIABLES.workspaceImage]: images.workspace,
       [CLUSTER_VARIABLES.controlPlaneImage]: images.controlPlane,
       [CLUSTER_VARIABLES.gpudImage]: images.gpud,
+      [CLUSTER_VARIABLES.clientImage]: images.client,
+      [CLUSTER_VARIABLES.bareImage]: images.bare,
       [CLUSTER_VARIABLES.helm]: helm,
     },
     onLine: (line) => console.log(line),

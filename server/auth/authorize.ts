@@ -174,6 +174,15 @@ const rules = {
   "gpu-server.set-zone": admin,
   "gpu-server.remove": admin,
   "gpu-server.control": ownGpuServer,
+  "gpu-server.follow-node": systemOnly,
+
+  /** The token of its account, which the cluster reviews, is the authority. */
+  "pod.join": anyone,
+  /** The API server asks, and is told nothing that a pod's author could not read. */
+  "pod.admit": anyone,
+  "pod.end": systemOnly,
+  "pod.list-open": systemOnly,
+  "pod.news": systemOnly,
 
   /** Admins read all of it, a lead what happened in the own team. */
   "audit.list": teamLeadOrAdmin,

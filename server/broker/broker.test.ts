@@ -344,7 +344,13 @@ describe("every address", () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, "invalid"]);
   });
 
-  const open = ["POST /v1/gpu-servers/join", "GET /healthz", "GET /metrics"];
+  const open = [
+    "POST /v1/gpu-servers/join",
+    "POST /v1/pods",
+    "POST /v1/kubernetes/admission",
+    "GET /healthz",
+    "GET /metrics",
+  ];
   const routes = brokerRoutes({} as Parameters<typeof brokerRoutes>[0]);
 
   test("that needs no credential is known to be one", () => {

@@ -5,6 +5,7 @@ import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { databaseUrl, env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
+import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
 import { startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
@@ -26,6 +27,7 @@ async function main(): Promise<void> {
   });
   const launchers = await configuredLaunchers();
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
+  const cluster = await followCluster(broker.live);
   const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });
   // Folders lie on the machine of the local launcher.
   const measuring = launchers.has("local") ? startDatasetMeasuring(database, logger("datasets")) : undefined;
@@ -38,12 +40,23 @@ async function main(): Promise<void> {
     log.info({ signal }, "broker stops");
     // What hangs must not keep the process: everything that matters is in the tables.
     setTimeout(() => process.exit(0), 10_000).unref();
-    void Promise.allSettled([watch.stop(), reconciler.stop(), measuring?.stop(), broker.stop()])
+    void Promise.allSettled([watch.stop(), reconciler.stop(), cluster?.stop(), measuring?.stop(), broker.stop()])
       .then(async () => await database.close())
       .finally(() => process.exit(0));
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
+}
+
+/** Pods and nodes of the cluster that Sluice runs on; the libraries are large, and loaded for a cluster alone. */
+async function followCluster(live: Live) {
+  const file = env().SLUICE_KUBERNETES_SETTINGS;
+  if (file === undefined) return undefined;
+  const [{ startClusterWatch }, { readSettings }] = await Promise.all([
+    import("#server/broker/cluster/cluster-watch.ts"),
+    import("#server/launchers/kubernetes/settings.ts"),
+  ]);
+  return startClusterWatch({ database, live, log: logger("cluster"), settings: await readSettings(file) });
 }
 
 async function certificate() {

@@ -22,6 +22,8 @@ export type Route = {
   path: string;
   /** workspace: needs a workspace's credential; none: the service checks what it needs itself. */
   auth: "workspace" | "none";
+  /** The largest body, bytes, where the usual one does not do. */
+  maxBody?: number;
   handle: (ctx: Context, call: Call) => Promise<unknown>;
 };
 
@@ -73,7 +75,7 @@ async function answer(
     found = matching.find(({ route }) => route.method === request.method);
     if (found === undefined) throw notFound(matching.length > 0, url.pathname);
     const principal = await principalOf(found.route, options.db, request);
-    const body = await readBody(request);
+    const body = await readBody(request, found.route.maxBody ?? MAX_BODY);
     const params = decodeParams(found.pattern.exec(url.pathname)?.groups ?? {});
     const ctx: Context = { db: options.db, principal, now: () => new Date(), traceId };
     const result = await found.route.handle(ctx, { params, query: url.searchParams, body });
@@ -132,12 +134,12 @@ function decodeParams(groups: Record<string, string>): Record<string, string> {
   }
 }
 
-async function readBody(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage, most: number): Promise<unknown> {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > MAX_BODY) throw new SluiceError("invalid", `A request may have at most ${MAX_BODY / 1024} KiB.`);
+    if (size > most) throw new SluiceError("invalid", `A request may have at most ${most / 1024} KiB.`);
     parts.push(part);
   }
   if (size === 0) return undefined;

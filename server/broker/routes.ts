@@ -19,8 +19,13 @@ import { request } from "#server/services/lease/request.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
 import { status } from "#server/services/lease/status.ts";
 import type { Watcher } from "#server/services/lease/watch.ts";
+import { admitReview } from "#server/services/pod/admit.ts";
+import { join as joinPod } from "#server/services/pod/join.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Call, type Route, Text } from "./router.ts";
+
+/** As much as the cluster's own store takes of one object. */
+const MAX_POD = 3 * 1024 * 1024;
 
 export type RouteOptions = { watch: Watcher; signer: Signer; metrics: Metrics };
 
@@ -120,6 +125,19 @@ export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] 
       path: "/v1/gpu-servers/join",
       auth: "none",
       handle: async (ctx, { body }) => await join(ctx, body as Parameters<typeof join>[1]),
+    },
+    {
+      method: "POST",
+      path: "/v1/pods",
+      auth: "none",
+      handle: async (ctx, { body }) => await joinPod(ctx, body as Parameters<typeof joinPod>[1]),
+    },
+    {
+      method: "POST",
+      path: "/v1/kubernetes/admission",
+      auth: "none",
+      maxBody: MAX_POD,
+      handle: async (ctx, { body }) => await admitReview(ctx, body as Parameters<typeof admitReview>[1]),
     },
     {
       method: "GET",

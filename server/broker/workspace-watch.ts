@@ -2,7 +2,7 @@
  * One elected broker looks at every running workspace twice a minute: what its processes use, when somebody or
  * something last worked there; and stops those that have been idle for longer than their limit.
  */
-import { and, eq, inArray, max } from "drizzle-orm";
+import { and, eq, inArray, isNull, max } from "drizzle-orm";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { systemContext } from "#server/context.ts";
 import type { Database, OpenDatabase } from "#server/db/client.ts";
@@ -121,7 +121,9 @@ async function runningWorkspaces(db: Database): Promise<Row[]> {
   return await db
     .select({ id, launcher, generation, endpoint, serverToken })
     .from(workspaces)
-    .where(and(eq(workspaces.desired, "running"), eq(workspaces.observed, "running")));
+    .where(
+      and(isNull(workspaces.podUid), eq(workspaces.desired, "running"), eq(workspaces.observed, "running")),
+    );
 }
 
 /** When the leases that a workspace holds last had GPU work. */

@@ -61,6 +61,36 @@ pub fn command() -> Command {
         .subcommand(Command::new("gpu").about("What this workspace has, what is free, the team's quota").arg(json()))
         .subcommand(Command::new("smi").about("The workspace's borrowed GPUs, one line each").arg(json()))
         .subcommand(crate::nvidia_smi::command())
+        .subcommand(pod())
+}
+
+/// What Sluice's own containers in a pod run; people do not.
+fn pod() -> Command {
+    let asking = |name: &'static str, about: &'static str| {
+        let text = |name: &'static str| Arg::new(name).long(name).default_value("");
+        Command::new(name)
+            .about(about)
+            .args(["gpu", "team"].map(text))
+            .args(["type", "token"].map(|name| Arg::new(name).long(name).required(true)))
+            .arg(
+                Arg::new("wait")
+                    .long("wait")
+                    .required(true)
+                    .value_parser(crate::text::parse_duration)
+                    .value_name("TIME"),
+            )
+    };
+    Command::new("pod")
+        .about("What borrows for a Kubernetes pod")
+        .hide(true)
+        .subcommand_required(true)
+        .subcommand(
+            Command::new("check")
+                .about("Whether this image can use a borrowed GPU")
+                .arg(Arg::new("container").required(true)),
+        )
+        .subcommand(asking("wait", "Ask for the pod's GPU and wait for it"))
+        .subcommand(asking("hold", "Have the pod's GPU until this is told to end"))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod nvidia_smi;
+mod pod;
 mod run;
 mod smi;
 mod text;
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let matches = args::command().get_matches();
     match matches.subcommand() {
         Some(("run", options)) => run::run(options),
+        Some(("pod", options)) => pod::run(options),
         Some(("gpu", options)) => show(options.get_flag("json"), text::overview),
         Some(("smi", options)) => show(options.get_flag("json"), |status| smi::table(status, SystemTime::now())),
         Some(("nvidia-smi", options)) => {

@@ -3,7 +3,7 @@
 use crate::text::{attached, queued, refused, string};
 use crate::{ask, problem};
 use clap::ArgMatches;
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_client::static_runtime;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// As `timeout` and `env` use it: the program could not be started for want of what it needs.
-const NOT_STARTED: u8 = 125;
+pub const NOT_STARTED: u8 = 125;
 /// Signals that the program is meant to get.
 const SIGNALS: [i32; 9] = [
     libc::SIGINT,
@@ -43,7 +43,7 @@ pub fn run(options: &ArgMatches) -> ExitCode {
     if let Some(problem) = problem(&served) {
         return fail(&problem);
     }
-    if let Err(code) = borrow(options, &signals) {
+    if let Err(code) = borrow(&Request::of(options), &signals) {
         return code;
     }
     let mut command = Command::new(program);
@@ -84,27 +84,65 @@ fn fail(problem: &str) -> ExitCode {
     ExitCode::from(NOT_STARTED)
 }
 
-/// Attaches, waiting in the queue with a live line.
-fn borrow(options: &ArgMatches, signals: &Signals) -> Result<(), ExitCode> {
-    let text = |name: &str| options.get_one::<String>(name).cloned().unwrap_or_default();
-    let wait = options.get_one::<u64>("wait").copied().unwrap_or(120);
-    let amount = if options.contains_id("mem") { text("mem") } else { text("gpu") };
-    let id = uuid::Uuid::new_v4().to_string();
-    let mut request = json!({
-        "op": "attach", "requestId": id, "amount": amount, "waitSeconds": wait,
-        "guaranteed": options.get_flag("guaranteed"),
-    });
-    for (name, field) in [("type", "gpuType"), ("priority", "priority")] {
-        if options.contains_id(name) {
-            request[field] = json!(text(name));
+/// What is asked for, under a key of its own.
+#[derive(Clone)]
+pub struct Request {
+    pub id: String,
+    amount: String,
+    wait: u64,
+    guaranteed: bool,
+    gpu_type: Option<String>,
+    priority: Option<String>,
+    seconds: Option<u64>,
+}
+
+impl Request {
+    /// As the flags say.
+    pub fn of(options: &ArgMatches) -> Request {
+        let text = |name: &str| options.try_get_one::<String>(name).ok().flatten().cloned();
+        let number = |name: &str| options.try_get_one::<u64>(name).ok().flatten().copied();
+        let guaranteed = options.try_get_one::<bool>("guaranteed").ok().flatten().copied();
+        Request {
+            id: uuid::Uuid::new_v4().to_string(),
+            amount: text("mem").or_else(|| text("gpu")).unwrap_or_default(),
+            wait: number("wait").unwrap_or(120),
+            guaranteed: guaranteed.unwrap_or(false),
+            gpu_type: text("type"),
+            priority: text("priority"),
+            seconds: number("for"),
         }
     }
-    if let Some(seconds) = options.get_one::<u64>("for") {
-        request["forSeconds"] = json!(seconds);
+
+    /// The same under a key that was used before: whatever has become of that one.
+    pub fn under(&self, id: String) -> Request {
+        Request { id, ..self.clone() }
     }
+
+    /// The fields that the broker and the client library know.
+    pub fn body(&self) -> Value {
+        let mut body = json!({
+            "requestId": self.id, "amount": self.amount, "waitSeconds": self.wait, "guaranteed": self.guaranteed,
+        });
+        for (field, value) in [("gpuType", &self.gpu_type), ("priority", &self.priority)] {
+            if let Some(text) = value {
+                body[field] = json!(text);
+            }
+        }
+        if let Some(seconds) = self.seconds {
+            body["forSeconds"] = json!(seconds);
+        }
+        body
+    }
+}
+
+/// Attaches, waiting in the queue with a live line.
+pub fn borrow(request: &Request, signals: &Signals) -> Result<(), ExitCode> {
+    let Request { id, wait, .. } = request;
+    let mut attach = request.body();
+    attach["op"] = json!("attach");
     let began = Instant::now();
     let live = std::io::stderr().is_terminal();
-    let mut answer = ask(&request);
+    let mut answer = ask(&attach);
     let mut told = false;
     loop {
         if let Some(problem) = problem(&answer) {
@@ -116,7 +154,7 @@ fn borrow(options: &ArgMatches, signals: &Signals) -> Result<(), ExitCode> {
                 return Ok(());
             }
             "queued" => {
-                let line = queued(&answer, began.elapsed().as_secs(), wait);
+                let line = queued(&answer, began.elapsed().as_secs(), *wait);
                 if live {
                     eprint!("\r\x1b[K{line}");
                     let _ = std::io::stderr().flush();
@@ -189,7 +227,7 @@ fn shim_folder() -> Option<PathBuf> {
 }
 
 /// Field 22 of /proc/self/stat: with the process id it names this process for good.
-fn start_time() -> u64 {
+pub fn start_time() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();
     fields.split_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or_default()
@@ -197,7 +235,7 @@ fn start_time() -> u64 {
 
 /// Signals to this process, taken by one thread and passed on to the program.
 #[derive(Default)]
-struct Signals {
+pub struct Signals {
     child: Arc<AtomicI32>,
     last: Arc<AtomicI32>,
     child_gone: Arc<AtomicBool>,
@@ -207,7 +245,7 @@ struct Signals {
 
 impl Signals {
     /// Blocks the signals in every thread made after this, and takes them.
-    fn take() -> Signals {
+    pub fn take() -> Signals {
         // SAFETY: the set is initialised before use; the signal numbers are valid.
         let set = unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
@@ -259,7 +297,7 @@ impl Signals {
     }
 
     /// The last signal since the start.
-    fn pending(&self) -> Option<i32> {
+    pub fn pending(&self) -> Option<i32> {
         Some(self.last.load(Ordering::Acquire)).filter(|signal| *signal > 0)
     }
 

@@ -243,10 +243,15 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// From now until an instant (ISO 8601); None when it cannot be read.
+pub fn seconds_left(until: &str, now: SystemTime) -> Option<i64> {
+    let until = OffsetDateTime::parse(until, &Rfc3339).ok()?;
+    Some((until - OffsetDateTime::from(now)).whole_seconds().max(0))
+}
+
 /// From now until an instant (ISO 8601): `48 min`, `1 h 05 min`; empty when it cannot be read.
 pub fn time_left(until: &str, now: SystemTime) -> String {
-    let Ok(until) = OffsetDateTime::parse(until, &Rfc3339) else { return String::new() };
-    let seconds = (until - OffsetDateTime::from(now)).whole_seconds().max(0);
+    let Some(seconds) = seconds_left(until, now) else { return String::new() };
     match seconds / 60 {
         0 => format!("{seconds} s"),
         minutes if minutes < 60 => format!("{minutes} min"),

@@ -1,5 +1,5 @@
 /** Reads and writes of workspace rows by the reconciler. Every write names the generation it is about. */
-import { and, eq, ne, or } from "drizzle-orm";
+import { and, eq, isNull, ne, or } from "drizzle-orm";
 import { audit, inTransaction, systemContext } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { images, imageVersions, users, workspaces } from "#server/db/schema/index.ts";
@@ -19,10 +19,13 @@ export async function openWorkspaces(db: Database): Promise<string[]> {
     .select({ id: workspaces.id })
     .from(workspaces)
     .where(
-      or(
-        and(eq(workspaces.desired, "running"), ne(workspaces.observed, "failed")),
-        and(eq(workspaces.desired, "stopped"), ne(workspaces.observed, "stopped")),
-        and(eq(workspaces.desired, "removed"), ne(workspaces.observed, "removed")),
+      and(
+        isNull(workspaces.podUid),
+        or(
+          and(eq(workspaces.desired, "running"), ne(workspaces.observed, "failed")),
+          and(eq(workspaces.desired, "stopped"), ne(workspaces.observed, "stopped")),
+          and(eq(workspaces.desired, "removed"), ne(workspaces.observed, "removed")),
+        ),
       ),
     )
     .orderBy(workspaces.createdAt);
@@ -74,7 +77,7 @@ export async function environmentOf(db: Database, row: WorkspaceRow): Promise<st
     .select({ name: images.name })
     .from(imageVersions)
     .innerJoin(images, eq(images.id, imageVersions.imageId))
-    .where(eq(imageVersions.id, row.imageVersionId));
+    .where(eq(imageVersions.id, row.imageVersionId ?? ""));
   if (found === undefined) throw new Error("The environment of this workspace is no longer in the catalogue.");
   return found.name;
 }

@@ -7,7 +7,8 @@ import { users } from "./users.ts";
 
 /**
  * A workspace. The row holds what people want (`desired`) and what the reconciler has seen (`observed`);
- * the broker's reconciler brings the second to the first through the launcher.
+ * the broker's reconciler brings the second to the first through the launcher. A pod of a cluster that borrows a GPU
+ * by its label has a row, too, so that its leases are charged and shown like others; nobody launches or opens it.
  */
 export const workspaces = pgTable(
   "workspaces",
@@ -21,9 +22,10 @@ export const workspaces = pgTable(
     teamId: text("team_id")
       .notNull()
       .references(() => teams.id),
-    imageVersionId: text("image_version_id")
-      .notNull()
-      .references(() => imageVersions.id),
+    /** Null for a pod: what it runs is not ours. */
+    imageVersionId: text("image_version_id").references(() => imageVersions.id),
+    /** The cluster's own id of the pod that this is. */
+    podUid: text("pod_uid"),
     launcher: text("launcher").notNull(),
     /** What `%gpu attach` takes when no amount is given, and the type its profile shows before anything is attached. */
     defaultMilli: integer("default_milli").notNull().default(500),
@@ -65,6 +67,7 @@ export const workspaces = pgTable(
   (t) => [
     uniqueIndex("workspaces_owner_name").on(t.ownerId, t.name).where(sql`${t.desired} <> 'removed'`),
     uniqueIndex("workspaces_credential").on(t.credentialHash),
+    uniqueIndex("workspaces_pod").on(t.podUid),
     index("workspaces_team").on(t.teamId),
   ],
 );

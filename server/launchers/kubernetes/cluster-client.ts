@@ -135,6 +135,11 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof ApiException && error.code === 404;
 }
 
+/** What was to be made is there already. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof ApiException && error.code === 409;
+}
+
 /** What the API server said when it refused. */
 export function refusal(error: unknown): string | undefined {
   if (!(error instanceof ApiException) || error.code < 400 || error.code >= 500) return undefined;

@@ -46,6 +46,22 @@ const size = z.strictObject({
 });
 export type Size = z.infer<typeof size>;
 
+/** Pods that ask for a GPU by a label. */
+const pods = z.strictObject({
+  /** Holds the client libraries and the `sluice` command; copied into each such pod. */
+  image: z.string().min(1),
+  pull: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent"),
+  /** Whom the tokens of their accounts are for. */
+  audience: z.string().min(1).default("sluice"),
+  /** The GPU type of those that name none. */
+  gpuType: z.string().min(1).max(32).optional(),
+  /** For which team a namespace's pods borrow, and who answers for them; the first is taken when a pod names no team. */
+  namespaces: z
+    .record(name, z.array(z.strictObject({ team: z.string().min(1), person: z.email() })).min(1))
+    .default({}),
+});
+export type PodSettings = z.infer<typeof pods>;
+
 const schema = z
   .strictObject({
     /** Without it: the account of the pod that the broker runs in. */
@@ -87,6 +103,8 @@ const schema = z
     gpuServers: z
       .strictObject({ namespace: name, account: name, audience: z.string().min(1).default("sluice") })
       .optional(),
+    /** Pods that borrow by a label; without it none do. */
+    pods: pods.optional(),
     /** So long may a pod wait for a node, its volume and its image. */
     startSeconds: z.int().min(5).max(86_400).default(600),
   })

@@ -24,6 +24,9 @@ export function testCluster() {
     workspaceImage: told("WORKSPACE_IMAGE"),
     controlPlaneImage: told("CONTROL_PLANE_IMAGE"),
     gpudImage: told("GPUD_IMAGE"),
+    clientImage: told("CLIENT_IMAGE"),
+    /** Has no glibc, and nothing else. */
+    bareImage: told("BARE_IMAGE"),
     /** Helm's program. */
     helm: told("HELM"),
     objects: KubernetesObjectApi.makeApiClient(loadConfig(kubeconfig)),

@@ -5,6 +5,7 @@ import { gpuServers, oneTimeCodes } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { hashSecret, newId } from "#server/ids.ts";
+import type { ClusterAccount } from "#server/launchers/kubernetes/cluster-account.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 
@@ -24,23 +25,28 @@ export async function join(ctx: Context, raw: JoinInput): Promise<JoinAnswer> {
     if (known?.state === "removed") {
       throw new SluiceError("conflict", "This GPU server was removed. Delete gpud's state directory and join again.");
     }
-    if (known !== undefined) return { serverId: known.id };
+    const nodeName = account?.node ?? null;
+    if (known !== undefined) {
+      await tx.db.update(gpuServers).set({ nodeName }).where(eq(gpuServers.id, known.id));
+      return { serverId: known.id };
+    }
     const id = newId("gsv");
     await tx.db.insert(gpuServers).values({
       id,
       name: await freeName(tx, input.name),
       publicKey: input.publicKey,
       state: "joining",
+      nodeName,
       createdAt: now,
     });
-    await audit(tx, { action: "gpu-server.join", subject: id, detail: { name: input.name, account } });
+    await audit(tx, { action: "gpu-server.join", subject: id, detail: { name: input.name, account: account?.name } });
     await notify(tx.db, "pool", id);
     return { serverId: id };
   });
 }
 
 /** The cluster's account that the token is of, where Sluice runs on a cluster with GPU servers of its own. */
-async function accountOf(token: string): Promise<string | undefined> {
+async function accountOf(token: string): Promise<ClusterAccount | undefined> {
   const file = env().SLUICE_KUBERNETES_SETTINGS;
   if (file === undefined) return undefined;
   const [{ gpuServerAccount }, { readSettings }] = await Promise.all([

@@ -35,7 +35,7 @@ export const standingOf = groupOf<Database | Transaction, string, Standing>((db)
     })
     .from(workspaces)
     .innerJoin(users, eq(users.id, workspaces.ownerId))
-    .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
+    .leftJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
     .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
     .where(among(id, sql.placeholder("ids")))
     .prepare("standing");

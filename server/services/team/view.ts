@@ -1,4 +1,4 @@
-import { and, asc, count, eq, inArray, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, inArray, isNull, ne, type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { QuotaView, TeamSummary } from "#server/contracts/team.ts";
 import { leases, memberships, quotas, teams, workspaces } from "#server/db/schema/index.ts";
@@ -17,7 +17,7 @@ export async function readTeams(ctx: Context, where: SQL | undefined): Promise<T
     ctx.db
       .select({ teamId: workspaces.teamId, n: count() })
       .from(workspaces)
-      .where(and(inArray(workspaces.teamId, ids), ne(workspaces.desired, "removed")))
+      .where(and(inArray(workspaces.teamId, ids), isNull(workspaces.podUid), ne(workspaces.desired, "removed")))
       .groupBy(workspaces.teamId),
     readQuotas(ctx, ids),
   ]);

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, isNull } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { teamPolicies, workspaces } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
@@ -7,7 +7,11 @@ import { idleLimit, stopTime } from "./idle-limit.ts";
 import type { WorkspaceRow } from "./load.ts";
 import { stopLocked } from "./stop.ts";
 
-const running = and(eq(workspaces.desired, "running"), eq(workspaces.observed, "running"));
+const running = and(
+  isNull(workspaces.podUid),
+  eq(workspaces.desired, "running"),
+  eq(workspaces.observed, "running"),
+);
 
 type Candidate = { row: WorkspaceRow; limit: number; stopsAt: Date };
 

@@ -1,0 +1,159 @@
+/**
+ * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
+ * becomes of their request is told on them as an event), and nodes with GPU servers (a cordon drains them). Each broker
+ * watches, the one that leads acts; what happened while nobody did is made up for once a minute.
+ */
+import type { V1Node, V1Pod } from "@kubernetes/client-node";
+import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
+import { type Context, systemContext } from "#server/context.ts";
+import type { OpenDatabase } from "#server/db/client.ts";
+import { ClusterClient, isConflict, loadConfig, type Watched } from "#server/launchers/kubernetes/cluster-client.ts";
+import { hasEnded, podEvent, refusalOf } from "#server/launchers/kubernetes/pods/pod-states.ts";
+import { GPU_LABEL } from "#server/launchers/kubernetes/pods/wish.ts";
+import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
+import type { Live } from "#server/live.ts";
+import type { Logger } from "#server/log.ts";
+import { followNode } from "#server/services/gpu-server/follow-node.ts";
+import { end } from "#server/services/pod/end.ts";
+import { listOpen } from "#server/services/pod/list-open.ts";
+import { news } from "#server/services/pod/news.ts";
+
+const CLUSTER_LOCK = 7_411_013;
+const SWEEP_MS = 60_000;
+const RETRY_MS = 5_000;
+/** A pod that has just joined may not be in our copy of the cluster yet. */
+const NEW_MS = 30_000;
+
+type Options = { database: OpenDatabase; live: Live; log: Logger; settings: KubernetesSettings };
+
+/** Begins to follow; goes on trying while the cluster does not answer. */
+export function startClusterWatch(options: Options): { stop: () => Promise<void> } {
+  const watch = new ClusterWatch(options);
+  void watch.start();
+  return { stop: async () => await watch.stop() };
+}
+
+class ClusterWatch {
+  readonly #options: Options;
+  readonly #client: ClusterClient;
+  readonly #leadership;
+  readonly #stops: (() => unknown)[] = [];
+  #pods: Watched<V1Pod> | undefined;
+  #nodes: Watched<V1Node> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  /** One thing after another: an event may not come before the one that it follows. */
+  #work: Promise<void> = Promise.resolve();
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#client = new ClusterClient(loadConfig(options.settings.kubeconfig), options.log);
+    this.#leadership = holdLeadership(options.database.sql, options.log, CLUSTER_LOCK);
+  }
+
+  async start(): Promise<void> {
+    try {
+      if (this.#options.settings.pods !== undefined) await this.#followPods();
+      if (this.#options.settings.gpuServers !== undefined) await this.#followNodes();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "the cluster cannot be followed; tried again soon");
+      if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), RETRY_MS);
+      return;
+    }
+    if (this.#stopped) return await this.stop();
+    this.#timer = setInterval(() => this.#do((ctx) => this.#sweep(ctx)), SWEEP_MS);
+    this.#do((ctx) => this.#sweep(ctx));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    for (const stop of this.#stops.splice(0)) await stop();
+    await this.#work;
+    await this.#leadership.release().catch(() => undefined);
+  }
+
+  async #followPods(): Promise<void> {
+    if (this.#pods !== undefined) return;
+    const pods = await this.#client.watch<V1Pod>({
+      path: "/api/v1/pods",
+      selector: GPU_LABEL,
+      list: () => this.#client.core.listPodForAllNamespaces({ labelSelector: GPU_LABEL }),
+    });
+    this.#pods = pods;
+    pods.onChange((pod, gone) => this.#do((ctx) => this.#lookAt(ctx, pod, gone)));
+    // Every new request is in the audit, every decision about it a change of a lease.
+    const silence = this.#options.live.subscribe(["audit", "lease"], ({ id }) => {
+      if (id?.startsWith("req-")) this.#do((ctx) => this.#tell(ctx, id));
+    });
+    this.#stops.push(silence, pods.stop);
+  }
+
+  async #followNodes(): Promise<void> {
+    if (this.#nodes !== undefined) return;
+    const nodes = await this.#client.watch<V1Node>({
+      path: "/api/v1/nodes",
+      list: () => this.#client.core.listNode(),
+    });
+    this.#nodes = nodes;
+    nodes.onChange((node, gone) => {
+      if (!gone) this.#do((ctx) => this.#follow(ctx, node));
+    });
+    this.#stops.push(nodes.stop);
+  }
+
+  /** Does it after what is under way, if this broker leads. */
+  #do(what: (ctx: Context) => Promise<void>): void {
+    this.#work = this.#work.then(async () => {
+      try {
+        if (!this.#stopped && (await this.#leadership.isLeader())) await what(systemContext(this.#options.database.db));
+      } catch (error) {
+        this.#options.log.warn({ err: error }, "something of the cluster could not be followed");
+      }
+    });
+  }
+
+  async #sweep(ctx: Context): Promise<void> {
+    const pods = new Map(this.#pods?.all().map((pod) => [pod.metadata?.uid, pod]));
+    if (this.#pods !== undefined) {
+      for (const { podUid, createdAt } of await listOpen(ctx)) {
+        const pod = pods.get(podUid);
+        const gone = pod === undefined && ctx.now().getTime() - createdAt.getTime() > NEW_MS;
+        if (gone || (pod !== undefined && hasEnded(pod))) await end(ctx, { podUid });
+      }
+    }
+    for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
+  }
+
+  async #lookAt(ctx: Context, pod: V1Pod, gone: boolean): Promise<void> {
+    const podUid = pod.metadata?.uid;
+    if (podUid === undefined) return;
+    const refusal = refusalOf(pod);
+    if (refusal !== undefined && !gone) await this.#write(pod, { ...refusal, reason: "GpuNotBorrowed" });
+    if ((gone || hasEnded(pod)) && (await end(ctx, { podUid })))
+      this.#options.log.info({ pod: pod.metadata?.name, namespace: pod.metadata?.namespace }, "a borrowing pod ended");
+  }
+
+  async #tell(ctx: Context, requestId: string): Promise<void> {
+    const told = await news(ctx, { requestId });
+    const pod = this.#pods?.all().find(({ metadata }) => told !== undefined && metadata?.uid === told.podUid);
+    if (told !== undefined && pod !== undefined) await this.#write(pod, told);
+  }
+
+  async #write(pod: V1Pod, told: Parameters<typeof podEvent>[1]): Promise<void> {
+    const body = podEvent(pod, told, new Date());
+    try {
+      await this.#client.core.createNamespacedEvent({ namespace: body.metadata.namespace ?? "", body });
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+
+  async #follow(ctx: Context, node: V1Node): Promise<void> {
+    const nodeName = node.metadata?.name;
+    if (nodeName === undefined) return;
+    const cordoned = node.spec?.unschedulable === true;
+    for (const serverId of await followNode(ctx, { nodeName, cordoned }))
+      this.#options.log.info({ serverId, nodeName, cordoned }, "a GPU server follows its node");
+  }
+}

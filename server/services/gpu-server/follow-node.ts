@@ -1,0 +1,30 @@
+import { and, eq, inArray, isNotNull, isNull, ne } from "drizzle-orm";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { gpuServers } from "#server/db/schema/index.ts";
+import { drain } from "./drain.ts";
+
+/**
+ * The GPU servers on a node of the cluster follow it: none of them takes new leases while it is cordoned, and those that
+ * were drained for that take leases again afterwards. What an admin has drained stays so. The servers that changed.
+ */
+export async function followNode(ctx: Context, input: { nodeName: string; cordoned: boolean }): Promise<string[]> {
+  authorize(ctx.principal, "gpu-server.follow-node");
+  const { nodeName, cordoned } = input;
+  // One that is only joining has no devices to drain yet: it is looked at again.
+  const differs = cordoned
+    ? and(isNull(gpuServers.cordonedAt), inArray(gpuServers.state, ["online", "lost"]))
+    : and(isNotNull(gpuServers.cordonedAt), ne(gpuServers.state, "removed"));
+  const other = and(eq(gpuServers.nodeName, nodeName), differs);
+  const found = await ctx.db.select({ id: gpuServers.id }).from(gpuServers).where(other);
+  for (const { id } of found) {
+    await inTransaction(ctx, async (tx) => {
+      await drain(tx, { serverId: id, draining: cordoned });
+      await tx.db
+        .update(gpuServers)
+        .set({ cordonedAt: cordoned ? tx.now() : null })
+        .where(eq(gpuServers.id, id));
+      await audit(tx, { action: "gpu-server.follow-node", subject: id, detail: { nodeName, cordoned } });
+    });
+  }
+  return found.map(({ id }) => id);
+}

@@ -1,0 +1,16 @@
+import { env } from "#server/env.ts";
+import { SluiceError } from "#server/errors.ts";
+import type { KubernetesSettings, PodSettings } from "#server/launchers/kubernetes/settings.ts";
+
+/** The cluster's settings, where its pods may borrow; else an error that says so. */
+export async function podSettings(): Promise<{ settings: KubernetesSettings; pods: PodSettings }> {
+  const file = env().SLUICE_KUBERNETES_SETTINGS;
+  const { readSettings } = await import("#server/launchers/kubernetes/settings.ts");
+  const settings = file === undefined ? undefined : await readSettings(file);
+  if (settings?.pods === undefined)
+    throw new SluiceError(
+      "not-found",
+      "Pods do not borrow GPUs from this Sluice by a label. An admin allows it: pods in the Kubernetes settings.",
+    );
+  return { settings, pods: settings.pods };
+}
