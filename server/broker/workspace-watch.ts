@@ -121,9 +121,7 @@ async function runningWorkspaces(db: Database): Promise<Row[]> {
   return await db
     .select({ id, launcher, generation, endpoint, serverToken })
     .from(workspaces)
-    .where(
-      and(isNull(workspaces.podUid), eq(workspaces.desired, "running"), eq(workspaces.observed, "running")),
-    );
+    .where(and(isNull(workspaces.podUid), eq(workspaces.desired, "running"), eq(workspaces.observed, "running")));
 }
 
 /** When the leases that a workspace holds last had GPU work. */

@@ -83,6 +83,9 @@ export type Usage = {
   memoryBytes: number;
 };
 
+/** Something of ours whose workspace nobody knows; the names are the launcher's own. */
+export type Orphan = { kind: string; namespace: string; name: string; workspaceId: string };
+
 export interface Launcher {
   readonly name: string;
   isolation(): Promise<Isolation>;
@@ -108,4 +111,6 @@ export interface Launcher {
   logs(id: string, lines: number): Promise<string[]>;
   /** Where the gateway reaches it, or undefined when it does not run. */
   endpoint(id: string): Promise<string | undefined>;
+  /** What is there of workspaces that are not among these; a launcher that can leave nothing behind has none. */
+  orphans?(known: ReadonlySet<string>): Promise<Orphan[]>;
 }

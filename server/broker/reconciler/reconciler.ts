@@ -10,6 +10,7 @@ import type { Launcher } from "#server/launchers/launcher.ts";
 import { createLive } from "#server/live.ts";
 import { type Logger, logger } from "#server/log.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
+import { lookForOrphans } from "./orphans.ts";
 import { recordBuilds } from "./record-builds.ts";
 import { startWorkspace } from "./start-workspace.ts";
 import { openWorkspaces, readWorkspace, type WorkspaceRow } from "./state.ts";
@@ -18,6 +19,7 @@ import { recordLoss, stopWorkspace } from "./stop-workspace.ts";
 const INTERVAL_MS = 2_000;
 /** Starts share the machine; more at once make every one of them slower. */
 const MAX_STARTS = 4;
+const ORPHANS_MS = 3_600_000;
 
 export type Reconciler = { stop: () => Promise<void> };
 
@@ -52,6 +54,7 @@ class Loop {
   readonly #leadership: Leadership;
   readonly #running = new Map<string, Running>();
   #finished = 0;
+  #lookedForOrphans = 0;
   #round: Promise<void> | undefined;
   #again = false;
   #stopped = false;
@@ -96,6 +99,10 @@ class Loop {
         }
         await recordBuilds(this.#db, env().SLUICE_STATE_DIR);
         for (const id of await openWorkspaces(this.#db)) await this.#look(id);
+        if (Date.now() - this.#lookedForOrphans >= ORPHANS_MS) {
+          this.#lookedForOrphans = Date.now();
+          await lookForOrphans(this.#db, this.#launchers, this.#log);
+        }
       } catch (error) {
         // Without the database nothing can be decided; the next round tries again.
         this.#log.warn({ err: error }, "reconciler round failed");

@@ -9,6 +9,7 @@ import type {
   Launcher,
   LaunchReport,
   Observation,
+  Orphan,
   RunningWorkspace,
   Usage,
   WorkspaceSpec,
@@ -46,9 +47,6 @@ const STOP_MS = 45_000;
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
 
 type Watches = { pods: Watched<V1Pod>; services: Watched<V1Service>; policies: Watched<V1NetworkPolicy> };
-
-/** Something of ours whose workspace nobody knows. */
-export type Orphan = { kind: string; namespace: string; name: string; workspaceId: string };
 
 export class KubernetesLauncher implements Launcher {
   readonly name = "kubernetes";
@@ -164,7 +162,7 @@ export class KubernetesLauncher implements Launcher {
     return seen.state === "running" ? seen.endpoint : undefined;
   }
 
-  /** What carries the label of a workspace that is not among these. */
+  /** What carries the label of a workspace that is not among these, in our own namespaces: others have Sluice, too. */
   async orphans(known: ReadonlySet<string>): Promise<Orphan[]> {
     const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim", "PersistentVolume"];
     const found = await Promise.all(
@@ -173,7 +171,8 @@ export class KubernetesLauncher implements Launcher {
     return found.flat().flatMap((object) => {
       const { name = "", namespace = "", labels } = object.metadata ?? {};
       const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
-      return known.has(workspaceId) ? [] : [{ kind: object.kind ?? "", namespace, name, workspaceId }];
+      const ours = namespace.startsWith(`${this.#settings.namespacePrefix}-`);
+      return known.has(workspaceId) || !ours ? [] : [{ kind: object.kind ?? "", namespace, name, workspaceId }];
     });
   }
 

@@ -71,7 +71,7 @@ async function readNames(ctx: Context, ids: (string | null)[]): Promise<Map<stri
   };
   await read(users, of("usr"));
   await read(teams, of("team"));
-  await read(workspaces, of("ws"));
+  await read(workspaces, [...of("ws"), ...of("pod")]);
   await read(gpuServers, of("gsv"));
   await read(images, of("img"));
   return names;

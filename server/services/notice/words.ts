@@ -18,7 +18,8 @@ export type TheirLease = {
 const amountOf = ({ milli, gpuType }: { milli: number; gpuType: string }) => `${formatQuota(milli)} ${gpuType}`;
 /** A notebook's own name keeps its first letter as it is, also where a sentence begins with it. */
 const nameOf = ({ label }: TheirLease, unnamed = "the notebook") => label ?? unnamed;
-const gpuPage = ({ workspaceId }: TheirLease) => `/workspaces/${workspaceId}/gpu`;
+const gpuPage = ({ workspaceId }: TheirLease) =>
+  workspaceId.startsWith("pod-") ? "/gpus" : `/workspaces/${workspaceId}/gpu`;
 
 /** The key of a lease's reclaim, to take it back when the lease may stay. */
 export const reclaimKey = (requestId: string) => `reclaim/${requestId}`;

@@ -1,6 +1,11 @@
 import { authorize, type Context } from "#server/context.ts";
 import { env } from "#server/env.ts";
-import { type AdmissionAnswer, type AdmissionReview, admissionReview, admit } from "#server/launchers/kubernetes/pods/admission.ts";
+import {
+  type AdmissionAnswer,
+  type AdmissionReview,
+  admissionReview,
+  admit,
+} from "#server/launchers/kubernetes/pods/admission.ts";
 import { parse } from "#server/parse.ts";
 import { podSettings } from "./settings.ts";
 

@@ -43,7 +43,10 @@ export async function admitPod(ctx: Context, { account, team, person, gpuType }:
     const { teamId, userId } = await whoAnswers(tx, account.namespace, team, person);
     const [known] = await tx.db.select().from(workspaces).where(eq(workspaces.podUid, account.pod.uid)).for("update");
     if (known !== undefined && known.desired !== "running")
-      throw new SluiceError("conflict", `The pod ${name} has ended, or was stopped in Sluice; it borrows nothing more.`);
+      throw new SluiceError(
+        "conflict",
+        `The pod ${name} has ended, or was stopped in Sluice; it borrows nothing more.`,
+      );
     const id = known?.id ?? newId("pod");
     const changing = { credentialHash: hashSecret(credential), gpuType };
     if (known === undefined) {

@@ -1,8 +1,8 @@
 import { and, eq, isNotNull } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { leaseRequests, workspaces } from "#server/db/schema/index.ts";
-import { answerFor } from "#server/services/lease/answer.ts";
 import { formatMilli } from "#server/scheduler/amount.ts";
+import { answerFor } from "#server/services/lease/answer.ts";
 
 /** What is to be told on a pod about its request for a GPU. */
 export type PodNews = {

@@ -1,4 +1,4 @@
-import { and, eq, isNull, ne } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import { isAllowed } from "#server/auth/authorize.ts";
 import { authorize, type Context } from "#server/context.ts";
 import { type WorkspaceInput, workspaceInput } from "#server/contracts/workspace.ts";
@@ -20,7 +20,7 @@ export async function readLink(ctx: Context, raw: WorkspaceInput): Promise<Works
     .select({ row: workspaces, role: roleOf(ctx.principal), name: users.name, email: users.email })
     .from(workspaces)
     .innerJoin(users, eq(users.id, workspaces.ownerId))
-    .where(and(eq(workspaces.id, id), isNull(workspaces.podUid), ne(workspaces.desired, "removed")));
+    .where(and(eq(workspaces.id, id), ne(workspaces.desired, "removed")));
   if (found === undefined) throw new SluiceError("not-found", "There is no such workspace. It may have been removed.");
   const { row, role, name, email } = found;
   return { owner: { name, email }, invited: isAllowed(ctx.principal, "workspace.read", resourceOf(row, role)) };

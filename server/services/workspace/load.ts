@@ -1,4 +1,4 @@
-import { and, eq, isNull, ne } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import { type Action, isAllowed, type Resource } from "#server/auth/authorize.ts";
 import { authorize, type Context } from "#server/context.ts";
 import { workspaces } from "#server/db/schema/index.ts";
@@ -22,7 +22,7 @@ export async function loadWorkspace(
   const query = ctx.db
     .select({ row: workspaces, role: roleOf(ctx.principal) })
     .from(workspaces)
-    .where(and(eq(workspaces.id, id), isNull(workspaces.podUid), ne(workspaces.desired, "removed")));
+    .where(and(eq(workspaces.id, id), ne(workspaces.desired, "removed")));
   const [found] = options.lock === true ? await query.for("no key update", { of: workspaces }) : await query;
   const resource = found && resourceOf(found.row, found.role);
   if (found === undefined || !isAllowed(ctx.principal, "workspace.read", resource)) {

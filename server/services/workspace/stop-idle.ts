@@ -7,11 +7,7 @@ import { idleLimit, stopTime } from "./idle-limit.ts";
 import type { WorkspaceRow } from "./load.ts";
 import { stopLocked } from "./stop.ts";
 
-const running = and(
-  isNull(workspaces.podUid),
-  eq(workspaces.desired, "running"),
-  eq(workspaces.observed, "running"),
-);
+const running = and(isNull(workspaces.podUid), eq(workspaces.desired, "running"), eq(workspaces.observed, "running"));
 
 type Candidate = { row: WorkspaceRow; limit: number; stopsAt: Date };
 

@@ -52,7 +52,10 @@ export function placeOf(settings: PodSettings, namespace: string, team: string |
     return { ok: false, message };
   }
   const teams = places.map((place) => place.team).join(", ");
-  return { ok: false, message: `Pods of the namespace ${namespace} may not borrow for team ${team}; for ${teams} they may.` };
+  return {
+    ok: false,
+    message: `Pods of the namespace ${namespace} may not borrow for team ${team}; for ${teams} they may.`,
+  };
 }
 
 /** Seconds from `90`, `90s`, `10m`, `2h`; undefined for what is none, and for more than a day. */

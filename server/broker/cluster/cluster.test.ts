@@ -1,0 +1,153 @@
+/** What the broker does for a cluster, as far as a database shows it; the cluster itself is in chart.cluster.ts. */
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { principalFromCredential } from "#server/auth/principal-from-credential.ts";
+import { lookForOrphans } from "#server/broker/reconciler/orphans.ts";
+import { openWorkspaces } from "#server/broker/reconciler/state.ts";
+import { auditEvents, gpuServers, gpus, memberships, workspaces } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
+import { logger } from "#server/log.ts";
+import { drain } from "#server/services/gpu-server/drain.ts";
+import { followNode } from "#server/services/gpu-server/follow-node.ts";
+import { poll } from "#server/services/lease/poll.ts";
+import { request } from "#server/services/lease/request.ts";
+import { end } from "#server/services/pod/end.ts";
+import { admitPod, join } from "#server/services/pod/join.ts";
+import { listOpen } from "#server/services/pod/list-open.ts";
+import { news } from "#server/services/pod/news.ts";
+import { makeWorld, type World } from "#server/services/testing.ts";
+import { get } from "#server/services/workspace/get.ts";
+import { list } from "#server/services/workspace/list.ts";
+
+let database: TestDatabase;
+let world: World;
+
+beforeAll(async () => {
+  database = await useTestDatabase({ max: 4 });
+  world = await makeWorld(database.db);
+});
+afterAll(async () => await database.drop());
+
+let uids = 0;
+const account = (pod: string, uid = `uid-${uids++}`) => ({
+  ...{ namespace: "ml", account: "default", name: "system:serviceaccount:ml:default", node: "node-1" },
+  pod: { name: pod, uid },
+});
+const admitted = async (pod: ReturnType<typeof account>, team = "vision", person = world.member.email) =>
+  await admitPod(world.system, { account: pod, team, person, gpuType: "soft" });
+const context = async ({ credential }: { credential: string }) => ({
+  ...world.system,
+  principal: await principalFromCredential(database.db, `Bearer ${credential}`),
+});
+const wanted = (amount: string, key: string, waitSeconds = 600) => ({
+  ...{ requestId: `00000000-0000-4000-8000-${key.padStart(12, "0")}`, amount, waitSeconds },
+  owner: { kind: "process" as const, pid: 1, startTime: 1, label: "ml/train" },
+});
+
+it("lets a pod borrow for its namespace's team in the name of who answers for it, until it ends", async () => {
+  const pod = account("train");
+  const joined = await admitted(pod);
+  const ctx = await context(joined);
+  expect(ctx.principal).toMatchObject({ kind: "workspace", teamId: world.team, userId: world.member.id });
+  const answer = await request(ctx, wanted("0.5", "1"));
+  expect(answer.state).toBe("granted");
+  expect(await end(world.system, { podUid: pod.pod.uid })).toBe(true);
+  expect((await context(joined)).principal.kind).toBe("anonymous");
+  expect(await end(world.system, { podUid: pod.pod.uid })).toBe(false);
+  await expect(admitted(pod)).rejects.toThrow("has ended");
+  const audited = await database.db.select().from(auditEvents).where(eq(auditEvents.subject, joined.workspaceId));
+  expect(audited.map(({ action }) => action)).toEqual(["pod.join", "pod.end"]);
+});
+
+it("gives a pod that asks again a new credential and voids the old one; another pod of its name ends it", async () => {
+  const pod = account("again");
+  const [first, second] = [await admitted(pod), await admitted(pod)];
+  expect(second.workspaceId).toBe(first.workspaceId);
+  expect((await context(first)).principal.kind).toBe("anonymous");
+  const namesake = await admitted(account("again"));
+  expect((await context(second)).principal.kind).toBe("anonymous");
+  expect((await listOpen(world.system)).map(({ podUid }) => podUid)).not.toContain(pod.pod.uid);
+  expect((await context(namesake)).principal.kind).toBe("workspace");
+});
+
+it("refuses where nobody of the team answers for the namespace", async () => {
+  await expect(admitted(account("x"), "vision", world.outsider.email)).rejects.toThrow("works in no team named vision");
+  await expect(admitted(account("x"), "robots")).rejects.toThrow("robots");
+  const leaving = await admitted(account("left"), "vision", world.colleague.email);
+  await database.db.delete(memberships).where(eq(memberships.userId, world.colleague.id));
+  expect((await context(leaving)).principal.kind).toBe("anonymous");
+  await expect(join(world.system, { token: "a.b.c", gpuType: "soft" })).rejects.toThrow("do not borrow GPUs");
+});
+
+it("is no workspace to people, and nothing to launchers", async () => {
+  const { workspaceId } = await admitted(account("hidden"));
+  await expect(get(world.member.ctx, { id: workspaceId })).rejects.toThrow("not an id of this kind");
+  const { workspaces: seen } = (await list(world.admin.ctx, {})) as { workspaces: { id: string }[] };
+  expect(seen.map(({ id }) => id)).not.toContain(workspaceId);
+  expect(await openWorkspaces(database.db)).not.toContain(workspaceId);
+});
+
+it("tells on the pod that it waits and why, and what it gets", async () => {
+  const pod = account("waits");
+  const ctx = await context(await admitted(pod, "nlp", world.outsider.email));
+  await drain(world.system, { serverId: world.serverId, draining: true });
+  const waiting = await request(ctx, wanted("0.5", "2"));
+  expect(waiting.state).toBe("queued");
+  const requestId = async () => {
+    const found = await database.sql<{ id: string }[]>`
+      select id from lease_requests where idempotency_key = ${waiting.requestId}`;
+    return found[0]?.id ?? "";
+  };
+  const told = await news(world.system, { requestId: await requestId() });
+  expect(told).toMatchObject({ podUid: pod.pod.uid, reason: "GpuQueued" });
+  expect(told?.message).toMatch(/^Waits for 0\.5 soft, 1 of 1 in the queue, until /);
+  await drain(world.system, { serverId: world.serverId, draining: false });
+  expect(
+    (await poll(ctx, { requestId: waiting.requestId }, () => ({ changed: async () => true, close: () => {} }))).state,
+  ).toBe("granted");
+  const then = await news(world.system, { requestId: await requestId() });
+  expect(then).toMatchObject({ reason: "GpuBorrowed", message: expect.stringContaining("on gpu-1") });
+  await end(world.system, { podUid: pod.pod.uid });
+});
+
+it("drains a node's GPU servers while it is cordoned, and leaves what an admin has drained", async () => {
+  await database.db.update(gpuServers).set({ nodeName: "node-1" }).where(eq(gpuServers.id, world.serverId));
+  const states = async () => {
+    const [server] = await database.db.select().from(gpuServers).where(eq(gpuServers.id, world.serverId));
+    const devices = await database.db.select().from(gpus).where(eq(gpus.serverId, world.serverId));
+    return [server?.state, ...devices.map(({ state }) => state)];
+  };
+  const follow = async (cordoned: boolean) => await followNode(world.system, { nodeName: "node-1", cordoned });
+  expect(await follow(false)).toEqual([]);
+  expect(await follow(true)).toEqual([world.serverId]);
+  expect(await follow(true)).toEqual([]);
+  expect(await states()).toEqual(["draining", "draining", "draining"]);
+  expect(await follow(false)).toEqual([world.serverId]);
+  expect(await states()).toEqual(["online", "active", "active"]);
+  await drain(world.admin.ctx, { serverId: world.serverId, draining: true });
+  expect([await follow(true), await follow(false)]).toEqual([[], []]);
+  expect(await states()).toEqual(["draining", "draining", "draining"]);
+  await expect(followNode(world.admin.ctx, { nodeName: "node-1", cordoned: true })).rejects.toThrow("not allowed");
+});
+
+it("tells what a launcher finds of workspaces that nobody knows, and deletes none of it", async () => {
+  const { workspaceId } = await admitted(account("known"));
+  const orphan = { kind: "Secret", namespace: "sluice-t", name: "ws-a", workspaceId: "ws-a" };
+  const asked: ReadonlySet<string>[] = [];
+  const launcher = {
+    orphans: async (known: ReadonlySet<string>) => {
+      asked.push(known);
+      return [orphan];
+    },
+  } as Partial<Launcher> as Launcher;
+  const launchers = new Map([
+    ["kubernetes", launcher],
+    ["local", {} as Launcher],
+  ]);
+  expect(await lookForOrphans(database.db, launchers, logger("test"))).toEqual([orphan]);
+  expect(asked[0]?.has(workspaceId)).toBe(true);
+  const [told] = await database.db.select().from(auditEvents).where(eq(auditEvents.action, "workspace.find-orphans"));
+  expect(told?.detail).toEqual({ launcher: "kubernetes", found: [orphan] });
+  expect(await database.db.select().from(workspaces).where(eq(workspaces.id, "ws-a"))).toEqual([]);
+});
