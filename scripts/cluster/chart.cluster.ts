@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder } from "#scripts/cluster/build.ts";
 import { RECONCILER_LOCK } from "#server/broker/reconciler/leadership.ts";
 import { openDatabase } from "#server/db/client.ts";
-import { gpuServers, workspaces } from "#server/db/schema/index.ts";
+import { gpuServers, leases, workspaces } from "#server/db/schema/index.ts";
 import { send } from "#server/gateway/testing.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { makeVolumes, STORAGE_CLASS, testCluster } from "#server/launchers/kubernetes/testing.ts";
@@ -20,6 +20,8 @@ const cluster = testCluster();
 const kubectl = path.join(kubernetesFolder(), "kubectl");
 const NAMESPACE = "sluice-test";
 const RELEASE = "sluice";
+/** Where people run jobs of their own: a namespace that Sluice has not made. */
+const JOBS = "jobs-test";
 // Fixed, because this cluster has no DNS.
 const ADDRESS = { portal: "10.96.7.1", gateway: "10.96.7.2", broker: "10.96.7.3", postgres: "10.96.7.4" };
 const PORTAL = `http://${ADDRESS.portal}`;
@@ -34,7 +36,11 @@ const image = (name: string) => {
 const small = { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } };
 const light = { requests: { cpu: "20m", memory: "64Mi" }, limits: { memory: "1Gi" } };
 const values = {
-  images: { controlPlane: image(cluster.controlPlaneImage), gpud: image(cluster.gpudImage) },
+  images: {
+    controlPlane: image(cluster.controlPlaneImage),
+    gpud: image(cluster.gpudImage),
+    client: image(cluster.clientImage),
+  },
   postgres: {
     enabled: true,
     clusterIP: ADDRESS.postgres,
@@ -63,6 +69,7 @@ const values = {
     home: { size: "1Gi", storageClass: STORAGE_CLASS },
     network: { to: [{ addresses: "10.0.0.0/8" }] },
   },
+  pods: { enabled: true, namespaces: { [JOBS]: [{ team: "demo", person: ADMIN.email }] } },
   gpud: {
     backend: "soft",
     stateDirectory: path.join(cluster.folder, "gpud"),
@@ -70,6 +77,8 @@ const values = {
     resources: light,
   },
 };
+
+const POLL = { timeout: 30_000, interval: 300 };
 
 let folder: string;
 let dropVolumes: () => Promise<void>;
@@ -104,7 +113,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await database?.close();
   await helm("uninstall", RELEASE, "--wait", "--timeout", "60s").catch((error: unknown) => console.error(error));
-  await kube("delete", "namespace", NAMESPACE, "--wait=false").catch(() => "");
+  for (const namespace of [NAMESPACE, JOBS])
+    await kube("delete", "namespace", namespace, "--wait=false").catch(() => "");
   for (const name of (await kube("get", "namespaces", "--output", "name")).split("\n"))
     if (name.startsWith("namespace/chart-")) await kube("delete", name, "--wait=false").catch(() => "");
   await kube("label", "node", "--all", "sluice.dev/gpu-host-").catch(() => "");
@@ -317,6 +327,95 @@ it("lets both share one device at the same time", async () => {
   expect(printed.map((text) => text.includes("centres True"))).toEqual([true, true]);
 }, 120_000);
 
+/** A pod as the strictest security standard takes it, with one container. */
+const podSpec = (container: Record<string, unknown>) => ({
+  restartPolicy: "Never",
+  securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: "RuntimeDefault" } },
+  containers: [
+    {
+      name: "main",
+      imagePullPolicy: "Never",
+      securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
+      ...container,
+    },
+  ],
+});
+async function apply(object: Record<string, unknown>, namespace = JOBS): Promise<string> {
+  const file = path.join(folder, "object.json");
+  await writeFile(file, JSON.stringify(object));
+  return await kube("create", "--namespace", namespace, "--filename", file);
+}
+async function job(name: string, labels: Record<string, string>, container: Record<string, unknown>): Promise<void> {
+  const template = { metadata: { labels }, spec: podSpec(container) };
+  await apply({ apiVersion: "batch/v1", kind: "Job", metadata: { name }, spec: { backoffLimit: 0, template } });
+}
+/** What is told on the pods of a job: `reason: message`, in order. */
+async function told(name: string): Promise<string[]> {
+  const columns = "jsonpath={range .items[*]}{.involvedObject.name}{'\\t'}{.reason}: {.message}{'\\n'}{end}";
+  const lines = await kube("get", "events", "--namespace", JOBS, "--sort-by=.firstTimestamp", "--output", columns);
+  return lines.split("\n").flatMap((line) => (line.startsWith(`${name}-`) ? [line.split("\t")[1] ?? ""] : []));
+}
+const SUM = `from numba import cuda
+import numpy as np
+@cuda.jit
+def add(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size: out[i] = x[i] + y[i]
+x = np.arange(1000, dtype=np.float32)
+d = cuda.device_array_like(x)
+add[4, 256](cuda.to_device(x), cuda.to_device(x), d)
+ours = [line.split()[-1] for line in open("/proc/self/maps") if "libcuda.so.1" in line]
+print("sum", np.array_equal(d.copy_to_host(), 2 * x), ours[0])`;
+
+it("lends a GPU to a Job by its label when there is one, says so on its pod, and has it back with the Job's end", async () => {
+  const restricted = { "pod-security.kubernetes.io/enforce": "restricted" };
+  await apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: JOBS, labels: restricted } }, "default");
+  expect(await inNotebook(first, "%gpu attach 1")).toContain("Attached 1 GPU");
+  const python = ["/opt/sluice/environment/bin/python", "-c", SUM];
+  const label = { "sluice.dev/gpu": "0.5" };
+  await job("sum", { ...label, "sluice.dev/gpu-wait": "2m" }, { image: cluster.workspaceImage, command: python });
+  await job("bare", label, { image: cluster.bareImage, command: ["/program"] });
+  await expect
+    .poll(() => told("sum"), POLL)
+    .toContainEqual(expect.stringMatching(/^GpuQueued: Waits for 0.5 soft, 1 of 1/));
+  await inNotebook(first, "%gpu detach");
+  await kube("wait", "job/sum", "--namespace", JOBS, "--for=condition=complete", "--timeout=60s");
+  const log = await kube("logs", "job/sum", "--namespace", JOBS, "--container", "main");
+  expect(log).toContain("sum True /sluice/lib/libcuda.so.1");
+  expect(await told("sum")).toContainEqual(expect.stringMatching(/^GpuBorrowed: Borrowed 0.5 GPU: soft-0 on node-1/));
+  const held = async () =>
+    (
+      await database.db
+        .select({ name: workspaces.name, desired: workspaces.desired, milli: leases.milli, reason: leases.endReason })
+        .from(leases)
+        .innerJoin(workspaces, eq(workspaces.id, leases.workspaceId))
+        .where(eq(workspaces.launcher, "pod"))
+    ).map(({ name, ...rest }) => ({ ...rest, name: name.replace(/-\w+$/, "") }));
+  const back = { name: `${JOBS}/sum`, desired: "removed", milli: 500, reason: "given back" };
+  await expect.poll(held, POLL).toEqual([back]);
+}, 120_000);
+
+it("refuses an image without glibc on its pod, and a namespace that belongs to no team at once", async () => {
+  const refusal = expect.stringMatching(/^GpuNotBorrowed: The image of container main .* it has no glibc/);
+  await expect.poll(() => told("bare"), POLL).toContainEqual(refusal);
+  await kube("wait", "job/bare", "--namespace", JOBS, "--for=condition=failed", "--timeout=30s");
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "stranger", labels: { "sluice.dev/gpu": "0.5" } },
+    spec: podSpec({ image: cluster.bareImage }),
+  };
+  await expect(apply(pod, "default")).rejects.toThrow("The namespace default belongs to no team of Sluice");
+}, 60_000);
+
+it("takes no new leases on a node that is cordoned, until it is uncordoned", async () => {
+  const state = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
+  await kube("cordon", "node-1");
+  await expect.poll(state, POLL).toEqual(["draining"]);
+  await kube("uncordon", "node-1");
+  await expect.poll(state, POLL).toEqual(["online"]);
+}, 60_000);
+
 it("goes on computing in a notebook while everything around it is replaced", async () => {
   const computing = inNotebook(first, KMEANS.replace("SECONDS", "45"));
   await sleep(3_000);
@@ -327,3 +426,16 @@ it("goes on computing in a notebook while everything around it is replaced", asy
   // The same admin, by the keys that an upgrade keeps.
   expect((await admin.ask("GET", "/api/v1/me")).body).toMatchObject({ email: ADMIN.email });
 }, 240_000);
+
+it("lets pods without the label start while no broker answers", async () => {
+  await kube("scale", `deployment/${RELEASE}-broker`, "--replicas=0");
+  const brokers = () => kube("get", "pods", "--selector", "app.kubernetes.io/component=broker", "--output", "name");
+  await expect.poll(brokers, { ...POLL, timeout: 60_000 }).toBe("");
+  const pod = (name: string, labels: Record<string, string>) => ({
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name, labels } },
+    spec: podSpec({ image: "localhost/pause:1" }),
+  });
+  await expect(apply(pod("labelled", { "sluice.dev/gpu": "0.5" }))).rejects.toThrow("pods.sluice.dev");
+  await apply(pod("plain", {}));
+  await kube("wait", "pod/plain", "--namespace", JOBS, "--for=condition=ready", "--timeout=30s");
+}, 120_000);
