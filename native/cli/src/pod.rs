@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use serde_json::{Value, json};
 use sluice_client::owner::broker::{self, Method};
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -41,7 +41,10 @@ pub fn run(options: &ArgMatches) -> ExitCode {
 fn said(outcome: Result<(), String>) -> ExitCode {
     let Err(text) = outcome else { return ExitCode::SUCCESS };
     eprintln!("sluice: {text}");
-    let _ = fs::write(TERMINATION_LOG, &text);
+    // It is there in a container, and made nowhere else.
+    if let Ok(mut log) = fs::OpenOptions::new().write(true).truncate(true).open(TERMINATION_LOG) {
+        let _ = log.write_all(text.as_bytes());
+    }
     ExitCode::from(NOT_STARTED)
 }
 

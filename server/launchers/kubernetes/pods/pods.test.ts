@@ -1,4 +1,4 @@
-import type { V1Pod } from "@kubernetes/client-node";
+import type { V1Container, V1Pod } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
 import { parseSettings } from "../settings.ts";
 import { type AdmissionReview, admit } from "./admission.ts";
@@ -132,10 +132,10 @@ describe("The answer to the API server", () => {
   it("is a patch that makes the pod borrow", () => {
     const { allowed, patch = "" } = answer(plain);
     expect(allowed).toBe(true);
-    const ops = JSON.parse(Buffer.from(patch, "base64").toString()) as { path: string; value: never }[];
-    const value = (path: string) => ops.find((op) => op.path === path)?.value;
-    const spec = { containers: value("/spec/containers"), initContainers: value("/spec/initContainers") };
-    expect(isBorrowing({ spec })).toBe(true);
+    const ops = JSON.parse(Buffer.from(patch, "base64").toString()) as { path: string; value: V1Container[] }[];
+    const value = (path: string) => ops.find((op) => op.path === path)?.value ?? [];
+    expect(value("/spec/containers")).toHaveLength(2);
+    expect(isBorrowing({ spec: { containers: [], initContainers: value("/spec/initContainers") } })).toBe(true);
   });
 
   it("is no patch for a pod that has been through here", () => {
