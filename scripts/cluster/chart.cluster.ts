@@ -396,7 +396,7 @@ it("lends a GPU to a Job by its label when there is one, says so on its pod, and
 }, 120_000);
 
 it("refuses an image without glibc on its pod, and a namespace that belongs to no team at once", async () => {
-  const refusal = expect.stringMatching(/^GpuNotBorrowed: The image of container main .* it has no glibc/);
+  const refusal: unknown = expect.stringMatching(/^GpuNotBorrowed: The image of container main .* it has no glibc/);
   await expect.poll(() => told("bare"), POLL).toContainEqual(refusal);
   await kube("wait", "job/bare", "--namespace", JOBS, "--for=condition=failed", "--timeout=30s");
   const pod = {

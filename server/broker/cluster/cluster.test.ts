@@ -107,7 +107,7 @@ it("tells on the pod that it waits and why, and what it gets", async () => {
     (await poll(ctx, { requestId: waiting.requestId }, () => ({ changed: async () => true, close: () => {} }))).state,
   ).toBe("granted");
   const then = await news(world.system, { requestId: await requestId() });
-  expect(then).toMatchObject({ reason: "GpuBorrowed", message: expect.stringContaining("on gpu-1") });
+  expect(then).toMatchObject({ reason: "GpuBorrowed", message: expect.stringContaining("on gpu-1") as string });
   await end(world.system, { podUid: pod.pod.uid });
 });
 

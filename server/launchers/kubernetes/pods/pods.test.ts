@@ -49,7 +49,7 @@ describe("What a pod's labels ask for", () => {
     [{ "sluice.dev/gpu": "1", "sluice.dev/gpu-team": "vision" }, "elsewhere", "belongs to no team"],
     [{ "sluice.dev/gpu": "1" }, "constructor", "belongs to no team"],
   ])("is refused with what to write: %j in %s", (labels, namespace, said) => {
-    expect(ask(labels, namespace)).toEqual({ ok: false, message: expect.stringContaining(said) });
+    expect(ask(labels, namespace)).toEqual({ ok: false, message: expect.stringContaining(said) as string });
   });
 });
 
