@@ -58,7 +58,7 @@ export const vitest: Runner = {
 /** `cargo test` prints one line a test binary: `test result: ok. N passed; N failed; …`. */
 export const cargo: Runner = {
   name: "cargo",
-  // 90 of them to fetch CUDA's compiler and to compile the CUDA programs of native/conformance; both are kept.
+  // 75 of them to compile the CUDA programs of native/conformance, which are kept.
   budget: 510,
   // A test that finds no compiler fetches it itself, and says why it cannot.
   prepare: async (root) => {
