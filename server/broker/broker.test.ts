@@ -457,7 +457,8 @@ describe("gpud", () => {
     gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), running }] });
     await vi.waitFor(async () => expect(await seen()).toEqual(running));
     // A gpud of before says nothing of it.
-    const { running: _, ...before } = noUsage(lease.id);
+    const before: Partial<ReturnType<typeof noUsage>> = noUsage(lease.id);
+    delete before.running;
     gpud.send({ type: "usage", leases: [before as ReturnType<typeof noUsage>] });
     await vi.waitFor(async () => expect(await seen()).toBeNull());
   });
