@@ -19,7 +19,8 @@ export function SampleDataBanner({ mayRemove }: { mayRemove: boolean }) {
     }
     setState("gone");
     await untilStartedAgain();
-    window.location.assign("/");
+    // Another installation: nothing of this page holds there.
+    window.location.replace(new URL("/", window.location.href));
   };
   return (
     <div

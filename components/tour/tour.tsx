@@ -206,6 +206,7 @@ function OutputView({ output }: { output: KernelOutput }) {
     case "picture":
       return (
         // biome-ignore lint/performance/noImgElement: it came from the notebook and is nowhere to be fetched from
+        // eslint-disable-next-line @next/next/no-img-element -- the same
         <img
           src={`data:image/png;base64,${output.png}`}
           alt="What the program drew"
