@@ -64,19 +64,21 @@ impl Device {
     #[inline]
     pub fn session(self) -> CudaResult<Arc<Session>> {
         let found = self.state.link.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut loss = None;
         if let Some(session) = found {
             match session.usable() {
                 Ok(()) => return session.check_sticky().map(|()| session),
-                Err(Unusable::Parked) => return Err(self.no_gpu(session.loss())),
+                Err(Unusable::Parked) => loss = session.loss(),
                 Err(Unusable::Lost(_)) => self.forget_lost(&session),
             }
         }
-        let refused = match self.process.owner.borrow(self) {
-            Ok(session) => return Ok(session),
-            Err(refused) => refused,
-        };
-        let loss = refused.or_else(|| lock(&self.state.last_loss).clone());
-        Err(self.no_gpu(loss))
+        match self.process.owner.borrow(self) {
+            Ok(session) => Ok(session),
+            Err(refused) => {
+                let known = refused.or(loss).or_else(|| lock(&self.state.last_loss).clone());
+                Err(self.no_gpu(known))
+            }
+        }
     }
 
     /// How large the heap for `malloc` in kernels is to be, bytes.
