@@ -83,8 +83,8 @@ const reserved = {
 const volume = { kind: "volume", claim: "data" } as const;
 const reservation = (fixture: Fixture) => ({ ...reserved, teamId: fixture.world.team });
 
-/** The key of the request that the fixture's lease was granted for. */
-const REQUEST_KEY = "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f00";
+/** The request that the fixture's lease was granted for. */
+const REQUEST = newId("req");
 
 const matrix: Record<string, Row> = {
   "GET /me": { expected: signedIn(200) },
@@ -332,7 +332,7 @@ const matrix: Record<string, Row> = {
   },
   "GET /lease-requests/{id}/explanation": {
     expected: signedIn(200, { outsider: 403 }),
-    params: () => ({ id: REQUEST_KEY }),
+    params: () => ({ id: REQUEST }),
   },
   "POST /leases/{id}/end": {
     expected: signedIn(200, { outsider: 403, colleague: 403 }),
@@ -534,11 +534,10 @@ async function makeLease(world: World, workspaceId: string): Promise<string> {
     owner: { kind: "process" as const, pid: 1, startTime: 1 },
   };
   const now = new Date();
-  const requestId = newId("req");
   await world.db.insert(leaseRequests).values({
     ...shared,
-    id: requestId,
-    idempotencyKey: REQUEST_KEY,
+    id: REQUEST,
+    idempotencyKey: "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f00",
     state: "granted",
     lastPolledAt: now,
     waitUntil: now,
@@ -547,7 +546,7 @@ async function makeLease(world: World, workspaceId: string): Promise<string> {
   await world.db.insert(leases).values({
     ...shared,
     id,
-    requestId,
+    requestId: REQUEST,
     gpuId: world.gpuIds[0],
     serverId: world.serverId,
     state: "active",
