@@ -1,3 +1,4 @@
+/* eslint-disable @next/next/no-img-element -- what a notebook drew is nowhere to be fetched from */
 "use client";
 
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -206,7 +207,6 @@ function OutputView({ output }: { output: KernelOutput }) {
     case "picture":
       return (
         // biome-ignore lint/performance/noImgElement: it came from the notebook and is nowhere to be fetched from
-        // eslint-disable-next-line @next/next/no-img-element -- the same
         <img
           src={`data:image/png;base64,${output.png}`}
           alt="What the program drew"

@@ -48,10 +48,12 @@ export async function showDemo(root: string, stateDir: string, ends: Ends): Prom
     await buildPortal(root, env, onLine);
     ends.unshift(await services({ root, stateDir: folder, ports, env, onRestart }).portal());
   });
+  // Heard from the first page on, while they are still being written.
+  const removed = removal(database);
   await announce(database.db, env.SLUICE_PORTAL_URL ?? "");
   await steps.run("sample", (onLine) => fill(database, onLine));
   console.log("\n  The pages are full. Remove the sample data on any of them, or end with Ctrl-C.\n");
-  await removal(database);
+  await removed;
   for (const end of ends.splice(0)) await end.stop();
   await rm(folder, { recursive: true, force: true });
   process.env = before;

@@ -6,7 +6,7 @@ import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { recordSize } from "#server/services/dataset/record-size.ts";
 
-const MEASURE_LOCK = 7_411_013;
+const MEASURE_LOCK = 7_411_014;
 const EVERY_MS = 60_000;
 
 /** Starts the loop; `stop` ends the measuring under way, which is begun again by the next who leads. */

@@ -3,6 +3,8 @@ import type { KernelOutput } from "#server/contracts/workspace-kernel.ts";
 import { type JupyterServer, onlookerSettings, serverSettings } from "./server-settings.ts";
 
 const START_TIMEOUT_MS = 30_000;
+/** Characters of output that one run gives: more than a page shows. */
+const MOST_OUTPUT = 16 << 20;
 
 /** Starts a kernel for a notebook of this path, or gives the one that it has. */
 export async function startNotebookKernel(server: JupyterServer, path: string): Promise<string> {
@@ -28,16 +30,29 @@ export async function* runInKernel(
   const kernel = manager.connectTo({ model: { id: kernelId, name: "python3" }, handleComms: false });
   const end = () => queue.push({ kind: "done", ok: false });
   signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  const fail = (text: string) => {
+    queue.push({ kind: "error", text });
+    end();
+  };
   try {
+    let connected = false;
+    kernel.connectionStatusChanged.connect((_, status) => {
+      if (status === "connected") connected = true;
+      else if (connected || status === "disconnected") fail("The connection to the notebook was lost.");
+    });
     kernel.statusChanged.connect((_, status) => {
       if (status !== "dead" && status !== "autorestarting") return;
-      queue.push({ kind: "error", text: "The notebook's kernel ended by itself." });
-      end();
+      fail("The notebook's kernel ended by itself.");
     });
     const future = kernel.requestExecute({ code, store_history: true, stop_on_error: true });
+    let size = 0;
     future.onIOPub = (message) => {
       const output = outputOf(message);
-      if (output !== undefined) queue.push(output);
+      if (output === undefined || size > MOST_OUTPUT) return;
+      size += "png" in output ? output.png.length : "text" in output ? output.text.length : 0;
+      queue.push(output);
+      if (size > MOST_OUTPUT) fail("There is more output than is shown here; the code runs on.");
     };
     future.done.then((reply) => queue.push({ kind: "done", ok: reply.content.status === "ok" }), end);
     for (;;) {

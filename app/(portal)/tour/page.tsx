@@ -32,7 +32,7 @@ export default async function TourPage() {
       : undefined;
   return (
     <>
-      <LiveRefresh topics="lease,pool" />
+      <LiveRefresh topics="lease,pool,workspace" />
       <PageHeader
         title="Tour"
         detail="Two notebooks share a GPU: it comes, goes, and comes back, and nothing in them is lost"
@@ -49,7 +49,9 @@ export default async function TourPage() {
           <Tour
             amounts={amountsFor(quota)}
             launch={{ image: ENVIRONMENT, teamId: quota.teamId, gpuType: quota.gpuType }}
-            known={earlier && { id: earlier.id, running: earlier.desired === "running" }}
+            known={
+              earlier && { id: earlier.id, running: earlier.desired === "running" && earlier.observed !== "failed" }
+            }
           />
           <aside aria-label="The GPU" className="order-first lg:order-last">
             <Card className="flex flex-col gap-4 p-4 lg:sticky lg:top-16">
@@ -61,7 +63,7 @@ export default async function TourPage() {
                 {person.isAdmin ? (
                   <p>
                     Now your real GPU:{" "}
-                    <Link href="/pool" className="text-accent underline-offset-4 hover:underline">
+                    <Link href="/pool" className="text-accent underline underline-offset-4">
                       Pool → Add GPU server
                     </Link>{" "}
                     shows one line to paste on its host.
@@ -69,7 +71,7 @@ export default async function TourPage() {
                 ) : (
                   <p>
                     Now your own work:{" "}
-                    <Link href="/workspaces/new" className="text-accent underline-offset-4 hover:underline">
+                    <Link href="/workspaces/new" className="text-accent underline underline-offset-4">
                       launch a workspace
                     </Link>
                     .

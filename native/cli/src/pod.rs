@@ -125,7 +125,7 @@ fn wait(options: &ArgMatches) -> Result<(), String> {
     body["owner"] = owner(&name);
     // As many as the client that takes it over can have.
     body["maxDevices"] = json!(sluice_client::device::MOST_DEVICES);
-    let mut answer = broker::ask(Method::Post(body), "/v1/lease-requests").map_err(|error| sentence(&error))?;
+    let mut answer = ask_patiently(|| broker::ask(Method::Post(body.clone()), "/v1/lease-requests"))?;
     eprintln!("sluice: {} asks for a GPU", name);
     loop {
         match string(&answer, "/state") {
@@ -138,9 +138,23 @@ fn wait(options: &ArgMatches) -> Result<(), String> {
             return Err("stopped; left the queue".into());
         }
         let path = format!("/v1/lease-requests/{}?wait=1", request.id);
-        answer = broker::ask(Method::Get, &path).map_err(|error| sentence(&error))?;
+        answer = ask_patiently(|| broker::ask(Method::Get, &path))?;
     }
     fs::write(key_file(), &request.id).map_err(|error| format!("{}: {error}", key_file().display()))
+}
+
+/// A broker that is being replaced comes back, and the place in the queue is kept meanwhile.
+fn ask_patiently(ask: impl Fn() -> Result<Value, Value>) -> Result<Value, String> {
+    let began = Instant::now();
+    loop {
+        match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(error) if string(&error, "/code") == "unavailable" && began.elapsed() < LOOK_AGAIN => {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            Err(error) => return Err(sentence(&error)),
+        }
+    }
 }
 
 /// A broker that is being replaced comes back.

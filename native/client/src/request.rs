@@ -100,8 +100,8 @@ pub unsafe extern "C" fn sluice_trace_hook(hook: Option<trace::Hook>) {
 }
 
 /// Sets what is told of a GPU that the first use attaches by itself (`gpuPolicy` first-use): the lease's id, empty while
-/// one is waited for, and a sentence for a person; null takes it away. It is called on the thread that needs the GPU and
-/// may take the interpreter's lock. Without one the sentence goes to stderr.
+/// one is waited for, and a sentence for a person; null takes it away. It is called on a thread of its own, which may
+/// take the interpreter's lock. Without one the sentence goes to stderr.
 ///
 /// # Safety
 /// `hook` can be called from any thread until another one is set and the calls under way have ended.

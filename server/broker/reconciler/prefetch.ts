@@ -17,8 +17,16 @@ type Work = {
   signal: AbortSignal;
 };
 
+/** One after the other in the whole broker: they share its disk, and its few threads for files. */
+let turn: Promise<void> = Promise.resolve();
+
 /** Never throws: a dataset that is not in the cache is read when a notebook asks for it. */
-export async function prefetchDatasets({ db, log, launcher, row, datasets, signal }: Work): Promise<void> {
+export async function prefetchDatasets(work: Work): Promise<void> {
+  turn = turn.then(async () => await prefetchNow(work));
+  await turn;
+}
+
+async function prefetchNow({ db, log, launcher, row, datasets, signal }: Work): Promise<void> {
   if (launcher.prefetch === undefined) return;
   try {
     for (const dataset of datasets) {

@@ -25,7 +25,13 @@ mount -t tmpfs -o mode=0755,nosuid,nodev,size=4m sluice "$root"
 while [ "$1" != "--" ]; do
   case $1 in
     ro) place "$2" "$3"; mount --bind "$2" "$root$3"; read_only "$root$3"; shift 3 ;;
-    rw) place "$2" "$3"; mount --bind "$2" "$root$3"; mount -o remount,bind,nosuid,nodev "$root$3"; shift 3 ;;
+    rw)
+      place "$2" "$3"
+      mount --bind "$2" "$root$3"
+      # Without root, what the disk forbids has to be forbidden again.
+      mount -o remount,bind,nosuid,nodev "$root$3" 2>/dev/null || mount -o remount,bind,nosuid,nodev,noexec "$root$3"
+      shift 3
+      ;;
     link) mkdir -p "$root${3%/*}"; ln -s "$2" "$root$3"; shift 3 ;;
     dir) mkdir -p "$root$2"; shift 2 ;;
     *) echo "sandbox: unknown operation $1" >&2; exit 64 ;;

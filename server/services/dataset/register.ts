@@ -71,13 +71,16 @@ async function checkSource(ctx: Context, { source, teamId, isAdmin }: Asked): Pr
 
 /** Who may write to a folder could put a link in the place of one below it, and so have anything mounted there. */
 async function refuseOverlap(ctx: Context, folder: string, writable: boolean): Promise<void> {
+  // Else two who register at one time do not see each other's folder.
+  await ctx.db.execute(sql`lock table ${datasets} in share row exclusive mode`);
   const rows = await ctx.db
     .select({ path: sql<string>`${datasets.source}->>'path'`, writable: datasets.writable })
     .from(datasets)
     .where(sql`${datasets.source}->>'kind' = 'folder'`);
   for (const other of rows) {
-    const inside = other.writable && isBelow(folder, other.path);
-    const around = writable && isBelow(other.path, folder);
+    const same = folder === other.path && writable !== other.writable;
+    const inside = other.writable && (same || isBelow(folder, other.path));
+    const around = writable && (same || isBelow(other.path, folder));
     if (!inside && !around) continue;
     throw new SluiceError(
       "conflict",

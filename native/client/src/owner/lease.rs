@@ -424,6 +424,8 @@ pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
     let shared = leases.iter().find(|entry| entry.pointer("/owner/kind") == Some(&json!("workspace")));
     match shared.and_then(|entry| entry.get("lease")).cloned() {
         Some(mut lease) => {
+            // Parked memory would end with a lease on another GPU: what is known of it is looked at.
+            note_parked(process);
             connect(process, &mut lease)?;
             journal::note(format!("using the workspace's GPU, lease {}", string(&lease, "id").unwrap_or_default()));
             process.owner.state().lease = Some(lease);

@@ -12,13 +12,16 @@ use crate::session::Session;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ffi::c_char;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long the answer that the workspace has no lease of its own is believed.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How long that one was refused, or waited for in vain.
 const WAIT_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long a program waits for what it is told to be shown.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Is told what a first use does: the lease (empty while it is waited for) and a sentence for a person.
 pub type Hook = extern "C" fn(*const c_char, *const c_char);
@@ -98,9 +101,20 @@ impl Owner {
     fn say(&self, lease: &str, text: &str) {
         crate::journal::note(text);
         let hook = *self.hook.lock().unwrap_or_else(PoisonError::into_inner);
-        match hook {
-            Some(hook) => hook(interned(lease).as_ptr(), interned(text).as_ptr()),
-            None => eprintln!("sluice: {text}"),
+        let Some(hook) = hook else {
+            eprintln!("sluice: {text}");
+            return;
+        };
+        let (lease, text) = (interned(lease), interned(text));
+        let (told, heard) = mpsc::channel();
+        // On a thread of its own: somebody may hold the interpreter's lock and wait for us, and an interrupt that Python
+        // handles inside of a callback is lost.
+        let tell = move || {
+            hook(lease.as_ptr(), text.as_ptr());
+            let _ = told.send(());
+        };
+        if std::thread::Builder::new().name("sluice-tell".into()).spawn(tell).is_ok() {
+            let _ = heard.recv_timeout(TOLD_WITHIN);
         }
     }
 
