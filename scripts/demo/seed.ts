@@ -1,6 +1,6 @@
 /** A large installation in the database: what a busy year leaves behind, made by a few statements. */
 import { desc, sql } from "drizzle-orm";
-import type { Database } from "#server/db/client.ts";
+import type { Database, Transaction } from "#server/db/client.ts";
 import { imageVersions } from "#server/db/schema/index.ts";
 
 export type Size = { servers: number; devices: number; teams: number; users: number; workspaces: number; days: number };
@@ -16,6 +16,11 @@ export const idOf = (prefix: string, n: string) =>
  * work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
+  // On one connection: what is worked out once lies in a table of its own.
+  await db.transaction(async (tx) => await seedAll(tx, size));
+}
+
+async function seedAll(db: Transaction, size: Size): Promise<void> {
   const [newest] = await db
     .select({ id: imageVersions.id })
     .from(imageVersions)

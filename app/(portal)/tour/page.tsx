@@ -135,7 +135,7 @@ function GpuBar({ quota, board }: { quota: Quota; board: LeaseBoard }) {
             <span className="figures">{formatAmount(milli)}</span> waits: {reason.message}
           </li>
         ))}
-        {own.length + waiting.length === 0 && <li className="text-ink-2">Nobody holds or waits for it.</li>}
+        {own.length + waiting.length === 0 && <li className="text-ink-2">You hold nothing of it, and nobody waits.</li>}
       </ul>
     </div>
   );
