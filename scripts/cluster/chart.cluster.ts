@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder } from "#scripts/cluster/build.ts";
-import { RECONCILER_LOCK } from "#server/broker/reconciler/leadership.ts";
+import { LOCKS } from "#server/broker/reconciler/leadership.ts";
 import { openDatabase } from "#server/db/client.ts";
 import { gpuServers, leases, workspaces } from "#server/db/schema/index.ts";
 import { send } from "#server/gateway/testing.ts";
@@ -289,7 +289,7 @@ it("computes a k-means on half a GPU of that gpud", async () => {
 async function leadingBroker(): Promise<string> {
   const [leader] = await database.sql<{ address: string }[]>`
     select host(client_addr) as address from pg_locks join pg_stat_activity using (pid)
-    where locktype = 'advisory' and objid = ${RECONCILER_LOCK} and granted`;
+    where locktype = 'advisory' and objid = ${LOCKS.reconciler} and granted`;
   const pods = JSON.parse(await kube("get", "pods", "--output", "json")) as {
     items: { metadata: { name: string }; status: { podIP?: string } }[];
   };

@@ -5,48 +5,35 @@ import type { OpenDatabase } from "#server/db/client.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { recordSize } from "#server/services/dataset/record-size.ts";
+import { startRounds } from "./rounds.ts";
 
-const MEASURE_LOCK = 7_411_014;
 const EVERY_MS = 60_000;
 
 /** Starts the loop; `stop` ends the measuring under way, which is begun again by the next who leads. */
 export function startDatasetMeasuring(database: OpenDatabase, log: Logger): { stop: () => Promise<void> } {
-  const leadership = holdLeadership(database.sql, log, MEASURE_LOCK);
+  const leadership = holdLeadership(database.sql, log, "dataset measuring");
   const live = createLive(database.sql);
   const ending = new AbortController();
-  let running: Promise<void> | undefined;
-  let again = false;
 
   const round = async (): Promise<void> => {
-    while (again && !ending.signal.aborted) {
-      again = false;
-      try {
-        if (!(await leadership.isLeader())) return;
-        while (!ending.signal.aborted && (await recordSize(systemContext(database.db), ending.signal)));
-      } catch (error) {
-        if (!ending.signal.aborted) log.warn({ err: error }, "datasets could not be measured");
-      }
+    try {
+      if (!(await leadership.isLeader())) return;
+      while (!ending.signal.aborted && (await recordSize(systemContext(database.db), ending.signal)));
+    } catch (error) {
+      if (!ending.signal.aborted) log.warn({ err: error }, "datasets could not be measured");
     }
   };
-  const wake = (): void => {
-    again = true;
-    running ??= round().finally(() => {
-      running = undefined;
-    });
-  };
+  const rounds = startRounds(EVERY_MS, round);
   // What a start reads ahead is told under a workspace's id and changes nothing here.
   const unsubscribe = live.subscribe(["dataset"], ({ id }) => {
-    if (id === null || id.startsWith("dst-")) wake();
+    if (id === null || id.startsWith("dst-")) rounds.wake();
   });
-  const timer = setInterval(wake, EVERY_MS);
-  wake();
   return {
     stop: async () => {
       ending.abort();
-      clearInterval(timer);
       unsubscribe();
       await live.close();
-      await running;
+      await rounds.stop();
       await leadership.release();
     },
   };

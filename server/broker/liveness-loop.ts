@@ -25,8 +25,8 @@ import { warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
 import { sweepNotices } from "#server/services/notice/sweep.ts";
 import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
 import { type Facts, judge, type Measure } from "./liveness.ts";
+import { startRounds } from "./rounds.ts";
 
-const LIVENESS_LOCK = 7_411_011;
 const EVERY_MS = 1_000;
 /** Past use is settled, and budgets are looked at, as often. */
 const SETTLE_MS = 60_000;
@@ -38,13 +38,10 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
   stop: () => Promise<void>;
 } {
   const { database, live, log } = options;
-  const leadership = holdLeadership(database.sql, log, LIVENESS_LOCK);
+  const leadership = holdLeadership(database.sql, log, "liveness");
   let watchingSince: number | undefined;
   let settledAt = 0;
   let warnedAt = 0;
-  let running: Promise<void> | undefined;
-  let again = false;
-  let stopped = false;
 
   const round = async (): Promise<void> => {
     try {
@@ -80,29 +77,12 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
     }
   };
 
-  const wake = (): void => {
-    if (stopped) return;
-    if (running !== undefined) {
-      again = true;
-      return;
-    }
-    running = round().finally(() => {
-      running = undefined;
-      if (!again) return;
-      again = false;
-      setTimeout(wake, 50).unref();
-    });
-  };
-
-  const unsubscribe = live.subscribe(["workspace"], wake);
-  const timer = setInterval(wake, EVERY_MS);
-  wake();
+  const rounds = startRounds(EVERY_MS, round);
+  const unsubscribe = live.subscribe(["workspace"], rounds.wake);
   return {
     stop: async () => {
-      stopped = true;
-      clearInterval(timer);
       unsubscribe();
-      await running;
+      await rounds.stop();
       await leadership.release().catch(() => undefined);
     },
   };

@@ -4,6 +4,7 @@ import type { OpenDatabase } from "#server/db/client.ts";
 import type { Logger } from "#server/log.ts";
 import { sweepSamples } from "#server/services/lease/sweep-samples.ts";
 import { rollUp } from "#server/services/utilisation/roll-up.ts";
+import { startRounds } from "./rounds.ts";
 
 const EVERY_MS = 60_000;
 
@@ -11,7 +12,6 @@ const EVERY_MS = 60_000;
 export function startUsageLoop(options: { database: OpenDatabase; log: Logger }): { stop: () => Promise<void> } {
   const { database, log } = options;
   let stopped = false;
-  let running: Promise<void> | undefined;
 
   const round = async (): Promise<void> => {
     try {
@@ -21,18 +21,11 @@ export function startUsageLoop(options: { database: OpenDatabase; log: Logger })
       log.warn({ err: error }, "GPU time could not be rolled up");
     }
   };
-  const wake = (): void => {
-    running ??= round().finally(() => {
-      running = undefined;
-    });
-  };
-  const timer = setInterval(wake, EVERY_MS);
-  wake();
+  const rounds = startRounds(EVERY_MS, round);
   return {
     stop: async () => {
       stopped = true;
-      clearInterval(timer);
-      await running;
+      await rounds.stop();
     },
   };
 }

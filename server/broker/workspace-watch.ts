@@ -14,7 +14,6 @@ import { recordSamples, type WorkspaceSample } from "#server/services/workspace/
 import { stopIdle } from "#server/services/workspace/stop-idle.ts";
 import { warnOfStop } from "#server/services/workspace/warn-of-stop.ts";
 
-const WATCH_LOCK = 7_411_012;
 const EVERY_MS = 30_000;
 /** So many workspaces are asked at one time. */
 const ASKED_AT_ONCE = 16;
@@ -35,7 +34,7 @@ export function startWorkspaceWatch(
   options: { launchers: Map<string, Launcher>; log: Logger; everyMs?: number },
 ): WorkspaceWatch {
   const { launchers, log, everyMs = EVERY_MS } = options;
-  const leadership = holdLeadership(database.sql, log, WATCH_LOCK);
+  const leadership = holdLeadership(database.sql, log, "workspace watch");
   /** Processor time at the last look: its difference to the next is what was used between. */
   let before = new Map<string, { generation: number; cpuMs: number; at: number }>();
   let running: Promise<void> | undefined;

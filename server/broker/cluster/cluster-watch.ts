@@ -18,7 +18,6 @@ import { end } from "#server/services/pod/end.ts";
 import { listOpen } from "#server/services/pod/list-open.ts";
 import { news } from "#server/services/pod/news.ts";
 
-const CLUSTER_LOCK = 7_411_013;
 const SWEEP_MS = 60_000;
 const RETRY_MS = 5_000;
 /** A pod that has just joined may not be in our copy of the cluster yet. */
@@ -48,7 +47,7 @@ class ClusterWatch {
   constructor(options: Options) {
     this.#options = options;
     this.#client = new ClusterClient(loadConfig(options.settings.kubeconfig), options.log);
-    this.#leadership = holdLeadership(options.database.sql, options.log, CLUSTER_LOCK);
+    this.#leadership = holdLeadership(options.database.sql, options.log, "cluster watch");
   }
 
   async start(): Promise<void> {

@@ -3,8 +3,14 @@ import type { ReservedSql } from "postgres";
 import type { Sql } from "#server/db/client.ts";
 import type { Logger } from "#server/log.ts";
 
-/** Any number that no other lock of ours uses. */
-export const RECONCILER_LOCK = 7_411_010;
+/** The loops that one process leads, each with the number of its lock: two of one number would shut each other out. */
+export const LOCKS = {
+  reconciler: 7_411_010,
+  liveness: 7_411_011,
+  "workspace watch": 7_411_012,
+  "cluster watch": 7_411_013,
+  "dataset measuring": 7_411_014,
+} as const;
 
 export type Leadership = {
   /** Takes the lock when it is free; true while we hold it and our connection lives. */
@@ -12,7 +18,8 @@ export type Leadership = {
   release: () => Promise<void>;
 };
 
-export function holdLeadership(sql: Sql, log: Logger, lock: number = RECONCILER_LOCK): Leadership {
+export function holdLeadership(sql: Sql, log: Logger, loop: keyof typeof LOCKS): Leadership {
+  const lock = LOCKS[loop];
   let held: ReservedSql | undefined;
   let pid: number | undefined;
 
@@ -24,7 +31,7 @@ export function holdLeadership(sql: Sql, log: Logger, lock: number = RECONCILER_
         if (row?.pid === pid) return true;
         // Not released: a lost connection is the pool's again already, and releasing would hand it out as a living one.
         held = undefined;
-        log.warn({ lock }, "the connection that held the leader's lock was lost");
+        log.warn({ loop }, "the connection that held the leader's lock was lost");
       }
       const connection = await sql.reserve();
       try {

@@ -30,7 +30,7 @@ export async function startReconciler(
 ): Promise<Reconciler> {
   const launchers = options.launchers ?? (await configuredLaunchers());
   const log = options.log ?? logger("reconciler");
-  const loop = new Loop(database.db, launchers, log, holdLeadership(database.sql, log));
+  const loop = new Loop(database.db, launchers, log, holdLeadership(database.sql, log, "reconciler"));
   const live = createLive(database.sql);
   const unsubscribe = live.subscribe(["workspace", "setup"], (event) => loop.hear(event.id));
   const timer = setInterval(() => loop.wake(), INTERVAL_MS);
