@@ -1,8 +1,9 @@
 /** A bill of materials for each image, as CycloneDX 1.6: what lies in it, in which version, under which licence. */
 import { execFile } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
+import { packagesIn } from "#server/launchers/local/packages.ts";
 
 /** One package in an image. */
 export type Component = {
@@ -64,20 +65,15 @@ export async function npmPackages(folders: readonly string[]): Promise<Component
 
 /** The Python packages of an environment, by what they say of themselves. */
 export async function pythonPackages(sitePackages: string): Promise<Component[]> {
-  const entries = (await readdir(sitePackages)).filter((name) => name.endsWith(".dist-info"));
-  return await Promise.all(
-    entries.map(async (entry) => {
-      const text = await readFile(path.join(sitePackages, entry, "METADATA"), "utf8");
-      const head = text.split(/\r?\n\r?\n/)[0] ?? "";
-      const field = (name: string) => new RegExp(`^${name}: (.+)$`, "m").exec(head)?.[1]?.trim();
-      const name = (field("Name") ?? "").toLowerCase().replaceAll(/[-_.]+/g, "-");
-      const version = field("Version") ?? "";
-      const expression = field("License-Expression");
-      const stated = expression ?? /^Classifier: License :: (?:.+ :: )?(.+)$/m.exec(head)?.[1] ?? field("License");
-      const licence = stated === undefined ? undefined : { text: stated, spdx: expression !== undefined };
-      return { name, version, purl: `pkg:pypi/${name}@${version}`, ...(licence && { licence }) };
-    }),
-  );
+  return (await packagesIn(sitePackages)).map(({ name: written, version, licence: text, spdx }) => {
+    const name = written.toLowerCase().replaceAll(/[-_.]+/g, "-");
+    return {
+      name,
+      version,
+      purl: `pkg:pypi/${name}@${version}`,
+      ...(text === null ? {} : { licence: { text, spdx } }),
+    };
+  });
 }
 
 /** The crates that are linked into these packages of `native/`. */

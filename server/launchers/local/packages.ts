@@ -3,23 +3,42 @@ import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import type { PackageView } from "#server/contracts/image.ts";
 
+/** A package as it describes itself; `spdx`: its licence is an expression of SPDX. */
+export type Described = PackageView & { spdx: boolean };
+
 /** The packages of a build, by name. */
 export async function readPackages(stateDir: string, name: string, hash: string): Promise<PackageView[]> {
   const lib = path.join(stateDir, "environments", `${name}-${hash}`, "lib");
-  const packages: PackageView[] = [];
-  for (const python of (await readdir(lib)).filter((each) => each.startsWith("python"))) {
-    const site = path.join(lib, python, "site-packages");
-    for (const folder of (await readdir(site)).filter((each) => each.endsWith(".dist-info"))) {
-      const metadata = await readFile(path.join(site, folder, "METADATA"), "utf8").catch(() => undefined);
-      const read = metadata === undefined ? undefined : parseMetadata(metadata);
-      if (read !== undefined) packages.push(read);
-    }
+  const pythons = (await readdir(lib)).filter((each) => each.startsWith("python"));
+  const described = await Promise.all(pythons.map((python) => packagesIn(path.join(lib, python, "site-packages"))));
+  return described
+    .flat()
+    .map(withoutSpdx)
+    .sort((a, b) => a.name.toLowerCase().localeCompare(b.name.toLowerCase()));
+}
+
+/** The packages of one `site-packages`. */
+export async function packagesIn(site: string): Promise<Described[]> {
+  const packages: Described[] = [];
+  for (const folder of (await readdir(site)).filter((each) => each.endsWith(".dist-info"))) {
+    const metadata = await readFile(path.join(site, folder, "METADATA"), "utf8").catch(() => undefined);
+    const described = metadata === undefined ? undefined : read(metadata);
+    if (described !== undefined) packages.push(described);
   }
-  return packages.sort((a, b) => a.name.toLowerCase().localeCompare(b.name.toLowerCase()));
+  return packages;
 }
 
 /** Core metadata (PyPA specifications, "Core metadata"): headers up to the first empty line. */
 export function parseMetadata(text: string): PackageView | undefined {
+  const described = read(text);
+  return described && withoutSpdx(described);
+}
+
+function withoutSpdx({ name, version, licence }: Described): PackageView {
+  return { name, version, licence };
+}
+
+function read(text: string): Described | undefined {
   const [head = ""] = text.split(/\r?\n\r?\n/, 1);
   // A value may go on in lines that are indented.
   const lines = head.split(/\r?\n(?![ \t])/);
@@ -30,7 +49,8 @@ export function parseMetadata(text: string): PackageView | undefined {
   const [name] = all("Name");
   const [version] = all("Version");
   if (name === undefined || version === undefined) return undefined;
-  return { name, version, licence: licenceOf(all) };
+  const expression = all("License-Expression")[0] ?? "";
+  return { name, version, licence: expression || licenceOf(all), spdx: expression !== "" };
 }
 
 const CLASSIFIER = /^License :: (?:OSI Approved :: )?(?!OSI Approved$)(.+)$/;
@@ -38,8 +58,6 @@ const CLASSIFIER = /^License :: (?:OSI Approved :: )?(?!OSI Approved$)(.+)$/;
 const LONGEST_NAME = 80;
 
 function licenceOf(all: (field: string) => string[]): string | null {
-  const expression = all("License-Expression")[0];
-  if (expression !== undefined && expression !== "") return expression;
   const classified = all("Classifier").flatMap((each) => CLASSIFIER.exec(each)?.[1] ?? []);
   if (classified.length > 0) return classified.join("; ");
   const [told = ""] = (all("License")[0] ?? "").split(/\r?\n/);
