@@ -7,16 +7,16 @@ import { formText } from "#components/form-text.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { TextArea } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { DatasetView } from "#server/contracts/dataset.ts";
 import { PrefetchCheck, readBytes, SizeField } from "./dataset-fields.tsx";
 
 /** What is told of a dataset, and whether it is read ahead. */
 export default function EditForm({ dataset, onClose }: { dataset: DatasetView; onClose: () => void }) {
   const router = useRouter();
+  const { id, name, kind } = dataset;
   const known = ["description", "sizeBytes"];
-  const { pending, error, fields, run } = useSubmit<DatasetView>(known, undefined, () => router.refresh());
-  const { id, name, version, kind } = dataset;
+  const { pending, error, fields, run, version } = useEdit<DatasetView>(known, dataset.version);
   const isFolder = kind === "folder";
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
