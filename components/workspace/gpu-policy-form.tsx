@@ -5,11 +5,11 @@ import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
-import { Field, FormError } from "#components/ui/field.tsx";
+import { FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
-import { readAmount } from "./amount-input.ts";
+import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 
 /** How the workspace comes to a GPU, and with how much. */
@@ -18,14 +18,12 @@ export function GpuPolicyForm({ workspace }: { workspace: WorkspaceView }) {
   const toast = useToast();
   const { pending, error, fields, run } = useSubmit<WorkspaceView>(["gpuPolicy", "defaultMilli"]);
   const [policy, setPolicy] = useState<GpuPolicy>(workspace.gpuPolicy);
-  const [amount, setAmount] = useState(formatAmount(workspace.defaultMilli));
-  const [touched, setTouched] = useState(false);
-  const read = readAmount(amount);
+  const amount = useDefaultAmount(formatAmount(workspace.defaultMilli));
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    setTouched(true);
-    if (!("milli" in read)) return;
-    const body = { gpuPolicy: policy, defaultMilli: read.milli };
+    amount.check();
+    if (amount.milli === undefined) return;
+    const body = { gpuPolicy: policy, defaultMilli: amount.milli };
     const done = await run(() => api("PUT", `/workspaces/${workspace.id}/gpu-policy`, body));
     if (!done) return;
     toast("The GPU policy was changed. It holds from the next request on.");
@@ -34,15 +32,7 @@ export function GpuPolicyForm({ workspace }: { workspace: WorkspaceView }) {
   return (
     <form className="flex flex-wrap items-start gap-3" onSubmit={(event) => void submit(event)}>
       <GpuPolicySelect value={policy} onChange={setPolicy} error={fields.gpuPolicy} className="w-72" />
-      <Field
-        label="Default amount"
-        inputMode="decimal"
-        value={amount}
-        onChange={(event) => setAmount(event.target.value)}
-        onBlur={() => setTouched(true)}
-        suffix="of a GPU"
-        error={fields.defaultMilli ?? (touched && "sentence" in read ? read.sentence : undefined)}
-      />
+      <DefaultAmountField amount={amount} error={fields.defaultMilli} />
       <Button type="submit" pending={pending} pendingLabel="Saving" className="mt-6">
         Save
       </Button>

@@ -16,7 +16,7 @@ import { State } from "#components/ui/state.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ImageView } from "#server/contracts/image.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
-import { readAmount } from "./amount-input.ts";
+import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 
 export type LaunchTeam = {
@@ -65,26 +65,24 @@ export function LaunchForm({
   );
   const [image, setImage] = useState(initial.image);
   const [teamId, setTeamId] = useState(initial.teamId);
-  const [amount, setAmount] = useState(initial.amount);
+  const amount = useDefaultAmount(initial.amount);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(initial.datasets));
   const [gpuPolicy, setGpuPolicy] = useState<GpuPolicy>("ask");
   const team = teams.find((each) => each.id === teamId);
   const [wantedType, setWantedType] = useState(initial.gpuType ?? team?.types[0]?.gpuType ?? "soft");
   const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
   const gpuType = type?.gpuType ?? "soft";
-  const read = readAmount(amount);
   const launcher = images.find((each) => each.name === image)?.launcher ?? "";
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
-  const [touched, setTouched] = useState(false);
 
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    setTouched(true);
-    if (!("milli" in read)) return;
+    amount.check();
+    if (amount.milli === undefined) return;
     const name = formText(new FormData(event.currentTarget), "name");
     const mounts = mounted.map(({ id }) => id);
-    const asked = { name, image, teamId, defaultMilli: read.milli, gpuType, gpuPolicy, datasets: mounts };
+    const asked = { name, image, teamId, defaultMilli: amount.milli, gpuType, gpuPolicy, datasets: mounts };
     const made = await run(() => api("POST", "/workspaces", asked));
     if (made) router.push(`/workspaces/${made.id}`);
   };
@@ -125,15 +123,10 @@ export function LaunchForm({
               </option>
             ))}
           </Select>
-          <Field
-            label="Default amount"
-            inputMode="decimal"
-            value={amount}
-            onChange={(event) => setAmount(event.target.value)}
-            onBlur={() => setTouched(true)}
-            suffix="of a GPU"
+          <DefaultAmountField
+            amount={amount}
             hint="What %gpu attach borrows when no amount is given"
-            error={fields.defaultMilli ?? (touched && "sentence" in read ? read.sentence : undefined)}
+            error={fields.defaultMilli}
           />
           <Select
             label="GPU type"
@@ -170,14 +163,14 @@ export function LaunchForm({
           <div>
             <p className="text-sm text-ink-2">Default amount</p>
             <p className="figures text-2xl font-medium tracking-tight">
-              {"milli" in read ? formatAmount(read.milli) : "–"}{" "}
+              {amount.milli === undefined ? "–" : formatAmount(amount.milli)}{" "}
               <span className="text-base font-normal text-ink-2">{gpuType}</span>
             </p>
             <p className="text-sm text-ink-2">{borrowed[gpuPolicy]}</p>
           </div>
           <div className="border-t border-line pt-3">
             <p className="text-sm text-ink-2">Free now</p>
-            {type ? <FreeNow type={type} wanted={"milli" in read ? read.milli : 0} /> : <p>No quota yet</p>}
+            {type ? <FreeNow type={type} wanted={amount.milli ?? 0} /> : <p>No quota yet</p>}
           </div>
           {type && team && (
             <div className="border-t border-line pt-3">

@@ -1,5 +1,6 @@
 import { type Kernel, KernelManager, type KernelMessage, SessionAPI } from "@jupyterlab/services";
 import type { KernelOutput } from "#server/contracts/workspace-kernel.ts";
+import { death } from "./run-code.ts";
 import { type JupyterServer, onlookerSettings, serverSettings } from "./server-settings.ts";
 
 const START_TIMEOUT_MS = 30_000;
@@ -41,10 +42,7 @@ export async function* runInKernel(
       if (status === "connected") connected = true;
       else if (connected || status === "disconnected") fail("The connection to the notebook was lost.");
     });
-    kernel.statusChanged.connect((_, status) => {
-      if (status !== "dead" && status !== "autorestarting") return;
-      fail("The notebook's kernel ended by itself.");
-    });
+    death(kernel).catch(() => fail("The notebook's kernel ended by itself."));
     const future = kernel.requestExecute({ code, store_history: true, stop_on_error: true });
     let size = 0;
     future.onIOPub = (message) => {

@@ -40,7 +40,7 @@ async function runInNewKernel(manager: KernelManager, code: string): Promise<str
 }
 
 /** Rejects when the kernel's process ends; the server would start it again and again. */
-async function death(kernel: Kernel.IKernelConnection): Promise<never> {
+export async function death(kernel: Kernel.IKernelConnection): Promise<never> {
   return await new Promise((_, reject) => {
     kernel.statusChanged.connect((_sender, status) => {
       if (status === "dead" || status === "autorestarting") reject(new Error("The kernel ended by itself."));

@@ -7,7 +7,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 import { loadDataset } from "./load.ts";
-import { readDatasets } from "./view.ts";
+import { readDataset } from "./view.ts";
 
 /** Changes what is told of a dataset, and whether it is read ahead from the next start of a workspace on. */
 export async function edit(ctx: Context, raw: EditDatasetInput): Promise<DatasetView> {
@@ -29,8 +29,6 @@ export async function edit(ctx: Context, raw: EditDatasetInput): Promise<Dataset
     const detail = { name: row.name, before, after: set };
     await audit(tx, { action: "dataset.edit", subject: id, teamId: row.teamId ?? undefined, detail });
     await notify(tx.db, "dataset", id);
-    const [view] = await readDatasets(tx, eq(datasets.id, id));
-    if (view === undefined) throw new SluiceError("internal", "The dataset is gone.");
-    return view;
+    return await readDataset(tx, id);
   });
 }

@@ -6,7 +6,7 @@ import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { loadDataset } from "./load.ts";
-import { readDatasets } from "./view.ts";
+import { readDataset } from "./view.ts";
 
 /** Has a folder measured again now; the broker does it, and topic `dataset` tells when it is done. */
 export async function measure(ctx: Context, raw: DatasetInput): Promise<DatasetView> {
@@ -18,8 +18,6 @@ export async function measure(ctx: Context, raw: DatasetInput): Promise<DatasetV
     }
     await tx.db.update(datasets).set({ measuredAt: null }).where(eq(datasets.id, id));
     await notify(tx.db, "dataset", id);
-    const [view] = await readDatasets(tx, eq(datasets.id, id));
-    if (view === undefined) throw new SluiceError("internal", "The dataset is gone.");
-    return view;
+    return await readDataset(tx, id);
   });
 }

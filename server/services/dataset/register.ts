@@ -12,7 +12,7 @@ import { newId } from "#server/ids.ts";
 import { isBelow, resolveFolder } from "#server/launchers/local/dataset-folder.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
-import { readDatasets } from "./view.ts";
+import { readDataset } from "./view.ts";
 
 /**
  * Makes files known as a dataset of a team, or of everybody. A lead registers what the operator has set aside for the
@@ -42,9 +42,7 @@ export async function register(ctx: Context, raw: RegisterDatasetInput): Promise
       });
       await audit(tx, { action: "dataset.register", subject: id, teamId, detail: { name, source, writable } });
       await notify(tx.db, "dataset", id);
-      const [view] = await readDatasets(tx, eq(datasets.id, id));
-      if (view === undefined) throw new SluiceError("internal", "The dataset was not written.");
-      return view;
+      return await readDataset(tx, id);
     });
   } catch (error) {
     if (isUniqueViolation(error)) {

@@ -4,6 +4,7 @@ import type { Principal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
 import { type DatasetView, datasetSource } from "#server/contracts/dataset.ts";
 import { datasets, teams, users, workspaceDatasets, workspaces } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
 
 /** Datasets as pages and API show them to this principal, by name. */
 export async function readDatasets(ctx: Context, where: SQL | undefined): Promise<DatasetView[]> {
@@ -44,6 +45,13 @@ export async function readDatasets(ctx: Context, where: SQL | undefined): Promis
       canChange,
     };
   });
+}
+
+/** The one that the caller has just written. */
+export async function readDataset(ctx: Context, id: string): Promise<DatasetView> {
+  const [view] = await readDatasets(ctx, eq(datasets.id, id));
+  if (view === undefined) throw new SluiceError("internal", "The dataset was not written.");
+  return view;
 }
 
 /** Everybody's and those of one's own teams; an admin sees all. */
