@@ -5,6 +5,7 @@ import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { checkSchema } from "#server/db/migrate.ts";
 import { databaseUrl, env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
+import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
 import { startBroker } from "./broker.ts";
@@ -50,13 +51,10 @@ async function main(): Promise<void> {
 
 /** Pods and nodes of the cluster that Sluice runs on; the libraries are large, and loaded for a cluster alone. */
 async function followCluster(live: Live) {
-  const file = env().SLUICE_KUBERNETES_SETTINGS;
-  if (file === undefined) return undefined;
-  const [{ startClusterWatch }, { readSettings }] = await Promise.all([
-    import("#server/broker/cluster/cluster-watch.ts"),
-    import("#server/launchers/kubernetes/settings.ts"),
-  ]);
-  return startClusterWatch({ database, live, log: logger("cluster"), settings: await readSettings(file) });
+  const settings = await clusterSettings();
+  if (settings === undefined) return undefined;
+  const { startClusterWatch } = await import("#server/broker/cluster/cluster-watch.ts");
+  return startClusterWatch({ database, live, log: logger("cluster"), settings });
 }
 
 async function certificate() {

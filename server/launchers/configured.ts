@@ -1,5 +1,6 @@
 /** Which launchers this installation has, and which of them runs an environment. */
 import { env } from "#server/env.ts";
+import { clusterSettings } from "./kubernetes/settings.ts";
 import type { Launcher } from "./launcher.ts";
 
 /** The launchers that SLUICE_LAUNCHERS names. Each is loaded only when it is wanted: some bring large libraries. */
@@ -10,7 +11,7 @@ export async function configuredLaunchers(): Promise<Map<string, Launcher>> {
 }
 
 async function load(name: string): Promise<Launcher> {
-  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel, SLUICE_KUBERNETES_SETTINGS: settings } = env();
+  const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
   switch (name) {
     case "local": {
       const { LocalLauncher, prepareStateDir } = await import("./local/local-launcher.ts");
@@ -18,15 +19,13 @@ async function load(name: string): Promise<Launcher> {
       return new LocalLauncher({ stateDir, wheel });
     }
     case "kubernetes": {
+      const settings = await clusterSettings();
       if (settings === undefined)
         throw new Error(
           "SLUICE_LAUNCHERS names kubernetes: SLUICE_KUBERNETES_SETTINGS must name its settings, a JSON file.",
         );
-      const [{ KubernetesLauncher }, { readSettings }] = await Promise.all([
-        import("./kubernetes/kubernetes-launcher.ts"),
-        import("./kubernetes/settings.ts"),
-      ]);
-      return new KubernetesLauncher(await readSettings(settings));
+      const { KubernetesLauncher } = await import("./kubernetes/kubernetes-launcher.ts");
+      return new KubernetesLauncher(settings);
     }
     default:
       throw new Error(`SLUICE_LAUNCHERS names "${name}"; this version knows: local, kubernetes.`);

@@ -20,8 +20,6 @@ import { news } from "#server/services/pod/news.ts";
 
 const SWEEP_MS = 60_000;
 const RETRY_MS = 5_000;
-/** A pod that has just joined may not be in our copy of the cluster yet. */
-const NEW_MS = 30_000;
 
 type Options = { database: OpenDatabase; live: Live; log: Logger; settings: KubernetesSettings };
 
@@ -115,10 +113,11 @@ class ClusterWatch {
   async #sweep(ctx: Context): Promise<void> {
     const pods = new Map(this.#pods?.all().map((pod) => [pod.metadata?.uid, pod]));
     if (this.#pods !== undefined) {
-      for (const { podUid, createdAt } of await listOpen(ctx)) {
+      for (const { podUid, namespace, name } of await listOpen(ctx)) {
         const pod = pods.get(podUid);
-        const gone = pod === undefined && ctx.now().getTime() - createdAt.getTime() > NEW_MS;
-        if (gone || (pod !== undefined && hasEnded(pod))) await end(ctx, { podUid });
+        // Our copy may be older than the pod: what it does not have is asked for.
+        const ended = pod === undefined ? (await this.#client.podUid(namespace, name)) !== podUid : hasEnded(pod);
+        if (ended) await end(ctx, { podUid });
       }
     }
     for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);

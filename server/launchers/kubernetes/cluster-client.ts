@@ -80,10 +80,7 @@ export class ClusterClient {
     informer.on("add", tell(false));
     informer.on("update", tell(false));
     informer.on("delete", tell(true));
-    let fail: (error: unknown) => void = () => undefined;
-    const failed = new Promise<never>((_, reject) => {
-      fail = reject;
-    });
+    const { promise: failed, reject: fail } = Promise.withResolvers<never>();
     failed.catch(() => undefined);
     informer.on("error", (error: unknown) => {
       if (stopped) return;
@@ -91,19 +88,35 @@ export class ClusterClient {
       this.#log.warn({ err: error, path }, "a watch on the cluster broke; it is begun again");
       timer = setTimeout(() => void informer.start().catch(() => undefined), RESUME_MS);
     });
-    await Promise.race([informer.start(), failed]);
+    const stop = async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await informer.stop();
+    };
+    try {
+      await Promise.race([informer.start(), failed]);
+    } catch (error) {
+      await stop();
+      throw error;
+    }
     return {
       all: () => informer.list(),
       onChange: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
-      stop: async () => {
-        stopped = true;
-        clearTimeout(timer);
-        await informer.stop();
-      },
+      stop,
     };
+  }
+
+  /** The cluster's id of a pod, asked now; undefined when there is none of that name. */
+  async podUid(namespace: string, name: string): Promise<string | undefined> {
+    try {
+      return (await this.core.readNamespacedPod({ namespace, name })).metadata?.uid;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { BlockList, isIP } from "node:net";
 import { z } from "zod";
+import { env } from "#server/env.ts";
 
 /** `500m`, `2`, `4Gi`, as Kubernetes writes amounts. */
 const quantity = z.string().regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, "an amount such as 500m, 2 or 4Gi");
@@ -129,8 +130,10 @@ export function parseSettings(input: unknown): KubernetesSettings {
   throw new Error(`The Kubernetes settings are wrong:\n${lines.join("\n")}`);
 }
 
-/** Reads the file. */
-export async function readSettings(file: string): Promise<KubernetesSettings> {
+/** The settings of this installation's cluster, read anew; undefined where it has none. */
+export async function clusterSettings(): Promise<KubernetesSettings | undefined> {
+  const { SLUICE_KUBERNETES_SETTINGS: file } = env();
+  if (file === undefined) return undefined;
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     throw new Error(`SLUICE_KUBERNETES_SETTINGS: ${file} cannot be read.`, { cause: error });
   });

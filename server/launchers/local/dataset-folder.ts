@@ -26,6 +26,22 @@ export function allowedFolders({ team, teamOnly }: FolderOwner): string[] {
   });
 }
 
+/** Why a folder cannot be mounted: the message names it, for whoever may see the source. */
+export class FolderError extends Error {
+  /** For everybody else: without the path. */
+  readonly told: string;
+
+  constructor(message: string, told: string) {
+    super(message);
+    this.told = told;
+  }
+}
+
+/** What everybody may read of an error about a dataset's folder: file errors name paths, too. */
+export function toldOf(error: unknown): string {
+  return error instanceof FolderError ? error.told : "its folder cannot be read.";
+}
+
 /** The folder with every link followed, when it is there and may be mounted; else an error that says what to do. */
 export async function resolveFolder(folder: string, owner: FolderOwner): Promise<string> {
   const allowed = allowedFolders(owner);
@@ -35,10 +51,15 @@ export async function resolveFolder(folder: string, owner: FolderOwner): Promise
   // Of what lies elsewhere nobody learns here whether it is there.
   if (!inside(resolved ?? path.resolve(folder))) {
     const where = allowed.length === 0 ? "no folder is set aside for it" : `datasets lie below ${allowed.join(" or ")}`;
-    throw new Error(`${folder} cannot be mounted: ${where}. The operator sets SLUICE_DATASET_FOLDERS.`);
+    throw new FolderError(
+      `${folder} cannot be mounted: ${where}. The operator sets SLUICE_DATASET_FOLDERS.`,
+      "its folder is not set aside for datasets.",
+    );
   }
-  if (resolved === undefined) throw new Error(`There is no folder ${folder} on this machine.`);
-  if (!(await stat(resolved)).isDirectory()) throw new Error(`${folder} is a file. A dataset is a folder.`);
+  if (resolved === undefined)
+    throw new FolderError(`There is no folder ${folder} on this machine.`, "its folder is not on this machine.");
+  if (!(await stat(resolved)).isDirectory())
+    throw new FolderError(`${folder} is a file. A dataset is a folder.`, "it has become a file.");
   return resolved;
 }
 
@@ -46,7 +67,10 @@ export async function resolveFolder(folder: string, owner: FolderOwner): Promise
 export async function registeredFolder(folder: string, team: string | undefined): Promise<string> {
   const resolved = await resolveFolder(folder, { team, teamOnly: false });
   if (resolved === folder) return resolved;
-  throw new Error(`${folder} has become a link. Register the folder that it leads to.`);
+  throw new FolderError(
+    `${folder} has become a link. Register the folder that it leads to.`,
+    "its folder has become a link.",
+  );
 }
 
 /** Whether a path lies below another, however deep. */

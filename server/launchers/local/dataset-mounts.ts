@@ -1,7 +1,7 @@
 /** The datasets of a local workspace: which folders it mounts, and reading them into this machine's cache. */
 import { readFile } from "node:fs/promises";
 import type { DatasetMount, Prefetched } from "#server/launchers/launcher.ts";
-import { measureFolder, readThrough, registeredFolder } from "./dataset-folder.ts";
+import { measureFolder, readThrough, registeredFolder, toldOf } from "./dataset-folder.ts";
 
 export type DatasetFolder = { name: string; folder: string; writable: boolean };
 
@@ -28,11 +28,9 @@ async function folderOf({ source, team }: Located): Promise<string | { reason: s
   try {
     return await registeredFolder(source.path, team);
   } catch (error) {
-    return { reason: sentenceOf(error) };
+    return { reason: toldOf(error) };
   }
 }
-
-const sentenceOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** Of the memory that is free for files, so much may one dataset take. */
 const CACHE_PART = 0.5;
@@ -70,7 +68,7 @@ export async function prefetchFolder(
     const unread = so.bytes < totalBytes;
     return { ...so, state: unread ? "partly" : "done", message: unread ? "Some of its files cannot be read." : null };
   } catch (error) {
-    return { ...so, state: "failed", message: sentenceOf(error) };
+    return { ...so, state: "failed", message: toldOf(error) };
   }
 }
 

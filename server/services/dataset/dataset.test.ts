@@ -150,7 +150,9 @@ describe("a folder", () => {
     await rm(at, { recursive: true });
     const later = { ...world.system, now: () => new Date(Date.now() + 2 * 3_600_000) };
     while (await recordSize(later));
-    expect((await seen())?.measureMessage).toContain("There is no folder");
+    expect((await seen())?.measureMessage).toContain(`There is no folder ${at}`);
+    const forOthers = (await list(world.member.ctx)).datasets.find((each) => each.id === id);
+    expect(forOthers?.measureMessage).toBe("Its folder cannot be read. Whoever registered it, or an admin, sees why.");
   });
 
   it("has its size from nobody else", async () => {

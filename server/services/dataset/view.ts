@@ -6,6 +6,8 @@ import { type DatasetView, datasetSource } from "#server/contracts/dataset.ts";
 import { datasets, teams, users, workspaceDatasets, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 
+const UNMEASURED = "Its folder cannot be read. Whoever registered it, or an admin, sees why.";
+
 /** Datasets as pages and API show them to this principal, by name. */
 export async function readDatasets(ctx: Context, where: SQL | undefined): Promise<DatasetView[]> {
   const used = ctx.db
@@ -37,7 +39,8 @@ export async function readDatasets(ctx: Context, where: SQL | undefined): Promis
       sizeBytes: row.sizeBytes,
       fileCount: row.fileCount,
       measuredAt: row.measuredAt?.toISOString() ?? null,
-      measureMessage: row.measureMessage,
+      // It names the folder.
+      measureMessage: row.measureMessage === null || canChange ? row.measureMessage : UNMEASURED,
       workspaces: workspaces ?? 0,
       registeredBy: row.registeredBy === null ? null : { id: row.registeredBy, name: byName ?? "somebody" },
       createdAt: row.createdAt.toISOString(),

@@ -2,10 +2,10 @@ import { and, eq, gt, isNull } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type JoinAnswer, type JoinInput, joinInput } from "#server/contracts/control.ts";
 import { gpuServers, oneTimeCodes } from "#server/db/schema/index.ts";
-import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { hashSecret, newId } from "#server/ids.ts";
 import type { ClusterAccount } from "#server/launchers/kubernetes/cluster-account.ts";
+import { clusterSettings } from "#server/launchers/kubernetes/settings.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 
@@ -47,13 +47,10 @@ export async function join(ctx: Context, raw: JoinInput): Promise<JoinAnswer> {
 
 /** The cluster's account that the token is of, where Sluice runs on a cluster with GPU servers of its own. */
 async function accountOf(token: string): Promise<ClusterAccount | undefined> {
-  const file = env().SLUICE_KUBERNETES_SETTINGS;
-  if (file === undefined) return undefined;
-  const [{ gpuServerAccount }, { readSettings }] = await Promise.all([
-    import("#server/launchers/kubernetes/cluster-account.ts"),
-    import("#server/launchers/kubernetes/settings.ts"),
-  ]);
-  return await gpuServerAccount(await readSettings(file), token);
+  const settings = await clusterSettings();
+  if (settings === undefined) return undefined;
+  const { gpuServerAccount } = await import("#server/launchers/kubernetes/cluster-account.ts");
+  return await gpuServerAccount(settings, token);
 }
 
 async function spend(tx: Context, token: string): Promise<void> {

@@ -1,12 +1,9 @@
-import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
-import type { KubernetesSettings, PodSettings } from "#server/launchers/kubernetes/settings.ts";
+import { clusterSettings, type KubernetesSettings, type PodSettings } from "#server/launchers/kubernetes/settings.ts";
 
 /** The cluster's settings, where its pods may borrow; else an error that says so. */
 export async function podSettings(): Promise<{ settings: KubernetesSettings; pods: PodSettings }> {
-  const file = env().SLUICE_KUBERNETES_SETTINGS;
-  const { readSettings } = await import("#server/launchers/kubernetes/settings.ts");
-  const settings = file === undefined ? undefined : await readSettings(file);
+  const settings = await clusterSettings();
   if (settings?.pods === undefined)
     throw new SluiceError(
       "not-found",
