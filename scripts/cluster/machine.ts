@@ -12,6 +12,7 @@ const PACKAGES = [
   "iptables",
   "iproute2",
   "openssl",
+  "postgresql",
   "util-linux",
 ];
 

@@ -20,17 +20,23 @@ export type EmbeddedPostgres = {
   stop: () => Promise<void>;
 };
 
-type Binaries = { initdb: string; postgres: string };
+export type Binaries = { initdb: string; postgres: string };
 
 /** Starts (and on first use initialises) the server whose data are in `<stateDir>/pg`. */
 export async function startEmbeddedPostgres(
   stateDir: string,
-  options: { port?: number; onLog?: (line: string) => void; settings?: Record<string, string> } = {},
+  options: {
+    port?: number;
+    onLog?: (line: string) => void;
+    settings?: Record<string, string>;
+    /** Those of another PostgreSQL; without them what npm installed. */
+    binaries?: Binaries;
+  } = {},
 ): Promise<EmbeddedPostgres> {
   const home = path.join(stateDir, "pg");
   const data = path.join(home, "data");
   await mkdir(home, { recursive: true, mode: 0o700 });
-  const binaries = await findBinaries();
+  const binaries = options.binaries ?? (await findBinaries());
   const password = await keepPassword(path.join(home, "password"));
   if (!existsSync(path.join(data, "PG_VERSION"))) await initialise(binaries, data, path.join(home, "password"));
 
