@@ -1,9 +1,10 @@
 /**
  * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
- * becomes of their request is told on them as an event), and nodes with GPU servers (a cordon drains them). Each broker
- * watches, the one that leads acts; what happened while nobody did is made up for once a minute.
+ * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them), and the gpuds of
+ * its chart (an older one is drained and replaced, node by node). Each broker watches, the one that leads acts; what
+ * happened while nobody did is made up for once a minute.
  */
-import type { V1Node, V1Pod } from "@kubernetes/client-node";
+import type { V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { type Context, systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
@@ -14,9 +15,11 @@ import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.t
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
+import { isFree } from "#server/services/gpu-server/is-free.ts";
 import { end } from "#server/services/pod/end.ts";
 import { listOpen } from "#server/services/pod/list-open.ts";
 import { news } from "#server/services/pod/news.ts";
+import { nextUpdate } from "./gpud-update.ts";
 
 const SWEEP_MS = 60_000;
 const RETRY_MS = 5_000;
@@ -37,6 +40,9 @@ class ClusterWatch {
   readonly #stops: (() => unknown)[] = [];
   #pods: Watched<V1Pod> | undefined;
   #nodes: Watched<V1Node> | undefined;
+  #gpuds: { daemonSet: string; pods: Watched<V1Pod>; revisions: Watched<V1ControllerRevision> } | undefined;
+  /** The node whose gpud is being replaced. */
+  #updating: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   /** One thing after another: an event may not come before the one that it follows. */
@@ -52,6 +58,7 @@ class ClusterWatch {
     try {
       if (this.#options.settings.pods !== undefined) await this.#followPods();
       if (this.#options.settings.gpuServers !== undefined) await this.#followNodes();
+      await this.#followGpuds();
     } catch (error) {
       this.#options.log.warn({ err: error }, "the cluster cannot be followed; tried again soon");
       if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), RETRY_MS);
@@ -99,6 +106,30 @@ class ClusterWatch {
     this.#stops.push(nodes.stop);
   }
 
+  async #followGpuds(): Promise<void> {
+    const { namespace, daemonSet } = this.#options.settings.gpuServers ?? {};
+    if (this.#gpuds !== undefined || namespace === undefined || daemonSet === undefined) return;
+    const revisions = await this.#client.watch<V1ControllerRevision>({
+      path: `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`,
+      list: () => this.#client.apps.listNamespacedControllerRevision({ namespace }),
+    });
+    this.#stops.push(revisions.stop);
+    const labelSelector = "app.kubernetes.io/component=gpud";
+    const pods = await this.#client.watch<V1Pod>({
+      path: `/api/v1/namespaces/${namespace}/pods`,
+      selector: labelSelector,
+      list: () => this.#client.core.listNamespacedPod({ namespace, labelSelector }),
+    });
+    this.#stops.push(pods.stop);
+    this.#gpuds = { daemonSet, pods, revisions };
+    for (const watched of [pods, revisions]) watched.onChange(() => this.#do((ctx) => this.#update(ctx)));
+    // When the last lease of a server that is to be replaced ends.
+    const silence = this.#options.live.subscribe(["lease"], () => {
+      if (this.#updating !== undefined) this.#do((ctx) => this.#update(ctx));
+    });
+    this.#stops.push(silence);
+  }
+
   /** Does it after what is under way, if this broker leads. */
   #do(what: (ctx: Context) => Promise<void>): void {
     this.#work = this.#work.then(async () => {
@@ -121,6 +152,21 @@ class ClusterWatch {
       }
     }
     for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
+    await this.#update(ctx);
+  }
+
+  /** Replaces the next gpud that is older than its DaemonSet, once nobody holds anything there. */
+  async #update(ctx: Context): Promise<void> {
+    if (this.#gpuds === undefined) return;
+    const { daemonSet, pods, revisions } = this.#gpuds;
+    const next = nextUpdate(daemonSet, pods.all(), revisions.all());
+    if (next === "wait") return;
+    const nodes = [this.#updating, next?.nodeName];
+    this.#updating = next?.nodeName;
+    for (const node of this.#nodes?.all() ?? []) if (nodes.includes(node.metadata?.name)) await this.#follow(ctx, node);
+    if (next === undefined || !(await isFree(ctx, next))) return;
+    await this.#client.remove({ apiVersion: "v1", kind: "Pod", metadata: next.pod.metadata });
+    this.#options.log.info({ nodeName: next.nodeName }, "a gpud is replaced");
   }
 
   async #lookAt(ctx: Context, pod: V1Pod, gone: boolean): Promise<void> {
@@ -150,8 +196,9 @@ class ClusterWatch {
   async #follow(ctx: Context, node: V1Node): Promise<void> {
     const nodeName = node.metadata?.name;
     if (nodeName === undefined) return;
-    const cordoned = node.spec?.unschedulable === true;
-    for (const serverId of await followNode(ctx, { nodeName, cordoned }))
-      this.#options.log.info({ serverId, nodeName, cordoned }, "a GPU server follows its node");
+    const updating = this.#updating === nodeName ? "update" : undefined;
+    const closed = node.spec?.unschedulable === true ? "cordoned" : updating;
+    for (const serverId of await followNode(ctx, { nodeName, closed }))
+      this.#options.log.info({ serverId, nodeName, closed }, "a GPU server follows its node");
   }
 }

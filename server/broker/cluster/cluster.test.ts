@@ -118,7 +118,8 @@ it("drains a node's GPU servers while it is cordoned, and leaves what an admin h
     const devices = await database.db.select().from(gpus).where(eq(gpus.serverId, world.serverId));
     return [server?.state, ...devices.map(({ state }) => state)];
   };
-  const follow = async (cordoned: boolean) => await followNode(world.system, { nodeName: "node-1", cordoned });
+  const follow = async (cordoned: boolean) =>
+    await followNode(world.system, { nodeName: "node-1", closed: cordoned ? "cordoned" : undefined });
   expect(await follow(false)).toEqual([]);
   expect(await follow(true)).toEqual([world.serverId]);
   expect(await follow(true)).toEqual([]);
@@ -128,7 +129,7 @@ it("drains a node's GPU servers while it is cordoned, and leaves what an admin h
   await drain(world.admin.ctx, { serverId: world.serverId, draining: true });
   expect([await follow(true), await follow(false)]).toEqual([[], []]);
   expect(await states()).toEqual(["draining", "draining", "draining"]);
-  await expect(followNode(world.admin.ctx, { nodeName: "node-1", cordoned: true })).rejects.toThrow("not allowed");
+  await expect(followNode(world.admin.ctx, { nodeName: "node-1", closed: "cordoned" })).rejects.toThrow("not allowed");
 });
 
 it("tells what a launcher finds of workspaces that nobody knows, and deletes none of it", async () => {

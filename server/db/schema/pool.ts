@@ -21,7 +21,7 @@ export const gpuServers = pgTable(
     /** Where it stands, as an admin says; and how far away it is, as the broker measured, microseconds. */
     zone: text("zone"),
     rttUs: integer("rtt_us"),
-    /** The cluster's node that it runs on, and since when it is drained because that node is cordoned. */
+    /** The cluster's node that it runs on, and since when it is drained because that node is cordoned, or its gpud is to be replaced. */
     nodeName: text("node_name"),
     cordonedAt: instant("cordoned_at"),
     createdAt: createdAt(),

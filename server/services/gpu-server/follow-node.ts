@@ -3,27 +3,32 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { gpuServers } from "#server/db/schema/index.ts";
 import { drain } from "./drain.ts";
 
+/** Why the GPU servers of a node take no new leases: the node is cordoned, or their gpud is about to be replaced. */
+export type Closed = "cordoned" | "update";
+
 /**
- * The GPU servers on a node of the cluster follow it: none of them takes new leases while it is cordoned, and those that
+ * The GPU servers on a node of the cluster follow it: none of them takes new leases while it is closed, and those that
  * were drained for that take leases again afterwards. What an admin has drained stays so. The servers that changed.
  */
-export async function followNode(ctx: Context, input: { nodeName: string; cordoned: boolean }): Promise<string[]> {
+export async function followNode(
+  ctx: Context,
+  { nodeName, closed }: { nodeName: string; closed: Closed | undefined },
+): Promise<string[]> {
   authorize(ctx.principal, "gpu-server.follow-node");
-  const { nodeName, cordoned } = input;
   // One that is only joining has no devices to drain yet: it is looked at again.
-  const differs = cordoned
+  const differs = closed
     ? and(isNull(gpuServers.cordonedAt), inArray(gpuServers.state, ["online", "lost"]))
     : and(isNotNull(gpuServers.cordonedAt), ne(gpuServers.state, "removed"));
   const other = and(eq(gpuServers.nodeName, nodeName), differs);
   const found = await ctx.db.select({ id: gpuServers.id }).from(gpuServers).where(other);
   for (const { id } of found) {
     await inTransaction(ctx, async (tx) => {
-      await drain(tx, { serverId: id, draining: cordoned });
+      await drain(tx, { serverId: id, draining: closed !== undefined });
       await tx.db
         .update(gpuServers)
-        .set({ cordonedAt: cordoned ? tx.now() : null })
+        .set({ cordonedAt: closed ? tx.now() : null })
         .where(eq(gpuServers.id, id));
-      await audit(tx, { action: "gpu-server.follow-node", subject: id, detail: { nodeName, cordoned } });
+      await audit(tx, { action: "gpu-server.follow-node", subject: id, detail: { nodeName, closed: closed ?? null } });
     });
   }
   return found.map(({ id }) => id);

@@ -1,0 +1,37 @@
+/** Which gpud of a DaemonSet is to be replaced next, after its chart or image changed. */
+import type { V1ControllerRevision, V1Pod } from "@kubernetes/client-node";
+import { isReady } from "#server/launchers/kubernetes/states.ts";
+
+const HASH = "controller-revision-hash";
+
+/** `wait`: one is on its way, and the next one's turn comes when it is ready; undefined: all are as they should be. */
+export type NextUpdate = "wait" | { pod: V1Pod; nodeName: string } | undefined;
+
+/** One at a time, by the names of the nodes; a new version that does not come up is not brought to more nodes. */
+export function nextUpdate(
+  daemonSet: string,
+  pods: readonly V1Pod[],
+  revisions: readonly V1ControllerRevision[],
+): NextUpdate {
+  const newest = revisions
+    .filter(isOf(daemonSet))
+    .reduce<V1ControllerRevision | undefined>(
+      (best, one) => (best === undefined || one.revision > best.revision ? one : best),
+      undefined,
+    );
+  const hash = newest?.metadata?.labels?.[HASH];
+  if (hash === undefined) return undefined;
+  const ours = pods.filter(isOf(daemonSet));
+  const isCurrent = (pod: V1Pod) => pod.metadata?.labels?.[HASH] === hash;
+  if (ours.some((pod) => pod.metadata?.deletionTimestamp !== undefined || (isCurrent(pod) && !isReady(pod))))
+    return "wait";
+  const [next] = ours
+    .flatMap((pod) => (isCurrent(pod) || pod.spec?.nodeName === undefined ? [] : { pod, nodeName: pod.spec.nodeName }))
+    .sort((a, b) => a.nodeName.localeCompare(b.nodeName));
+  return next;
+}
+
+type Owned = { metadata?: { ownerReferences?: { kind: string; name: string }[] } };
+
+const isOf = (daemonSet: string) => (object: Owned) =>
+  object.metadata?.ownerReferences?.some(({ kind, name }) => kind === "DaemonSet" && name === daemonSet) ?? false;
