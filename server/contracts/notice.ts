@@ -9,6 +9,7 @@ export const noticeKind = z.enum([
   "budget",
   "quota-request",
   "workspace-stop",
+  "workspace-move",
   "invited",
 ]);
 

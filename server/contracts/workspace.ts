@@ -66,6 +66,8 @@ export const workspaceView = z.strictObject({
   ownIdleSeconds: z.int().nullable(),
   /** When that will be, as things stand; null when it does not run or is never stopped. */
   stopsAt: instant.nullable(),
+  /** When it is started again on another machine, because the one that it runs on is being emptied. */
+  movesAt: instant.nullable(),
   /** Leases that have not ended. */
   leases: z.array(
     z.strictObject({

@@ -67,8 +67,15 @@ export type LaunchHandle = { launcher: string; generation: number } & Record<str
 
 export type RunningWorkspace = { endpoint: string; handle: LaunchHandle };
 
+/** What people of a running workspace should know of the place where it runs. */
+export type PlaceNews = {
+  sentence: string;
+  /** It has to leave, and is started anew elsewhere after this notice. */
+  movesAfterMs?: number;
+};
+
 export type Observation =
-  | ({ state: "running" } & RunningWorkspace)
+  | ({ state: "running"; news?: PlaceNews } & RunningWorkspace)
   /** `reason` is a sentence when it ended by itself. */
   | { state: "stopped"; reason?: string };
 

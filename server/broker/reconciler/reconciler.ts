@@ -3,12 +3,14 @@
  * woken by every change and at least every two seconds. Nothing it needs lives only in its memory.
  */
 
+import { systemContext } from "#server/context.ts";
 import type { Database, OpenDatabase } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import { createLive } from "#server/live.ts";
 import { type Logger, logger } from "#server/log.ts";
+import { followPlace } from "#server/services/workspace/follow-place.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
 import { lookForOrphans } from "./orphans.ts";
 import { recordBuilds } from "./record-builds.ts";
@@ -142,6 +144,7 @@ class Loop {
       const lost = seen.state === "stopped" || seen.handle.generation !== row.generation;
       const reason = (seen.state === "stopped" ? seen.reason : undefined) ?? "The workspace is no longer there.";
       if (lost) this.#begin(row, false, () => recordLoss(common, reason));
+      else if (seen.state === "running") await followPlace(systemContext(this.#db), { row, news: seen.news });
     } else if ([...this.#running.values()].filter((work) => work.starting).length < MAX_STARTS) {
       this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));
     }

@@ -46,6 +46,7 @@ export async function startWorkspace(start: Start): Promise<void> {
     await changeWhileWanted(db, row, {
       observed: "running",
       message: null,
+      movesAt: null,
       endpoint: running.endpoint,
       handle: running.handle,
       startedAt: new Date(),

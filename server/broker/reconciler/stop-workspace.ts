@@ -9,7 +9,7 @@ import { change, changeWhileWanted, type WorkspaceRow } from "./state.ts";
 type Work = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow };
 
 /** What no longer runs has no address and no secrets. */
-const nothingRuns = { endpoint: null, handle: null, serverToken: null, credentialHash: null } as const;
+const nothingRuns = { endpoint: null, handle: null, serverToken: null, credentialHash: null, movesAt: null } as const;
 
 /** Ends the notebooks and gives the GPUs back; with `removed` also deletes the files. */
 export async function stopWorkspace({ db, log, launcher, row }: Work): Promise<void> {
@@ -43,7 +43,6 @@ export async function recordLoss({ db, log, launcher, row }: Work, reason: strin
   for (const line of await launcher.logs(row.id, 40).catch(() => [])) journal.log("jupyter", line);
   journal.failed("jupyter", reason);
   await journal.flush();
-  await launcher.stop(row.id);
   const recorded = await changeWhileWanted(
     db,
     row,
@@ -57,4 +56,8 @@ export async function recordLoss({ db, log, launcher, row }: Work, reason: strin
   );
   if (recorded) await endForWorkspace(systemContext(db), { workspaceId: row.id });
   log.warn({ workspaceId: row.id, reason }, "workspace ended by itself");
+  // What is left of it may be where nobody answers; the next start sees to it again.
+  await launcher
+    .stop(row.id)
+    .catch((error: unknown) => log.warn({ err: error, workspaceId: row.id }, "it is not gone"));
 }

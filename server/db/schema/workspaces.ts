@@ -55,6 +55,8 @@ export const workspaces = pgTable(
     idleSeconds: integer("idle_seconds"),
     /** Not stopped for being idle before this time: somebody has asked for longer. */
     keepUntil: instant("keep_until"),
+    /** When it is started anew elsewhere, because it has to leave where it runs. */
+    movesAt: instant("moves_at"),
     /** When a variable was last set or removed: one that started before has the old ones. */
     variablesChangedAt: instant("variables_changed_at"),
     /** Processor time of the last half minute (thousandths of a core) and memory of its processes, while it runs. */

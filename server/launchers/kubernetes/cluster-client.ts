@@ -1,6 +1,7 @@
 /** The cluster's API as the launcher uses it: apply, delete, and watches that mend themselves. */
 import {
   ApiException,
+  AppsV1Api,
   CoreV1Api,
   KubeConfig,
   type KubernetesListObject,
@@ -20,6 +21,7 @@ const RESUME_MS = 1_000;
 export class ClusterClient {
   readonly core: CoreV1Api;
   readonly networking: NetworkingV1Api;
+  readonly apps: AppsV1Api;
   readonly #config: KubeConfig;
   readonly #objects: KubernetesObjectApi;
   readonly #log: Logger;
@@ -29,6 +31,7 @@ export class ClusterClient {
     this.#objects = KubernetesObjectApi.makeApiClient(config);
     this.core = config.makeApiClient(CoreV1Api);
     this.networking = config.makeApiClient(NetworkingV1Api);
+    this.apps = config.makeApiClient(AppsV1Api);
     this.#log = log;
   }
 
@@ -146,6 +149,15 @@ export function loadConfig(file: string | undefined): KubeConfig {
 
 export function isNotFound(error: unknown): boolean {
   return error instanceof ApiException && error.code === 404;
+}
+
+/** Nobody answered, or the API server cannot just now: to ask again may help. */
+export function isUnreachable(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof ApiException) return at.code === 429 || at.code >= 500;
+    if ("code" in at && typeof at.code === "string" && /^(E[A-Z]+|UND_ERR_\w+)$/.test(at.code)) return true;
+  }
+  return false;
 }
 
 /** What was to be made is there already. */

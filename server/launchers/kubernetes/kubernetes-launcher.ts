@@ -2,7 +2,8 @@
  * Workspaces as pods. What is wanted is applied under our field manager; what is there is watched, never asked for
  * again and again. Nothing lives only here: after a restart the cluster itself says what runs.
  */
-import type { CoreV1Event, KubernetesObject, V1NetworkPolicy, V1Pod, V1Service } from "@kubernetes/client-node";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CoreV1Event, KubernetesObject, V1NetworkPolicy, V1Node, V1Pod, V1Service } from "@kubernetes/client-node";
 import { z } from "zod";
 import type {
   Isolation,
@@ -16,7 +17,7 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
-import { ClusterClient, isNotFound, loadConfig, refusal, type Watched } from "./cluster-client.ts";
+import { ClusterClient, isNotFound, isUnreachable, loadConfig, refusal, type Watched } from "./cluster-client.ts";
 import {
   datasetObjects,
   generationOf,
@@ -35,7 +36,7 @@ import {
   workspaceService,
 } from "./objects.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import { isReady, podState, quotaSentence, refusalSentence, volumeSentence } from "./states.ts";
+import { isReady, newsOf, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -46,7 +47,15 @@ const STOP_MS = 45_000;
 
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
 
-type Watches = { pods: Watched<V1Pod>; services: Watched<V1Service>; policies: Watched<V1NetworkPolicy> };
+/** So often a start asks a cluster again that does not answer. */
+const ASK_AGAIN_MS = 1_000;
+
+type Watches = {
+  pods: Watched<V1Pod>;
+  services: Watched<V1Service>;
+  policies: Watched<V1NetworkPolicy>;
+  nodes: Watched<V1Node>;
+};
 
 export class KubernetesLauncher implements Launcher {
   readonly name = "kubernetes";
@@ -67,9 +76,27 @@ export class KubernetesLauncher implements Launcher {
   }
 
   async ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.startSeconds * 1000)]);
+    for (let told = false; ; told = true) {
+      try {
+        if (!told) report.started("environment", `Preparing the namespace ${namespaceOf(this.#settings, spec.teamId)}`);
+        return await this.#bringUp(spec, report, signal, limit);
+      } catch (error) {
+        if (!isUnreachable(error) || limit.aborted) throw error;
+        if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
+        await sleep(ASK_AGAIN_MS, undefined, { signal: limit }).catch(() => undefined);
+      }
+    }
+  }
+
+  async #bringUp(
+    spec: WorkspaceSpec,
+    report: LaunchReport,
+    signal: AbortSignal,
+    limit: AbortSignal,
+  ): Promise<RunningWorkspace> {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
-    report.started("environment", `Preparing the namespace ${namespace}`);
     for (const object of teamObjects(this.#settings, spec.teamId)) await this.#apply(object);
     const claim = await this.#apply(homeClaim(spec, this.#settings));
     const owner = ownedBy(claim);
@@ -92,7 +119,7 @@ export class KubernetesLauncher implements Launcher {
     const follower = await this.#followEvents(namespace, spec.id, (line) => report.log("pod", line));
     try {
       await this.#apply(pod);
-      await this.#untilReady(spec.id, pods, report, signal, follower.last);
+      await this.#untilReady(spec.id, { pods, report, signal, limit, lastEvent: follower.last });
     } finally {
       await follower.stop();
     }
@@ -102,7 +129,7 @@ export class KubernetesLauncher implements Launcher {
   }
 
   async observe(id: string): Promise<Observation> {
-    const { pods, services } = await this.#watch();
+    const { pods, services, nodes } = await this.#watch();
     const pod = podOf(pods, id);
     if (pod === undefined) return { state: "stopped" };
     const state = podState(pod);
@@ -110,8 +137,11 @@ export class KubernetesLauncher implements Launcher {
     // A container that is being started again is not lost yet.
     const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
     if (service === undefined) return { state: "stopped" };
+    const node = nodes.all().find(({ metadata }) => metadata?.name === pod.spec?.nodeName);
+    const news = node === undefined ? undefined : newsOf(node, this.#settings);
     return {
       state: "running",
+      ...(news === undefined ? {} : { news }),
       ...running(service, { generation: generationOf(pod), namespace: pod.metadata?.namespace ?? "" }),
     };
   }
@@ -196,7 +226,7 @@ export class KubernetesLauncher implements Launcher {
   async #beginWatches(): Promise<Watches> {
     const { core } = this.#client;
     const labelSelector = SELECTOR;
-    const [pods, services, policies] = await Promise.all([
+    const [pods, services, policies, nodes] = await Promise.all([
       this.#client.watch<V1Pod>({
         path: "/api/v1/pods",
         selector: SELECTOR,
@@ -212,10 +242,11 @@ export class KubernetesLauncher implements Launcher {
         selector: SELECTOR,
         list: () => this.#client.networking.listNetworkPolicyForAllNamespaces({ labelSelector }),
       }),
+      this.#client.watch<V1Node>({ path: "/api/v1/nodes", list: () => core.listNode() }),
     ]);
     services.onChange((service, deleted) => void this.#repairService(service, deleted, pods));
     policies.onChange((policy, deleted) => void this.#repairPolicy(policy, deleted));
-    return { pods, services, policies };
+    return { pods, services, policies, nodes };
   }
 
   /** Somebody deleted a running workspace's service: it comes back at the same address. */
@@ -278,14 +309,7 @@ export class KubernetesLauncher implements Launcher {
     return { last: () => last, stop: events.stop };
   }
 
-  async #untilReady(
-    id: string,
-    pods: Watched<V1Pod>,
-    report: LaunchReport,
-    signal: AbortSignal,
-    lastEvent: () => CoreV1Event | undefined,
-  ): Promise<void> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#settings.startSeconds * 1000)]);
+  async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {
     let told: string | undefined;
     await new Promise<void>((resolve, reject) => {
       const look = () => {
@@ -332,6 +356,16 @@ export class KubernetesLauncher implements Launcher {
   }
 }
 
+type Waiting = {
+  pods: Watched<V1Pod>;
+  report: LaunchReport;
+  /** The start was called off. */
+  signal: AbortSignal;
+  /** That, or its time is over. */
+  limit: AbortSignal;
+  lastEvent: () => CoreV1Event | undefined;
+};
+
 function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
   return pods.all().find((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id);
 }
@@ -342,7 +376,7 @@ async function gone(pods: Watched<V1Pod>, id: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {
       unsubscribe();
-      reject(new Error("The pod is still there; its node may not answer. It is tried again."));
+      reject(new Error(stillThere(podOf(pods, id))));
     }, STOP_MS);
     const unsubscribe = pods.onChange(() => {
       if (podOf(pods, id) !== undefined) return;

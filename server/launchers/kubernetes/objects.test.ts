@@ -78,7 +78,11 @@ describe("a workspace's pod", () => {
   it("runs where its size says, with its size's requests and limits", () => {
     expect(pod.spec).toMatchObject({
       nodeSelector: { pool: "notebooks" },
-      tolerations: [{ key: "notebooks", operator: "Exists", effect: "NoSchedule" }],
+      tolerations: [
+        { key: "notebooks", operator: "Exists", effect: "NoSchedule" },
+        { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
+        { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
+      ],
       priorityClassName: "interactive",
       runtimeClassName: "gvisor",
       imagePullSecrets: [{ name: "registry" }],
@@ -133,7 +137,13 @@ describe("a workspace's pod", () => {
 describe("a team's namespace", () => {
   it("comes with Pod Security, limits, quota and a policy of the network, in this order", () => {
     const objects = teamObjects(settings, spec.teamId);
-    expect(objects.map(({ kind }) => kind)).toEqual(["Namespace", "LimitRange", "ResourceQuota", "NetworkPolicy"]);
+    expect(objects.map(({ kind }) => kind)).toEqual([
+      "Namespace",
+      "LimitRange",
+      "ResourceQuota",
+      "NetworkPolicy",
+      "PodDisruptionBudget",
+    ]);
     expect(objects[0]?.metadata).toMatchObject({
       name: `sluice-${spec.teamId}`,
       labels: { "pod-security.kubernetes.io/enforce": "restricted", "app.kubernetes.io/managed-by": "sluice" },

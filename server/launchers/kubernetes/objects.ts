@@ -11,9 +11,11 @@ import type {
   V1PersistentVolume,
   V1PersistentVolumeClaim,
   V1Pod,
+  V1PodDisruptionBudget,
   V1ResourceQuota,
   V1Secret,
   V1Service,
+  V1Toleration,
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";
@@ -62,7 +64,23 @@ export function teamObjects(settings: KubernetesSettings, teamId: string) {
     ...quota(namespace, teamId, settings),
     ...authorities(namespace, teamId, settings),
     networkPolicy(settings, teamId),
+    disruptionBudget(namespace, teamId),
   ];
+}
+
+/** Whoever empties a node waits until its workspaces have moved: their people are told first. */
+function disruptionBudget(namespace: string, teamId: string): V1PodDisruptionBudget {
+  return {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: teamMeta(namespace, teamId, "sluice-workspaces"),
+    spec: {
+      // More than there can be: of pods without a controller the cluster counts no part.
+      minAvailable: 1_000_000,
+      selector: { matchLabels: { "app.kubernetes.io/component": "workspace" } },
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
+    },
+  };
 }
 
 function teamMeta(namespace: string, teamId: string, name: string): V1ObjectMeta {
@@ -236,6 +254,8 @@ export function workspaceService(
       type: "ClusterIP",
       selector: { [WORKSPACE_LABEL]: labels[WORKSPACE_LABEL] ?? "" },
       ports: [{ name: "http", port: JUPYTER_PORT, targetPort: JUPYTER_PORT, protocol: "TCP" }],
+      // A pod whose node's kubelet is silent, or that is too busy for its probe, still has open notebooks.
+      publishNotReadyAddresses: true,
       ...(clusterIP === undefined ? {} : { clusterIP }),
     },
   };
@@ -325,6 +345,14 @@ function datasetVolumes(spec: WorkspaceSpec): { volumes: V1Volume[]; mounts: V1V
   };
 }
 
+/** So long a pod may stay on a node that does not answer before the cluster ends it. */
+function silentNode({ lostNodeSeconds }: KubernetesSettings): V1Toleration[] {
+  return ["not-ready", "unreachable"].map((what) => ({
+    ...{ key: `node.kubernetes.io/${what}`, operator: "Exists", effect: "NoExecute" },
+    tolerationSeconds: lostNodeSeconds,
+  }));
+}
+
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
   const environment = settings.environments[spec.environment];
@@ -356,7 +384,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
       restartPolicy: "OnFailure",
       terminationGracePeriodSeconds: 10,
       nodeSelector: size.nodeSelector,
-      tolerations: size.tolerations,
+      tolerations: [...size.tolerations, ...silentNode(settings)],
       ...(size.priorityClass === undefined ? {} : { priorityClassName: size.priorityClass }),
       ...(size.runtimeClass === undefined ? {} : { runtimeClassName: size.runtimeClass }),
       imagePullSecrets: settings.imagePullSecrets.map((name) => ({ name })),

@@ -63,6 +63,16 @@ const pods = z.strictObject({
 });
 export type PodSettings = z.infer<typeof pods>;
 
+/** The gpuds that run in this cluster. */
+const gpuServers = z.strictObject({
+  namespace: name,
+  /** With a token of this account they join the pool. */
+  account: name,
+  audience: z.string().min(1).default("sluice"),
+  /** Their DaemonSet, whose pods are replaced node by node; without it an operator does that. */
+  daemonSet: name.optional(),
+});
+
 const schema = z
   .strictObject({
     /** Without it: the account of the pod that the broker runs in. */
@@ -100,14 +110,15 @@ const schema = z
       .string()
       .regex(/^-----BEGIN CERTIFICATE-----/, "a certificate (PEM)")
       .optional(),
-    /** The account of the gpuds that run in this cluster: with a token of it they join the pool. */
-    gpuServers: z
-      .strictObject({ namespace: name, account: name, audience: z.string().min(1).default("sluice") })
-      .optional(),
+    gpuServers: gpuServers.optional(),
     /** Pods that borrow by a label; without it none do. */
     pods: pods.optional(),
     /** So long may a pod wait for a node, its volume and its image. */
     startSeconds: z.int().min(5).max(86_400).default(600),
+    /** So long before workspaces leave a node that is being emptied are their people told. */
+    moveSeconds: z.int().min(0).max(86_400).default(600),
+    /** So long may a node be silent before its workspaces count as lost. */
+    lostNodeSeconds: z.int().min(0).max(86_400).default(300),
   })
   .superRefine((settings, context) => {
     for (const [environment, { size: named }] of Object.entries(settings.environments)) {

@@ -1,5 +1,7 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
-import type { V1ContainerStatus, V1Pod } from "@kubernetes/client-node";
+import type { V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
+import type { PlaceNews } from "#server/launchers/launcher.ts";
+import type { KubernetesSettings } from "./settings.ts";
 
 export type PodState =
   /** It goes on by itself; `sentence` says what it waits for, when that is more than the usual steps. */
@@ -61,6 +63,33 @@ export function podState(pod: V1Pod): PodState {
   );
   if (unscheduled !== undefined) return { kind: "waiting", sentence: unschedulable(pod, unscheduled.message ?? "") };
   return { kind: "waiting" };
+}
+
+/** What the people of the workspaces on a node should know of it. */
+export function newsOf(
+  node: V1Node,
+  { moveSeconds, lostNodeSeconds }: Pick<KubernetesSettings, "moveSeconds" | "lostNodeSeconds">,
+): PlaceNews | undefined {
+  const name = node.metadata?.name ?? "";
+  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
+  if (ready !== undefined && ready.status !== "True")
+    return {
+      sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${seconds(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
+    };
+  if (node.spec?.unschedulable === true)
+    return {
+      sentence: `The node ${name} is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.`,
+      movesAfterMs: moveSeconds * 1000,
+    };
+  return undefined;
+}
+
+const seconds = (count: number) => (count < 120 ? `${count} s` : `${Math.round(count / 60)} min`);
+
+/** A pod that was to end and has not. */
+export function stillThere(pod: V1Pod | undefined): string {
+  const node = pod?.spec?.nodeName ?? "its node";
+  return `The pod is still on ${node}, which may not answer. It is gone when ${node} is back; an admin who knows that it is off marks it with the taint node.kubernetes.io/out-of-service.`;
 }
 
 /** Whether its server takes connections: before that, a service leads to nobody. */

@@ -70,6 +70,24 @@ export function stopping({ id, name, userId, limit }: IdleWorkspace, stopsAt: Da
   };
 }
 
+/** The key of a move, to take it back when the workspace may stay. */
+export const moveKey = ({ id }: { id: string }, movesAt: Date) => `move/${id}/${movesAt.getTime()}`;
+
+/** The node that it runs on is being emptied. */
+export function moving(workspace: { id: string; name: string; ownerId: string }, movesAt: Date): Notice {
+  return {
+    userId: workspace.ownerId,
+    kind: "workspace-move",
+    key: moveKey(workspace, movesAt),
+    title: `${workspace.name} will be started again on another machine`,
+    body:
+      "The one that it runs on is being emptied for maintenance. Notebooks that are open then lose what is only in " +
+      "memory; files and packages are kept. Restart it yourself at a time that suits you better.",
+    href: `/workspaces/${workspace.id}`,
+    dueAt: movesAt,
+  };
+}
+
 /** The key of an invitation, to take it back with what it gave. */
 export const invitationKey = (workspaceId: string, userId: string) => `invited/${workspaceId}/${userId}`;
 

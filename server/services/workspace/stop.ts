@@ -5,6 +5,7 @@ import { workspaces } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
+import { withdrawMove } from "#server/services/notice/withdraw.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace, type WorkspaceRow } from "#server/services/workspace/load.ts";
 
@@ -13,7 +14,10 @@ export async function stop(ctx: Context, raw: WorkspaceInput): Promise<Workspace
   const { id } = parse(workspaceInput, raw);
   return await inTransaction(ctx, async (tx) => {
     const row = await loadWorkspace(tx, id, "workspace.stop", { lock: true });
-    if (row.desired !== "stopped") await stopLocked(tx, row);
+    if (row.desired !== "stopped") {
+      await stopLocked(tx, row);
+      await withdrawMove(tx, row);
+    }
     return await get(tx, { id });
   });
 }
@@ -23,7 +27,15 @@ export async function stopLocked(tx: Context, row: WorkspaceRow, why: Record<str
   const observed = row.observed === "failed" ? "stopped" : "stopping";
   await tx.db
     .update(workspaces)
-    .set({ desired: "stopped", observed, message: null, keepUntil: null, cpuMilli: null, memoryBytes: null })
+    .set({
+      desired: "stopped",
+      observed,
+      message: null,
+      keepUntil: null,
+      movesAt: null,
+      cpuMilli: null,
+      memoryBytes: null,
+    })
     .where(eq(workspaces.id, row.id));
   const endedLeases = await endForWorkspace(tx, { workspaceId: row.id });
   await audit(tx, { action: "workspace.stop", subject: row.id, teamId: row.teamId, detail: { ...why, endedLeases } });

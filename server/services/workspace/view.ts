@@ -73,6 +73,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     idleSeconds: limitOf(w, teamIdleSeconds),
     ownIdleSeconds: w.idleSeconds,
     stopsAt: stopTime(w, limitOf(w, teamIdleSeconds))?.toISOString() ?? null,
+    movesAt: w.movesAt?.toISOString() ?? null,
     leases: held.get(w.id) ?? [],
     can: possibilities(ctx.principal, w, role),
   }));

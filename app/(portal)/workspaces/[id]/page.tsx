@@ -37,8 +37,16 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
           {workspace.message ?? "It could not be started. The failed step below says why."}
         </p>
       )}
-      {workspace.observed === "stopped" && workspace.message && (
-        <p className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">{workspace.message}</p>
+      {["running", "stopped"].includes(workspace.observed) && workspace.message && (
+        <p role="status" className="mb-5 rounded-md bg-warn-soft px-3 py-2 text-warn">
+          {workspace.message}
+          {workspace.movesAt && (
+            <>
+              {" "}
+              That is in <Remaining until={workspace.movesAt} />.
+            </>
+          )}
+        </p>
       )}
       {(workspace.observed === "running" || chart.samples.length > 0) && (
         <UsageCharts chart={chart} minutes={minutes} base={`/workspaces/${id}`} />
