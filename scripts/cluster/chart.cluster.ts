@@ -5,15 +5,21 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { chromium } from "@playwright/test";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder } from "#scripts/cluster/build.ts";
+import { ctr } from "#scripts/cluster/cluster.ts";
+import { clusterAt } from "#scripts/cluster/place.ts";
+import { CHROMIUM } from "#scripts/lib/chromium.ts";
 import { LOCKS } from "#server/broker/reconciler/leadership.ts";
 import { openDatabase } from "#server/db/client.ts";
 import { gpuServers, leases, workspaces } from "#server/db/schema/index.ts";
 import { send } from "#server/gateway/testing.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { makeVolumes, STORAGE_CLASS, testCluster } from "#server/launchers/kubernetes/testing.ts";
+import { Notebook } from "../../e2e/fixtures/notebook.ts";
+import { openLab, signIn } from "../../e2e/fixtures/portal.ts";
 
 const execute = promisify(execFile);
 const cluster = testCluster();
@@ -285,6 +291,29 @@ it("computes a k-means on half a GPU of that gpud", async () => {
   expect(await inNotebook(first, KMEANS.replace("SECONDS", "0"))).toContain("centres True");
 }, 120_000);
 
+it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell that borrows half a GPU", async () => {
+  const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"],
+      // This cluster has no DNS.
+      `--host-resolver-rules=MAP *.${GATEWAY_HOST} ${ADDRESS.gateway}`,
+    ],
+  });
+  try {
+    const page = await (await browser.newContext({ baseURL: PORTAL })).newPage();
+    await signIn(page, ADMIN.email);
+    const lab = await openLab(page, "first");
+    expect(new URL(lab.url()).host).toBe(`${first}.${GATEWAY_HOST}`);
+    const notebook = await Notebook.create(lab);
+    const printed = await notebook.run(KMEANS.replace("SECONDS", "0"));
+    expect(printed).toContain("Attached 0.5");
+    expect(printed).toContain("centres True");
+  } finally {
+    await browser.close();
+  }
+}, 240_000);
+
 /** The broker that leads holds the lock of the leader on a connection from its pod. */
 async function leadingBroker(): Promise<string> {
   const [leader] = await database.sql<{ address: string }[]>`
@@ -419,16 +448,70 @@ it("takes no new leases on a node that is cordoned, until it is uncordoned", asy
   await expect.poll(state, POLL).toEqual(["online"]);
 }, 60_000);
 
+/** The gpuds' pods. */
+async function gpuds(): Promise<{ uid: string; image: string }[]> {
+  const found = JSON.parse(
+    await kube("get", "pods", "--selector", "app.kubernetes.io/component=gpud", "--output", "json"),
+  ) as { items: { metadata: { uid: string }; spec: { containers: { image: string }[] } }[] };
+  return found.items.map(({ metadata, spec }) => ({ uid: metadata.uid, image: spec.containers[0]?.image ?? "" }));
+}
+
 it("goes on computing in a notebook while everything around it is replaced", async () => {
   const computing = inNotebook(first, KMEANS.replace("SECONDS", "45"));
   await sleep(3_000);
   const chart = path.resolve("deploy/helm/sluice");
-  const changed = ["--set", "settings.SLUICE_LOG_LEVEL=debug", "--values", path.join(folder, "values.json")];
+  const [before] = await gpuds();
+  // The same content under new names: pods of these are new ones.
+  const tags = [];
+  for (const [value, name] of Object.entries({ controlPlane: cluster.controlPlaneImage, gpud: cluster.gpudImage })) {
+    await ctr(clusterAt(), "images", "tag", "--force", name, `${name}-next`);
+    tags.push("--set", `images.${value}.tag=${image(name).tag}-next`);
+  }
+  const changed = ["--set", "settings.SLUICE_LOG_LEVEL=debug", ...tags, "--values", path.join(folder, "values.json")];
   await helm("upgrade", RELEASE, chart, ...changed, "--wait", "--wait-for-jobs", "--timeout", "200s");
+  const state = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
+  await expect.poll(state, POLL).toEqual(["draining"]);
+  expect((await gpuds())[0], "gpud stays while it is used").toEqual(before);
   expect(await computing).toContain("centres True");
+  // Nobody holds anything there any more: the broker replaces it, and it is back in the pool.
+  await expect
+    .poll(async () => (await gpuds())[0]?.image, { ...POLL, timeout: 90_000 })
+    .toBe(`${cluster.gpudImage}-next`);
+  await expect.poll(state, { ...POLL, timeout: 90_000 }).toEqual(["online"]);
+  expect(await inNotebook(first, KMEANS.replace("SECONDS", "0"))).toContain("centres True");
   // The same admin, by the keys that an upgrade keeps.
   expect((await admin.ask("GET", "/api/v1/me")).body).toMatchObject({ email: ADMIN.email });
-}, 240_000);
+}, 360_000);
+
+it("claims the devices that it lends from whatever else hands them out", async () => {
+  const chart = path.resolve("deploy/helm/sluice");
+  const claim = ["--set", "gpud.claim.resource=example.com/gpu", "--set", "gpud.claim.count=2"];
+  const made = await helm("template", RELEASE, chart, "--values", path.join(folder, "values.json"), ...claim);
+  const [daemonSet = ""] = made.split("\n---\n").filter((one) => /^kind: DaemonSet$/m.test(one));
+  const renamed = daemonSet.replace(/^ {2}name: .*$/m, "  name: claiming");
+  // As a device plugin tells the node what it has.
+  const capacity = JSON.stringify({ status: { capacity: { "example.com/gpu": "2" } } });
+  await kube("patch", "node", "node-1", "--subresource=status", "--type=merge", "--patch", capacity);
+  const file = path.join(folder, "claiming.yaml");
+  await writeFile(
+    file,
+    renamed.replaceAll("app.kubernetes.io/component: gpud", "app.kubernetes.io/component: claiming"),
+  );
+  await kube("apply", "--filename", file);
+  const phase = async (selector: string) =>
+    await kube("get", "pods", "--selector", selector, "--output", "jsonpath={.items[*].status.phase}");
+  await expect.poll(() => phase("app.kubernetes.io/component=claiming"), POLL).toBe("Running");
+  const other = {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "other", labels: { other: "yes" } } },
+    spec: podSpec({ image: "localhost/pause:1", resources: { limits: { "example.com/gpu": 1 } } }),
+  };
+  await apply(other, NAMESPACE);
+  const why = () => kube("get", "pod", "other", "--output", "jsonpath={.status.conditions[*].message}");
+  await expect.poll(why, POLL).toContain("Insufficient example.com/gpu");
+  await kube("delete", "--filename", file, "--wait=false");
+  await expect.poll(() => phase("other=yes"), { ...POLL, timeout: 60_000 }).toBe("Running");
+  await kube("delete", "pod", "other", "--wait=false");
+}, 180_000);
 
 it("lets pods without the label start while no broker answers", async () => {
   await kube("scale", `deployment/${RELEASE}-broker`, "--replicas=0");

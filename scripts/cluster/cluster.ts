@@ -58,7 +58,7 @@ export async function ctr(cluster: Cluster, ...args: string[]): Promise<string> 
 export async function bringUp(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const { dir, bin, address } = cluster;
   const at = (...names: string[]) => path.join(dir, ...names);
-  for (const name of ["log", "pid", "pki", "kubelet", "containerd", "cni", "volumes"])
+  for (const name of ["log", "pid", "command", "pki", "kubelet", "containerd", "cni", "volumes"])
     await mkdir(at(name), { recursive: true });
   say("Starting a control plane and a node");
   await execute("ip", ["netns", "add", NETNS]);
@@ -169,6 +169,16 @@ export async function bringUp(cluster: Cluster, say: (line: string) => void): Pr
   });
 }
 
+/** Ends one component of a cluster that goes on; `resume` starts it as it was. */
+export async function halt(cluster: Cluster, name: string): Promise<void> {
+  await end(cluster, name, "SIGKILL");
+}
+
+export async function resume(cluster: Cluster, name: string): Promise<void> {
+  const command = await readFile(path.join(cluster.dir, "command", name), "utf8");
+  await begin(cluster, name, z.array(z.string()).parse(JSON.parse(command)));
+}
+
 /** Ends every process of it, and leaves nothing behind: no pod, mount, namespace or control group. */
 export async function bringDown(cluster: Cluster): Promise<void> {
   const { dir } = cluster;
@@ -231,6 +241,7 @@ async function begin(cluster: Cluster, name: string, command: string[]): Promise
   await log.close();
   const stat = await processStat(child.pid ?? 0);
   if (stat === undefined) throw new Error(`${name} ended at once; its last words are in ${cluster.dir}/log/${name}.`);
+  await writeFile(path.join(cluster.dir, "command", name), JSON.stringify(command));
   await writeFile(path.join(cluster.dir, "pid", name), JSON.stringify({ pid: child.pid, startTime: stat.startTime }));
 }
 

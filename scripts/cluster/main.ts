@@ -14,6 +14,7 @@ import { loadImages } from "#scripts/cluster/images.ts";
 import { installPackages, whyNot } from "#scripts/cluster/machine.ts";
 import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
 import { runClusterTests } from "#scripts/cluster/test.ts";
+import { installChromium } from "#scripts/lib/chromium.ts";
 import { CLUSTER_RESULT_FILE } from "#scripts/test/result.ts";
 
 const root = process.cwd();
@@ -56,6 +57,7 @@ try {
     );
     process.exit(0);
   }
+  await installChromium(say);
   const helm = await buildHelm(say);
   const setting = { root, out, images, helm };
   let counts = await runClusterTests(cluster, setting);

@@ -19,6 +19,21 @@ export const CLUSTER_VARIABLES = {
   helm: "SLUICE_TEST_CLUSTER_HELM",
 } as const;
 
+/** The same with their values. */
+export function clusterVariables(cluster: Cluster, images: Images, helm: string): Record<string, string> {
+  return {
+    [CLUSTER_VARIABLES.address]: cluster.address,
+    [CLUSTER_VARIABLES.folder]: cluster.dir,
+    [CLUSTER_VARIABLES.kubeconfig]: cluster.kubeconfig,
+    [CLUSTER_VARIABLES.workspaceImage]: images.workspace,
+    [CLUSTER_VARIABLES.controlPlaneImage]: images.controlPlane,
+    [CLUSTER_VARIABLES.gpudImage]: images.gpud,
+    [CLUSTER_VARIABLES.clientImage]: images.client,
+    [CLUSTER_VARIABLES.bareImage]: images.bare,
+    [CLUSTER_VARIABLES.helm]: helm,
+  };
+}
+
 type Setting = { root: string; out: string; images: Images; helm: string };
 
 export async function runClusterTests(
@@ -32,15 +47,7 @@ export async function runClusterTests(
     cwd: root,
     env: {
       ...process.env,
-      [CLUSTER_VARIABLES.address]: cluster.address,
-      [CLUSTER_VARIABLES.folder]: cluster.dir,
-      [CLUSTER_VARIABLES.kubeconfig]: cluster.kubeconfig,
-      [CLUSTER_VARIABLES.workspaceImage]: images.workspace,
-      [CLUSTER_VARIABLES.controlPlaneImage]: images.controlPlane,
-      [CLUSTER_VARIABLES.gpudImage]: images.gpud,
-      [CLUSTER_VARIABLES.clientImage]: images.client,
-      [CLUSTER_VARIABLES.bareImage]: images.bare,
-      [CLUSTER_VARIABLES.helm]: helm,
+      ...clusterVariables(cluster, images, helm),
     },
     onLine: (line) => console.log(line),
   }).then(

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import { installChromium } from "#scripts/lib/chromium.ts";
 import { run } from "#scripts/lib/processes.ts";
 import { buildPortal, buildWheel } from "#scripts/start/builds.ts";
 import type { Result } from "#scripts/test/result.ts";
@@ -144,7 +145,7 @@ type Suite = { specs?: { title: string; tests: { status: string }[] }[]; suites?
 export const playwright: Runner = {
   name: "playwright",
   budget: 600,
-  prepare: installChromium,
+  prepare: async () => await installChromium(print),
   buildAhead: async (root) => {
     const env = { ...process.env, NODE_ENV: "production" as const, NEXT_TELEMETRY_DISABLED: "1" };
     await buildPortal(root, env, () => undefined, { background: true });
@@ -171,15 +172,4 @@ export const playwright: Runner = {
 function outcomes(suite: Suite): { title: string; status: string }[] {
   const own = (suite.specs ?? []).flatMap((spec) => spec.tests.map(({ status }) => ({ title: spec.title, status })));
   return [...own, ...(suite.suites ?? []).flatMap(outcomes)];
-}
-
-async function installChromium(): Promise<void> {
-  if (process.env.CHROMIUM !== undefined || existsSync("/usr/bin/chromium")) return;
-  if (process.getuid?.() !== 0) {
-    throw new Error(
-      "Chromium is missing. Install it with:  sudo apt-get install -y chromium   (or set CHROMIUM to a browser)",
-    );
-  }
-  await run("apt-get", ["update", "-qq"], { onLine: print });
-  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "chromium"], { onLine: () => undefined });
 }

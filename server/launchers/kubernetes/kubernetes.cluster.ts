@@ -1,29 +1,15 @@
 /** Workspaces as pods of a real Kubernetes: broker, reconciler, gateway and gpud are the real ones. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KubernetesObject, V1Service } from "@kubernetes/client-node";
-import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Broker, startBroker } from "#server/broker/broker.ts";
-import { type Reconciler, startReconciler } from "#server/broker/reconciler/reconciler.ts";
-import { gpuServers, gpus, images, imageVersions, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
-import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
-import { env, resetEnv } from "#server/env.ts";
-import { type Gateway, startGateway } from "#server/gateway/gateway.ts";
-import { send } from "#server/gateway/testing.ts";
-import { newId } from "#server/ids.ts";
-import { runCode } from "#server/jupyter/run-code.ts";
-import { logger } from "#server/log.ts";
-import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
-import { makeWorld, type World } from "#server/services/testing.ts";
-import { create } from "#server/services/workspace/create.ts";
-import { handover } from "#server/services/workspace/handover.ts";
+import { useTestDatabase } from "#server/db/testing.ts";
+import type { World } from "#server/services/testing.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
-import { KubernetesLauncher } from "./kubernetes-launcher.ts";
 import { namespaceOf, WORKSPACE_LABEL } from "./objects.ts";
 import { parseSettings } from "./settings.ts";
-import { makeVolumes, STORAGE_CLASS, startGpud, testCluster } from "./testing.ts";
+import { type Installation, STORAGE_CLASS, startInstallation, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
 const small = { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } };
@@ -47,114 +33,25 @@ const settings = parseSettings({
   startSeconds: 60,
 });
 
-let database: TestDatabase;
+let installation: Installation;
 let world: World;
-let broker: Broker;
-let gateway: Gateway;
-let launcher: KubernetesLauncher;
-let reconciler: Reconciler;
-let gpud: Awaited<ReturnType<typeof startGpud>>;
-let dropVolumes: () => Promise<void>;
-const made: string[] = [];
+const launch = async (name: string, image?: string) => await installation.launch(name, image);
+const row = async (id: string) => await installation.row(id);
+const observed = async (id: string, wanted: string) => await installation.observed(id, wanted);
+const told = async (id: string) => await installation.told(id);
+const inNotebook = async (id: string, code: string) => await installation.inNotebook(id, code);
+const throughGateway = async (id: string, wanted: string) => await installation.throughGateway(id, wanted);
 
 beforeAll(async () => {
-  database = await useTestDatabase({ max: 10 });
-  Object.assign(process.env, { SLUICE_LAUNCHERS: "kubernetes", SLUICE_GATEWAY_URL: "http://localhost:3002" });
-  resetEnv();
-  broker = await startBroker({ database, env: env(), log: logger("broker"), port: 0, host: "0.0.0.0" });
-  process.env.SLUICE_BROKER_URL = `http://${cluster.address}:${broker.port}`;
-  resetEnv();
-  world = await makeWorld(database.db);
-  // The servers of that world are rows without machines.
-  await database.db.delete(gpus);
-  await database.db.delete(gpuServers);
-  for (const name of Object.keys(settings.environments).filter((one) => one !== "cuda-python"))
-    await addToCatalogue(name);
-  dropVolumes = await makeVolumes(cluster, 8);
-  const { token } = await createJoinToken(world.admin.ctx);
-  gpud = await startGpud(cluster, { broker: `http://127.0.0.1:${broker.port}`, token });
-  await beginReconciling();
-  gateway = await startGateway(database, {
-    host: "localhost",
-    url: "http://localhost:3002",
-    portalUrl: "http://localhost:3000",
-    listen: "127.0.0.1",
-    port: 0,
-    log: logger("gateway"),
-  });
+  installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 8 });
+  ({ world } = installation);
 });
+afterAll(async () => await installation?.stop());
 
-afterAll(async () => {
-  await reconciler?.stop();
-  for (const id of made) await launcher.remove(id).catch((error: unknown) => console.error(error));
-  await launcher?.close();
-  await gateway?.close();
-  await gpud?.stop();
-  await broker?.stop();
-  await dropVolumes?.();
-  await database?.drop();
-});
-
-async function beginReconciling(): Promise<void> {
-  launcher = new KubernetesLauncher(settings);
-  reconciler = await startReconciler(database, { launchers: new Map([["kubernetes", launcher]]) });
-}
-
-async function addToCatalogue(name: string): Promise<void> {
-  const imageId = newId("img");
-  await database.db.insert(images).values({ id: imageId, name, title: name, description: "For tests." });
-  const version = { version: "0123456789ab", state: "approved", buildState: "ready", spec: {} } as const;
-  await database.db.insert(imageVersions).values({ id: newId("imv"), imageId, ...version });
-}
-
-async function launch(name: string, image = "cuda-python"): Promise<string> {
-  const { id } = await create(world.member.ctx, { name, image });
-  made.push(id);
-  return id;
-}
-
-const row = async (id: string) => {
-  const [found] = await database.db.select().from(workspaces).where(eq(workspaces.id, id));
-  if (found === undefined) throw new Error("no row");
-  return found;
-};
-const observed = async (id: string, wanted: string) => {
-  const settled = ["running", "failed", "stopped", "removed"];
-  await expect
-    .poll(
-      async () => {
-        const { observed: seen, message } = await row(id);
-        return settled.includes(seen) && message !== null ? `${seen}: ${message}` : seen;
-      },
-      { timeout: 90_000, interval: 100 },
-    )
-    .toMatch(new RegExp(`^${wanted}`));
-};
-const told = async (id: string) =>
-  (
-    await database.db
-      .select()
-      .from(workspaceEvents)
-      .where(eq(workspaceEvents.workspaceId, id))
-      .orderBy(workspaceEvents.seq)
-  )
-    .map((event) => event.message)
-    .join("\n");
-const inNotebook = async (id: string, code: string) => {
-  const { endpoint, serverToken } = await row(id);
-  return await runCode({ endpoint: endpoint ?? "", token: serverToken ?? "" }, code, { timeoutMs: 60_000 });
-};
 const left = async (id: string) =>
-  (await launcher.orphans(new Set())).filter((orphan) => orphan.workspaceId === id).map(({ kind }) => kind);
-
-/** What the gateway gives to the owner's browser, which came by the portal's link. */
-async function throughGateway(id: string, wanted: string): Promise<{ status: number; body: string }> {
-  const host = `${id}.localhost:3002`;
-  const way = new URL((await handover(world.member.ctx, { id })).url);
-  const entered = await send(gateway.port, { host, path: `${way.pathname}${way.search}` });
-  const cookie = (entered.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
-  return await send(gateway.port, { host, path: wanted, headers: { cookie, accept: "text/html" } });
-}
+  (await installation.launcher().orphans(new Set()))
+    .filter((orphan) => orphan.workspaceId === id)
+    .map(({ kind }) => kind);
 
 const KERNEL = `%gpu attach 0.5
 import numpy as np
@@ -239,10 +136,10 @@ it("makes a service again that somebody deleted, at the same address", async () 
 });
 
 it("finds running pods after a restart of the broker's reconciler", async () => {
-  await reconciler.stop();
-  await launcher.close();
-  await beginReconciling();
-  await expect.poll(async () => (await launcher.observe(first)).state, { timeout: 10_000 }).toBe("running");
+  await installation.restartReconciler();
+  await expect
+    .poll(async () => (await installation.launcher().observe(first)).state, { timeout: 10_000 })
+    .toBe("running");
   await observed(first, "running$");
   expect((await row(first)).generation).toBe(1);
 });
@@ -308,8 +205,8 @@ it("shows the last words of a container that ends at once", async () => {
 });
 
 it("finds what belongs to no workspace", async () => {
-  const known = new Set(made);
-  expect(await launcher.orphans(known)).toEqual([]);
+  const known = new Set(installation.made);
+  expect(await installation.launcher().orphans(known)).toEqual([]);
   const namespace = namespaceOf(settings, world.team);
   const stray: KubernetesObject = {
     apiVersion: "v1",
@@ -321,7 +218,7 @@ it("finds what belongs to no workspace", async () => {
     },
   };
   await cluster.objects.create(stray);
-  expect(await launcher.orphans(known)).toEqual([
+  expect(await installation.launcher().orphans(known)).toEqual([
     { kind: "Secret", namespace, name: "stray", workspaceId: "ws-nobodys" },
   ]);
   await cluster.objects.delete(stray);

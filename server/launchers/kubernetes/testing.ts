@@ -4,9 +4,27 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type KubernetesObject, KubernetesObjectApi, type V1PersistentVolume } from "@kubernetes/client-node";
+import { eq } from "drizzle-orm";
+import { startBroker } from "#server/broker/broker.ts";
+import { startReconciler } from "#server/broker/reconciler/reconciler.ts";
+import { gpuServers, gpus, images, imageVersions, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
+import type { TestDatabase } from "#server/db/testing.ts";
+import { env, resetEnv } from "#server/env.ts";
+import { startGateway } from "#server/gateway/gateway.ts";
+import { send } from "#server/gateway/testing.ts";
+import { newId } from "#server/ids.ts";
+import { runCode } from "#server/jupyter/run-code.ts";
+import { logger } from "#server/log.ts";
+import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
+import { makeWorld } from "#server/services/testing.ts";
+import { create } from "#server/services/workspace/create.ts";
+import { handover } from "#server/services/workspace/handover.ts";
 import { loadConfig } from "./cluster-client.ts";
+import { KubernetesLauncher } from "./kubernetes-launcher.ts";
 import { FIELD_MANAGER } from "./objects.ts";
+import type { KubernetesSettings } from "./settings.ts";
 
 /** What `npm run test:cluster` tells about its cluster (scripts/cluster/test.ts). */
 export function testCluster() {
@@ -127,4 +145,115 @@ export async function startGpud(cluster: TestCluster, options: { broker: string;
       await rm(state, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Broker, reconciler and gateway of an installation whose workspaces are pods of the cluster, with a gpud beside it and
+ * an empty catalogue entry for each environment of the settings.
+ */
+export async function startInstallation(
+  database: TestDatabase,
+  cluster: TestCluster,
+  { settings, homes }: { settings: KubernetesSettings; homes: number },
+) {
+  Object.assign(process.env, { SLUICE_LAUNCHERS: "kubernetes", SLUICE_GATEWAY_URL: "http://localhost:3002" });
+  resetEnv();
+  const broker = await startBroker({ database, env: env(), log: logger("broker"), port: 0, host: "0.0.0.0" });
+  process.env.SLUICE_BROKER_URL = `http://${cluster.address}:${broker.port}`;
+  resetEnv();
+  const world = await makeWorld(database.db);
+  // The servers of that world are rows without machines.
+  await database.db.delete(gpus);
+  await database.db.delete(gpuServers);
+  for (const name of Object.keys(settings.environments).filter((one) => one !== "cuda-python"))
+    await addToCatalogue(database, name);
+  const dropVolumes = await makeVolumes(cluster, homes);
+  const { token } = await createJoinToken(world.admin.ctx);
+  const gpud = await startGpud(cluster, { broker: `http://127.0.0.1:${broker.port}`, token });
+  const gateway = await startGateway(database, {
+    host: "localhost",
+    url: "http://localhost:3002",
+    portalUrl: "http://localhost:3000",
+    listen: "127.0.0.1",
+    port: 0,
+    log: logger("gateway"),
+  });
+  const begin = async () => {
+    const launcher = new KubernetesLauncher(settings);
+    const reconciler = await startReconciler(database, { launchers: new Map([["kubernetes", launcher]]) });
+    return { launcher, reconciler };
+  };
+  let running = await begin();
+  const end = async () => {
+    await running.reconciler.stop();
+    await running.launcher.close();
+  };
+  const made: string[] = [];
+
+  const row = async (id: string) => {
+    const [found] = await database.db.select().from(workspaces).where(eq(workspaces.id, id));
+    if (found === undefined) throw new Error("no row");
+    return found;
+  };
+  /** All lines of its steps. */
+  const told = async (id: string) => {
+    const of = eq(workspaceEvents.workspaceId, id);
+    const events = await database.db.select().from(workspaceEvents).where(of).orderBy(workspaceEvents.seq);
+    return events.map((event) => event.message).join("\n");
+  };
+  return {
+    ...{ database, world, made, row, told },
+    launcher: () => running.launcher,
+    /** As when a broker is replaced. */
+    restartReconciler: async () => {
+      await end();
+      running = await begin();
+    },
+    launch: async (name: string, image = "cuda-python"): Promise<string> => {
+      const { id } = await create(world.member.ctx, { name, image });
+      made.push(id);
+      return id;
+    },
+    /** Waits until it has settled in a state; with what its page says, when that says something. */
+    observed: async (id: string, wanted: string, timeout = 90_000) => {
+      const settled = ["running", "failed", "stopped", "removed"];
+      const seen = async () => {
+        const { observed, message } = await row(id);
+        return settled.includes(observed) && message !== null ? `${observed}: ${message}` : observed;
+      };
+      const as = new RegExp(`^${wanted}`);
+      for (const until = Date.now() + timeout; !as.test(await seen()); await sleep(100))
+        if (Date.now() > until) throw new Error(`not ${wanted}, but ${await seen()}\n${await told(id)}`);
+    },
+    inNotebook: async (id: string, code: string) => {
+      const { endpoint, serverToken } = await row(id);
+      return await runCode({ endpoint: endpoint ?? "", token: serverToken ?? "" }, code, { timeoutMs: 60_000 });
+    },
+    /** What the gateway gives to the owner's browser, which came by the portal's link. */
+    throughGateway: async (id: string, wanted: string): Promise<{ status: number; body: string }> => {
+      const host = `${id}.localhost:3002`;
+      const way = new URL((await handover(world.member.ctx, { id })).url);
+      const entered = await send(gateway.port, { host, path: `${way.pathname}${way.search}` });
+      const cookie = (entered.headers["set-cookie"]?.[0] ?? "").split(";")[0] ?? "";
+      return await send(gateway.port, { host, path: wanted, headers: { cookie, accept: "text/html" } });
+    },
+    stop: async () => {
+      await running.reconciler.stop();
+      for (const id of made) await running.launcher.remove(id).catch((error: unknown) => console.error(error));
+      await running.launcher.close();
+      await gateway.close();
+      await gpud.stop();
+      await broker.stop();
+      await dropVolumes();
+      await database.drop();
+    },
+  };
+}
+export type Installation = Awaited<ReturnType<typeof startInstallation>>;
+
+async function addToCatalogue(database: TestDatabase, name: string): Promise<void> {
+  const imageId = newId("img");
+  await database.db.insert(images).values({ id: imageId, name, title: name, description: "For tests." });
+  const version = { version: "0123456789ab", state: "approved", buildState: "ready", spec: {} } as const;
+  await database.db.insert(imageVersions).values({ id: newId("imv"), imageId, ...version });
 }
