@@ -296,8 +296,9 @@ it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell tha
     executablePath: CHROMIUM,
     args: [
       ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"],
-      // This cluster has no DNS.
+      // This cluster has no DNS, and no ingress that would speak TLS: cookies are kept for secure addresses alone.
       `--host-resolver-rules=MAP *.${GATEWAY_HOST} ${ADDRESS.gateway}`,
+      `--unsafely-treat-insecure-origin-as-secure=${PORTAL},http://${first}.${GATEWAY_HOST}`,
     ],
   });
   try {

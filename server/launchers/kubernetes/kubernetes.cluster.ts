@@ -1,9 +1,13 @@
 /** Workspaces as pods of a real Kubernetes: broker, reconciler, gateway and gpud are the real ones. */
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KubernetesObject, V1Service } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
+import { register } from "#server/services/dataset/register.ts";
 import type { World } from "#server/services/testing.ts";
+import { create } from "#server/services/workspace/create.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
@@ -115,6 +119,42 @@ print("variables", [name for name in os.environ if "TOKEN" in name or name.endsw
     "/home/user/x written",
     "variables []",
   ]);
+});
+
+it("mounts a dataset that is a volume of the team's namespace, for reading alone", async () => {
+  const folder = path.join(cluster.folder, "volumes", "numbers");
+  await mkdir(folder, { recursive: true });
+  await writeFile(path.join(folder, "numbers.txt"), "1 2 3");
+  const namespace = namespaceOf(settings, world.team);
+  const spec = { accessModes: ["ReadOnlyMany"], storageClassName: "" };
+  const made: (KubernetesObject & Record<string, unknown>)[] = [
+    {
+      ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: "numbers" } },
+      spec: { ...spec, capacity: { storage: "1Gi" }, hostPath: { path: folder } },
+    },
+    {
+      ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "numbers", namespace } },
+      spec: { ...spec, volumeName: "numbers", resources: { requests: { storage: "1Gi" } } },
+    },
+  ];
+  for (const object of made) await cluster.objects.create(object);
+  const source = { kind: "volume", claim: "numbers" } as const;
+  const dataset = await register(world.lead.ctx, { name: "numbers", teamId: world.team, source, description: "" });
+  const { id } = await create(world.member.ctx, { name: "reads", image: "cuda-python", datasets: [dataset.id] });
+  installation.made.push(id);
+  await observed(id, "running$");
+  const printed = await inNotebook(
+    id,
+    `print(open("/home/user/datasets/numbers/numbers.txt").read())
+try:
+    open("/home/user/datasets/numbers/more.txt", "w")
+except OSError as error:
+    print(error.strerror)`,
+  );
+  expect(printed.split("\n")).toEqual(["1 2 3", "Read-only file system"]);
+  await remove(world.member.ctx, { id });
+  await observed(id, "removed");
+  for (const object of made.reverse()) await cluster.objects.delete(object);
 });
 
 it("makes a service again that somebody deleted, at the same address", async () => {
