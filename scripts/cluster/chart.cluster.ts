@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { chromium } from "@playwright/test";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { kubernetesFolder } from "#scripts/cluster/build.ts";
+import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
 import { ctr } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { CHROMIUM } from "#scripts/lib/chromium.ts";
@@ -105,7 +105,8 @@ async function helm(...args: string[]): Promise<string> {
       kube("get", "pods", "--output", "wide"),
       kube("get", "events", "--sort-by", ".lastTimestamp"),
     ]);
-    const logs = await kube("logs", "--selector", "app.kubernetes.io/name=sluice", "--all-containers", "--tail", "8");
+    const ours = ["--selector", "app.kubernetes.io/name=sluice", "--all-containers", "--ignore-errors"];
+    const logs = await kube("logs", ...ours, "--prefix", "--tail", "8").catch(String);
     throw new Error([String(error), pods, events.split("\n").slice(-25).join("\n"), logs].join("\n"));
   }
 }
@@ -487,7 +488,16 @@ it("goes on computing in a notebook while everything around it is replaced", asy
 it("claims the devices that it lends from whatever else hands them out", async () => {
   const chart = path.resolve("deploy/helm/sluice");
   const claim = ["--set", "gpud.claim.resource=example.com/gpu", "--set", "gpud.claim.count=2"];
-  const made = await helm("template", RELEASE, chart, "--values", path.join(folder, "values.json"), ...claim);
+  const made = await helm(
+    "template",
+    RELEASE,
+    chart,
+    "--kube-version",
+    kubernetesVersion(),
+    "--values",
+    path.join(folder, "values.json"),
+    ...claim,
+  );
   const [daemonSet = ""] = made.split("\n---\n").filter((one) => /^kind: DaemonSet$/m.test(one));
   const renamed = daemonSet.replace(/^ {2}name: .*$/m, "  name: claiming");
   // As a device plugin tells the node what it has.
