@@ -31,6 +31,11 @@ export class Group<In, Out> {
     this.#hopeless = hopeless;
   }
 
+  /** Whether nobody waits, and nothing is worked off. */
+  get isIdle(): boolean {
+    return !this.#running;
+  }
+
   async join(input: In): Promise<Out> {
     return await new Promise<Out>((resolve, reject) => {
       this.#waiting.push({ input, resolve, reject });
@@ -69,12 +74,12 @@ function settle<In, Out>(member: Member<In, Out>, outcome: Outcome<Out> | undefi
 }
 
 /** One group for each owner (a database, say) and key; it goes with its owner. */
-export function groupOf<Owner extends object, In, Out>(
-  make: (owner: Owner, key: string) => Group<In, Out>,
-): (owner: Owner, key?: string) => Group<In, Out> {
-  const all = new WeakMap<Owner, Map<string, Group<In, Out>>>();
+export function groupOf<Owner extends object, Of>(
+  make: (owner: Owner, key: string) => Of,
+): (owner: Owner, key?: string) => Of {
+  const all = new WeakMap<Owner, Map<string, Of>>();
   return (owner, key = "") => {
-    const groups = all.get(owner) ?? new Map<string, Group<In, Out>>();
+    const groups = all.get(owner) ?? new Map<string, Of>();
     all.set(owner, groups);
     const known = groups.get(key) ?? make(owner, key);
     groups.set(key, known);

@@ -23,7 +23,7 @@ export async function principalFromCredential(
 }
 
 /** Workspaces by the hash of their credential; those who call at one time are looked up together. */
-const owners = groupOf<Database | Transaction, string, Principal>((db) => {
+const owners = groupOf<Database | Transaction, Group<string, Principal>>((db) => {
   const { id, teamId, ownerId, credentialHash } = workspaces;
   const query = db
     .select({ id, teamId, ownerId, credentialHash })

@@ -170,6 +170,8 @@ export const leaseExplanation = z.strictObject({
   position: z.int(),
   of: z.int(),
   waitedSeconds: z.number(),
+  /** The moment that it tells of. Of a long queue that may be two seconds ago. */
+  asOf: z.iso.datetime(),
   reason: leaseReason.nullable(),
   /** Every rule in the order in which they are tested. `here` is the one that holds it back. */
   rules: z.array(z.strictObject({ rule: z.string(), state: z.enum(["ok", "here", "later"]), message: z.string() })),

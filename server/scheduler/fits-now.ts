@@ -46,11 +46,17 @@ export function fitsNow(request: Asking, world: World): number {
     ...{ milli: candidate, memoryBytes: 0, createdAt: Number.MAX_SAFE_INTEGER, lengthMs: 0 },
     rank: Number.MIN_SAFE_INTEGER,
   };
-  const others = world.queue.filter((waiting) => waiting.requestId !== requestId);
+  const others = othersFor(requestId, world);
   const verdict = evaluateQueue({ ...world, queue: [...others, asked] }).find(
     (one) => one.requestId === request.requestId,
   );
   return verdict?.state === "granted" && verdict.placement.milli === candidate ? candidate : 0;
+}
+
+/** Those who wait beside it and have a say; when its own place decides about others, that may be any of them. */
+function othersFor(requestId: string, { queue, bearing }: World): Waiting[] {
+  const any = bearing === undefined || bearing.has(requestId);
+  return queue.filter((waiting) => waiting.requestId !== requestId && (any || bearing.has(waiting.requestId)));
 }
 
 function memoryInThousandths(room: { freeBytes: number; device: { memoryBytes: number } }): number {

@@ -52,7 +52,8 @@ export function likelyEnd(holding: Holding, idleMs: number | undefined, now: num
   return Math.max(now, Math.min(end, holding.lastWorkAt + idleMs));
 }
 
-export type Ready = { room: Room; at: number; leaving: Holding[] };
+/** When a device is ready, and how many of its leases have to end before. */
+export type Ready = { room: Room; at: number; leaving: number };
 
 /**
  * When a piece of the request fits this device as leases come to their end (`ends`, soonest first); nothing when it
@@ -75,23 +76,22 @@ export function readyAt(
   const piece = pieceOn(request, room);
   let { milli, bytes } = spareFor(request.requestId, room);
   const leavingOf = policyOf === undefined ? undefined : new Map<string, number>();
-  const fitsNow = () =>
-    piece.milli <= milli &&
-    piece.memoryBytes <= bytes &&
-    (policyOf === undefined || mayJoin(request.teamId, room, policyOf, leavingOf));
   let at = now;
   let count = 0;
-  for (const end of ends) {
-    if (fitsNow()) break;
-    if (end.at >= bound) return undefined;
+  while (
+    piece.milli > milli ||
+    piece.memoryBytes > bytes ||
+    (policyOf !== undefined && !mayJoin(request.teamId, room, policyOf, leavingOf))
+  ) {
+    const end = ends[count];
+    if (end === undefined || end.at >= bound) return undefined;
     count += 1;
     milli += end.holding.milli;
     bytes += end.holding.memoryBytes;
     leavingOf?.set(end.holding.teamId, (leavingOf.get(end.holding.teamId) ?? 0) + 1);
     at = Math.max(at, end.at);
   }
-  if (!fitsNow()) return undefined;
-  return { room, at, leaving: ends.slice(0, count).map((end) => end.holding) };
+  return { room, at, leaving: count };
 }
 
 /** Keeps the devices on which the request will fit first; when that is, as far as the ends of leases tell. */
@@ -104,7 +104,16 @@ export function keepSoonest(
   const chosen =
     devicesOf(asker.request) > 1 ? soonestGroup(asker, rooms, endsOn, now) : soonest(asker, rooms, endsOn, now);
   if (chosen === undefined) return undefined;
-  for (const { room, leaving, at } of chosen) keep(asker.request, room, leaving, asker.policyOf, at);
+  for (const { room, leaving, at } of chosen) {
+    const left = endsOn(room).slice(0, leaving);
+    keep(
+      asker.request,
+      room,
+      left.map((end) => end.holding),
+      asker.policyOf,
+      at,
+    );
+  }
   return Math.max(...chosen.map((ready) => ready.at));
 }
 
@@ -112,6 +121,7 @@ function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => r
   const least = Math.min(asker.request.milli, WHOLE);
   let best: Ready | undefined;
   for (const room of rooms) {
+    if (room.hold !== undefined && room.hold.requestId !== asker.request.requestId) continue;
     const ends = endsOn(room);
     // Most devices are full until after the best that is known, and there are many.
     if (best !== undefined && room.freeMilli < least && (ends[0]?.at ?? best.at) >= best.at) continue;
@@ -122,11 +132,11 @@ function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => r
 }
 
 function soonestGroup(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
-  const ready = new Map<Room, Ready>();
+  const ready = (room: Room) => readyAt(asker, room, endsOn(room), now);
+  const candidates: Candidate[] = [];
   for (const room of rooms) {
-    const found = readyAt(asker, room, endsOn(room), now);
-    if (found) ready.set(room, found);
+    const found = ready(room);
+    if (found) candidates.push({ room, cost: found.at - now });
   }
-  const candidates: Candidate[] = [...ready].map(([room, { at }]) => ({ room, cost: at - now }));
-  return closest(candidates, devicesOf(asker.request))?.flatMap((room) => ready.get(room) ?? []);
+  return closest(candidates, devicesOf(asker.request))?.flatMap((room) => ready(room) ?? []);
 }

@@ -32,6 +32,7 @@ export class Pass {
   readonly #granted = new Set<string>();
   readonly #surplus: Waiting[] = [];
   #claimsWithoutRoom = 0;
+  readonly #bearing = new Set<string>();
   readonly #least = new Map<string, number>();
   readonly #present: number;
 
@@ -59,7 +60,8 @@ export class Pass {
     this.#judgeSurplus();
     const first = [...this.#grantsThatMove(), ...this.#grantsOfReserved(units)];
     if (first.length > 0) return { revised: this.#withPlaced(first) };
-    return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue) } };
+    const bearing = this.#bearing;
+    return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue), bearing } };
   }
 
   #asRevised(queue: readonly Waiting[]): readonly Waiting[] {
@@ -119,7 +121,9 @@ export class Pass {
     const heads = new Heap<Line>((a, b) => byAge(a.requests[a.at] as Waiting, b.requests[b.at] as Waiting));
     for (const line of this.#lines(waiting)) heads.push(line);
     for (let line = heads.peek(); line !== undefined; line = heads.peek()) {
-      this.#judgeClaim(line.requests[line.at] as Waiting);
+      const request = line.requests[line.at] as Waiting;
+      this.#judgeClaim(request);
+      this.#noteBearing(request, line.team);
       if (this.#replanned) return;
       nextOf(line, heads);
     }
@@ -251,8 +255,20 @@ export class Pass {
       const stopped = heldBack(request, this.#world);
       if (stopped) this.#wait(request, stopped);
       else this.#judge(request, line.team, this.#leastCharge(request));
+      this.#noteBearing(request, line.team);
       nextOf(line, heads);
     }
+  }
+
+  /** Whether anything about others follows from where it stands: a grant, a device kept, or what is left of a quota. */
+  #noteBearing({ requestId, userId, keptGpuIds, pinnedGpuId }: Waiting, team: TeamState): void {
+    if (
+      keptGpuIds?.length ||
+      pinnedGpuId !== undefined ||
+      team.isHeldUpBy(requestId, userId) ||
+      this.#pool.keeps(requestId)
+    )
+      this.#bearing.add(requestId);
   }
 
   #lines(waiting: readonly Waiting[]): Line[] {
@@ -264,7 +280,11 @@ export class Pass {
       else if (team !== undefined) lines.set(request.teamId, { team, requests: [request], at: 0 });
       else this.#judgeClaim(request);
     }
-    for (const line of lines.values()) line.requests.sort(byRank);
+    for (const { requests } of lines.values()) {
+      requests.sort(byRank);
+      // Who is judged before whom follows from all of them where the oldest is not the first.
+      if (requests[0]?.rank !== requests.at(-1)?.rank) for (const one of requests) this.#bearing.add(one.requestId);
+    }
     return [...lines.values()];
   }
 
@@ -306,6 +326,7 @@ export class Pass {
     this.#pool.grant(request, pieces, borrowed);
     team.add({ userId: request.userId, milli, borrowed });
     this.#granted.add(request.requestId);
+    this.#bearing.add(request.requestId);
     const placement: Placement = { gpuId: pieces[0]?.gpuId ?? "", milli, memoryBytes, borrowed, pieces };
     this.#verdicts.push({ state: "granted", requestId: request.requestId, placement });
   }

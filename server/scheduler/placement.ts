@@ -85,12 +85,11 @@ export type Candidate = { room: Room; cost: number };
  */
 export function closest(candidates: readonly Candidate[], count: number): Room[] | undefined {
   if (candidates.length < count) return undefined;
-  const byLink = (room: Room) => `${room.device.serverId}/${room.device.linkGroup ?? ""}`;
   const choices = [
     cheapestGroup(
-      candidates.filter(({ room }) => room.device.linkGroup !== undefined),
+      candidates.filter(({ room }) => room.link !== ""),
       count,
-      byLink,
+      (room) => room.link,
     ),
     cheapestGroup(candidates, count, (room) => room.device.serverId),
     cheapestGroup(candidates, count, () => ""),

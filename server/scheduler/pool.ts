@@ -271,7 +271,7 @@ export class Pool {
   }
 
   /** What differs from what was told and kept before. */
-  changes(waiting: readonly Waiting[]): Omit<Round, "verdicts"> {
+  changes(waiting: readonly Waiting[]): Omit<Round, "verdicts" | "bearing"> {
     const planned = new Map(
       [...this.#plans].flatMap(([requestId, plan]) => plan.leaseIds.map((id) => [id, requestId])),
     );

@@ -21,6 +21,15 @@ export function isSettled(round: Round): boolean {
   return waits && notices.length === 0 && withdrawn.length === 0 && kept.length === 0;
 }
 
+/** A world that has been looked at, with what that found. */
+export type Judged = { world: World; verdicts: readonly Verdict[] };
+
+/** The verdicts, and the world with what makes questions about it cheap. */
+export function judged(world: World): Judged {
+  const { verdicts, bearing } = evaluate(world);
+  return { world: { ...world, bearing }, verdicts };
+}
+
 /** The verdicts alone. */
 export function evaluateQueue(world: World): Verdict[] {
   return evaluate(world).verdicts;

@@ -5,6 +5,8 @@ import type { Device, Holding } from "./types.ts";
 /** A device with what is left on it. */
 export type Room = {
   device: Device;
+  /** The server with the link group, the same for devices that reach each other directly; empty when it has none. */
+  link: string;
   freeMilli: number;
   freeBytes: number;
   leases: number;
@@ -35,7 +37,9 @@ export function roomOf(devices: readonly Device[], holdings: readonly Holding[])
   const rooms = new Map<string, Room>();
   for (const device of devices) {
     const free = { freeMilli: WHOLE, freeBytes: device.memoryBytes };
-    rooms.set(device.id, { device, ...free, leases: 0, teams: new Map() });
+    const { serverId, linkGroup } = device;
+    const link = linkGroup === undefined ? "" : `${serverId}/${linkGroup}`;
+    rooms.set(device.id, { device, link, ...free, leases: 0, teams: new Map() });
   }
   for (const holding of holdings) {
     const room = rooms.get(holding.gpuId);

@@ -67,6 +67,19 @@ export class TeamState {
     else known.set(requestId, milli);
   }
 
+  /** Whether it is the one for whose sake others of its team wait, or leave something. */
+  isHeldUpBy(requestId: string, userId: string): boolean {
+    return (
+      this.first === requestId ||
+      this.firstClaim === requestId ||
+      this.firstForLimit === requestId ||
+      this.firstForGuarantee === requestId ||
+      this.firstOfPerson.get(userId) === requestId ||
+      this.pending?.request.requestId === requestId ||
+      (this.#reservedOf.get(userId)?.has(requestId) ?? false)
+    );
+  }
+
   /** Its turn has come; whether anything was reserved for it. */
   unreserve({ requestId, userId }: Pick<Waiting, "requestId" | "userId">): boolean {
     const milli = this.#reservedOf.get(userId)?.get(requestId);

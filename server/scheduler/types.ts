@@ -160,6 +160,8 @@ export type World = {
   reservations?: Reservation[];
   /** Which kind of work the type's calendar takes now, and when it takes the other; nothing means both. */
   open?: { kinds: Kind[]; nextAt?: number };
+  /** Of those who wait, the ones whose place decides about others (`Round.bearing`), where a round has found that out. */
+  bearing?: ReadonlySet<string>;
 };
 
 /** Where one device's part of a request is placed. */
@@ -201,4 +203,6 @@ export type Round = {
   withdrawn: string[];
   /** Requests whose kept devices changed, with the devices that are kept from now on. */
   kept: { requestId: string; gpuIds: string[] }[];
+  /** Requests whose place decides about others: without all the rest, these would be judged as they are. */
+  bearing: ReadonlySet<string>;
 };

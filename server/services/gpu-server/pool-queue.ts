@@ -3,7 +3,7 @@ import { asc, eq } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { QueueEntry } from "#server/contracts/gpu-server.ts";
 import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index.ts";
-import { evaluateQueue, inOrder } from "#server/scheduler/queue.ts";
+import { inOrder, judged } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 
@@ -31,8 +31,8 @@ type Row = {
 };
 
 async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, Row>): Promise<QueueEntry[]> {
-  const world = await loadWorld(ctx.db, gpuType, ctx.now());
-  const verdicts = new Map(evaluateQueue(world).map((verdict) => [verdict.requestId, verdict]));
+  const { world, verdicts: told } = judged(await loadWorld(ctx.db, gpuType, ctx.now()));
+  const verdicts = new Map(told.map((verdict) => [verdict.requestId, verdict]));
   return inOrder(world.queue).flatMap((waiting) => {
     const verdict = verdicts.get(waiting.requestId);
     const row = rows.get(waiting.requestId);

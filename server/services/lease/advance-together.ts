@@ -25,7 +25,7 @@ const WORKSPACE_LOCK = 7_411_012;
 /** What a round tells one who joined: an answer, a row that is known already, or to come again with the next round. */
 type Told = { answer: LeaseRequestAnswer } | { known: RequestRow } | { again: true } | undefined;
 
-const rounds = groupOf<Db, Ask | undefined, Told>(
+const rounds = groupOf<Db, Group<Ask | undefined, Told>>(
   (db, gpuType) =>
     new Group(
       async (joined) => await inTransaction(systemContext(db), async (tx) => await round(tx, gpuType, joined)),

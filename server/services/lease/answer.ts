@@ -66,7 +66,7 @@ async function grantedAnswer(db: Database | Transaction, row: RequestRow): Promi
 }
 
 async function queuedAnswer(db: Database | Transaction, row: RequestRow, now: Date): Promise<LeaseRequestAnswer> {
-  const { world, verdicts } = await shownWorld(db, row.gpuType, now);
+  const { world, verdicts } = await shownWorld(db, row, now);
   return queuedIn(world, row, now, verdicts);
 }
 

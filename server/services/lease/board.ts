@@ -6,7 +6,7 @@ import { leaseRequests, leases, quotas, teams, users, workspaces } from "#server
 import { SluiceError } from "#server/errors.ts";
 import { estimate } from "#server/scheduler/estimate.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
-import { evaluateQueue } from "#server/scheduler/queue.ts";
+import { judged } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import { roomOf } from "#server/scheduler/room.ts";
 import { usedBy } from "#server/scheduler/share.ts";
@@ -77,12 +77,12 @@ function nowOf(quota: QuotaRow, world: World, person: UserPrincipal): TeamQuotaN
 }
 
 /** The queue of one type, as far as the person may see it, each with its place and reason. */
-async function waitingIn(ctx: Context, person: UserPrincipal, world: World): Promise<WaitingRequest[]> {
-  const seen = world.queue.filter(
+async function waitingIn(ctx: Context, person: UserPrincipal, read: World): Promise<WaitingRequest[]> {
+  const seen = read.queue.filter(
     (request) => person.isAdmin || request.userId === person.userId || person.teams[request.teamId] !== undefined,
   );
   if (seen.length === 0) return [];
-  const verdicts = evaluateQueue(world);
+  const { world, verdicts } = judged(read);
   const rows = await ctx.db
     .select({ request: leaseRequests, teamName: teams.name, userName: users.name, workspaceName: workspaces.name })
     .from(leaseRequests)

@@ -8,7 +8,7 @@ import { type ClosedRow, type Closing, closeLeases } from "./ending.ts";
 export type SaidOfEnd = Required<Pick<Closing, "parkedBytes" | "gpuTimeUs">>;
 
 /** What several gpuds say at one time is written by one statement. */
-const closings = groupOf<Database | Transaction, readonly Closing[], ClosedRow[]>(
+const closings = groupOf<Database | Transaction, Group<readonly Closing[], ClosedRow[]>>(
   (db) =>
     new Group(async (joined) => {
       const how = { reason: "server lost" as const, mode: "kill" as const, note: "gpud ended it" };

@@ -14,7 +14,7 @@ export async function expireRequest(ctx: Context, id: string, state: "expired" |
   const [known] = await ctx.db.select().from(leaseRequests).where(eq(leaseRequests.id, id)).limit(1);
   if (known === undefined || known.state !== "queued") return false;
   const now = ctx.now();
-  const { world, verdicts } = await shownWorld(ctx.db, known.gpuType, now);
+  const { world, verdicts } = await shownWorld(ctx.db, known, now);
   const answer = queuedIn(world, known, now, verdicts);
   const left = await inTransaction(ctx, async (tx) => {
     const rows = await tx.db

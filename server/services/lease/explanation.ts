@@ -40,11 +40,12 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
   };
   if (request.state !== "queued") {
     const reason = leaseReason.safeParse(request.reason);
-    const rest = { position: 0, of: 0, rules: [], estimate: null };
+    const rest = { asOf: now.toISOString(), position: 0, of: 0, rules: [], estimate: null };
     return { ...common, ...rest, state: request.state, reason: reason.success ? reason.data : null };
   }
-  const { world, verdicts } = await shownWorld(ctx.db, request.gpuType, now);
-  return { ...common, state: "queued", ...explainRules(request.id, seenBy(readerOf(ctx), world), verdicts) };
+  const { world, verdicts } = await shownWorld(ctx.db, request, now);
+  const asOf = new Date(world.now).toISOString();
+  return { ...common, state: "queued", asOf, ...explainRules(request.id, seenBy(readerOf(ctx), world), verdicts) };
 }
 
 /** A workspace knows its requests by the key that it made; another's may be the same. */

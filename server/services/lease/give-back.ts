@@ -27,7 +27,7 @@ type Held = Pick<LeaseRow, "id" | "workspaceId" | "state" | "grantedAt" | "ended
 };
 
 /** Those who give back at one time do so by one statement. Whether the lease was held until then. */
-const endings = groupOf<Db, Ending, boolean>(
+const endings = groupOf<Db, Group<Ending, boolean>>(
   (db) =>
     new Group<Ending, boolean>(async (joined) => {
       const ids = new Set((await beginEnds(db, joined)).map(({ id }) => id));
@@ -36,7 +36,7 @@ const endings = groupOf<Db, Ending, boolean>(
 );
 
 /** How leases stand, by id, read together. */
-const standing = groupOf<Db, string, Held | undefined>((db) => {
+const standing = groupOf<Db, Group<string, Held | undefined>>((db) => {
   const { id, workspaceId, state, grantedAt, endedAt, parkedBytes } = leases;
   const query = db
     .select({ id, workspaceId, state, grantedAt, endedAt, parkedBytes, serverName: gpuServers.name })

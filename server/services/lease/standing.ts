@@ -23,7 +23,7 @@ export type Standing = {
 };
 
 /** By workspace; those who ask at one time are read together. */
-export const standingOf = groupOf<Database | Transaction, string, Standing>((db) => {
+export const standingOf = groupOf<Database | Transaction, Group<string, Standing>>((db) => {
   const { id, desired, defaultMilli, gpuType, gpuPolicy } = workspaces;
   const query = db
     .select({
