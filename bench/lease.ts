@@ -1,12 +1,13 @@
 /**
  * Decisions over authenticated HTTP: 64 clients borrow and give back through one broker process, on a real PostgreSQL
  * with fsync and synchronous_commit on. The answer to a request is one decision; giving back is not counted. What was
- * held at once is recomputed from the ledger afterwards.
+ * held at once is recomputed from the ledger afterwards. `load_percent` is what this process, clients and simulated GPU
+ * servers together, took of the machine's processors, which broker and PostgreSQL did not have.
  */
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { Agent, request as send } from "node:http";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { sql } from "drizzle-orm";
 import { joinSimulatedGpud, type SimulatedGpud } from "#server/broker/control/testing-gpud.ts";
@@ -47,7 +48,7 @@ export async function run(options: { seconds?: number } = {}): Promise<{ metrics
     }
     const credentials = await makeClients(database.db);
     const tally: Tally = { ms: [], granted: 0 };
-    const began = performance.now();
+    const [began, worked] = [performance.now(), process.cpuUsage()];
     const until = began + seconds * 1000;
     await Promise.all(
       credentials.map(async (credential, index) => {
@@ -56,6 +57,7 @@ export async function run(options: { seconds?: number } = {}): Promise<{ metrics
       }),
     );
     const took = (performance.now() - began) / 1000;
+    const { user, system } = process.cpuUsage(worked);
     const peaks = await recompute(database.db);
     const violations = [peaks.compute, peaks.memory, peaks.teams].flatMap((of) => [...of.values()]);
     const times = tally.ms.sort((a, b) => a - b);
@@ -67,6 +69,7 @@ export async function run(options: { seconds?: number } = {}): Promise<{ metrics
         overcommits: violations.reduce((sum, peak) => sum + peak.violations, 0),
         decision_p50_ms: quantile(0.5),
         decision_p95_ms: quantile(0.95),
+        load_percent: ((user + system) / 1e6 / took / availableParallelism()) * 100,
       },
     };
   } finally {
