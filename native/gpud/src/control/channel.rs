@@ -6,7 +6,7 @@ use crate::supervisor::Supervisor;
 use crate::token::from_base64url;
 use rustls::pki_types::ServerName;
 use sluice_transport::authorities::trusted_authorities;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::Receiver;
@@ -118,6 +118,7 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
     let mut reported_at = Instant::now();
     let mut heard_at = Instant::now();
     let mut open = false;
+    let mut told = HashSet::new();
     loop {
         if let Some(message) = hear(&mut channel)? {
             heard_at = Instant::now();
@@ -126,14 +127,15 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
                     let nonce = from_base64url(&nonce).ok_or_else(|| io::Error::other("a challenge without bytes"))?;
                     // What happens from here on waits for the welcome: the hello may be too early to tell it.
                     supervisor.set_outgoing(Some(sender.clone()));
-                    let hello = hello(supervisor, reachable, &nonce);
-                    say(&mut channel, &hello)?;
+                    let held = supervisor.pool().usage();
+                    told = held.iter().map(|lease| lease.lease_id.clone()).collect();
+                    say(&mut channel, &hello(supervisor, reachable, &nonce, held))?;
                 }
                 BrokerMessage::Welcome { server_id, epoch, keys, leases } => {
                     if server_id != supervisor.server_id() {
                         return Err(io::Error::other("the broker takes this server for another one"));
                     }
-                    supervisor.reconcile(epoch, &keys, leases);
+                    supervisor.reconcile(epoch, &keys, leases, &told);
                     eprintln!("gpud: in the pool as {server_id}");
                     open = true;
                 }
@@ -158,14 +160,11 @@ fn once(supervisor: &Arc<Supervisor>, broker: &str, reachable: &Reachable) -> io
     }
 }
 
-fn hello(supervisor: &Supervisor, reachable: &Reachable, nonce: &[u8]) -> GpudMessage {
+fn hello(supervisor: &Supervisor, reachable: &Reachable, nonce: &[u8], held: Vec<LeaseUsage>) -> GpudMessage {
     let identity = supervisor.identity.lock().unwrap_or_else(PoisonError::into_inner);
     let signature = identity.sign(&[CONTEXT, nonce].concat());
     drop(identity);
-    let pool = supervisor.pool();
-    let devices = pool.devices.clone();
-    let held = pool.usage();
-    drop(pool);
+    let devices = supervisor.pool().devices.clone();
     GpudMessage::Hello {
         server_id: supervisor.server_id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

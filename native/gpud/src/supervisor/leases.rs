@@ -173,8 +173,15 @@ impl Supervisor {
         parked.for_each(|(id, _)| kill(&pool, *id));
     }
 
-    /// The broker's word at the opening of the channel: these leases hold, every other one ends.
-    pub fn reconcile(self: &Arc<Self>, epoch: u64, keys: &BTreeMap<String, String>, held: Vec<String>) {
+    /// The broker's word at the opening of the channel: these leases hold.  Every other one ends that it was told of in
+    /// the hello, or that is of an earlier epoch; one that began since then may be newer than its word.
+    pub fn reconcile(
+        self: &Arc<Self>,
+        epoch: u64,
+        keys: &BTreeMap<String, String>,
+        held: Vec<String>,
+        told: &HashSet<String>,
+    ) {
         let held: HashSet<String> = held.into_iter().collect();
         let mut pool = self.pool();
         pool.epoch = Some(epoch);
@@ -184,7 +191,10 @@ impl Supervisor {
                 pool.keys.insert(kid.clone(), key);
             }
         }
-        let stale = pool.leases.iter().filter(|(id, lease)| lease.state == LeaseState::Active && !held.contains(*id));
+        let stale = pool.leases.iter().filter(|(id, lease)| {
+            let old = told.contains(*id) || lease.epoch < epoch;
+            lease.state == LeaseState::Active && old && !held.contains(*id)
+        });
         let stale: Vec<String> = stale.map(|(id, _)| id.clone()).collect();
         pool.held = held;
         drop(pool);

@@ -20,6 +20,8 @@ pub struct Lease {
     pub ledger: Arc<Ledger>,
     /// Of its device.
     pub arbiter: Arc<Arbiter>,
+    /// In which the broker granted it.
+    pub epoch: u64,
     slots: [bool; SLOTS],
     /// What workers that are gone have used.
     pub retired: Totals,
@@ -129,6 +131,7 @@ impl Pool {
             let lease = Lease {
                 ledger,
                 arbiter: Arc::clone(arbiter),
+                epoch: claims.epoch,
                 slots: [false; SLOTS],
                 retired: Totals::default(),
                 state: LeaseState::Active,

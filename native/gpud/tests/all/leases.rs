@@ -284,6 +284,23 @@ fn leases_that_the_broker_does_not_name_end_when_the_line_is_back() {
     assert_eq!(answer, Some(RefusedCode::Lease));
 }
 
+#[test]
+fn a_lease_that_is_newer_than_the_brokers_word_goes_on() {
+    let mut broker = Broker::new();
+    let gpud = Gpud::join(&mut broker, &[]);
+    let mut client = None;
+    broker.welcome_after(1, &[], || client = Some(gpud.connect("lea-1", 64 * MIB)));
+    let mut client = client.expect("connected");
+    broker.hear(|message| matches!(message, GpudMessage::SessionOpened { lease_id, .. } if lease_id == "lea-1"));
+    let data = client.alloc(16).expect("goes on");
+    // Of an epoch that is over, it ends all the same.
+    broker.hang_up();
+    let mut late = None;
+    broker.welcome_after(2, &["lea-1"], || late = Some(gpud.connect("lea-2", 64 * MIB)));
+    assert!(!late.expect("connected").lease_ended().parked);
+    assert_eq!(client.read(data, 16).expect("goes on").len(), 16);
+}
+
 fn hello_code(gpud: &Gpud, client: &ring::signature::Ed25519KeyPair, token: &str) -> Option<RefusedCode> {
     match hello(&gpud.address, client, token, vec![range()], None) {
         Err(HelloError::Refused(refused)) => Some(refused.code),

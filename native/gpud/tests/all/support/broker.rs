@@ -70,6 +70,11 @@ impl Broker {
 
     /// Opens the channel: challenge, hello (whose signature is checked), welcome.  Answers the hello.
     pub fn welcome(&mut self, epoch: u64, leases: &[&str]) -> Value {
+        self.welcome_after(epoch, leases, || ())
+    }
+
+    /// The same; `meanwhile` happens between hello and welcome.
+    pub fn welcome_after(&mut self, epoch: u64, leases: &[&str], meanwhile: impl FnOnce()) -> Value {
         let (stream, _) = self.listener.accept().expect("control");
         // The upgrade request is read whole before messages are waited for in short turns.
         let mut channel = tungstenite::accept(stream).unwrap_or_else(|error| panic!("{error}"));
@@ -83,6 +88,7 @@ impl Broker {
         let signature = BASE64URL.decode(hello["signature"].as_str().expect("text")).expect("base64url");
         let signed = [b"sluice-control-1".as_slice(), &nonce].concat();
         UnparsedPublicKey::new(&ED25519, &self.public_key).verify(&signed, &signature).expect("gpud's own key");
+        meanwhile();
         let leases = leases.iter().map(|lease| (*lease).to_owned()).collect();
         let keys = Default::default();
         self.say(&BrokerMessage::Welcome { server_id: SERVER_ID.to_owned(), epoch, keys, leases });
