@@ -3,7 +3,8 @@
  * through the wire (client, gpud, software GPU) and prints what passed; with `--json` the last line is one JSON object
  * `{"suite", "collected", "not_applicable", "passed", "failed", "skipped"}`. Packages are downloaded once into
  * `.sluice/conformance`. `--record` writes the result to the suite's `result.json` and the list of what
- * did not pass to its page; `--again` runs only what failed the last time. Not part of `npm test`.
+ * did not pass to its page; `--again` runs only what failed the last time. A run of a part (`-- -k cub`) is put to what
+ * earlier ones have found: counts are those of all that has run since the last whole run. Not part of `npm test`.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -42,7 +43,8 @@ await buildNativeForTests(root, print);
 const wheel = await buildWheel(root, cache, print);
 const python = await prepareSuite(root, name, suite, wheel, print);
 const kept = path.join(cache, `${name}.json`);
-const before = values.again ? outcomesSchema.parse(JSON.parse(await readFile(kept, "utf8"))) : [];
+const part = values.again || pytestArguments.length > 0;
+const before = part && existsSync(kept) ? outcomesSchema.parse(JSON.parse(await readFile(kept, "utf8"))) : [];
 const report = path.join(cache, `${name}.run.json`);
 await rm(report, { force: true });
 if (values.again) {
@@ -57,7 +59,7 @@ if (!existsSync(report)) {
   process.exit(1);
 }
 const ran = outcomesSchema.parse(JSON.parse(await readFile(report, "utf8")));
-const outcomes = values.again ? merged(before, ran) : ran;
+const outcomes = part ? merged(before, ran) : ran;
 await writeFile(kept, JSON.stringify(outcomes));
 const counts = count(outcomes, suite.notApplicable);
 for (const outcome of outcomes) if (outcome.outcome === "failed") console.log(`FAILED ${outcome.test}`);

@@ -39,6 +39,11 @@ describe("conformance suites", () => {
     ]);
   });
 
+  it("run in parts: each part adds what it ran", () => {
+    const part: Outcomes = [{ test: "f", outcome: "passed", reason: "" }];
+    expect(merged(outcomes, part)).toEqual([...outcomes, ...part]);
+  });
+
   it.each(readdirSync(SUITES, { withFileTypes: true }).filter((entry) => entry.isDirectory()))(
     "$name is well-formed and pins its packages",
     ({ name }) => {

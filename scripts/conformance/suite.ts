@@ -72,10 +72,9 @@ export function result(date: string, outcomes: Outcomes, suite: Pick<Suite, "not
   return { date, counts: count(outcomes, suite.notApplicable), notPassed };
 }
 
-/** What was run again takes the place of what was told before. */
-export function merged(before: Outcomes, again: Outcomes): Outcomes {
-  const newer = new Map(again.map((row) => [row.test, row]));
-  return before.map((row) => newer.get(row.test) ?? row);
+/** What a part or a repetition told takes the place of what was told of the same tests before. */
+export function merged(before: Outcomes, ran: Outcomes): Outcomes {
+  return [...new Map([...before, ...ran].map((row) => [row.test, row])).values()];
 }
 
 const MARKS = ["<!-- not passed: written by --record -->", "<!-- end -->"] as const;
