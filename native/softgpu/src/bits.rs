@@ -6,11 +6,26 @@ pub fn each16(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
 }
 
 /// How far each byte of `a` is from that of `b`.
-pub fn absolute_differences(a: u32, b: u32, signed: bool) -> u32 {
+pub fn absolute_differences4(a: u32, b: u32, signed: bool) -> u32 {
     let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
     u32::from_le_bytes(
         [0, 1, 2, 3].map(|k| if signed { (a[k] as i8).abs_diff(b[k] as i8) } else { a[k].abs_diff(b[k]) }),
     )
+}
+
+/// `vabsdiff2` of unsigned or signed halves.
+pub fn absolute_differences2(a: u32, b: u32, signed: bool) -> u32 {
+    each16(a, b, |x, y| if signed { (x as i16).abs_diff(y as i16) } else { x.abs_diff(y) })
+}
+
+/// The sum of the four bytes.
+pub fn sum4(a: u32) -> u32 {
+    a.to_le_bytes().map(u32::from).iter().sum()
+}
+
+/// The sum of the two halves.
+pub fn sum2(a: u32) -> u32 {
+    (a & 0xffff) + (a >> 16)
 }
 
 /// `bfe.u32`

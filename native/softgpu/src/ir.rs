@@ -226,12 +226,18 @@ macro_rules! with_alu_table {
                     if a == crate::float::NAN32 { a } else { a | (b ^ c) & 0x8000_0000 };
                 XorSign16: u16, u16, u16 => u16 = |a, b, c| crate::half::xor_sign(a, b ^ c);
                 XorSign16x2: u32, u32, u32 => u32 = |a, b, c| crate::bits::each16(a, b ^ c, crate::half::xor_sign);
-                VAbsDiff4U: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences(a, b, false);
-                VAbsDiff4S: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences(a, b, true);
+                VAbsDiff2U: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences2(a, b, false);
+                VAbsDiff2S: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences2(a, b, true);
+                VAbsDiff2AddU: u32, u32, u32 => u32 = |a, b, c|
+                    c.wrapping_add(crate::bits::sum2(crate::bits::absolute_differences2(a, b, false)));
+                VAbsDiff2AddS: u32, u32, u32 => u32 = |a, b, c|
+                    c.wrapping_add(crate::bits::sum2(crate::bits::absolute_differences2(a, b, true)));
+                VAbsDiff4U: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences4(a, b, false);
+                VAbsDiff4S: u32, u32, u32 => u32 = |a, b, _| crate::bits::absolute_differences4(a, b, true);
                 VAbsDiff4AddU: u32, u32, u32 => u32 = |a, b, c|
-                    c.wrapping_add(crate::bits::absolute_differences(a, b, false).to_le_bytes().map(u32::from).iter().sum());
+                    c.wrapping_add(crate::bits::sum4(crate::bits::absolute_differences4(a, b, false)));
                 VAbsDiff4AddS: u32, u32, u32 => u32 = |a, b, c|
-                    c.wrapping_add(crate::bits::absolute_differences(a, b, true).to_le_bytes().map(u32::from).iter().sum());
+                    c.wrapping_add(crate::bits::sum4(crate::bits::absolute_differences4(a, b, true)));
                 SadU32: u32, u32, u32 => u32 = |a, b, c| a.abs_diff(b).wrapping_add(c);
                 SadS32: i32, i32, u32 => u32 = |a, b, c| a.abs_diff(b).wrapping_add(c);
                 SadU64: u64, u64, u64 => u64 = |a, b, c| a.abs_diff(b).wrapping_add(c);
@@ -325,6 +331,8 @@ macro_rules! define_op {
             // memory: `mems[e]`
             Load, Store, LoadParam,
             Atomic,
+            // 16 bytes at once: `longs[e]`
+            Long,
             // control
             Branch, BranchTable, Call, CallEnd, Return, Exit, Trap,
             Barrier, WarpSync, Fence, NanoSleep,
@@ -463,8 +471,18 @@ pub struct Copy {
 /// An instruction on matrices; registers are rows of the frame.
 #[derive(Clone, Debug)]
 pub enum Matrix {
-    /// `mma`: rows, columns and inner extent; types of d, a, b and c.
-    Mma { shape: [usize; 3], types: [Type; 4], d: Vec<u32>, a: Vec<u32>, b: Vec<u32>, c: Vec<u32>, saturate: bool },
+    /// `mma`: rows, columns and inner extent; types of d, a, b and c.  `differ`: single bits that differ are counted,
+    /// instead of those that both have.
+    Mma {
+        shape: [usize; 3],
+        types: [Type; 4],
+        d: Vec<u32>,
+        a: Vec<u32>,
+        b: Vec<u32>,
+        c: Vec<u32>,
+        saturate: bool,
+        differ: bool,
+    },
     /// `ldmatrix`: tiles of 8 x 8 16-bit elements.
     Load { d: Vec<u32>, address: Address, space: Space, transposed: bool },
     /// `wmma.load`
@@ -490,7 +508,16 @@ pub enum Matrix {
         by_column: bool,
     },
     /// `wmma.mma`
-    Wmma { shape: [usize; 3], types: [Type; 4], d: Vec<u32>, a: Vec<u32>, b: Vec<u32>, c: Vec<u32>, saturate: bool },
+    Wmma {
+        shape: [usize; 3],
+        types: [Type; 4],
+        d: Vec<u32>,
+        a: Vec<u32>,
+        b: Vec<u32>,
+        c: Vec<u32>,
+        saturate: bool,
+        differ: bool,
+    },
 }
 
 impl Matrix {
@@ -527,6 +554,29 @@ pub enum AtomicOp {
     BarrierDrop,
     BarrierExpect,
     BarrierComplete,
+}
+
+/// What is done to 16 bytes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongOp {
+    Load,
+    Store,
+    Exch,
+    Cas,
+}
+
+/// An access to 16 bytes that no other one of its kind may cut in two: rows of the two halves, the low one first.
+#[derive(Clone, Debug)]
+pub struct Long {
+    pub op: LongOp,
+    pub space: Space,
+    pub address: Address,
+    /// The old value, or [`NONE`].
+    pub old: [u32; 2],
+    /// The new one (what is compared by `cas`), or [`NONE`].
+    pub operand: [u32; 2],
+    /// What `cas` puts there, or [`NONE`].
+    pub swap: [u32; 2],
 }
 
 /// An atomic (`atom` or `red`).
@@ -649,6 +699,7 @@ pub struct Function {
     pub results: Vec<Slot>,
     pub memories: Vec<Memory>,
     pub atomics: Vec<Atomic>,
+    pub longs: Vec<Long>,
     pub casts: Vec<Cast>,
     pub calls: Vec<CallSite>,
     pub barriers: Vec<BarrierSite>,

@@ -84,10 +84,12 @@
 //! - A modifier that an instruction does not have, a parameter's bytes that are none, and an offset of more than 32 bits
 //!   are refused with line and column.
 //! - Asynchronous copies, bulk ones too, are made at once; a cluster is one block.
+//! - 128 bits that are accessed with an order (`ld.acquire.b128`, `atom.cas.b128`, …) are whole for each other, not for
+//!   accesses to their halves.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
 //! - Not there: textures and surfaces, `wgmma` and tensor memory, copies of tensors, dynamic parallelism, 8-bit
-//!   floats in matrix products, video instructions but `vabsdiff4`, `.alias`, 32-bit addresses, the smallest and largest
-//!   of halves as an atomic.
+//!   floats in matrix products, video instructions but `vabsdiff2` and `vabsdiff4` (the ones that nvcc writes), `.alias`,
+//!   32-bit addresses, the smallest and largest of halves as an atomic.
 
 mod arena;
 mod bits;

@@ -596,7 +596,8 @@ impl<'t, 'a> Parser<'t, 'a> {
             "pragma" => self.skip_past(b';')?,
             "reg" => {
                 let kind = self.next();
-                let element = Type::parse(kind.text).filter(|_| kind.kind == Kind::Dot);
+                let element = if kind.text == "b128" { Some(Type::B128) } else { Type::parse(kind.text) };
+                let element = element.filter(|_| kind.kind == Kind::Dot);
                 let unsupported = || PtxError::unsupported(kind.line, kind.column, format!(".reg .{}", kind.text));
                 let element = element.ok_or_else(unsupported)?;
                 loop {

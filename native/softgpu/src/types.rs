@@ -8,6 +8,8 @@ pub enum Type {
     B16,
     B32,
     B64,
+    /// Only of registers: two of 64 bits, the low one first.
+    B128,
     U8,
     U16,
     U32,
@@ -24,6 +26,11 @@ pub enum Type {
     /// Only in matrix products and conversions to it: 32 bits, of which 19 count.
     Tf32,
     F64,
+    /// Only in matrix products, like the next two: eight in a register.
+    S4,
+    U4,
+    /// 32 in a register.
+    B1,
 }
 
 impl Type {
@@ -59,11 +66,36 @@ impl Type {
     pub fn size(self) -> u32 {
         use Type::*;
         match self {
-            Pred | B8 | U8 | S8 => 1,
+            Pred | B8 | U8 | S8 | S4 | U4 | B1 => 1,
             B16 | U16 | S16 | F16 | Bf16 => 2,
             B32 | U32 | S32 | F32 | Tf32 | F16x2 | Bf16x2 => 4,
             B64 | U64 | S64 | F64 => 8,
+            B128 => 16,
         }
+    }
+
+    /// The type of a matrix's elements that a suffix names.
+    pub fn of_elements(name: &str) -> Option<Type> {
+        match name {
+            "s4" => Some(Type::S4),
+            "u4" => Some(Type::U4),
+            "b1" => Some(Type::B1),
+            _ => Type::parse(name),
+        }
+    }
+
+    /// Bits of a matrix's element.
+    pub fn element_bits(self) -> u32 {
+        match self {
+            Type::S4 | Type::U4 => 4,
+            Type::B1 => 1,
+            _ => 8 * self.size(),
+        }
+    }
+
+    /// Elements of a matrix that a register holds.
+    pub fn elements(self) -> usize {
+        (32 / self.element_bits()).max(1) as usize
     }
 
     /// Whether a register of this type takes 64 bits.

@@ -43,6 +43,18 @@ pub struct Launch<'a> {
     pub heap: Option<&'a Heap>,
 }
 
+impl Launch<'_> {
+    /// Blocks of its grid.
+    fn blocks(&self) -> u64 {
+        self.grid.iter().map(|extent| u64::from(*extent)).product()
+    }
+
+    /// Blocks that are in memory at the same time when so many threads work on them.
+    fn together(&self, threads: u64) -> u64 {
+        if self.cooperative { self.blocks() } else { threads }
+    }
+}
+
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchStats {
@@ -175,7 +187,7 @@ impl Engine {
         let kernel = launch.module.prepare(launch.kernel)?;
         let Needs { shared_len, block_bytes } = check(launch, &kernel)?;
         let _held = arena.hold();
-        let blocks = launch.grid.iter().map(|g| u64::from(*g)).product::<u64>();
+        let blocks = launch.blocks();
         let workers = (self.threads.len().max(1) as u64).min(blocks).min(room::MOST / block_bytes);
         let (workers, room) = self.room(launch, workers, block_bytes)?;
         // A buffer of our own, aligned for every type.
@@ -230,15 +242,14 @@ impl Engine {
     fn room(&self, launch: &Launch, workers: u64, block_bytes: u64) -> Result<(u32, Room<'_>), Fault> {
         let mut threads = workers;
         loop {
-            let blocks = if launch.cooperative { launch.grid.iter().map(|g| u64::from(*g)).product() } else { threads };
-            if let Some(room) = Room::begin(&self.account, blocks * block_bytes) {
+            let bytes = launch.together(threads) * block_bytes;
+            if let Some(room) = Room::begin(&self.account, bytes) {
                 return Ok((threads as u32, room));
             }
             if launch.cooperative || threads <= 1 {
                 return Err(Fault::OutOfResources(format!(
-                    "{} bytes of registers, local and shared memory for the threads that run at the same time; the \
-                     lease has less left",
-                    blocks * block_bytes
+                    "{bytes} bytes of registers, local and shared memory for the threads that run at the same time; \
+                     the lease has less left"
                 )));
             }
             threads /= 2;
@@ -352,7 +363,7 @@ fn check(launch: &Launch, kernel: &Prepared) -> Result<Needs, Fault> {
         return invalid(format!("{total} bytes of shared memory, a block has {MOST_SHARED}"));
     }
     if launch.cooperative {
-        let all = launch.grid.iter().fold(threads, |a, b| a.saturating_mul(u64::from(*b)));
+        let all = threads.saturating_mul(launch.blocks());
         if all > MOST_COOPERATIVE {
             return Err(Fault::OutOfResources(format!("{all} threads in a cooperative launch")));
         }
@@ -366,7 +377,7 @@ fn check(launch: &Launch, kernel: &Prepared) -> Result<Needs, Fault> {
     }
     let warp_bytes = u64::from(entry.rows) * size_of::<Row>() as u64 + 32 * local;
     let block_bytes = threads.div_ceil(32) * warp_bytes + u64::from(total);
-    let together = if launch.cooperative { launch.grid.iter().map(|g| u64::from(*g)).product() } else { 1 };
+    let together = launch.together(1);
     if block_bytes.saturating_mul(together) > room::MOST {
         return Err(Fault::OutOfResources(format!(
             "{block_bytes} bytes of registers, local and shared memory for a block, {together} of them at the same time; \

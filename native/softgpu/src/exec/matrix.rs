@@ -11,15 +11,6 @@ use crate::half::{from_bf16, from_f16, to_f16};
 use crate::ir::*;
 use crate::types::Type;
 
-/// Elements of a register of this element type.
-fn each(ty: Type) -> usize {
-    match ty {
-        Type::F16 | Type::Bf16 => 2,
-        Type::S8 | Type::U8 => 4,
-        _ => 1,
-    }
-}
-
 /// A matrix in rows.
 struct Dense {
     columns: usize,
@@ -43,6 +34,9 @@ fn element(ty: Type, bits: u64, k: usize) -> f64 {
         Type::Bf16 => f64::from(from_bf16((bits >> (16 * k)) as u16)),
         Type::S8 => f64::from((bits >> (8 * k)) as i8),
         Type::U8 => f64::from((bits >> (8 * k)) as u8),
+        Type::S4 => f64::from((bits >> (4 * k) << 4) as i8 >> 4),
+        Type::U4 => f64::from((bits >> (4 * k) & 15) as u8),
+        Type::B1 => f64::from((bits >> k & 1) as u8),
         Type::F64 => f64::from_bits(bits),
         Type::S32 => f64::from(bits as i32),
         // tf32: the low bits of the fraction are ignored.
@@ -77,13 +71,15 @@ unsafe fn write(f: Frame, row: u32, ty: Type, values: &[u64; 32], mask: u32) {
     }
 }
 
-/// d = a b + c, each in rows.
-fn multiply(a: &Dense, b: &Dense, c: &Dense, rows: usize, integer: bool, saturate: bool) -> Dense {
+/// d = a b + c, each in rows.  `differ`: of single bits, the number of those that differ takes the product's place.
+fn multiply(a: &Dense, b: &Dense, c: &Dense, rows: usize, (integer, saturate, differ): (bool, bool, bool)) -> Dense {
     let (inner, columns) = (a.columns, b.columns);
     let mut d = Dense::new(rows, columns);
     for i in 0..rows {
         for j in 0..columns {
-            let sum: f64 = (0..inner).map(|k| a.values[i * inner + k] * b.values[k * columns + j]).sum();
+            let pairs = (0..inner).map(|k| (a.values[i * inner + k], b.values[k * columns + j]));
+            let sum: f64 =
+                if differ { pairs.map(|(x, y)| (x - y).abs()).sum() } else { pairs.map(|(x, y)| x * y).sum() };
             let mut v = c.values[i * columns + j] + sum;
             if integer {
                 // Exact in double precision: at most 2^31 + 32 * 2^16.
@@ -107,7 +103,7 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
     // SAFETY (all of the function): decoding checked the rows; `resolve` gave the pointers.
     unsafe {
         match m {
-            Matrix::Mma { shape, types, d, a, b, c: accumulator, saturate } => {
+            Matrix::Mma { shape, types, d, a, b, c: accumulator, saturate, differ } => {
                 let [rows, columns, inner] = *shape;
                 let [td, ta, tb, tc] = *types;
                 let (mut x, mut y) = (Dense::new(rows, inner), Dense::new(inner, columns));
@@ -116,8 +112,8 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                 for (r, row) in a.iter().enumerate() {
                     let values = read(f, *row, ta);
                     for (l, bits) in values.iter().enumerate() {
-                        for k in 0..each(ta) {
-                            let column = r / tall * 4 * each(ta) + l % 4 * each(ta) + k;
+                        for k in 0..ta.elements() {
+                            let column = r / tall * 4 * ta.elements() + l % 4 * ta.elements() + k;
                             *x.at(l / 4 + 8 * (r % tall), column) = element(ta, *bits, k);
                         }
                     }
@@ -125,30 +121,30 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                 for (r, row) in b.iter().enumerate() {
                     let values = read(f, *row, tb);
                     for (l, bits) in values.iter().enumerate() {
-                        for k in 0..each(tb) {
-                            *y.at(r * 4 * each(tb) + l % 4 * each(tb) + k, l / 4) = element(tb, *bits, k);
+                        for k in 0..tb.elements() {
+                            *y.at(r * 4 * tb.elements() + l % 4 * tb.elements() + k, l / 4) = element(tb, *bits, k);
                         }
                     }
                 }
                 // Two elements side by side, then those eight rows further down.
                 let place = |ty: Type, r: usize, l: usize, k: usize| {
-                    let e = r * each(ty) + k;
+                    let e = r * ty.elements() + k;
                     (l / 4 + 8 * (e / 2), l % 4 * 2 + e % 2)
                 };
                 for (r, row) in accumulator.iter().enumerate() {
                     let values = read(f, *row, tc);
                     for (l, bits) in values.iter().enumerate() {
-                        for k in 0..each(tc) {
+                        for k in 0..tc.elements() {
                             let (i, j) = place(tc, r, l, k);
                             *z.at(i, j) = element(tc, *bits, k);
                         }
                     }
                 }
-                let mut product = multiply(&x, &y, &z, rows, td == Type::S32, *saturate);
+                let mut product = multiply(&x, &y, &z, rows, (td == Type::S32, *saturate, *differ));
                 for (r, row) in d.iter().enumerate() {
                     let mut out = [0u64; 32];
                     for (l, out) in out.iter_mut().enumerate() {
-                        for k in 0..each(td) {
+                        for k in 0..td.elements() {
                             let (i, j) = place(td, r, l, k);
                             put_element(td, out, k, *product.at(i, j));
                         }
@@ -183,7 +179,7 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
             Matrix::Put { s, address, space, stride, rows, columns, ty, by_column } => {
                 fragment(c, w, f, s, (address, *space), *stride, (*rows, *columns), *ty, *by_column, mask, true)?;
             }
-            Matrix::Wmma { shape, types, d, a, b, c: accumulator, saturate } => {
+            Matrix::Wmma { shape, types, d, a, b, c: accumulator, saturate, differ } => {
                 let [rows, columns, inner] = *shape;
                 let [td, ta, tb, tc] = *types;
                 let gather = |registers: &[u32], ty: Type, rows: usize, columns: usize| {
@@ -192,8 +188,8 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                     for (r, row) in registers.iter().enumerate() {
                         let values = read(f, *row, ty);
                         for (l, bits) in values.iter().enumerate() {
-                            for k in (0..each(ty)).filter(|k| r * each(ty) + k < count) {
-                                out.values[l * count + r * each(ty) + k] = element(ty, *bits, k);
+                            for k in (0..ty.elements()).filter(|k| r * ty.elements() + k < count) {
+                                out.values[l * count + r * ty.elements() + k] = element(ty, *bits, k);
                             }
                         }
                     }
@@ -202,13 +198,13 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                 let x = gather(a, ta, rows, inner);
                 let y = gather(b, tb, inner, columns);
                 let z = gather(accumulator, tc, rows, columns);
-                let product = multiply(&x, &y, &z, rows, td == Type::S32, *saturate);
+                let product = multiply(&x, &y, &z, rows, (td == Type::S32, *saturate, *differ));
                 let count = rows * columns / 32;
                 for (r, row) in d.iter().enumerate() {
                     let mut out = [0u64; 32];
                     for (l, out) in out.iter_mut().enumerate() {
-                        for k in (0..each(td)).filter(|k| r * each(td) + k < count) {
-                            put_element(td, out, k, product.values[l * count + r * each(td) + k]);
+                        for k in (0..td.elements()).filter(|k| r * td.elements() + k < count) {
+                            put_element(td, out, k, product.values[l * count + r * td.elements() + k]);
                         }
                     }
                     write(f, *row, td, &out, mask);
@@ -238,20 +234,24 @@ unsafe fn fragment(
     unsafe {
         let at = super::memory::addresses(f, address);
         let stride = f.get::<u32>(stride);
-        let size = if ty == Type::Tf32 { 4 } else { ty.size() };
+        let (size, bits) = (ty.size(), ty.element_bits());
         let count = rows * columns / 32;
-        let bits = 8 * size;
         for (r, row) in registers.iter().enumerate() {
             let mut values = if store { read(f, *row, ty) } else { [0; 32] };
             for l in (0..32).filter(|l| mask >> l & 1 == 1) {
-                for k in (0..each(ty)).filter(|k| r * each(ty) + k < count) {
-                    let e = l * count + r * each(ty) + k;
+                for k in (0..ty.elements()).filter(|k| r * ty.elements() + k < count) {
+                    let e = l * count + r * ty.elements() + k;
                     let (i, j) = (e / columns, e % columns);
                     let step = u64::from(stride[l]);
                     let index = if by_column { j as u64 * step + i as u64 } else { i as u64 * step + j as u64 };
-                    let here = at[l].wrapping_add(index * u64::from(size));
+                    let here = at[l].wrapping_add(index * u64::from(bits) / 8);
                     let p = resolve(c, w, space, l, here, size, store)?.at(0);
                     let shift = bits as usize * k;
+                    if bits < 8 {
+                        let within = index * u64::from(bits) % 8;
+                        values[l] |= (u64::from(*(p as *const u8)) >> within & ((1 << bits) - 1)) << shift;
+                        continue;
+                    }
                     match (size, store) {
                         (1, true) => *(p as *mut u8) = (values[l] >> shift) as u8,
                         (1, false) => values[l] |= u64::from(*(p as *const u8)) << shift,

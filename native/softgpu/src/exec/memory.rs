@@ -8,6 +8,7 @@ use crate::float::single;
 use crate::ir::*;
 use crate::types::Type;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Why an access of a lane was not made.
 pub enum Bad {
@@ -298,6 +299,46 @@ pub unsafe fn atomic(c: &Context, w: &mut Warp, f: Frame, m: &Atomic, mask: u32)
             } else {
                 f.put(m.old, &old.map(|v| v as u32), mask);
             }
+        }
+    }
+    Ok(())
+}
+
+/// Held while 16 bytes are read or written at once, for which there is no instruction on every host.
+static LONG: Mutex<()> = Mutex::new(());
+
+/// `ld`, `st` and `atom` of 128 bits, lane by lane in order.
+///
+/// # Safety
+/// The access was decoded for the frame's function.
+#[inline(never)]
+pub unsafe fn long(c: &Context, w: &mut Warp, f: Frame, m: &Long, mask: u32) -> Result<(), Bad> {
+    // SAFETY: the caller's for the registers; `resolve` gave mapped and aligned memory.
+    unsafe {
+        let at = addresses(f, &m.address);
+        let read = |rows: [u32; 2]| rows.map(|row| if row == NONE { [0; 32] } else { f.get::<u64>(row) });
+        let (operand, swap) = (read(m.operand), read(m.swap));
+        let mut old = [[0u64; 32]; 2];
+        for l in lanes_of(mask) {
+            let host = resolve(c, w, m.space, l, at[l], 16, m.op != LongOp::Load)?;
+            let halves = [host.at(0), host.at(8)].map(|p| p as *mut u64);
+            let (operand, swap) = (operand.map(|half| half[l]), swap.map(|half| half[l]));
+            let _held = LONG.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = halves.map(|p| p.read_volatile());
+            let new = match m.op {
+                LongOp::Load => None,
+                LongOp::Store | LongOp::Exch => Some(operand),
+                LongOp::Cas => (before == operand).then_some(swap),
+            };
+            for (half, p) in halves.into_iter().enumerate() {
+                old[half][l] = before[half];
+                if let Some(new) = new {
+                    p.write_volatile(new[half]);
+                }
+            }
+        }
+        for (row, old) in m.old.into_iter().zip(old).filter(|(row, _)| *row != NONE) {
+            f.put(row, &old, mask);
         }
     }
     Ok(())

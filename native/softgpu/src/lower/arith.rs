@@ -118,6 +118,7 @@ const KNOWN: &[&str] = &[
     "tanh",
     "testp",
     "trap",
+    "vabsdiff2",
     "vabsdiff4",
     "vote",
     "wmma",
@@ -612,6 +613,16 @@ impl Builder {
                 self.emit(combine, p, set, q, NONE, u32::from(negate) << 1, 0);
                 Ok(())
             }
+            "vabsdiff2" => {
+                let op = match (kinds.as_slice(), has("add")) {
+                    ([_, U32, U32], false) => Op::VAbsDiff2U,
+                    ([_, S32, S32], false) => Op::VAbsDiff2S,
+                    ([_, U32, U32], true) => Op::VAbsDiff2AddU,
+                    ([_, S32, S32], true) => Op::VAbsDiff2AddS,
+                    _ => return no(self),
+                };
+                self.simple(op, B32, ops, &[B32, B32, B32])
+            }
             "vabsdiff4" => {
                 let op = match (kinds.as_slice(), has("add")) {
                     ([_, U32, U32], false) => Op::VAbsDiff4U,
@@ -745,7 +756,31 @@ impl Builder {
         }
     }
 
+    /// `mov.b128`: a register of 128 bits is two of 64, as what it is packed from and unpacked to.
+    fn mov_long(&mut self, ops: &[Operand]) -> Result<(), PtxError> {
+        let [Operand::Vector(d), Operand::Vector(a)] = ops else {
+            return Err(self.error("mov.b128 takes registers of 128 bits, or two of 64"));
+        };
+        if d.len() != 2 || a.len() != 2 {
+            return Err(self.error("mov.b128 takes two registers of 64 bits"));
+        }
+        let mut held = Vec::new();
+        for a in a {
+            let (a, copy) = (self.source(a, Type::B64)?, self.fresh(Type::B64));
+            self.alu(Op::Mov64, copy, &[a]);
+            held.push(copy);
+        }
+        for (d, copy) in d.iter().zip(held) {
+            let d = self.target_or_sink(d, Type::B64)?;
+            self.alu(Op::Mov64, d, &[copy]);
+        }
+        Ok(())
+    }
+
     fn mov(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        if mods == ["b128"] {
+            return self.mov_long(ops);
+        }
         let ty = self.ty(opcode, mods)?;
         let [d, a] = ops else { return Err(self.error("mov takes 2 operands")) };
         match (d, a) {

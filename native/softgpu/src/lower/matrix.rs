@@ -11,16 +11,7 @@ fn shape_of(name: &str) -> Option<[usize; 3]> {
     let (m, rest) = name.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
     let shape = [m.parse().ok()?, n.parse().ok()?, k.parse().ok()?];
-    shape.iter().all(|extent| (1..=64).contains(extent)).then_some(shape)
-}
-
-/// Elements of one register.
-fn each(ty: Type) -> usize {
-    match ty {
-        Type::F16 | Type::Bf16 => 2,
-        Type::S8 | Type::U8 => 4,
-        _ => 1,
-    }
+    shape.iter().all(|extent| (1..=256).contains(extent)).then_some(shape)
 }
 
 impl Builder {
@@ -47,10 +38,10 @@ impl Builder {
         if opcode == "ldmatrix" {
             return self.load_matrix(mods, ops);
         }
-        let types: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
+        let types: Vec<Type> = mods.iter().filter_map(|m| Type::of_elements(m)).collect();
         let Some(shape) = mods.iter().find_map(|m| shape_of(m)) else { return no(self) };
         let [m, n, k] = shape;
-        let fits = |registers: usize, ty: Type, elements: usize| registers * each(ty) * 32 >= elements;
+        let fits = |registers: usize, ty: Type, elements: usize| registers * ty.elements() * 32 >= elements;
         if opcode == "mma" || has("mma") {
             let types = match (opcode, types.as_slice()) {
                 (_, [d, a, b, c]) => [*d, *a, *b, *c],
@@ -60,7 +51,7 @@ impl Builder {
             let [td, ta, tb, tc] = types;
             let factors = [ta, tb].iter().all(|t| {
                 use Type::*;
-                matches!(t, F16 | Bf16 | Tf32 | S8 | U8 | F64)
+                matches!(t, F16 | Bf16 | Tf32 | S8 | U8 | S4 | U4 | B1 | F64)
             });
             let sums = [td, tc].iter().all(|t| matches!(t, Type::F16 | Type::F32 | Type::S32 | Type::F64));
             let [d, a, b, c, ..] = ops else { return Err(self.error("expected four matrices")) };
@@ -74,18 +65,31 @@ impl Builder {
                 return no(self);
             }
             let saturate = has("satfinite");
-            if opcode == "wmma" {
-                self.emit_matrix(Matrix::Wmma { shape, types, d, a, b, c, saturate });
-                return Ok(());
-            }
-            let exact = a.len() * each(ta) * 32 == m * k
-                && b.len() * each(tb) * 32 == k * n
-                && d.len() * each(td) * 32 == m * n;
-            if n != 8 || (m != 8 && m != 16) || !exact || c.len() * each(tc) * 32 != m * n || !has("row") || !has("col")
+            let differ = has("xor");
+            // Of single bits those are counted that differ, or that both have.
+            if (ta == Type::B1 || tb == Type::B1) != has("popc")
+                || has("popc") != (differ || has("and"))
+                || ta.element_bits() != tb.element_bits()
             {
                 return no(self);
             }
-            self.emit_matrix(Matrix::Mma { shape, types, d, a, b, c, saturate });
+            if opcode == "wmma" {
+                self.emit_matrix(Matrix::Wmma { shape, types, d, a, b, c, saturate, differ });
+                return Ok(());
+            }
+            let exact = a.len() * ta.elements() * 32 == m * k
+                && b.len() * tb.elements() * 32 == k * n
+                && d.len() * td.elements() * 32 == m * n;
+            if n != 8
+                || (m != 8 && m != 16)
+                || !exact
+                || c.len() * tc.elements() * 32 != m * n
+                || !has("row")
+                || !has("col")
+            {
+                return no(self);
+            }
+            self.emit_matrix(Matrix::Mma { shape, types, d, a, b, c, saturate, differ });
             return Ok(());
         }
         let [ty] = types.as_slice() else { return no(self) };
@@ -96,11 +100,11 @@ impl Builder {
             Some(&"c" | &"d") => (m, n),
             _ => return no(self),
         };
-        let by_column = has("col");
+        let (load, by_column) = (has("load"), has("col"));
         let space = mods.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
         let known = {
             use Type::*;
-            matches!(ty, F16 | Bf16 | Tf32 | F32 | F64 | S8 | U8 | S32)
+            matches!(ty, F16 | Bf16 | Tf32 | F32 | F64 | S8 | U8 | S32) || (load && matches!(ty, S4 | U4 | B1))
         };
         let (first, second, rest) = match ops {
             [first, second, rest @ ..] => (first, second, rest),
@@ -110,7 +114,6 @@ impl Builder {
             [stride, ..] => self.source(stride, Type::U32)?,
             [] => self.constant(Constant::Bits(if by_column { rows } else { columns } as u64), false),
         };
-        let load = has("load");
         let (registers, address) = if load { (first, second) } else { (second, first) };
         let registers = self.registers(registers, ty, load)?;
         let address = self.address(address)?;

@@ -9,6 +9,8 @@ struct Access {
     space: Space,
     ty: Type,
     count: usize,
+    /// 128 bits that others may not see half of.
+    whole: bool,
 }
 
 pub(super) fn space_of(name: &str) -> Option<Space> {
@@ -24,8 +26,8 @@ pub(super) fn space_of(name: &str) -> Option<Space> {
 
 impl Builder {
     fn access(&self, name: &str, mods: &[&str]) -> Result<Access, PtxError> {
-        let mut access = Access { space: Space::Generic, ty: Type::B32, count: 1 };
-        let mut typed = false;
+        let mut access = Access { space: Space::Generic, ty: Type::B32, count: 1, whole: false };
+        let (mut typed, mut strong) = (false, false);
         for m in mods {
             if let Some(space) = space_of(m) {
                 access.space = space;
@@ -37,9 +39,12 @@ impl Builder {
                     "v2" => access.count = 2,
                     "v4" => access.count = 4,
                     "v8" => access.count = 8,
+                    // Two halves.
+                    "b128" => (access.ty, access.count, access.whole, typed) = (Type::B64, 2, true, true),
+                    "volatile" | "relaxed" | "acquire" | "release" | "mmio" => strong = true,
                     // Every access goes to memory at once, so that these ask for nothing more.
-                    "volatile" | "relaxed" | "acquire" | "release" | "mmio" | "weak" | "cta" | "gpu" | "sys"
-                    | "cluster" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" => {}
+                    "weak" | "cta" | "gpu" | "sys" | "cluster" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt"
+                    | "nc" => {}
                     m if m.starts_with("L1::") || m.starts_with("L2::") || m.starts_with("level::") => {}
                     _ => return Err(self.unsupported(Builder::full(name, mods))),
                 }
@@ -48,6 +53,7 @@ impl Builder {
         if !typed || access.ty == Type::Pred {
             return Err(self.error("a memory access without a type"));
         }
+        access.whole &= strong;
         if access.count as u32 * access.ty.size() > 32 || (access.count == 8 && access.ty.size() != 4) {
             return Err(self.unsupported(Builder::full(name, mods)));
         }
@@ -80,6 +86,9 @@ impl Builder {
     pub(super) fn load(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let access = self.access(name, mods)?;
         let [d, a, ..] = ops else { return Err(self.error("too few operands")) };
+        if access.whole {
+            return self.long(LongOp::Load, access.space, (Some(d), a), &[]);
+        }
         let values = self.elements(d, &access, false)?;
         let (size, signed) = (access.ty.size(), access.ty.signed());
         if let (Space::Param, Operand::Address(base, offset)) = (access.space, a)
@@ -104,6 +113,9 @@ impl Builder {
     pub(super) fn store(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let access = self.access(name, mods)?;
         let [a, v, ..] = ops else { return Err(self.error("too few operands")) };
+        if access.whole {
+            return self.long(LongOp::Store, access.space, (None, a), &[v]);
+        }
         let values = self.elements(v, &access, true)?;
         self.memory(Op::Store, access, values, a)
     }
@@ -122,9 +134,42 @@ impl Builder {
         Ok(())
     }
 
+    /// An access to 128 bits at once: where the old value goes, the address, and the operands.
+    fn long(
+        &mut self,
+        op: LongOp,
+        space: Space,
+        (old, address): (Option<&Operand>, &Operand),
+        operands: &[&Operand],
+    ) -> Result<(), PtxError> {
+        let halves = |b: &Builder, operand: &Operand| match operand {
+            Operand::Vector(halves) if halves.len() == 2 => Ok(halves.clone()),
+            _ => Err(b.error("expected a register of 128 bits")),
+        };
+        let mut long =
+            Long { op, space, address: self.address(address)?, old: [NONE; 2], operand: [NONE; 2], swap: [NONE; 2] };
+        if long.address.frame {
+            long.space = Space::Local;
+        }
+        if let Some(old) = old.filter(|old| !matches!(old, Operand::Sink)) {
+            for (half, row) in halves(self, old)?.iter().zip(&mut long.old) {
+                *row = self.target_or_sink(half, Type::B64)?;
+            }
+        }
+        for (operand, rows) in operands.iter().zip([&mut long.operand, &mut long.swap]) {
+            for (half, row) in halves(self, operand)?.iter().zip(rows) {
+                *row = self.source(half, Type::B64)?;
+            }
+        }
+        let index = self.f.longs.len() as u32;
+        self.f.longs.push(long);
+        self.emit(Op::Long, NONE, NONE, NONE, NONE, index, 0);
+        Ok(())
+    }
+
     /// `atom`, `red`
     pub(super) fn atomic(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
-        let (mut space, mut op, mut ty, mut count) = (Space::Generic, None, None, 1);
+        let (mut space, mut op, mut ty, mut count, mut long) = (Space::Generic, None, None, 1, false);
         for m in mods {
             if let Some(s) = space_of(m) {
                 space = s;
@@ -148,10 +193,18 @@ impl Builder {
                 "v2" => count = 2,
                 "v4" => count = 4,
                 "v8" => count = 8,
+                "b128" => long = true,
                 "relaxed" | "acquire" | "release" | "acq_rel" | "cta" | "gpu" | "sys" | "cluster" | "noftz" => {}
                 m if m.starts_with("L2::") => {}
                 _ => return Err(self.unsupported(Builder::full(name, mods))),
             }
+        }
+        if long {
+            return match (name, op, ops) {
+                ("atom", Some(AtomicOp::Exch), [d, a, x]) => self.long(LongOp::Exch, space, (Some(d), a), &[x]),
+                ("atom", Some(AtomicOp::Cas), [d, a, x, y]) => self.long(LongOp::Cas, space, (Some(d), a), &[x, y]),
+                _ => Err(self.unsupported(Builder::full(name, mods))),
+            };
         }
         let (Some(op), Some(ty)) = (op, ty) else { return Err(self.error("an atomic without operation or type")) };
         let half = matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2);

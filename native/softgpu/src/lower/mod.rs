@@ -297,7 +297,7 @@ impl Builder {
 
 /// Rows that a register of this type takes.
 pub fn rows_of(ty: Type) -> u32 {
-    if ty.wide() { 2 } else { 1 }
+    ty.size().div_ceil(4)
 }
 
 /// The width of a register of this type.

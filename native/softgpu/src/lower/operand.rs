@@ -1,6 +1,6 @@
 //! Operands: parsing them, and turning them into rows.
 
-use super::{Builder, Variable, width_of};
+use super::{Builder, Variable, rows_of, width_of};
 use crate::error::PtxError;
 use crate::ir::*;
 use crate::lexer::Kind;
@@ -167,6 +167,9 @@ impl Parser<'_, '_> {
                 }
             }
             Kind::Word => match builder.lookup(token.text).or_else(|| self.names.get(token.text).cloned()) {
+                Some(Variable::Register(row, Type::B128)) => {
+                    Operand::Vector([row, row + rows_of(Type::B64)].map(|row| Operand::Register(row, Type::B64)).into())
+                }
                 Some(Variable::Register(row, ty)) => Operand::Register(row, ty),
                 Some(variable) => {
                     self.eat(b'+');

@@ -633,6 +633,73 @@ fn integer_matrices() {
 }
 
 #[test]
+fn matrices_of_less_than_a_byte() {
+    // As `nvcuda::wmma::experimental` uses them: a in rows, b in columns, each row or column one word or four.
+    let mut r = Random::new(3);
+    let cases: [(&str, &str, usize, usize, fn(u32, u32) -> i32); 3] = [
+        ("s4", "mma", 32, 4, |a, b| {
+            let signed = |v: u32, k: u32| ((v >> (4 * k)) << 28) as i32 >> 28;
+            (0..8).map(|k| signed(a, k) * signed(b, k)).sum()
+        }),
+        ("u4", "mma", 32, 4, |a, b| (0..8).map(|k| ((a >> (4 * k) & 15) * (b >> (4 * k) & 15)) as i32).sum()),
+        ("b1", "mma.xor.popc", 128, 1, |a, b| (a ^ b).count_ones() as i32),
+    ];
+    for (ty, product, inner, bits, term) in cases {
+        let words = inner * bits / 32;
+        let input: Vec<u32> = (0..16 * words).map(|_| (r.bits() >> 16) as u32).collect();
+        let shape = format!("m8n8k{inner}");
+        let body = format!(
+            "mov.u32 %t1, {inner}; mov.u32 %t2, 8; add.u64 %i2, %i0, {};\n\
+             wmma.load.a.sync.aligned.row.{shape}.global.{ty} {{%a}}, [%i0], %t1;\n\
+             wmma.load.b.sync.aligned.col.{shape}.global.{ty} {{%b}}, [%i2], %t1;\n\
+             mov.u32 %c0, 5; mov.u32 %c1, 5;\n\
+             wmma.{product}.sync.aligned.row.col.{shape}.s32.{ty}.{ty}.s32 {{%c0, %c1}}, {{%a}}, {{%b}}, {{%c0, %c1}};\n\
+             cvt.rn.f32.s32 %f0, %c0; cvt.rn.f32.s32 %f1, %c1; mov.b32 %c0, %f0; mov.b32 %c1, %f1;\n\
+             wmma.store.d.sync.aligned.row.{shape}.global.s32 [%i1], {{%c0, %c1}}, %t2;",
+            32 * words
+        );
+        let halves: Vec<u16> = input.iter().flat_map(|w| [*w as u16, (*w >> 16) as u16]).collect();
+        let got = warp(".reg .b32 %a, %b, %c<2>;\n.reg .f32 %f<2>;", &body, &halves, 64);
+        for (e, got) in got.iter().enumerate() {
+            let (row, column) = (e / 8 * words, (8 + e % 8) * words);
+            let want = 5 + (0..words).map(|k| term(input[row + k], input[column + k])).sum::<i32>();
+            assert_eq!(*got, want as f32, "{ty}, element {e}");
+        }
+    }
+}
+
+#[test]
+fn registers_of_128_bits_are_read_and_written_whole() {
+    // Each thread puts the same number into both halves, and sees nothing else there; then one of all wins.
+    let text = ".version 8.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{\n\
+        .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %d<16>;\n.reg .b128 %q<4>, _d;\n\
+        ld.param.u64 %d0, [p]; ld.param.u64 %d1, [bad];\n\
+        mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 64, %r0; cvt.u64.u32 %d2, %r0; mov.u32 %r2, 0;\n\
+        mov.b128 %q0, {%d2, %d2};\n$again:\n\
+        st.relaxed.gpu.global.b128 [%d0], %q0;\n ld.acquire.gpu.b128 _d, [%d0]; mov.b128 {%d3, %d4}, _d;\n\
+        setp.ne.u64 %p0, %d3, %d4; @%p0 st.global.u64 [%d1], %d3;\n\
+        atom.exch.relaxed.gpu.global.b128 %q1, [%d0], %q0; mov.b128 {%d3, %d4}, %q1;\n\
+        setp.ne.u64 %p0, %d3, %d4; @%p0 st.global.u64 [%d1], %d4;\n\
+        add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 200; @%p1 bra $again;\n\
+        mov.u64 %d5, 0; mov.b128 %q2, {%d5, %d5}; mad.wide.u32 %d6, %r0, 16, %d0;\n\
+        st.b128 [%d6+16], %q0; ld.b128 %q3, [%d6+16]; mov.b128 {%d7, %d8}, %q3; mov.b128 {%d7, %d8}, {%d8, %d7};\n\
+        setp.ne.u64 %p0, %d7, %d2; @%p0 st.global.u64 [%d1], %d7;\n\
+        add.u64 %d9, %d2, 1; mov.b128 %q1, {%d9, %d2}; atom.cas.b128 %q2, [%d6+16], %q0, %q1;\n\
+        atom.cas.b128 _, [%d6+16], %q0, %q3; ret;\n}\n";
+    let d = Device::new(2);
+    let m = d.load(text);
+    assert_eq!(m.kernel("k").unwrap().unsupported, None);
+    let (memory, bad) = (d.alloc(16 * 129), d.upload(&[u64::MAX]));
+    d.launch(&m, "k", [2, 1, 1], [64, 1, 1], &Params::new().u64(memory).u64(bad)).unwrap();
+    assert_eq!(d.download::<u64>(bad, 1), [u64::MAX]);
+    let words: Vec<u64> = d.download(memory, 2 * 129);
+    assert_eq!(words[0], words[1]);
+    for thread in 0..128u64 {
+        assert_eq!(words[2 + 2 * thread as usize..][..2], [thread + 1, thread]);
+    }
+}
+
+#[test]
 fn one_lane_is_elected() {
     let body = "setp.lt.u32 %p1, %t0, 4; @%p1 bra $out;\n\
         elect.sync %t1|%p0, 0xfffffff0; selp.f32 %f0, 0f3f800000, 0f00000000, %p0; mul.wide.u32 %i2, %t0, 4;\n\

@@ -316,6 +316,10 @@ fn two_widths_and_two_numbers_at_a_time() {
         7 + far(l).map(|(a, b)| u64::from(a.abs_diff(b))).sum::<u64>()
     });
     check(&out("vabsdiff4.s32.s32.s32 %r0, %a, %b, %c;"), &[[0x10ff_0280, 0x2000_037f, 0]], |_| 0x1001_01ff);
+    check(&out("vabsdiff2.u32.u32.u32.add %r0, %a, %b, %c;"), &[[0x0001_ffff, 0xffff_0001, 7]], |_| {
+        7 + 0xfffe + 0xfffe
+    });
+    check(&out("vabsdiff2.s32.s32.s32 %r0, %a, %b, %c;"), &[[0x8000_0001, 0x7fff_ffff, 0]], |_| 0xffff_0002);
     check(&out("lop3.or.b32 %r0|%p1, %a, %b, %c, 0x80, %p2; selp.u32 %r0, 1, 0, %p1;"), &[[7, 4, 6]], |_| 1);
     check(&out("mad.hi.s16 %s0, %i, %j, %l;"), &[[0x8000, 0x7fff, 3]], |_| 0xc003);
     check(&out("mad24.hi.u32 %r0, %a, %b, %c;"), &[[0xffffff, 0xffffff, 1]], |_| 0xffff_fe01);

@@ -229,6 +229,11 @@ fn touches(i: &Ins, f: &Function) -> Vec<u32> {
             let a = &f.atomics[i.e as usize];
             out.extend([a.address.row, a.old, a.operand, a.swap]);
         }
+        Op::Long => {
+            let long = &f.longs[i.e as usize];
+            out.push(long.address.row);
+            out.extend([long.old, long.operand, long.swap].concat());
+        }
         Op::Barrier => {
             let s = &f.barriers[i.e as usize];
             out.extend([s.id, s.count, s.predicate, s.result]);

@@ -116,6 +116,7 @@ unsafe fn step(e: &mut Environment, frame: *mut Row, i: &Ins, mask: u32) -> Resu
             Op::Store => memory::store(c, w, f, &function.memories[i.e as usize], mask),
             Op::CopyAsync => memory::copy(c, w, f, &function.copies[i.e as usize], mask),
             Op::Atomic => memory::atomic(c, w, f, &function.atomics[i.e as usize], mask),
+            Op::Long => memory::long(c, w, f, &function.longs[i.e as usize], mask),
             Op::Cast => {
                 cast::cast(f, &function.casts[i.e as usize], i.d, i.a, mask);
                 Ok(())

@@ -2,6 +2,8 @@
 //!
 //! A program is made as a tree of statements, written out as PTX, and evaluated here by Rust's own arithmetic.
 
+mod matrix;
+
 use crate::common::Random;
 
 /// Kinds of registers; each has eight of them.
@@ -383,6 +385,8 @@ pub enum Statement {
     Shuffle(usize, usize, u32),
     /// Which lanes have the predicate.
     Ballot(usize, usize),
+    /// A product of matrices: its form, and the first registers of result, factors and accumulator.
+    Matrices(usize, [usize; 4]),
 }
 
 /// Atomics: name and what becomes of the old value.
@@ -447,7 +451,8 @@ impl Program {
         while left > 0 {
             left -= 1;
             let reg = |r: &mut Random| pick(r, EACH);
-            out.push(match pick(r, 36) {
+            out.push(match pick(r, 37) {
+                36 if depth == 0 => Statement::Matrices(pick(r, matrix::FORMS.len()), [0; 4].map(|_| pick(r, EACH))),
                 32 => Statement::Chain([reg(r), reg(r)], [reg(r), reg(r)], [reg(r), reg(r)], pick(r, 2) == 0),
                 33 | 34 => Statement::Update(pick(r, UPDATES.len()), reg(r), reg(r), pick(r, OWN)),
                 35 => Statement::Call(reg(r), [reg(r), reg(r)]),
@@ -720,6 +725,7 @@ fn write(body: &[Statement], text: &mut String, labels: &mut usize, origins: &[(
             Statement::Shuffle(d, a, with) => {
                 *text += &format!("shfl.sync.bfly.b32 %r{d}, %r{a}, {with}, 31, -1;\n");
             }
+            Statement::Matrices(form, registers) => *text += &matrix::FORMS[*form].text(*registers),
             Statement::Ballot(d, p) => *text += &format!("vote.sync.ballot.b32 %r{d}, %p{p}, -1;\n"),
         }
     }
@@ -779,6 +785,17 @@ fn execute(body: &[Statement], lanes: &mut [Lane], active: &[usize], table: &[u3
         if let Statement::Ballot(d, p) = statement {
             let set = lanes.iter().enumerate().fold(0, |set, (at, l)| set | l.registers[P as usize][*p] << at);
             lanes.iter_mut().for_each(|l| l.registers[R as usize][*d] = set);
+            continue;
+        }
+        if let Statement::Matrices(form, [d, a, b, c]) = statement {
+            let form = &matrix::FORMS[*form];
+            let before: Vec<[u64; EACH]> = lanes.iter().map(|l| l.registers[R as usize]).collect();
+            let register = |of: usize, lane: usize, n: usize| before[lane][([*a, *b, *c][of] + n) % EACH];
+            for (at, lane) in lanes.iter_mut().enumerate() {
+                for n in 0..form.registers()[0] {
+                    lane.registers[R as usize][(d + n) % EACH] = form.result(at, n, register);
+                }
+            }
             continue;
         }
         if let Statement::Tile(d, [a, b], terms) = statement {
