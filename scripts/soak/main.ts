@@ -1,15 +1,15 @@
 /**
  * `npm run soak [-- <part>…] [--seconds 600] [--seed N] [--record]`: what finds its bugs only in hours. Each part is a test that
  * plays for longer than in `npm test`; frames are spoiled from a seed of today. The last line is one JSON object
- * `{"name", "metrics"}` with the seconds and findings of each part; `--record` keeps it with the commit it ran on in
- * `bench/results/soak.json`.
+ * `{"name", "metrics"}` with the seconds and findings of each part; `--record` keeps each part that ran, with the commit
+ * it ran on, in `bench/results/soak.json`.
  */
 import { execFileSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "#scripts/lib/processes.ts";
-import { buildNativeForTests } from "#scripts/start/builds.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,17 +23,9 @@ const root = process.cwd();
 const native = path.join(root, "native");
 const seed = values.seed ?? String(Math.floor(Date.now() / 86_400_000));
 const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
-/** A fuzzer in one of the test programs named `all`, built with the whole workspace's features, as `npm test` does. */
-const fuzzer = (name: string) => [
-  "test",
-  "--release",
-  "--locked",
-  "--workspace",
-  "--test",
-  "all",
-  "--",
-  "--nocapture",
-  name,
+/** A fuzzer in a package's test program named `all`. */
+const fuzzer = (name: string, test: string) => [
+  ...["test", "--release", "--locked", "-p", name, "--test", "all", "--", "--nocapture", test],
 ];
 
 type Part = { command: string; args: string[]; cwd: string; env: Record<string, string> };
@@ -42,12 +34,17 @@ const PARTS: Record<string, Part> = {
   /** Spoiled frames at gpud's port. */
   frames: {
     command: "cargo",
-    args: fuzzer("spoiled_frames_end_their_connection"),
+    args: fuzzer("sluice-gpud", "spoiled_frames_end_their_connection"),
     cwd: native,
     env: { ...fuzzing, SLUICE_FUZZ_SEED: seed },
   },
   /** Random PTX in the software GPU and in its scalar reference. */
-  ptx: { command: "cargo", args: fuzzer("random_programs_agree_with_the_reference"), cwd: native, env: fuzzing },
+  ptx: {
+    command: "cargo",
+    args: fuzzer("sluice-softgpu", "random_programs_agree_with_the_reference"),
+    cwd: native,
+    env: fuzzing,
+  },
   /** Random histories of the scheduler; 20 ms each. */
   histories: {
     command: process.execPath,
@@ -67,13 +64,17 @@ const parts = chosen.map((name) => {
   return { name, ...part };
 });
 
-await buildNativeForTests(root, (line) => console.log(`  ${line}`));
 const metrics: Record<string, number> = {};
 for (const { name, command, args, cwd, env } of parts) {
   const began = Date.now();
   metrics[`${name}_findings`] = 0;
+  const onLine = (line: string) => {
+    console.log(line);
+    const programs = /^(\d+) programs$/.exec(line)?.[1];
+    if (programs !== undefined) metrics[`${name}_programs`] = Number(programs);
+  };
   try {
-    await run(command, args, { cwd, env: { ...process.env, ...env }, onLine: (line) => console.log(line) });
+    await run(command, args, { cwd, env: { ...process.env, ...env }, onLine });
   } catch (error) {
     metrics[`${name}_findings`] = 1;
     console.error(error instanceof Error ? error.message : error);
@@ -83,8 +84,18 @@ for (const { name, command, args, cwd, env } of parts) {
 for (const [name, value] of Object.entries(metrics)) console.log(`soak         ${name.padEnd(24)} ${value}`);
 if (values.record) {
   const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
-  const result = { name: "soak", date: new Date().toISOString().slice(0, 10), commit, seed: Number(seed), metrics };
-  await writeFile(path.join(root, "bench", "results", "soak.json"), `${JSON.stringify(result, null, 2)}\n`);
+  const about = { date: new Date().toISOString().slice(0, 10), commit, seed: Number(seed) };
+  const file = path.join(root, "bench", "results", "soak.json");
+  const before = existsSync(file) ? JSON.parse(await readFile(file, "utf8")).parts : {};
+  const ran = chosen.map((name) => {
+    const own = Object.entries(metrics).filter(([metric]) => metric.startsWith(`${name}_`));
+    return [
+      name,
+      { ...about, ...Object.fromEntries(own.map(([metric, value]) => [metric.slice(name.length + 1), value])) },
+    ];
+  });
+  const result = { name: "soak", parts: { ...before, ...Object.fromEntries(ran) } };
+  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
 }
 console.log(JSON.stringify({ name: "soak", metrics }));
 process.exit(chosen.some((name) => metrics[`${name}_findings`] !== 0) ? 1 : 0);
