@@ -64,6 +64,7 @@ const parts = chosen.map((name) => {
   return { name, ...part };
 });
 
+const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
 const metrics: Record<string, number> = {};
 for (const { name, command, args, cwd, env } of parts) {
   const began = Date.now();
@@ -83,7 +84,6 @@ for (const { name, command, args, cwd, env } of parts) {
 }
 for (const [name, value] of Object.entries(metrics)) console.log(`soak         ${name.padEnd(24)} ${value}`);
 if (values.record) {
-  const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
   const about = { date: new Date().toISOString().slice(0, 10), commit, seed: Number(seed) };
   const file = path.join(root, "bench", "results", "soak.json");
   const before = existsSync(file) ? JSON.parse(await readFile(file, "utf8")).parts : {};

@@ -129,7 +129,20 @@ impl Builder {
             return Ok(());
         }
         if mods.contains(&"cluster") {
-            return Err(self.unsupported(Builder::full(name, mods)));
+            // A cluster is one block: who arrives meets the others when it waits.
+            if mods.contains(&"wait") {
+                let (id, arrive) = (self.constant(Constant::Bits(0), false), false);
+                self.wait_at(BarrierSite {
+                    id,
+                    count: NONE,
+                    arrive,
+                    reduction: None,
+                    predicate: NONE,
+                    negate: false,
+                    result: NONE,
+                });
+            }
+            return Ok(());
         }
         let mut site = BarrierSite {
             id: NONE,
@@ -167,10 +180,14 @@ impl Builder {
         if site.arrive && site.count == NONE {
             return Err(self.error("bar.arrive needs a thread count"));
         }
+        self.wait_at(site);
+        Ok(())
+    }
+
+    fn wait_at(&mut self, site: BarrierSite) {
         let index = self.f.barriers.len() as u32;
         self.f.barriers.push(site);
         self.emit(Op::Barrier, NONE, NONE, NONE, NONE, index, 0);
-        Ok(())
     }
 
     fn member_mask(&mut self, mods: &[&str], operand: Option<&Operand>) -> Result<u32, PtxError> {

@@ -9,7 +9,7 @@ struct Access {
     space: Space,
     ty: Type,
     count: usize,
-    /// 128 bits that others may not see half of.
+    /// A vector that others may not see half of: tiles of scans with look-back are told so.
     whole: bool,
 }
 
@@ -40,7 +40,7 @@ impl Builder {
                     "v4" => access.count = 4,
                     "v8" => access.count = 8,
                     // Two halves.
-                    "b128" => (access.ty, access.count, access.whole, typed) = (Type::B64, 2, true, true),
+                    "b128" => (access.ty, access.count, typed) = (Type::B64, 2, true),
                     "volatile" | "relaxed" | "acquire" | "release" | "mmio" => strong = true,
                     // Every access goes to memory at once, so that these ask for nothing more.
                     "weak" | "cta" | "gpu" | "sys" | "cluster" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt"
@@ -53,7 +53,7 @@ impl Builder {
         if !typed || access.ty == Type::Pred {
             return Err(self.error("a memory access without a type"));
         }
-        access.whole &= strong;
+        access.whole = strong && access.count > 1;
         if access.count as u32 * access.ty.size() > 32 || (access.count == 8 && access.ty.size() != 4) {
             return Err(self.unsupported(Builder::full(name, mods)));
         }
@@ -86,10 +86,10 @@ impl Builder {
     pub(super) fn load(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let access = self.access(name, mods)?;
         let [d, a, ..] = ops else { return Err(self.error("too few operands")) };
-        if access.whole {
-            return self.long(LongOp::Load, access.space, (Some(d), a), &[]);
-        }
         let values = self.elements(d, &access, false)?;
+        if access.whole {
+            return self.whole(false, access, values, a);
+        }
         let (size, signed) = (access.ty.size(), access.ty.signed());
         if let (Space::Param, Operand::Address(base, offset)) = (access.space, a)
             && let Operand::Symbol(Variable::KernelParam(at), _) = &**base
@@ -113,10 +113,10 @@ impl Builder {
     pub(super) fn store(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let access = self.access(name, mods)?;
         let [a, v, ..] = ops else { return Err(self.error("too few operands")) };
-        if access.whole {
-            return self.long(LongOp::Store, access.space, (None, a), &[v]);
-        }
         let values = self.elements(v, &access, true)?;
+        if access.whole {
+            return self.whole(true, access, values, a);
+        }
         self.memory(Op::Store, access, values, a)
     }
 
@@ -134,36 +134,66 @@ impl Builder {
         Ok(())
     }
 
-    /// An access to 128 bits at once: where the old value goes, the address, and the operands.
-    fn long(
-        &mut self,
-        op: LongOp,
-        space: Space,
-        (old, address): (Option<&Operand>, &Operand),
-        operands: &[&Operand],
-    ) -> Result<(), PtxError> {
+    /// A vector that others may not see half of: as one number of 64 bits, or as two that are accessed at once.
+    fn whole(&mut self, store: bool, access: Access, values: Vec<(u32, Width)>, a: &Operand) -> Result<(), PtxError> {
+        let op = if store { Op::Store } else { Op::Load };
+        let words = access.ty.size() == 4 && values.iter().all(|(_, width)| *width == Width::W32);
+        let pairs: Vec<u32> = match (values.as_slice(), access.ty.size()) {
+            ([(low, _), (high, _)], 8) => vec![*low, *high],
+            ([_, _] | [_, _, _, _], 4) if words => values.chunks(2).map(|_| self.fresh(Type::B64)).collect(),
+            _ => return self.memory(op, access, values, a),
+        };
+        if store && words {
+            for (pair, words) in pairs.iter().zip(values.chunks(2)) {
+                self.alu(Op::Pack32, *pair, &[words[0].0, words[1].0]);
+            }
+        }
+        match pairs[..] {
+            [low, high] => {
+                let long = if store { LongOp::Store } else { LongOp::Load };
+                let (old, operand) = if store { ([NONE; 2], [low, high]) } else { ([low, high], [NONE; 2]) };
+                let address = self.address(a)?;
+                self.long(Long { op: long, space: access.space, address, old, operand, swap: [NONE; 2] });
+            }
+            _ => {
+                let one = Access { ty: Type::B64, count: 1, ..access };
+                self.memory(op, one, vec![(pairs[0], Width::W64)], a)?;
+            }
+        }
+        if !store && words {
+            for (k, (row, _)) in values.iter().enumerate().filter(|(_, (row, _))| *row != NONE) {
+                let shift = self.constant(Constant::Bits(32 * (k as u64 % 2)), false);
+                self.alu(Op::Extract32, *row, &[pairs[k / 2], shift]);
+            }
+        }
+        Ok(())
+    }
+
+    fn long(&mut self, long: Long) {
+        let space = if long.address.frame { Space::Local } else { long.space };
+        let index = self.f.longs.len() as u32;
+        self.f.longs.push(Long { space, ..long });
+        self.emit(Op::Long, NONE, NONE, NONE, NONE, index, 0);
+    }
+
+    /// `atom.exch.b128`, `atom.cas.b128`
+    fn long_atomic(&mut self, op: LongOp, space: Space, ops: &[Operand]) -> Result<(), PtxError> {
+        let [d, a, operands @ ..] = ops else { return Err(self.error("too few operands")) };
         let halves = |b: &Builder, operand: &Operand| match operand {
-            Operand::Vector(halves) if halves.len() == 2 => Ok(halves.clone()),
+            Operand::Vector(halves) if halves.len() == 2 => Ok([halves[0].clone(), halves[1].clone()]),
             _ => Err(b.error("expected a register of 128 bits")),
         };
-        let mut long =
-            Long { op, space, address: self.address(address)?, old: [NONE; 2], operand: [NONE; 2], swap: [NONE; 2] };
-        if long.address.frame {
-            long.space = Space::Local;
-        }
-        if let Some(old) = old.filter(|old| !matches!(old, Operand::Sink)) {
-            for (half, row) in halves(self, old)?.iter().zip(&mut long.old) {
-                *row = self.target_or_sink(half, Type::B64)?;
-            }
+        let address = self.address(a)?;
+        let mut long = Long { op, space, address, old: [NONE; 2], operand: [NONE; 2], swap: [NONE; 2] };
+        if !matches!(d, Operand::Sink) {
+            let [low, high] = halves(self, d)?;
+            long.old = [self.target_or_sink(&low, Type::B64)?, self.target_or_sink(&high, Type::B64)?];
         }
         for (operand, rows) in operands.iter().zip([&mut long.operand, &mut long.swap]) {
-            for (half, row) in halves(self, operand)?.iter().zip(rows) {
-                *row = self.source(half, Type::B64)?;
-            }
+            let [low, high] = halves(self, operand)?;
+            *rows = [self.source(&low, Type::B64)?, self.source(&high, Type::B64)?];
         }
-        let index = self.f.longs.len() as u32;
-        self.f.longs.push(long);
-        self.emit(Op::Long, NONE, NONE, NONE, NONE, index, 0);
+        self.long(long);
         Ok(())
     }
 
@@ -201,8 +231,8 @@ impl Builder {
         }
         if long {
             return match (name, op, ops) {
-                ("atom", Some(AtomicOp::Exch), [d, a, x]) => self.long(LongOp::Exch, space, (Some(d), a), &[x]),
-                ("atom", Some(AtomicOp::Cas), [d, a, x, y]) => self.long(LongOp::Cas, space, (Some(d), a), &[x, y]),
+                ("atom", Some(AtomicOp::Exch), [_, _, _]) => self.long_atomic(LongOp::Exch, space, ops),
+                ("atom", Some(AtomicOp::Cas), [_, _, _, _]) => self.long_atomic(LongOp::Cas, space, ops),
                 _ => Err(self.unsupported(Builder::full(name, mods))),
             };
         }

@@ -45,7 +45,13 @@ fn allowed(opcode: &str) -> Option<(&'static [&'static str], usize)> {
         "shfl" => (&["sync", "up", "down", "bfly", "idx"], 1),
         "match" => (&["sync", "any", "all"], 1),
         "redux" => (&["sync", "add", "min", "max", "and", "or", "xor", "abs", "NaN"], 1),
-        "bar" | "barrier" => (&["sync", "arrive", "red", "popc", "and", "or", "cta", "warp", "aligned", "cluster"], 1),
+        "bar" | "barrier" => (
+            &[
+                "sync", "arrive", "red", "popc", "and", "or", "cta", "warp", "aligned", "cluster", "wait", "acquire",
+                "release", "relaxed",
+            ],
+            1,
+        ),
         "cvta" => (&["to", "global", "const", "shared", "shared::cta", "local", "param", "param::entry"], 1),
         "isspacep" => (&["global", "const", "shared", "shared::cta", "local", "param", "param::entry"], 0),
         "bra" | "call" | "ret" => (&["uni"], 0),

@@ -669,6 +669,32 @@ fn matrices_of_less_than_a_byte() {
 }
 
 #[test]
+fn a_vector_with_an_order_is_written_and_read_whole() {
+    // What scans with look-back rely on: a status and the number that belongs to it.
+    for (kind, list, copies) in [
+        ("v2.u32", "{%r0, %r0}", "{%r3, %r4}"),
+        ("v4.u32", "{%r0, %r0, %r0, %r0}", "{%r3, %r5, %r6, %r4}"),
+        ("v2.u64", "{%d2, %d2}", "{%d3, %d4}"),
+    ] {
+        let differ = if kind == "v2.u64" { "setp.ne.u64 %p0, %d3, %d4" } else { "setp.ne.u32 %p0, %r3, %r4" };
+        let text = format!(
+            ".version 8.4\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{{\n\
+             .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %d<8>;\n\
+             ld.param.u64 %d0, [p]; ld.param.u64 %d1, [bad];\n\
+             mov.u32 %r0, %ctaid.x; cvt.u64.u32 %d2, %r0; mov.u32 %r2, 0;\n$again:\n\
+             st.relaxed.gpu.{kind} [%d0], {list};\n ld.relaxed.gpu.{kind} {copies}, [%d0]; {differ};\n\
+             @%p0 st.global.u64 [%d1], %d2;\n\
+             add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 20000; @%p1 bra $again;\nret;\n}}\n"
+        );
+        let d = Device::new(2);
+        let m = d.load(&text);
+        let (memory, bad) = (d.alloc(16), d.upload(&[u64::MAX]));
+        d.launch(&m, "k", [2, 1, 1], [32, 1, 1], &Params::new().u64(memory).u64(bad)).unwrap();
+        assert_eq!(d.download::<u64>(bad, 1), [u64::MAX], "{kind}");
+    }
+}
+
+#[test]
 fn registers_of_128_bits_are_read_and_written_whole() {
     // Each thread puts the same number into both halves, and sees nothing else there; then one of all wins.
     let text = ".version 8.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{\n\

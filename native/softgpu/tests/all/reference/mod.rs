@@ -265,7 +265,10 @@ const FORMS: &[Form] = &[
     ("cvt.rni.s32.f32", R, &[F], |x| w(f(x[0]).round_ties_even() as i32 as u32)),
     ("cvt.rzi.s32.f64", R, &[E], |x| w(if e(x[0]).is_nan() { 1 << 31 } else { e(x[0]) as i32 as u32 })),
     ("cvt.rmi.u32.f64", R, &[E], |x| w(if e(x[0]).is_nan() { 1 << 31 } else { e(x[0]).floor() as u32 })),
-    ("cvt.rn.satfinite.f16.f32", H, &[F], |x| half_of(f(x[0]).into()).min(0x7bff | half_of(f(x[0]).into()) & 0x8000)),
+    ("cvt.rn.satfinite.f16.f32", H, &[F], |x| match half_of(f(x[0]).into()) {
+        0x7fff => 0x7fff,
+        bits => bits.min(0x7bff | bits & 0x8000),
+    }),
     ("cvt.rz.f32.f64", F, &[E], |x| of(toward(e(x[0]), Way::Zero))),
     ("cvt.rp.f32.s64", F, &[D], |x| {
         let (n, near) = (x[0] as i64, x[0] as i64 as f32);
