@@ -3,8 +3,8 @@
  * through the wire (client, gpud, software GPU) and prints what passed; with `--json` the last line is one JSON object
  * `{"suite", "collected", "not_applicable", "passed", "failed", "skipped"}`. Packages are downloaded once into
  * `.sluice/conformance`. `--record` writes the result to the suite's `result.json` and the list of what
- * did not pass to its page; `--again` runs only what failed the last time. A run of a part (`-- -k cub`) is put to what
- * earlier ones have found: counts are those of all that has run since the last whole run. Not part of `npm test`.
+ * did not pass to its page; `--again` runs only what failed the last time. A run of a part (`-- -k cub`) adds to what
+ * earlier ones have found. Not part of `npm test`.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";

@@ -70,17 +70,19 @@ fn main() {
     let only = std::env::args().nth(2);
     let (one, d) = (Device::new(1), Device::new(threads));
     let samples = d.load(&ptx("samples"));
-    let large = matmul(&d, &samples, 1024, 3);
+    let large = matmul(&d, &samples, 1024, 8);
     if only.as_deref() == Some("matmul") {
         return;
     }
-    let alone = matmul(&one, &one.load(&ptx("samples")), 512, 3);
-    let shared = matmul(&d, &samples, 512, 3);
+    // In turns, so that what else the machine does meets both.
+    let samples_alone = one.load(&ptx("samples"));
+    let pairs = (0..8).map(|_| (matmul(&one, &samples_alone, 512, 2), matmul(&d, &samples, 512, 2)));
+    let (alone, shared) = pairs.fold((f64::MAX, f64::MAX), |best, pair| (best.0.min(pair.0), best.1.min(pair.1)));
     let n = 16u32 << 20;
     let x = vec![1.0f32; n as usize];
     let (px, py) = (d.upload(&x), d.upload(&x));
     let p = Params::new().u32(n).f32(2.0).u64(px).u64(py);
-    let saxpy = best("saxpy 16M", 5, || {
+    let saxpy = best("saxpy 16M", 20, || {
         d.launch(&samples, "saxpy", [n / 256, 1, 1], [256, 1, 1], &p).unwrap();
     });
     let (fractal, assign, tiled) = (d.load(&ptx("mandelbrot")), d.load(&ptx("kmeans_assign")), d.load(&ptx("samples")));
