@@ -636,7 +636,8 @@ fn integer_matrices() {
 fn matrices_of_less_than_a_byte() {
     // As `nvcuda::wmma::experimental` uses them: a in rows, b in columns, each row or column one word or four.
     let mut r = Random::new(3);
-    let cases: [(&str, &str, usize, usize, fn(u32, u32) -> i32); 3] = [
+    type Case = (&'static str, &'static str, usize, usize, fn(u32, u32) -> i32);
+    let cases: [Case; 3] = [
         ("s4", "mma", 32, 4, |a, b| {
             let signed = |v: u32, k: u32| ((v >> (4 * k)) << 28) as i32 >> 28;
             (0..8).map(|k| signed(a, k) * signed(b, k)).sum()
