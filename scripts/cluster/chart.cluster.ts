@@ -31,7 +31,9 @@ const JOBS = "jobs-test";
 // Fixed, because this cluster has no DNS.
 const ADDRESS = { portal: "10.96.7.1", gateway: "10.96.7.2", broker: "10.96.7.3", postgres: "10.96.7.4" };
 const PORTAL = `http://${ADDRESS.portal}`;
-const GATEWAY_HOST = "notebooks.test";
+// What browsers know: without TLS they keep cookies for such names alone.
+const PORTAL_URL = "http://portal.localhost";
+const GATEWAY_HOST = "notebooks.localhost";
 const ADMIN = { name: "First Admin", email: "admin@example.com", password: "correct horse battery staple" };
 const MEMBER = { name: "Second Person", email: "scientist@example.com", password: "another horse battery staple" };
 
@@ -53,7 +55,7 @@ const values = {
     storage: { size: "1Gi", storageClass: STORAGE_CLASS },
     resources: light,
   },
-  portal: { url: PORTAL, replicas: 1, service: { clusterIP: ADDRESS.portal }, resources: light },
+  portal: { url: PORTAL_URL, replicas: 1, service: { clusterIP: ADDRESS.portal }, resources: light },
   gateway: {
     url: `http://${GATEWAY_HOST}`,
     host: GATEWAY_HOST,
@@ -139,7 +141,7 @@ class Person {
       method,
       redirect: "manual",
       headers: {
-        origin: PORTAL,
+        origin: PORTAL_URL,
         cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; "),
         ...(body === undefined || form ? {} : { "content-type": "application/json" }),
       },
@@ -297,13 +299,12 @@ it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell tha
     executablePath: CHROMIUM,
     args: [
       ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"],
-      // This cluster has no DNS, and no ingress that would speak TLS: cookies are kept for secure addresses alone.
-      `--host-resolver-rules=MAP *.${GATEWAY_HOST} ${ADDRESS.gateway}`,
-      `--unsafely-treat-insecure-origin-as-secure=${PORTAL},http://${first}.${GATEWAY_HOST}`,
+      // This cluster has no DNS.
+      `--host-resolver-rules=MAP portal.localhost ${ADDRESS.portal}, MAP *.${GATEWAY_HOST} ${ADDRESS.gateway}`,
     ],
   });
   try {
-    const page = await (await browser.newContext({ baseURL: PORTAL })).newPage();
+    const page = await (await browser.newContext({ baseURL: PORTAL_URL })).newPage();
     await signIn(page, ADMIN.email);
     const lab = await openLab(page, "first");
     expect(new URL(lab.url()).host).toBe(`${first}.${GATEWAY_HOST}`);
