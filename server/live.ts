@@ -6,7 +6,8 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
  * `session`: a browser session ended; the gateway closes what it opened. `notice`: a person was told something, or has
  * read it; the id is the person's. `usage`: workspaces were measured again. `ending`: leases on this GPU server are to
  * end; the broker that holds its control connection tells gpud. `what-if`: a replay has come further. `dataset`: one was
- * registered, changed, measured or removed.
+ * registered, changed, measured or removed. `environment`: one was proposed, approved or taken back, or its check has
+ * come further.
  */
 export const liveTopics = [
   "workspace",
@@ -20,6 +21,7 @@ export const liveTopics = [
   "ending",
   "what-if",
   "dataset",
+  "environment",
 ] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 

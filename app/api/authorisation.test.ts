@@ -12,6 +12,7 @@ import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
 import { register } from "#server/services/dataset/register.ts";
+import { propose } from "#server/services/image/propose.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 
@@ -57,7 +58,8 @@ const signedIn = (status: number, others: Partial<Expected> = {}): Expected => (
   ...others,
 });
 const everybody = (status: number): Expected => signedIn(status, { anonymous: status, workspace: status });
-const adminOnly = (status: number): Expected => signedIn(403, { admin: status, adminToken: status });
+const adminOnly = (status: number, others: Partial<Expected> = {}): Expected =>
+  signedIn(403, { admin: status, adminToken: status, ...others });
 /** What belongs to a person of the team: to strangers it does not exist. */
 const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider: 404, colleague: 404 });
 
@@ -73,6 +75,7 @@ const workspace = (fixture: Fixture) => ({ id: fixture.workspaceId });
 const dataset = (fixture: Fixture) => ({ id: fixture.datasetId });
 const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".repeat(36) });
 const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
+const proposed = (fixture: Fixture) => ({ id: fixture.proposalId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
 
@@ -135,6 +138,12 @@ const matrix: Record<string, Row> = {
     params: workspace,
     input: () => ({ gpuPolicy: "first-use", defaultMilli: 250 }),
   },
+  // No newer version is offered.
+  "POST /workspaces/{id}/update": {
+    expected: ownerAlone(409),
+    params: workspace,
+    input: (fixture) => ({ versionId: fixture.world.imageVersionId }),
+  },
   "GET /workspaces/{id}/samples": { expected: ownerLeadAdmin(200), params: workspace },
   "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
   // Only from a browser session; this workspace has no Jupyter server.
@@ -182,7 +191,26 @@ const matrix: Record<string, Row> = {
     input: () => ({ datasets: [] }),
   },
   "GET /images": { expected: signedIn(200) },
-  "GET /image-versions": { expected: adminOnly(200) },
+  "GET /images/bases": { expected: signedIn(200) },
+  // Leads see what is offered and what was proposed for their teams.
+  "GET /image-versions": { expected: adminOnly(200, { outsider: 200, lead: 200 }) },
+  "POST /image-versions": {
+    expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
+    input: (fixture) => ({
+      ...{ name: "words", title: "Words", description: "", teamId: fixture.world.team },
+      source: { kind: "packages", base: "cuda-python", requirements: "humanize" },
+    }),
+  },
+  // To other teams a proposal does not exist.
+  "DELETE /image-versions/{id}": { expected: teamData(200), params: proposed },
+  // It waits for its check already, or has not passed it.
+  "POST /image-versions/{id}/check": { expected: teamData(409), params: proposed },
+  "POST /image-versions/{id}/approve": {
+    expected: adminOnly(409),
+    params: proposed,
+    input: () => ({ teamIds: null }),
+  },
+  "GET /image-versions/{id}/events": { expected: signedIn(200, { outsider: 404 }), params: proposed },
   "GET /image-versions/{id}": {
     expected: signedIn(200),
     params: (fixture) => ({ id: fixture.world.imageVersionId }),
@@ -388,6 +416,7 @@ type Fixture = {
   reservationId: string;
   /** Of the team: a volume. */
   datasetId: string;
+  proposalId: string;
   inviteCode: string;
   sampleCode: string;
   ownerTokenId: string;
@@ -515,6 +544,12 @@ async function makeFixture(db: Database): Promise<Fixture> {
     credential,
     leaseId: await makeLease(world, workspaceId),
     reservationId: (await reserve(world.admin.ctx, { ...reserved, teamId: world.team })).id,
+    proposalId: (
+      await propose(world.lead.ctx, {
+        ...{ name: "more", title: "More", description: "", teamId: world.team },
+        source: { kind: "packages", base: "cuda-python", requirements: "" },
+      })
+    ).id,
     datasetId: (await register(world.lead.ctx, { name: "data", teamId: world.team, source: volume })).id,
     inviteCode: invite.code,
     sampleCode: sample.code,

@@ -11,11 +11,12 @@ import { Confirm } from "#components/ui/dialog.tsx";
 import { State, type Tone } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { ImageVersionView } from "#server/contracts/image.ts";
+import { VersionState } from "./version-state.tsx";
 
 const BUILDS: Record<ImageVersionView["buildState"], { tone: Tone; word: string }> = {
   ready: { tone: "ok", word: "built" },
   building: { tone: "busy", word: "being built" },
-  pending: { tone: "idle", word: "built at the first launch" },
+  pending: { tone: "idle", word: "not built yet" },
   failed: { tone: "bad", word: "build failed" },
 };
 
@@ -26,7 +27,7 @@ const columns: Column<ImageVersionView>[] = [
     sort: (row) => row.image.title,
     cell: (row) => (
       <Link href={`/environments/${row.id}`} className="font-medium underline underline-offset-4">
-        {row.image.title}
+        {row.proposed?.title ?? row.image.title}
       </Link>
     ),
   },
@@ -47,12 +48,7 @@ const columns: Column<ImageVersionView>[] = [
     id: "state",
     header: "State",
     sort: (row) => row.state,
-    cell: (row) =>
-      row.offered ? (
-        <State tone="ok">offered</State>
-      ) : (
-        <State tone="idle">{row.state === "approved" ? "replaced" : row.state}</State>
-      ),
+    cell: (row) => <VersionState version={row} />,
   },
   {
     id: "build",
@@ -87,8 +83,9 @@ const columns: Column<ImageVersionView>[] = [
 ];
 
 /** The versions of all environments; an admin retires what shall not be launched any more. */
-export function VersionTable({ versions }: { versions: ImageVersionView[] }) {
-  return <DataTable caption="Environments" rows={versions} columns={columns} rowKey={(row) => row.id} />;
+export function VersionTable({ versions, isAdmin }: { versions: ImageVersionView[]; isAdmin: boolean }) {
+  const shown = isAdmin ? columns : columns.filter(({ id }) => id !== "actions");
+  return <DataTable caption="Environments" rows={versions} columns={shown} rowKey={(row) => row.id} />;
 }
 
 function ChangeState({ version }: { version: ImageVersionView }) {

@@ -50,7 +50,15 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
           },
         ]
       : leads
-        ? [{ title: "Govern", pages: [{ href: "/audit", label: "Audit" }] }]
+        ? [
+            {
+              title: "Govern",
+              pages: [
+                { href: "/environments", label: "Environments" },
+                { href: "/audit", label: "Audit" },
+              ],
+            },
+          ]
         : []),
   ];
 }

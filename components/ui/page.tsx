@@ -44,7 +44,7 @@ export function Section({
       <div className="mb-2 flex flex-wrap items-end justify-between gap-x-4 gap-y-2">
         <div>
           <h2 className="text-lg font-semibold">{title}</h2>
-          {detail && <p className="text-sm text-ink-2">{detail}</p>}
+          {detail && <div className="text-sm text-ink-2">{detail}</div>}
         </div>
         {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
       </div>

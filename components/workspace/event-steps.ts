@@ -1,8 +1,10 @@
 import type { Step } from "#components/ui/steps.tsx";
 import type { WorkspaceEvent } from "#server/contracts/workspace.ts";
 
-/** The steps of one start, made from its events in order: each with its times, its last line and its log. */
-export function stepsOf(events: WorkspaceEvent[]): Step[] {
+type Event = Pick<WorkspaceEvent, "step" | "kind" | "message" | "at">;
+
+/** The steps of one start, or of another long work, made from its events in order: each with its times, its last line and its log. */
+export function stepsOf(events: readonly Event[]): Step[] {
   const steps = new Map<string, Step & { log: string[] }>();
   for (const event of events) {
     let step = steps.get(event.step);

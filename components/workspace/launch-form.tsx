@@ -63,7 +63,7 @@ export function LaunchForm({
     ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy", "datasets"],
     "name",
   );
-  const [image, setImage] = useState(initial.image);
+  const [wantedImage, setImage] = useState(initial.image);
   const [teamId, setTeamId] = useState(initial.teamId);
   const amount = useDefaultAmount(initial.amount);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(initial.datasets));
@@ -72,6 +72,8 @@ export function LaunchForm({
   const [wantedType, setWantedType] = useState(initial.gpuType ?? team?.types[0]?.gpuType ?? "soft");
   const type = team?.types.find((each) => each.gpuType === wantedType) ?? team?.types[0];
   const gpuType = type?.gpuType ?? "soft";
+  const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
+  const image = (offered.find((each) => each.name === wantedImage) ?? offered[0])?.name ?? "";
   const launcher = images.find((each) => each.name === image)?.launcher ?? "";
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
@@ -97,7 +99,7 @@ export function LaunchForm({
         <fieldset>
           <legend className="mb-2 text-sm font-medium">Environment</legend>
           <div className="grid gap-3 sm:grid-cols-2">
-            {images.map((each) => (
+            {offered.map((each) => (
               <EnvironmentCard
                 key={each.id}
                 image={each}

@@ -93,10 +93,13 @@ const rules = {
 
   "image.list": signedIn,
   "image.register": admin,
-  "image.list-versions": admin,
+  /** An admin sees all, a lead what is offered and what was proposed for the own teams. */
+  "image.list-versions": user((p) => p.isAdmin || Object.values(p.teams).includes("lead")),
   /** What is inside is for everybody to know who may launch it. */
   "image.read-version": signedIn,
   "image.set-state": admin,
+  /** Also: to have it checked again, and to take it back. */
+  "image.propose": teamLeadOrAdmin,
 
   /** Everybody's and the own teams'; an admin sees all. */
   "dataset.list": signedIn,

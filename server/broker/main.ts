@@ -10,6 +10,7 @@ import type { Live } from "#server/live.ts";
 import { logger } from "#server/log.ts";
 import { startBroker } from "./broker.ts";
 import { startDatasetMeasuring } from "./dataset-measuring.ts";
+import { startEnvironmentChecks } from "./environment-check/loop.ts";
 import { startWorkspaceWatch } from "./workspace-watch.ts";
 
 const log = logger("broker");
@@ -32,6 +33,7 @@ async function main(): Promise<void> {
   const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });
   // Folders lie on the machine of the local launcher.
   const measuring = launchers.has("local") ? startDatasetMeasuring(database, logger("datasets")) : undefined;
+  const checks = startEnvironmentChecks(database, logger("environment-checks"));
   process.stdout.write(`${JSON.stringify({ ready: "broker", port: broker.port })}\n`);
 
   let stopping = false;
@@ -41,7 +43,14 @@ async function main(): Promise<void> {
     log.info({ signal }, "broker stops");
     // What hangs must not keep the process: everything that matters is in the tables.
     setTimeout(() => process.exit(0), 10_000).unref();
-    void Promise.allSettled([watch.stop(), reconciler.stop(), cluster?.stop(), measuring?.stop(), broker.stop()])
+    void Promise.allSettled([
+      watch.stop(),
+      reconciler.stop(),
+      cluster?.stop(),
+      measuring?.stop(),
+      checks.stop(),
+      broker.stop(),
+    ])
       .then(async () => await database.close())
       .finally(() => process.exit(0));
   };

@@ -41,6 +41,8 @@ export const workspaceView = z.strictObject({
   /** What whoever asks is there; null: a lead or an admin, who answers for it. */
   role: z.enum(["owner", "editor", "viewer"]).nullable(),
   image: z.strictObject({ id: idOf("img"), name: z.string(), title: z.string(), version: z.string() }),
+  /** A newer version of its environment that its team gets; null: it has the newest. */
+  update: z.strictObject({ id: idOf("imv"), version: z.string() }).nullable(),
   launcher: z.string(),
   /** What `%gpu attach` takes when no amount is given. */
   defaultMilli: milli,
@@ -143,6 +145,10 @@ export type WorkspaceInput = z.input<typeof workspaceInput>;
 /** The same environment, amounts, limits, variables and datasets once more, without the files. */
 export const duplicateWorkspaceInput = z.strictObject({ id: workspaceId, name: workspaceName });
 export type DuplicateWorkspaceInput = z.input<typeof duplicateWorkspaceInput>;
+
+/** The version that is offered: the next start has it, and what runs is restarted with it. */
+export const updateWorkspaceInput = z.strictObject({ id: workspaceId, versionId: idOf("imv") });
+export type UpdateWorkspaceInput = z.input<typeof updateWorkspaceInput>;
 
 /** Not stopped for being idle until then. */
 export const extendWorkspaceInput = z.strictObject({ id: workspaceId, forSeconds: z.int().min(60).max(604_800) });

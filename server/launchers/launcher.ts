@@ -43,8 +43,12 @@ export type WorkspaceSpec = {
   teamId: string;
   /** Raised by each start; a running server of another generation is replaced. */
   generation: number;
-  /** The environment's stable word, e.g. `cuda-python`. */
+  /** The environment's stable word, e.g. `cuda-python`, or that of a definition that was locked here. */
   environment: string;
+  /** Of what was locked here, so that its definition can be laid again where it is lost. */
+  definition?: { word: string; lock: string; base: string; spec: unknown };
+  /** An image by its digest, where somebody has proposed one. */
+  image?: string;
   /** The Jupyter server's own token. */
   serverToken: string;
   /** What the workspace shows to the lease API. */

@@ -1,27 +1,38 @@
+import { ProposeEnvironment } from "#components/environment/propose-environment.tsx";
 import { VersionTable } from "#components/environment/version-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { listVersions } from "#server/services/image/list-versions.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { forProposals } from "./for-proposals.ts";
 
 export const metadata = { title: "Environments" };
 
-/** What can be launched, and what could once. */
+/** What can be launched, what could once, and what people have proposed. */
 export default async function EnvironmentsPage() {
   const ctx = await pageContext();
-  const { versions } = await load(() => listVersions(ctx));
+  const [{ versions }, { teams, bases, isAdmin }] = await load(() =>
+    Promise.all([listVersions(ctx), forProposals(ctx)]),
+  );
+  const proposed = versions.filter(
+    ({ proposed, state }) => proposed !== null && state !== "approved" && state !== "retired",
+  );
   return (
     <>
-      <LiveRefresh topics="setup,workspace" />
+      <LiveRefresh topics="setup,workspace,environment" />
       <PageHeader
         title="Environments"
-        detail="What people launch with. Their definitions come with this installation and change when it is updated."
+        detail="What people launch with. Some come with this installation; others are proposed, tested and approved here."
+        actions={teams.length > 0 && bases.length > 0 && <ProposeEnvironment teams={teams} bases={bases} />}
       />
       {versions.length === 0 ? (
         <EmptyState title="There is no environment yet">They appear when the installation has started.</EmptyState>
       ) : (
-        <VersionTable versions={versions} />
+        <VersionTable
+          versions={[...proposed, ...versions.filter((each) => !proposed.includes(each))]}
+          isAdmin={isAdmin}
+        />
       )}
     </>
   );

@@ -1,40 +1,42 @@
-/** Steps and log lines of a workspace's life, written as they happen so that its page shows them live. */
-import type { Database } from "#server/db/client.ts";
-import { workspaceEvents } from "#server/db/schema/index.ts";
+/** Steps and log lines of long work, written as they happen so that its page shows them live. */
+import type { Database, Transaction } from "#server/db/client.ts";
+import { imageVersionEvents, workspaceEvents } from "#server/db/schema/index.ts";
 import type { LaunchReport } from "#server/launchers/launcher.ts";
 import { notify } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 
+/** Of a workspace. */
 export type Step = "environment" | "sandbox" | "pod" | "jupyter" | "kernel" | "stop" | "remove";
 type Kind = (typeof workspaceEvents.$inferInsert)["kind"];
+type Event<S> = { at: Date; kind: Kind; step: S; message: string };
 
-/** Writes one workspace's events in order, the lines of a moment together; a lost line never fails a start. */
-export class Journal implements LaunchReport {
+/** Writes events in order, the lines of a moment together; a lost line never fails the work. */
+export class Journal<S extends string> {
   readonly #db: Database;
   readonly #log: Logger;
-  readonly #of: { workspaceId: string; generation: number };
-  #waiting: { at: Date; kind: Kind; step: Step; message: string }[] = [];
+  readonly #insert: (tx: Transaction, events: Event<S>[]) => Promise<void>;
+  #waiting: Event<S>[] = [];
   #writing: Promise<void> | undefined;
 
-  constructor(db: Database, log: Logger, of: { workspaceId: string; generation: number }) {
+  constructor(db: Database, log: Logger, insert: (tx: Transaction, events: Event<S>[]) => Promise<void>) {
     this.#db = db;
     this.#log = log;
-    this.#of = of;
+    this.#insert = insert;
   }
 
-  started(step: Step, message: string): void {
+  started(step: S, message: string): void {
     this.#add("step-started", step, message);
   }
 
-  done(step: Step, message: string): void {
+  done(step: S, message: string): void {
     this.#add("step-done", step, message);
   }
 
-  failed(step: Step, message: string): void {
+  failed(step: S, message: string): void {
     this.#add("step-failed", step, message);
   }
 
-  log(step: Step, line: string): void {
+  log(step: S, line: string): void {
     this.#add("log", step, line.slice(0, 1000));
   }
 
@@ -43,7 +45,7 @@ export class Journal implements LaunchReport {
     while (this.#writing !== undefined) await this.#writing;
   }
 
-  #add(kind: Kind, step: Step, message: string): void {
+  #add(kind: Kind, step: S, message: string): void {
     this.#waiting.push({ at: new Date(), kind, step, message });
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
@@ -52,16 +54,35 @@ export class Journal implements LaunchReport {
 
   async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const events = this.#waiting.map((event) => ({ ...event, ...this.#of }));
+      const events = this.#waiting;
       this.#waiting = [];
       try {
-        await this.#db.transaction(async (tx) => {
-          await tx.insert(workspaceEvents).values(events);
-          await notify(tx, "workspace", this.#of.workspaceId);
-        });
+        await this.#db.transaction(async (tx) => await this.#insert(tx, events));
       } catch (error) {
-        this.#log.warn({ err: error, ...this.#of }, "workspace events could not be written");
+        this.#log.warn({ err: error }, "events could not be written");
       }
     }
   }
+}
+
+/** Of one start, or end, of a workspace. */
+export function workspaceJournal(
+  db: Database,
+  log: Logger,
+  of: { workspaceId: string; generation: number },
+): Journal<Step> & LaunchReport {
+  return new Journal<Step>(db, log.child(of), async (tx, events) => {
+    await tx.insert(workspaceEvents).values(events.map((event) => ({ ...event, ...of })));
+    await notify(tx, "workspace", of.workspaceId);
+  });
+}
+
+/** Of a check of a proposed environment. */
+export type CheckStep = "lock" | "build" | "launch" | "imports" | "gpu";
+
+export function checkJournal(db: Database, log: Logger, of: { versionId: string; run: number }): Journal<CheckStep> {
+  return new Journal<CheckStep>(db, log.child(of), async (tx, events) => {
+    await tx.insert(imageVersionEvents).values(events.map((event) => ({ ...event, ...of })));
+    await notify(tx, "environment", of.versionId);
+  });
 }

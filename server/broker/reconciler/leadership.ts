@@ -10,6 +10,7 @@ export const LOCKS = {
   "workspace watch": 7_411_012,
   "cluster watch": 7_411_013,
   "dataset measuring": 7_411_014,
+  "environment checks": 7_411_015,
 } as const;
 
 export type Leadership = {

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, isNotNull, ne, or } from "drizzle-orm";
 import type { Database } from "#server/db/client.ts";
 import { images, imageVersions } from "#server/db/schema/index.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
@@ -15,21 +15,28 @@ export async function recordBuilds(db: Database, stateDir: string): Promise<void
     .select({
       id: imageVersions.id,
       name: images.name,
+      definition: imageVersions.definition,
       buildState: imageVersions.buildState,
       buildMessage: imageVersions.buildMessage,
       builtHash: imageVersions.builtHash,
     })
     .from(imageVersions)
     .innerJoin(images, eq(images.id, imageVersions.imageId))
-    .where(eq(imageVersions.state, "approved"));
+    .where(
+      or(
+        eq(imageVersions.state, "approved"),
+        and(isNotNull(imageVersions.definition), ne(imageVersions.state, "retired")),
+      ),
+    );
   for (const version of versions) {
     const isLocal = launcherFor(version.name) === "local";
-    const built = isLocal ? await environmentState(stateDir, version.name) : ({ state: "ready" } as const);
+    const word = version.definition ?? version.name;
+    const built = isLocal ? await environmentState(stateDir, word) : ({ state: "ready" } as const);
     const buildMessage = built.state === "failed" ? built.message : null;
     const hash = "hash" in built ? built.hash : null;
     const isNew = hash !== null && hash !== version.builtHash;
     if (!isNew && built.state === version.buildState && buildMessage === version.buildMessage) continue;
-    const inside = isNew ? { builtHash: hash, packages: await readPackages(stateDir, version.name, hash) } : {};
+    const inside = isNew ? { builtHash: hash, packages: await readPackages(stateDir, word, hash) } : {};
     await db.transaction(async (tx) => {
       await tx
         .update(imageVersions)

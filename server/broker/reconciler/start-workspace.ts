@@ -10,7 +10,7 @@ import type { Logger } from "#server/log.ts";
 import { workspaceOrigin } from "#server/services/workspace/handover.ts";
 import { mountsOf } from "#server/services/workspace-dataset/mounts.ts";
 import { values as variablesOf } from "#server/services/workspace-variable/values.ts";
-import { Journal, type Step } from "./journal.ts";
+import { type Journal, type Step, workspaceJournal } from "./journal.ts";
 import { prefetchDatasets } from "./prefetch.ts";
 import { changeWhileWanted, environmentOf, isFirstAdmin, type WorkspaceRow } from "./state.ts";
 
@@ -25,7 +25,7 @@ type Start = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow;
  */
 export async function startWorkspace(start: Start): Promise<void> {
   const { db, log, launcher, row, signal } = start;
-  const journal = new Journal(db, log, { workspaceId: row.id, generation: row.generation });
+  const journal = workspaceJournal(db, log, { workspaceId: row.id, generation: row.generation });
   let step: Step = "environment";
   try {
     const running = (await takeOver(start)) ?? (await launch(start, journal, (at) => (step = at)));
@@ -87,7 +87,7 @@ async function takeOver({ launcher, row }: Start): Promise<Started | undefined> 
   return { endpoint: seen.endpoint, handle: seen.handle, token: row.serverToken };
 }
 
-async function launch(start: Start, journal: Journal, at: (step: Step) => void): Promise<Started | undefined> {
+async function launch(start: Start, journal: Journal<Step>, at: (step: Step) => void): Promise<Started | undefined> {
   const { db, launcher, row, signal } = start;
   const serverToken = randomBytes(32).toString("base64url");
   const credential = newSecret("slw");
@@ -107,7 +107,7 @@ async function launch(start: Start, journal: Journal, at: (step: Step) => void):
     id: row.id,
     teamId: row.teamId,
     generation: row.generation,
-    environment: await environmentOf(db, row),
+    ...(await environmentOf(db, row)),
     serverToken,
     credential,
     gpuType: row.gpuType,

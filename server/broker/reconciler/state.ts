@@ -1,8 +1,10 @@
 /** Reads and writes of workspace rows by the reconciler. Every write names the generation it is about. */
 import { and, eq, isNull, ne, or } from "drizzle-orm";
 import { audit, inTransaction, systemContext } from "#server/context.ts";
+import { proposal } from "#server/contracts/image.ts";
 import type { Database } from "#server/db/client.ts";
 import { images, imageVersions, users, workspaces } from "#server/db/schema/index.ts";
+import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { notify } from "#server/live.ts";
 
 export type WorkspaceRow = typeof workspaces.$inferSelect;
@@ -71,15 +73,23 @@ export async function changeWhileWanted(
   });
 }
 
-/** The environment's word for a workspace. */
-export async function environmentOf(db: Database, row: WorkspaceRow): Promise<string> {
+/** What a workspace runs: an environment of this installation, what was locked here, or an image by its digest. */
+export async function environmentOf(
+  db: Database,
+  row: WorkspaceRow,
+): Promise<Pick<WorkspaceSpec, "environment" | "definition" | "image">> {
   const [found] = await db
-    .select({ name: images.name })
+    .select({ name: images.name, version: imageVersions })
     .from(imageVersions)
     .innerJoin(images, eq(images.id, imageVersions.imageId))
     .where(eq(imageVersions.id, row.imageVersionId ?? ""));
   if (found === undefined) throw new Error("The environment of this workspace is no longer in the catalogue.");
-  return found.name;
+  const { definition: word, proposal: proposed, lock, spec } = found.version;
+  if (proposed === null) return { environment: found.name };
+  const { source } = proposal.parse(proposed);
+  if (source.kind === "image") return { environment: found.name, image: source.reference };
+  if (word === null || lock === null) throw new Error(`${found.name} ${found.version.version} is not locked.`);
+  return { environment: word, definition: { word, lock, base: source.base, spec } };
 }
 
 /** Whether a person is the first admin, who alone may launch where workspaces cannot be isolated. */

@@ -3,7 +3,7 @@ import type { Database } from "#server/db/client.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
-import { Journal } from "./journal.ts";
+import { workspaceJournal } from "./journal.ts";
 import { change, changeWhileWanted, type WorkspaceRow } from "./state.ts";
 
 type Work = { db: Database; log: Logger; launcher: Launcher; row: WorkspaceRow };
@@ -13,7 +13,7 @@ const nothingRuns = { endpoint: null, handle: null, serverToken: null, credentia
 
 /** Ends the notebooks and gives the GPUs back; with `removed` also deletes the files. */
 export async function stopWorkspace({ db, log, launcher, row }: Work): Promise<void> {
-  const journal = new Journal(db, log, { workspaceId: row.id, generation: row.generation });
+  const journal = workspaceJournal(db, log, { workspaceId: row.id, generation: row.generation });
   const step = row.desired === "removed" ? "remove" : "stop";
   journal.started(step, step === "remove" ? "Ending notebooks and deleting files" : "Ending notebooks");
   // First the GPUs: somebody may be waiting for them, and nothing can attach again once the credential is void.
@@ -39,7 +39,7 @@ export async function stopWorkspace({ db, log, launcher, row }: Work): Promise<v
 
 /** A workspace that should run and does not: says so with its last lines, and gives its GPUs back. */
 export async function recordLoss({ db, log, launcher, row }: Work, reason: string): Promise<void> {
-  const journal = new Journal(db, log, { workspaceId: row.id, generation: row.generation });
+  const journal = workspaceJournal(db, log, { workspaceId: row.id, generation: row.generation });
   for (const line of await launcher.logs(row.id, 40).catch(() => [])) journal.log("jupyter", line);
   journal.failed("jupyter", reason);
   await journal.flush();

@@ -353,9 +353,17 @@ function silentNode({ lostNodeSeconds }: KubernetesSettings): V1Toleration[] {
   }));
 }
 
+/** The image: what somebody has proposed by its digest, in the first size, or what the operator has named. */
+function environmentOn({ environment, image }: WorkspaceSpec, { environments, sizes }: KubernetesSettings) {
+  const named = environments[environment];
+  if (image === undefined) return named;
+  const size = named?.size ?? Object.keys(sizes)[0] ?? "";
+  return { image, size, pull: "IfNotPresent" as const };
+}
+
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
-  const environment = settings.environments[spec.environment];
+  const environment = environmentOn(spec, settings);
   const size = environment === undefined ? undefined : settings.sizes[environment.size];
   if (environment === undefined || size === undefined) {
     const known = Object.keys(settings.environments).join(", ");

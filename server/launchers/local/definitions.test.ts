@@ -14,7 +14,8 @@ const nameIn = (line: string) => /^[A-Za-z0-9._-]+/.exec(line)?.[0] ?? "";
 
 describe.each(await definitionFolders())("the environment %s", (folder) => {
   it("is defined under the name of its folder", async () => {
-    expect(await readDefinition(folder)).toMatchObject({ name: folder, requirements: "requirements.lock" });
+    const found = await readDefinition(folder, path.resolve(".sluice"));
+    expect(found?.definition).toMatchObject({ name: folder, requirements: "requirements.lock" });
   });
 
   it("pins each package to a version and its files' hashes", async () => {

@@ -1,6 +1,7 @@
 /**
  * Environments of the local launcher: built once per content of their locked definition into
- * `<state>/environments/<name>-<hash>`, read-only afterwards, and shared by all workspaces.
+ * `<state>/environments/<name>-<hash>`, read-only afterwards, and shared by all workspaces. Definitions come with this
+ * installation, or were proposed and locked on it (`lock-definition.ts`): of those, nothing runs before it is in a sandbox.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -8,6 +9,7 @@ import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { deviceNeeds } from "#server/contracts/lease.ts";
 import { readEnv } from "#server/env.ts";
 import { withFileLock } from "./file-lock.ts";
 import { isAlive, runLines } from "./processes.ts";
@@ -20,7 +22,7 @@ const DEFINITIONS = path.join(REPOSITORY, "server", "environments");
 /** Raised when the way of building changes, so that environments are built again. */
 const RECIPE = "1";
 
-const definitionSchema = z.object({
+export const definitionSchema = z.object({
   name: z.string().regex(/^[a-z0-9-]+$/),
   title: z.string(),
   description: z.string(),
@@ -31,6 +33,8 @@ const definitionSchema = z.object({
   build: z.string().optional(),
   /** JupyterLab settings, a file of the definition. */
   labSettings: z.string().optional(),
+  /** What its programs need of a device. */
+  needs: deviceNeeds.optional(),
   /** Environment variables of every process in a workspace. */
   env: z.record(z.string(), z.string()).default({}),
 });
@@ -72,12 +76,21 @@ export type BuildOptions = PrepareOptions & {
   wheel: string | undefined;
 };
 
+/** A definition and where its files lie; `proposed`: it was locked here and does not come with this installation. */
+export type FoundDefinition = { definition: EnvironmentDefinition; folder: string; proposed: boolean };
+
+/** Where a proposal's locked definition lies. */
+export const proposedDefinition = (stateDir: string, word: string): string => path.join(stateDir, "definitions", word);
+
 /** The definition of an environment, or undefined when there is none of that name. */
-export async function readDefinition(name: string): Promise<EnvironmentDefinition | undefined> {
+export async function readDefinition(name: string, stateDir: string): Promise<FoundDefinition | undefined> {
   if (!/^[a-z0-9-]+$/.test(name)) return undefined;
-  const file = path.join(DEFINITIONS, name, "environment.json");
+  // Names that people give hold no two dashes in a row.
+  const proposed = name.includes("--");
+  const folder = proposed ? proposedDefinition(stateDir, name) : path.join(DEFINITIONS, name);
+  const file = path.join(folder, "environment.json");
   if (!existsSync(file)) return undefined;
-  return definitionSchema.parse(JSON.parse(await readFile(file, "utf8")));
+  return { definition: definitionSchema.parse(JSON.parse(await readFile(file, "utf8"))), folder, proposed };
 }
 
 /** How an environment stands on this installation, for every process to see; kept beside the built folders. */
@@ -120,7 +133,7 @@ export async function ensureEnvironment(name: string, options: BuildOptions): Pr
  * starts while everything is still compiled), it waits for the step of start-up that makes it.
  */
 export async function environmentForWorkspace(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
-  if ((await readDefinition(name)) === undefined)
+  if ((await readDefinition(name, options.stateDir)) === undefined)
     throw new Error(`There is no environment "${name}" on this installation.`);
   let told = false;
   for (;;) {
@@ -206,7 +219,7 @@ async function writeState(stateDir: string, name: string, state: EnvironmentStat
 /** Brings the environment into being unless it is there; builders that start together wait for one another. */
 async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEnvironment> {
   const source = await readSource(name, options);
-  const hash = await contentHash(source.definition, source.python, options.wheel);
+  const hash = await contentHash(source, options.wheel);
   const parent = path.join(options.stateDir, "environments");
   const target = path.join(parent, `${name}-${hash}`);
   if (!existsSync(target)) {
@@ -214,7 +227,9 @@ async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEn
     const waiting = "Another process builds this environment; waiting for it";
     await withFileLock(`${target}.lock`, { ...options, waiting }, async () => {
       if (existsSync(target)) return;
-      await withBase(source, options, (base) => build(base, { ...source, hash, target }, options));
+      const build = { ...source, hash, target };
+      if (source.proposed) await buildProposed(build, options);
+      else await withBase(source, options, (base) => buildOn(base, build, options));
     });
   }
   return await readBuilt(target);
@@ -240,18 +255,18 @@ export async function prepareEnvironment(name: string, options: PrepareOptions):
   await withBase(source, options, async () => undefined);
 }
 
-type Source = { definition: EnvironmentDefinition; python: Python; uv: string };
+type Source = FoundDefinition & { python: Python; uv: string };
 
 async function readSource(name: string, options: PrepareOptions): Promise<Source> {
-  const definition = await readDefinition(name);
-  if (definition === undefined) throw new Error(`There is no environment "${name}".`);
+  const found = await readDefinition(name, options.stateDir);
+  if (found === undefined) throw new Error(`There is no environment "${name}".`);
   const uv = await findUv(options.stateDir, options.onLine);
-  return { definition, uv, python: await findPython(uv, definition) };
+  return { ...found, uv, python: await findPython(uv, found.definition.python) };
 }
 
 /** Calls `use` with a folder that holds all packages but ours, alone in it; what `use` leaves there is kept. */
 async function withBase(source: Source, options: PrepareOptions, use: (base: string) => Promise<void>): Promise<void> {
-  const hash = await contentHash(source.definition, source.python, undefined);
+  const hash = await contentHash(source, undefined);
   const parent = path.join(options.stateDir, "environments");
   const base = path.join(parent, `${source.definition.name}-${hash}.base`);
   await mkdir(parent, { recursive: true, mode: 0o700 });
@@ -262,29 +277,37 @@ async function withBase(source: Source, options: PrepareOptions, use: (base: str
   });
 }
 
-async function installPackages(
-  { definition, python, uv }: Source,
-  base: string,
+async function installPackages(source: Source, base: string, options: PrepareOptions): Promise<void> {
+  const { definition, python, uv } = source;
+  const unfinished = `${base}.building`;
+  await makeVenv(source, unfinished, options);
+  await installLocked(source, installInto(unfinished, "--compile-bytecode"), options);
+  if (definition.build !== undefined) {
+    const wheel = await ownWheel(definition.build, python, options);
+    await runUv(uv, installInto(unfinished, "--compile-bytecode", "--no-deps", wheel), options);
+  }
+  await rename(unfinished, base);
+}
+
+async function makeVenv({ python, uv }: Source, folder: string, options: PrepareOptions): Promise<void> {
+  await remove(folder);
+  options.onLine(`Python ${python.version} (${python.executable})`);
+  const venv = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python.executable, folder];
+  await runUv(uv, venv, options);
+}
+
+/** The lock names everything, and leaves out what it means to: dependencies are not followed. */
+async function installLocked(
+  { definition, folder, uv }: Source,
+  into: string[],
   options: PrepareOptions,
 ): Promise<void> {
-  const unfinished = `${base}.building`;
-  await remove(unfinished);
-  options.onLine(`Python ${python.version} (${python.executable})`);
-  const venv = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python.executable, unfinished];
-  await runUv(uv, venv, options);
-  const requirements = path.join(DEFINITIONS, definition.name, definition.requirements);
-  // The lock names everything, and leaves out what it means to: dependencies are not followed.
-  const locked = installInto(unfinished, "--no-deps", "--require-hashes", "-r", requirements);
+  const locked = [...into, "--no-deps", "--require-hashes", "-r", path.join(folder, definition.requirements)];
   await runUv(uv, locked, options).catch(async (error: unknown) => {
     if (options.signal?.aborted) throw error;
     options.onLine("The installation failed; trying once more");
     return await runUv(uv, locked, options);
   });
-  if (definition.build !== undefined) {
-    const wheel = await ownWheel(definition.build, python, options);
-    await runUv(uv, installInto(unfinished, "--no-deps", wheel), options);
-  }
-  await rename(unfinished, base);
 }
 
 /** What a definition's own build makes; the program keeps it for the next time. */
@@ -301,10 +324,11 @@ async function ownWheel(program: string, python: Python, options: PrepareOptions
 }
 
 function installInto(folder: string, ...what: string[]): string[] {
-  return ["pip", "install", "--python", path.join(folder, "bin", "python"), "--compile-bytecode", ...what];
+  return ["pip", "install", "--python", path.join(folder, "bin", "python"), ...what];
 }
 
-async function runUv(uv: string, args: string[], options: PrepareOptions): Promise<void> {
+/** Runs uv with the machine's package index. */
+export async function runUv(uv: string, args: string[], options: PrepareOptions): Promise<void> {
   await runLines(uv, args, {
     cwd: options.stateDir,
     onLine: options.onLine,
@@ -321,27 +345,53 @@ async function runUv(uv: string, args: string[], options: PrepareOptions): Promi
 type Build = Source & { hash: string; target: string };
 
 /** Turns a base into the environment: our package, JupyterLab's settings, a check, and nobody may write any more. */
-async function build(
-  base: string,
-  { definition, python, hash, uv, target }: Build,
-  options: BuildOptions,
-): Promise<void> {
-  const unfinished = `${target}.building`;
+async function buildOn(base: string, build: Build, options: BuildOptions): Promise<void> {
+  const unfinished = `${build.target}.building`;
   await remove(unfinished);
   await rename(base, unfinished);
-  if (options.wheel === undefined) options.onLine("No sluice_gpu package is built: %gpu will be missing in notebooks");
-  else await runUv(uv, installInto(unfinished, "--no-deps", options.wheel), options);
-  if (definition.labSettings !== undefined) {
-    const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
-    await mkdir(settings, { recursive: true });
-    const given = path.join(DEFINITIONS, definition.name, definition.labSettings);
-    await copyFile(given, path.join(settings, "overrides.json"));
-  }
+  await installSluice(build, installInto(unfinished, "--compile-bytecode"), options);
   options.onLine("Checking that JupyterLab and the kernel load");
   await runLines(path.join(unfinished, "bin", "python"), ["-c", "import ipykernel, jupyterlab, pip"], {
     onLine: options.onLine,
     signal: options.signal,
   });
+  await finish(build, unfinished, options);
+}
+
+/**
+ * Builds what somebody has proposed, without running any of it with the rights of this process: wheels are unpacked
+ * last, by an interpreter that was asked before, and are compiled by the machine's own, which looks at nothing beside it.
+ * Whether JupyterLab and the kernel load is for the test in a sandbox.
+ */
+async function buildProposed(build: Build, options: BuildOptions): Promise<void> {
+  const unfinished = `${build.target}.building`;
+  await makeVenv(build, unfinished, options);
+  await installSluice(build, installInto(unfinished), options);
+  await installLocked(build, installInto(unfinished, "--only-binary", ":all:"), options);
+  options.onLine("Compiling");
+  const lib = path.join(unfinished, "lib");
+  // Packages' own tests are a quarter of all files, and some hold another Python's grammar on purpose.
+  const compile = ["-I", "-S", "-m", "compileall", "-q", "-j", "0", "-x", "/tests/", lib];
+  await runLines(build.python.executable, compile, { signal: options.signal }).catch((error: unknown) => {
+    if (options.signal?.aborted) throw error;
+    options.onLine("Some files could not be compiled; they are when they are first used");
+  });
+  await finish(build, unfinished, options);
+}
+
+async function installSluice({ uv }: Build, into: string[], options: BuildOptions): Promise<void> {
+  if (options.wheel === undefined) options.onLine("No sluice_gpu package is built: %gpu will be missing in notebooks");
+  else await runUv(uv, [...into, "--no-deps", options.wheel], options);
+}
+
+async function finish(build: Build, unfinished: string, options: BuildOptions): Promise<void> {
+  const { definition, folder, hash, python, target } = build;
+  options.signal?.throwIfAborted();
+  if (definition.labSettings !== undefined) {
+    const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
+    await mkdir(settings, { recursive: true });
+    await copyFile(path.join(folder, definition.labSettings), path.join(settings, "overrides.json"));
+  }
   const facts = { hash, python, env: definition.env };
   await writeFile(path.join(unfinished, "sluice-environment.json"), `${JSON.stringify(facts, null, 2)}\n`);
   await runLines("chmod", ["-R", "a+rX,a-w", unfinished]);
@@ -355,16 +405,15 @@ export async function remove(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
 
-async function findPython(uv: string, definition: EnvironmentDefinition): Promise<Python> {
+/** The machine's interpreter of these versions, e.g. `>=3.10` or `==3.11.*`. */
+export async function findPython(uv: string, versions: string): Promise<Python> {
   let executable: string | undefined;
   try {
-    executable = (await runLines(uv, ["python", "find", "--no-project", "--no-managed-python", definition.python])).at(
-      -1,
-    );
+    executable = (await runLines(uv, ["python", "find", "--no-project", "--no-managed-python", versions])).at(-1);
   } catch {
-    throw new Error(`Python ${definition.python} is missing. Install it: apt-get install python3 python3-pip.`);
+    throw new Error(`Python ${versions} is missing. Install it: apt-get install python3 python3-pip.`);
   }
-  if (executable === undefined) throw new Error(`uv found no Python ${definition.python}.`);
+  if (executable === undefined) throw new Error(`uv found no Python ${versions}.`);
   const program = [
     "import json, platform, sys",
     "print(json.dumps({'executable': sys.executable, 'version': platform.python_version(),",
@@ -374,11 +423,9 @@ async function findPython(uv: string, definition: EnvironmentDefinition): Promis
 }
 
 async function contentHash(
-  definition: EnvironmentDefinition,
-  python: Python,
+  { definition, folder, python }: Pick<Source, "definition" | "folder" | "python">,
   wheel: string | undefined,
 ): Promise<string> {
-  const folder = path.join(DEFINITIONS, definition.name);
   const hash = createHash("sha256").update(`${RECIPE}\0${python.executable}\0${python.version}\0${process.arch}\0`);
   const files = ["environment.json", definition.requirements, definition.labSettings ?? []].flat();
   for (const file of files) hash.update(await readFile(path.join(folder, file))).update("\0");

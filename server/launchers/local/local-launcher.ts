@@ -24,6 +24,7 @@ import type {
 import { insideLayout } from "#server/launchers/layout.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
 import { type BuiltEnvironment, environmentForWorkspace } from "./environment.ts";
+import { layDefinition } from "./lock-definition.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
 import { usageOfTrees } from "./usage.ts";
@@ -147,6 +148,7 @@ export class LocalLauncher implements Launcher {
 
   async #environment(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<BuiltEnvironment> {
     report.started("environment", `Looking for the environment ${spec.environment}`);
+    if (spec.definition !== undefined) await layDefinition(spec.definition, this.#options.stateDir);
     const built = await environmentForWorkspace(spec.environment, {
       ...this.#options,
       signal,

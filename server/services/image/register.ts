@@ -14,6 +14,7 @@ import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { since } from "./order.ts";
 
 const ROOT = "server/environments";
 
@@ -39,7 +40,7 @@ export async function register(ctx: Context, raw: RegisterImageInput): Promise<v
       .select({ state: imageVersions.state })
       .from(imageVersions)
       .where(eq(imageVersions.imageId, image.id))
-      .orderBy(desc(imageVersions.createdAt), desc(imageVersions.id))
+      .orderBy(desc(since), desc(imageVersions.id))
       .limit(1);
     const [version] = await tx.db
       .insert(imageVersions)
@@ -71,6 +72,15 @@ export async function definitionFolders(): Promise<string[]> {
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .sort();
+}
+
+/** Definitions that others can begin with: what a recipe of ours makes, no lock names. */
+export async function basesOfInstallation(): Promise<{ name: string; title: string }[]> {
+  const files = (await definitionFolders()).map(async (folder) => {
+    const text = await readFile(path.resolve(ROOT, folder, "environment.json"), "utf8");
+    return parse(environmentFile, JSON.parse(text));
+  });
+  return (await Promise.all(files)).flatMap(({ name, title, build }) => (build === undefined ? [{ name, title }] : []));
 }
 
 async function readDefinition(folder: string) {

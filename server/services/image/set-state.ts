@@ -1,14 +1,15 @@
-import { desc, eq } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type ImageVersionView, type SetVersionStateInput, setVersionStateInput } from "#server/contracts/image.ts";
 import { images, imageVersions } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { newer, wasApproved } from "./order.ts";
 import { readVersions } from "./version-view.ts";
 
 /**
- * Retires an environment's newest version with all before it, whose definitions this installation has no more, or
+ * Retires an environment's newest version with all before it, or
  * approves it again. Nobody launches with what is retired; workspaces that have it keep it.
  */
 export async function setState(ctx: Context, raw: SetVersionStateInput): Promise<ImageVersionView> {
@@ -23,17 +24,22 @@ export async function setState(ctx: Context, raw: SetVersionStateInput): Promise
       .for("update", { of: imageVersions });
     if (row === undefined) throw new SluiceError("not-found", "There is no such version of an environment.");
     const { imageId } = row.version;
-    const [newest] = await tx.db
-      .select({ id: imageVersions.id })
+    const [known] = await tx.db
+      .select({ wasApproved: sql<boolean>`${wasApproved}`, newest: sql<boolean>`not exists (${newer(sql`true`)})` })
       .from(imageVersions)
-      .where(eq(imageVersions.imageId, imageId))
-      .orderBy(desc(imageVersions.createdAt), desc(imageVersions.id))
-      .limit(1);
-    if (newest?.id !== id) {
+      .where(eq(imageVersions.id, id));
+    if (known?.wasApproved !== true) {
+      throw new SluiceError(
+        "conflict",
+        `${row.name} ${row.version.version} is a proposal: approve it, or take it back.`,
+      );
+    }
+    if (!known.newest) {
       throw new SluiceError("conflict", `There is a newer version of ${row.name}. Retire or approve that one.`);
     }
     if (row.version.state !== state) {
-      const which = state === "retired" ? eq(imageVersions.imageId, imageId) : eq(imageVersions.id, id);
+      const which =
+        state === "retired" ? and(eq(imageVersions.imageId, imageId), wasApproved) : eq(imageVersions.id, id);
       await tx.db.update(imageVersions).set({ state }).where(which);
       const detail = { name: row.name, version: row.version.version, before: row.version.state, after: state };
       await audit(tx, { action: state === "retired" ? "image.retire" : "image.approve", subject: id, detail });

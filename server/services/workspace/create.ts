@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import type { UserPrincipal } from "#server/auth/principal.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CreateWorkspaceInput, createWorkspaceInput, type WorkspaceView } from "#server/contracts/workspace.ts";
-import { images, workspaces } from "#server/db/schema/index.ts";
+import { workspaces } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
@@ -26,7 +26,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   }
   try {
     return await inTransaction(ctx, async (tx) => {
-      const version = await newestVersion(tx, input.image);
+      const version = await newestVersion(tx, input.image, teamId);
       const id = newId("ws");
       const launcher = launcherOf(input.image);
       await tx.db.insert(workspaces).values({
@@ -71,10 +71,10 @@ function onlyTeam(principal: UserPrincipal): string {
   return first;
 }
 
-async function newestVersion(ctx: Context, name: string): Promise<string> {
-  const [image] = await readImages(ctx, eq(images.name, name));
+async function newestVersion(ctx: Context, name: string, teamId: string): Promise<string> {
+  const [image] = await readImages(ctx, { name, teamIds: [teamId] });
   if (image !== undefined) return image.version.id;
-  const known = (await readImages(ctx)).map((other) => other.name);
+  const known = (await readImages(ctx, { teamIds: [teamId] })).map((other) => other.name);
   const hint = known.length === 0 ? "The catalogue is empty." : `There is: ${known.join(", ")}.`;
   throw new SluiceError("not-found", `There is no environment "${name}". ${hint}`, { known });
 }

@@ -21,6 +21,7 @@ import type { LeaseRow } from "#server/services/lease/view.ts";
 import { type GivenRole, roleOf } from "./given-role.ts";
 import { idleLimit, stopTime } from "./idle-limit.ts";
 import { resourceOf, type WorkspaceRow } from "./load.ts";
+import { offeredUpdate } from "./offered-update.ts";
 
 /** Workspaces that are not removed, newest first, as pages and API show them to this principal. */
 export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit?: number): Promise<WorkspaceView[]> {
@@ -31,6 +32,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
       teamName: teams.name,
       image: images,
       version: imageVersions.version,
+      update: offeredUpdate,
       teamIdleSeconds: teamPolicies.workspaceIdleSeconds,
       role: roleOf(ctx.principal),
     })
@@ -49,13 +51,14 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
   );
   const installation = env().SLUICE_WORKSPACE_IDLE_SECONDS;
   const limitOf = (w: WorkspaceRow, team: number | null) => idleLimit({ own: w.idleSeconds, team, installation });
-  return rows.map(({ workspace: w, ownerName, teamName, image, version, teamIdleSeconds, role }) => ({
+  return rows.map(({ workspace: w, ownerName, teamName, image, version, update, teamIdleSeconds, role }) => ({
     id: w.id,
     name: w.name,
     owner: { id: w.ownerId, name: ownerName },
     team: { id: w.teamId, name: teamName },
     role: ctx.principal.kind === "user" && ctx.principal.userId === w.ownerId ? "owner" : role,
     image: { id: image.id, name: image.name, title: image.title, version },
+    update,
     launcher: w.launcher,
     defaultMilli: w.defaultMilli,
     gpuPolicy: w.gpuPolicy,

@@ -106,7 +106,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
             <Card className="px-3.5 py-3">
               <Facts
                 rows={[
-                  ["Environment", workspace.image.title],
+                  ["Environment", `${workspace.image.title} ${workspace.image.version}`],
                   ["Owner", workspace.owner.name],
                   ["Team", workspace.team.name],
                   ["Default amount", `${formatAmount(workspace.defaultMilli)} ${workspace.gpuType}`],

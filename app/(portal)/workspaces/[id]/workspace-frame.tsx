@@ -3,6 +3,7 @@ import { cache, type ReactNode } from "react";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { TabLinks } from "#components/ui/tabs.tsx";
+import { UpdateOffer } from "#components/workspace/update-offer.tsx";
 import { WorkspaceActions } from "#components/workspace/workspace-actions.tsx";
 import { WorkspaceState } from "#components/workspace/workspace-state.tsx";
 import { WorkspaceTimers } from "#components/workspace/workspace-timers.tsx";
@@ -62,6 +63,7 @@ export function WorkspaceFrame({
           { id: "settings", label: "Settings", href: `${base}/settings` },
         ]}
       />
+      <UpdateOffer workspace={workspace} />
       {children}
     </>
   );

@@ -32,7 +32,7 @@ export default async function LaunchPage({ searchParams }: Props) {
   const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
   return (
     <>
-      <LiveRefresh topics="lease,pool,dataset" />
+      <LiveRefresh topics="lease,pool,dataset,environment" />
       <PageHeader
         title="Launch a workspace"
         above={

@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type CheckStep, checkJournal, type Journal } from "#server/broker/reconciler/journal.ts";
+import { systemContext } from "#server/context.ts";
+import { kernelOutput } from "#server/contracts/workspace-kernel.ts";
+import type { Database } from "#server/db/client.ts";
+import { isUniqueViolation } from "#server/errors.ts";
+import { environmentForWorkspace } from "#server/launchers/local/environment.ts";
+import { layDefinition, lockDefinition } from "#server/launchers/local/lock-definition.ts";
+import type { Logger } from "#server/log.ts";
+import { events } from "#server/services/workspace/events.ts";
+import { run } from "#server/services/workspace-kernel/run.ts";
+import { start } from "#server/services/workspace-kernel/start.ts";
+import { GPU_PROGRAM } from "./gpu-program.ts";
+import { type Checked, change, gpuTypeFor, removeTest, testWorkspace, workspaceOf } from "./state.ts";
+
+/** A node may have to fetch a large image. */
+const LAUNCH_MS = 900_000;
+const KERNEL_MS = 300_000;
+
+export type Check = {
+  db: Database;
+  log: Logger;
+  row: Checked;
+  stateDir: string;
+  wheel: string | undefined;
+  signal: AbortSignal;
+};
+
+type Work = Check & { journal: Journal<CheckStep> };
+
+/**
+ * Locks, builds and tests what somebody has proposed, step by step; each is found again by its outcome, so that a check
+ * that a killed broker began goes on. A failure names its step, and the log has the last lines.
+ */
+export async function check(given: Check): Promise<void> {
+  const { db, log, row, signal } = given;
+  const journal = checkJournal(db, log, { versionId: row.id, run: row.checkRun });
+  const work = { ...given, journal };
+  let step: CheckStep = "lock";
+  let workspace: string | undefined;
+  try {
+    await change(db, row, { check: "running", checkMessage: null });
+    if (row.proposal.source.kind === "packages") {
+      const locked = await lock(work, row.proposal.source);
+      step = "build";
+      await build(work, locked);
+    }
+    step = "launch";
+    workspace = await launch(work);
+    step = "imports";
+    const kernelId = await importAll(work, workspace);
+    step = "gpu";
+    await useGpu(work, workspace, kernelId);
+    await journal.flush();
+    await change(db, row, { check: "passed", state: "proposed", checkWorkspaceId: null }, "image.pass");
+  } catch (error) {
+    // Whoever leads next goes on, unless it was taken back.
+    if (signal.aborted) return await journal.flush();
+    const message = error instanceof Error ? error.message : String(error);
+    journal.failed(step, message);
+    await journal.flush();
+    log.warn({ versionId: row.id, step, err: error }, "a proposed environment failed its check");
+    const failed = { check: "failed", state: "proposed", checkWorkspaceId: null } as const;
+    await change(db, row, { ...failed, checkMessage: `${SAYS[step]} ${message}`.slice(0, 2000) }, "image.fail");
+  } finally {
+    if (workspace !== undefined && !signal.aborted) await removeTest(db, workspace);
+  }
+}
+
+/** What the page says on top; the step's log has the rest. */
+const SAYS: Record<CheckStep, string> = {
+  lock: "Its packages could not be locked.",
+  build: "It could not be built.",
+  launch: "No workspace could be launched with it.",
+  imports: "Not all of it can be imported.",
+  gpu: "It could not compute on a GPU.",
+};
+
+type Packages = Extract<Checked["proposal"]["source"], { kind: "packages" }>;
+
+/** The word of its locked definition, which lies where builds find it. */
+async function lock({ db, row, journal, stateDir, signal }: Work, source: Packages): Promise<string> {
+  journal.started("lock", "Locking its packages");
+  const onLine = (line: string) => journal.log("lock", line);
+  const { title, description } = row.proposal;
+  const { base, requirements, python } = source;
+  const wanted = { name: row.name, title, description, base, requirements, python };
+  if (row.definition !== null) {
+    journal.done("lock", `Locked as ${row.definition}`);
+    return row.definition;
+  }
+  const { word, version, lock: text, definition } = await lockDefinition(wanted, { stateDir, onLine, signal });
+  const needs = row.proposal.needs ?? definition.needs;
+  const spec = { env: definition.env, ...(needs === undefined ? {} : { needs }), definition };
+  await layDefinition({ word, lock: text, base, spec }, stateDir);
+  await change(db, row, { version, definition: word, lock: text, spec }).catch((error: unknown) => {
+    if (!isUniqueViolation(error)) throw error;
+    throw new Error(`Locked it is the same as version ${version}, which is there already.`);
+  });
+  const packages = text.split("\n").filter((line) => /^[A-Za-z0-9]/.test(line)).length;
+  journal.done("lock", `${packages} packages, each with its version and hashes: ${word}`);
+  return word;
+}
+
+async function build({ journal, stateDir, wheel, signal }: Work, word: string): Promise<void> {
+  journal.started("build", "Building it");
+  const onLine = (line: string) => journal.log("build", line);
+  const built = await environmentForWorkspace(word, { stateDir, wheel, onLine, signal });
+  journal.done("build", `Built with Python ${built.pythonVersion}`);
+}
+
+/** Launches it as people will, and waits until a notebook's kernel has answered. */
+async function launch({ db, row, journal, signal }: Work): Promise<string> {
+  journal.started("launch", "Launching a workspace with it");
+  await change(db, row, { state: "testing" });
+  const id = await testWorkspace(db, row);
+  let after = 0;
+  for (const until = Date.now() + LAUNCH_MS; Date.now() < until; await sleep(250, undefined, { signal })) {
+    const workspace = await workspaceOf(db, id);
+    if (workspace === undefined || workspace.desired !== "running")
+      throw new Error("The test's workspace was stopped.");
+    for (const event of (await events(systemContext(db), { id, after })).events) {
+      journal.log("launch", event.message);
+      after = event.seq;
+    }
+    if (workspace.observed === "running") {
+      journal.done("launch", "JupyterLab answers, and a notebook's kernel computes");
+      return id;
+    }
+    if (workspace.observed === "failed") throw new Error(workspace.message ?? "It did not start.");
+  }
+  throw new Error(`It did not run within ${LAUNCH_MS / 60_000} minutes.`);
+}
+
+/** Imports what it was proposed for in one notebook; the notebook's kernel. */
+async function importAll(work: Work, id: string): Promise<string> {
+  const { db, row, journal } = work;
+  const { imports } = row.proposal;
+  journal.started("imports", imports.length === 0 ? "No imports were named" : `Importing ${imports.join(", ")}`);
+  const { kernelId } = await start(systemContext(db), { id, path: "check.ipynb" });
+  const program = [
+    "import importlib",
+    `for name in ${JSON.stringify(imports)}:`,
+    "    print(name, getattr(importlib.import_module(name), '__version__', ''))",
+  ];
+  await runCell(work, "imports", { id, kernelId, code: program.join("\n") });
+  journal.done("imports", imports.length === 0 ? "No imports were named" : "All of them can be imported");
+  return kernelId;
+}
+
+async function useGpu(work: Work, id: string, kernelId: string): Promise<void> {
+  const { db, row, journal } = work;
+  journal.started("gpu", "Borrowing a GPU and running a kernel on it");
+  const gpu = row.teamId === null ? undefined : await gpuTypeFor(db, row.teamId);
+  if (gpu === undefined) {
+    journal.done("gpu", "Left out: the pool has no device that its team may borrow");
+    return;
+  }
+  await runCell(work, "gpu", { id, kernelId, code: GPU_PROGRAM });
+  journal.done("gpu", `A kernel on ${gpu.gpuType} computed 6 * 7`);
+}
+
+type Cell = { id: string; kernelId: string; code: string };
+
+/** Runs a cell and logs what it prints. Throws with its error. */
+async function runCell({ db, journal, signal }: Work, step: CheckStep, cell: Cell): Promise<void> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(KERNEL_MS)]);
+  let wrong: string | undefined;
+  for await (const { data } of await run(systemContext(db), cell, limit)) {
+    const output = kernelOutput.parse(data);
+    if (output.kind === "text" || output.kind === "error") {
+      const lines = output.text.split(/\r?\n/).filter((line) => line.trim() !== "");
+      for (const line of lines) journal.log(step, line);
+      if (output.kind === "error") wrong = lines.at(-1);
+    }
+    if (output.kind === "done" && !output.ok) {
+      throw new Error(wrong ?? `The notebook did not answer within ${KERNEL_MS / 1000} s.`);
+    }
+  }
+}
