@@ -50,7 +50,7 @@ export async function check(given: Check): Promise<void> {
     step = "imports";
     const kernelId = await importAll(work, workspace);
     step = "gpu";
-    await useGpu(work, workspace, kernelId);
+    await borrowGpu(work, workspace, kernelId);
     await journal.flush();
     await change(db, row, { check: "passed", state: "proposed", checkWorkspaceId: null }, "image.pass");
   } catch (error) {
@@ -148,7 +148,7 @@ async function importAll(work: Work, id: string): Promise<string> {
   return kernelId;
 }
 
-async function useGpu(work: Work, id: string, kernelId: string): Promise<void> {
+async function borrowGpu(work: Work, id: string, kernelId: string): Promise<void> {
   const { db, row, journal } = work;
   journal.started("gpu", "Borrowing a GPU and running a kernel on it");
   const gpu = row.teamId === null ? undefined : await gpuTypeFor(db, row.teamId);

@@ -1,0 +1,121 @@
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { proposalSource } from "#server/contracts/image.ts";
+import { auditEvents, imageVersions, workspaces } from "#server/db/schema/index.ts";
+import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { create } from "#server/services/workspace/create.ts";
+import { get } from "#server/services/workspace/get.ts";
+import { update } from "#server/services/workspace/update.ts";
+import { approve } from "./approve.ts";
+import { checkAgain } from "./check-again.ts";
+import { getVersion } from "./get-version.ts";
+import { list } from "./list.ts";
+import { listVersions } from "./list-versions.ts";
+import { propose } from "./propose.ts";
+import { setState } from "./set-state.ts";
+import { withdraw } from "./withdraw.ts";
+
+let test: TestDatabase;
+let world: World;
+
+beforeAll(async () => {
+  test = await useTestDatabase();
+  world = await makeWorld(test.db);
+});
+afterAll(() => test.drop());
+
+const packages = { kind: "packages", base: "cuda-python", requirements: "humanize>=4" } as const;
+const words = () => ({ name: "words", title: "Words", description: "", teamId: world.team, source: packages });
+
+/** A proposal whose check has ended so. */
+async function checked(by: Person, check: "passed" | "failed"): Promise<string> {
+  const { id } = await propose(by.ctx, words());
+  await test.db
+    .update(imageVersions)
+    .set({ check, version: id.slice(-12) })
+    .where(eq(imageVersions.id, id));
+  return id;
+}
+const offers = async (person: Person) => (await list(person.ctx)).images.map(({ name }) => name);
+const everybody = { teamIds: null };
+
+it("takes packages by name and version alone: no address, path or option reaches the installer", () => {
+  const taken = (requirements: string) => proposalSource.safeParse({ ...packages, requirements }).success;
+  const good = "humanize\npandas[excel] >= 2.2, <3  # tables\nnumpy~=2.1; python_version >= '3.11'\n\n# nothing\n";
+  expect(taken(good)).toBe(true);
+  for (const bad of [
+    ...["-r other.txt", "--index-url=http://elsewhere", "-e .", "./wheel.whl", "../x", "/etc/passwd"],
+    ...["pkg @ https://elsewhere/pkg.whl", "git+https://elsewhere/x.git", "humanize --pre", "a\\\n-r b", "a;b @ c"],
+  ]) {
+    expect(taken(bad), bad).toBe(false);
+  }
+  const image = (reference: string) => proposalSource.safeParse({ kind: "image", reference }).success;
+  expect(image(`team/words@sha256:${"0".repeat(64)}`)).toBe(true);
+  expect(image("team/words:latest")).toBe(false);
+});
+
+it("is a team's and admins' to see, and nobody is offered it before it has passed and is approved", async () => {
+  const { id } = await propose(world.lead.ctx, words());
+  await expect(propose(world.member.ctx, words())).rejects.toMatchObject({ code: "forbidden" });
+  await expect(getVersion(world.outsider.ctx, { id })).rejects.toMatchObject({ code: "not-found" });
+  expect((await listVersions(world.outsider.ctx)).versions.map((each) => each.id)).not.toContain(id);
+  expect((await getVersion(world.member.ctx, { id })).proposed).toMatchObject({ check: "waiting", by: "Lin" });
+  await expect(approve(world.lead.ctx, { id, ...everybody })).rejects.toMatchObject({ code: "forbidden" });
+  await expect(approve(world.admin.ctx, { id, ...everybody })).rejects.toMatchObject({ code: "conflict" });
+  await expect(setState(world.admin.ctx, { id, state: "approved" })).rejects.toMatchObject({ code: "conflict" });
+  await expect(create(world.member.ctx, { name: "early", image: "words" })).rejects.toMatchObject({
+    code: "not-found",
+  });
+  await withdraw(world.lead.ctx, { id });
+  expect((await listVersions(world.lead.ctx)).versions.map((each) => each.id)).not.toContain(id);
+});
+
+it("belongs to the team that began it, and is none of this installation's", async () => {
+  const theirs = { ...words(), teamId: world.otherTeam };
+  await expect(propose(world.outsider.ctx, theirs)).rejects.toMatchObject({ code: "conflict" });
+  const ours = { ...words(), name: "cuda-python" };
+  await expect(propose(world.admin.ctx, ours)).rejects.toMatchObject({ code: "conflict" });
+  const image = { kind: "image", reference: `words@sha256:${"0".repeat(64)}` } as const;
+  await expect(propose(world.lead.ctx, { ...words(), source: image })).rejects.toMatchObject({ code: "refused" });
+  const based = { ...words(), source: { ...packages, base: "cupy" } };
+  await expect(propose(world.lead.ctx, based)).rejects.toMatchObject({ code: "invalid" });
+});
+
+it("rolls out to teams; a workspace of an older version is offered the newer one, and has it from its next start", async () => {
+  const first = await checked(world.lead, "passed");
+  await approve(world.admin.ctx, { id: first, teamIds: [world.team] });
+  expect(await offers(world.member)).toContain("words");
+  expect(await offers(world.outsider)).not.toContain("words");
+  const foreign = { name: "theirs", image: "words", teamId: world.otherTeam };
+  await expect(create(world.outsider.ctx, foreign)).rejects.toMatchObject({ code: "not-found" });
+  const { id, update: none } = await create(world.member.ctx, { name: "mine", image: "words" });
+  expect(none).toBeNull();
+
+  const second = await checked(world.lead, "failed");
+  expect((await get(world.member.ctx, { id })).update).toBeNull();
+  await checkAgain(world.lead.ctx, { id: second });
+  await test.db.update(imageVersions).set({ check: "passed" }).where(eq(imageVersions.id, second));
+  await approve(world.admin.ctx, { id: second, teamIds: [world.otherTeam] });
+  expect((await get(world.member.ctx, { id })).update).toBeNull();
+  await approve(world.admin.ctx, { id: second, ...everybody });
+  expect(await offers(world.outsider)).toContain("words");
+  expect((await get(world.member.ctx, { id })).update).toMatchObject({ id: second });
+
+  await expect(update(world.member.ctx, { id, versionId: first })).rejects.toMatchObject({ code: "conflict" });
+  await expect(update(world.lead.ctx, { id, versionId: second })).rejects.toMatchObject({ code: "forbidden" });
+  const updated = await update(world.member.ctx, { id, versionId: second });
+  expect(updated).toMatchObject({ update: null, generation: 2, observed: "pending" });
+  const [row] = await test.db.select().from(workspaces).where(eq(workspaces.id, id));
+  expect(row?.imageVersionId).toBe(second);
+  const told = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, second));
+  expect(told.map(({ action }) => action)).toEqual([
+    "image.propose",
+    "image.check-again",
+    "image.approve",
+    "image.approve",
+  ]);
+
+  await setState(world.admin.ctx, { id: second, state: "retired" });
+  expect(await offers(world.member)).not.toContain("words");
+});
