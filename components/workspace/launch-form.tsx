@@ -7,7 +7,7 @@ import { api } from "#components/api.ts";
 import { DatasetChecks } from "#components/dataset/dataset-checks.tsx";
 import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { formText } from "#components/form-text.ts";
-import { cx, formatAmount } from "#components/format.ts";
+import { cx, formatAmount, formatMoney } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Field, FormError, Select } from "#components/ui/field.tsx";
 import { Meter } from "#components/ui/meter.tsx";
@@ -31,6 +31,8 @@ export type LaunchTeam = {
     atOnceMilli: number;
     /** What the devices that take leases have together. */
     capacityMilli: number;
+    /** What a GPU costs an hour, millionths of the currency's unit; null: it has no price by the hour. */
+    hourMicro: number | null;
   }[];
 };
 
@@ -50,12 +52,15 @@ export function LaunchForm({
   images,
   teams,
   datasets,
+  currency,
   initial,
 }: {
   /** Each with the launcher that runs it. */
   images: (ImageView & { launcher: string })[];
   teams: LaunchTeam[];
   datasets: DatasetChoice[];
+  /** Of prices: ISO 4217. */
+  currency: string;
   initial: LaunchValues;
 }) {
   const router = useRouter();
@@ -174,6 +179,16 @@ export function LaunchForm({
             <p className="text-sm text-ink-2">Free now</p>
             {type ? <FreeNow type={type} wanted={amount.milli ?? 0} /> : <p>No quota yet</p>}
           </div>
+          {type && gpuPolicy !== "never" && (
+            <div className="border-t border-line pt-3">
+              <p className="text-sm text-ink-2">Cost of an hour with it</p>
+              <p className="figures">
+                {type.hourMicro === null || amount.milli === undefined
+                  ? "not priced by the hour"
+                  : formatMoney((type.hourMicro * amount.milli) / 1e7, currency)}
+              </p>
+            </div>
+          )}
           {type && team && (
             <div className="border-t border-line pt-3">
               <p className="mb-1.5 text-sm text-ink-2">Team {team.name}</p>

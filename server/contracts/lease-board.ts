@@ -31,6 +31,8 @@ export const teamQuotaNow = z.strictObject({
   freeMilli: z.int(),
   /** Requests of the type that wait, of every team. */
   queued: z.int(),
+  /** What a GPU of this type costs an hour, millionths of the currency's unit; null: it has no price by the hour. */
+  hourMicro: z.int().nullable(),
 });
 export type TeamQuotaNow = z.infer<typeof teamQuotaNow>;
 
@@ -40,5 +42,7 @@ export const leaseBoard = z.strictObject({
   /** What waits of the person's own and of their teams'; an admin sees all. */
   requests: z.array(waitingRequest),
   quotas: z.array(teamQuotaNow),
+  /** Of prices: ISO 4217. */
+  currency: z.string(),
 });
 export type LeaseBoard = z.infer<typeof leaseBoard>;

@@ -228,8 +228,13 @@ async function findOrBuild(name: string, options: BuildOptions): Promise<BuiltEn
     await withFileLock(`${target}.lock`, { ...options, waiting }, async () => {
       if (existsSync(target)) return;
       const build = { ...source, hash, target };
-      if (source.proposed) await buildProposed(build, options);
-      else await withBase(source, options, (base) => buildOn(base, build, options));
+      if (source.proposed) {
+        await buildProposed(build, options).catch(async (error: unknown) => {
+          // Nobody may want it any more.
+          await remove(`${target}.building`).catch(() => undefined);
+          throw error;
+        });
+      } else await withBase(source, options, (base) => buildOn(base, build, options));
     });
   }
   return await readBuilt(target);

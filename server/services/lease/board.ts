@@ -2,7 +2,8 @@ import { and, asc, eq, inArray, ne } from "drizzle-orm";
 import type { UserPrincipal } from "#server/auth/principal.ts";
 import { authorize, type Context } from "#server/context.ts";
 import type { LeaseBoard, TeamQuotaNow, WaitingRequest } from "#server/contracts/lease-board.ts";
-import { leaseRequests, leases, quotas, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { gpuPrices, leaseRequests, leases, quotas, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { estimate } from "#server/scheduler/estimate.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
@@ -30,6 +31,7 @@ export async function board(ctx: Context): Promise<LeaseBoard> {
   const worlds = await Promise.all([...types].map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
   const requests = await Promise.all(worlds.map((world) => waitingIn(ctx, person, world)));
   return {
+    currency: env().SLUICE_CURRENCY,
     leases: held,
     requests: requests.flat(),
     quotas: mine.flatMap((quota) => {
@@ -39,7 +41,7 @@ export async function board(ctx: Context): Promise<LeaseBoard> {
   };
 }
 
-type QuotaRow = Pick<TeamQuotaNow, "teamId" | "teamName" | "gpuType" | "guaranteedMilli" | "limitMilli">;
+type QuotaRow = Pick<TeamQuotaNow, "teamId" | "teamName" | "gpuType" | "guaranteedMilli" | "limitMilli" | "hourMicro">;
 
 async function readQuotas(ctx: Context, person: UserPrincipal): Promise<QuotaRow[]> {
   const own = Object.keys(person.teams);
@@ -51,9 +53,11 @@ async function readQuotas(ctx: Context, person: UserPrincipal): Promise<QuotaRow
       gpuType: quotas.gpuType,
       guaranteedMilli: quotas.guaranteedMilli,
       limitMilli: quotas.limitMilli,
+      hourMicro: gpuPrices.micro,
     })
     .from(quotas)
     .innerJoin(teams, eq(teams.id, quotas.teamId))
+    .leftJoin(gpuPrices, and(eq(gpuPrices.gpuType, quotas.gpuType), eq(gpuPrices.basis, "hour")))
     .where(inArray(quotas.teamId, own))
     .orderBy(asc(teams.name), asc(quotas.gpuType));
 }

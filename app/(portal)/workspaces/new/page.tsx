@@ -60,6 +60,7 @@ export default async function LaunchPage({ searchParams }: Props) {
             images={images}
             teams={teams}
             datasets={datasets}
+            currency={gpus.currency}
             initial={{ ...initial, name: asked.name ?? freeName(workspaces.map((each) => each.name)) }}
           />
         </>

@@ -1,0 +1,76 @@
+/** An environment is proposed, locked, built and tested on a real GPU, approved and launched; then comes its next version. */
+import { expect, type Page, test } from "@playwright/test";
+import { expectAccessible } from "./fixtures/accessible.ts";
+import { asAdmin } from "./fixtures/portal.ts";
+
+test.describe.configure({ mode: "serial" });
+
+const run = Date.now().toString(36);
+const title = `Words ${run}`;
+const workspace = `words ${run}`;
+let page: Page;
+let launched: string;
+
+test.beforeAll(async ({ browser }) => {
+  page = await asAdmin(await (await browser.newContext()).newPage());
+});
+
+/** Waits for the whole check and approves. */
+async function passAndApprove(): Promise<void> {
+  const steps = page.getByRole("list", { name: "Steps of the check" });
+  await expect(page.getByText("passed, to be approved")).toBeVisible({ timeout: 200_000 });
+  await expect(steps.getByText("computed 6 * 7", { exact: false }).last()).toBeVisible();
+  await page.getByRole("button", { name: "Approve and roll out" }).click();
+  const dialog = page.getByRole("dialog");
+  await expectAccessible(page, "the approval of an environment");
+  await dialog.getByRole("button", { name: "Approve" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByText("offered", { exact: true })).toBeVisible();
+}
+
+test("packages are proposed, locked, built and tested, and offered when they are approved", async () => {
+  await page.goto("/environments");
+  await page.getByRole("button", { name: "Propose" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Title").fill(title);
+  await dialog.getByLabel("Name").fill(`words-${run}`);
+  await dialog.getByLabel("Packages").fill("--index-url=elsewhere");
+  await dialog.getByLabel("Imports to test").fill("humanize");
+  await expectAccessible(page, "the form of a proposal");
+  await dialog.getByRole("button", { name: "Propose" }).click();
+  await expect(dialog.getByText("is no package with versions", { exact: false })).toBeVisible();
+  await dialog.getByLabel("Packages").fill("humanize<4.12");
+  await dialog.getByRole("button", { name: "Propose" }).click();
+  await expect(page.getByRole("heading", { name: title })).toBeVisible();
+  await passAndApprove();
+  await expect(page.getByRole("cell", { name: "humanize" })).toBeVisible();
+  await expectAccessible(page, "an environment that was approved");
+});
+
+test("a workspace is launched with it", async () => {
+  await page.goto("/workspaces/new");
+  await page.getByRole("radio", { name: title }).check();
+  await page.getByLabel("Name").fill(workspace);
+  await page.getByRole("button", { name: "Launch", exact: true }).click();
+  await expect(page.getByRole("button", { name: `Open ${workspace} in a new tab` })).toBeVisible({ timeout: 90_000 });
+  launched = page.url();
+});
+
+test("its next version is offered to the workspace, which takes it with a restart", async () => {
+  await page.goto("/environments");
+  await page.getByRole("link", { name: title }).click();
+  await page.getByRole("button", { name: "Propose a new version" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Packages").fill("humanize>=4.12");
+  await dialog.getByRole("button", { name: "Propose" }).click();
+  await expect(dialog).toHaveCount(0);
+  await passAndApprove();
+  await page.goto(launched);
+  await expect(page.getByText("There is a newer version", { exact: false })).toBeVisible();
+  await expectAccessible(page, "a workspace with an update");
+  await page.getByRole("button", { name: "Restart with the update" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Restart with the update" }).click();
+  await expect(page.getByText("There is a newer version", { exact: false })).toHaveCount(0);
+  await expect(page.getByText("Steps of start 2")).toBeVisible();
+  await expect(page.getByRole("button", { name: `Open ${workspace} in a new tab` })).toBeVisible({ timeout: 90_000 });
+});
