@@ -12,6 +12,7 @@ export const publicTopic = z.enum([
   "usage",
   "what-if",
   "dataset",
+  "environment",
 ]);
 export type PublicTopic = z.infer<typeof publicTopic>;
 
@@ -21,7 +22,7 @@ export const liveInput = z.strictObject({
     .string()
     .default("workspace,lease")
     .transform((value) => value.split(","))
-    .pipe(z.array(publicTopic).min(1).max(9)),
+    .pipe(z.array(publicTopic).min(1).max(10)),
   /** When the reader last read, milliseconds since 1970: topics that may have changed since are named at once. */
   since: z.coerce.number().int().nonnegative().optional(),
 });
