@@ -62,5 +62,5 @@ it("locks the same packages to the same version, with hashes, whatever the order
   expect(one.version).toBe(two.version);
   expect(one.word).toBe(`words--${one.version}`);
   expect(one.lock).toMatch(/^humanize==\d[^\n]* \\\n {4}--hash=sha256:[0-9a-f]{64}/m);
-  expect(one.definition).toMatchObject({ python: expect.stringMatching(/^==3\.\d+\.\*$/) });
+  expect(one.definition.python).toMatch(/^==3\.\d+\.\*$/);
 }, 60_000);
