@@ -375,8 +375,8 @@ async function buildProposed(build: Build, options: BuildOptions): Promise<void>
   await installLocked(build, installInto(unfinished, "--only-binary", ":all:"), options);
   options.onLine("Compiling");
   const lib = path.join(unfinished, "lib");
-  // Packages' own tests are a quarter of all files, and some hold another Python's grammar on purpose.
-  const compile = ["-I", "-S", "-m", "compileall", "-q", "-j", "0", "-x", "/tests/", lib];
+  // One process: a pool's would outlive it when it is called off. Packages' own tests are a quarter of all files, and some hold another Python's grammar on purpose.
+  const compile = ["-I", "-S", "-m", "compileall", "-q", "-x", "/tests/", lib];
   await runLines(build.python.executable, compile, { signal: options.signal }).catch((error: unknown) => {
     if (options.signal?.aborted) throw error;
     options.onLine("Some files could not be compiled; they are when they are first used");
