@@ -15,4 +15,6 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
   echo "create database sluice;" | "$bin/postgres" --single -D "$PGDATA.new" postgres
   mv "$PGDATA.new" "$PGDATA"
 fi
+# A volume that is mounted again has been opened to its group, which PostgreSQL refuses.
+chmod 700 "$PGDATA"
 exec "$bin/postgres" -D "$PGDATA" -c listen_addresses='*' -c unix_socket_directories=''
