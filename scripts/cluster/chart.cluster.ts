@@ -314,8 +314,17 @@ it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell tha
     expect(printed).toContain("centres True");
   } finally {
     await browser.close();
+    await endKernels(first);
   }
 }, 240_000);
+
+/** Ends the notebooks' kernels, and with them what is parked for them. */
+async function endKernels(id: string): Promise<void> {
+  const { endpoint, serverToken } = await row(id);
+  const headers = { authorization: `token ${serverToken}` };
+  const kernels = (await (await fetch(`${endpoint}/api/kernels`, { headers })).json()) as { id: string }[];
+  for (const kernel of kernels) await fetch(`${endpoint}/api/kernels/${kernel.id}`, { method: "DELETE", headers });
+}
 
 /** The broker that leads holds the lock of the leader on a connection from its pod. */
 async function leadingBroker(): Promise<string> {
@@ -505,10 +514,7 @@ it("claims the devices that it lends from whatever else hands them out", async (
   const capacity = JSON.stringify({ status: { capacity: { "example.com/gpu": "2" } } });
   await kube("patch", "node", "node-1", "--subresource=status", "--type=merge", "--patch", capacity);
   const file = path.join(folder, "claiming.yaml");
-  await writeFile(
-    file,
-    renamed.replaceAll("app.kubernetes.io/component: gpud", "app.kubernetes.io/component: claiming"),
-  );
+  await writeFile(file, renamed.replaceAll(/(app\.kubernetes\.io\/component"?: ?"?)gpud/g, "$1claiming"));
   await kube("apply", "--filename", file);
   const phase = async (selector: string) =>
     await kube("get", "pods", "--selector", selector, "--output", "jsonpath={.items[*].status.phase}");
