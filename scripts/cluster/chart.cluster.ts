@@ -497,7 +497,10 @@ it("goes on computing in a notebook while everything around it is replaced", asy
 
 it("claims the devices that it lends from whatever else hands them out", async () => {
   const chart = path.resolve("deploy/helm/sluice");
-  const claim = ["--set", "gpud.claim.resource=example.com/gpu", "--set", "gpud.claim.count=2"];
+  const values = { resource: "example.com/gpu", count: "2" };
+  const claim = Object.entries(values).flatMap(([name, value]) => ["--set", `gpud.claim.${name}=${value}`]);
+  // Beside the other one on this node it is a server of its own.
+  claim.push("--set", `gpud.stateDirectory=${path.join(cluster.folder, "claiming")}`);
   const made = await helm(
     "template",
     RELEASE,
