@@ -482,8 +482,8 @@ it("goes on computing in a notebook while everything around it is replaced", asy
   const state = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
   expect(await computing).toContain("centres True");
   // Nobody holds anything there any more: the broker replaces it, and it is back in the pool.
-  const image = `${cluster.gpudImage}-next`;
-  await expect.poll(async () => (await gpuds())[0], { ...POLL, timeout: 90_000 }).toBe(image);
+  const next = `${cluster.gpudImage}-next`;
+  await expect.poll(async () => (await gpuds())[0], { ...POLL, timeout: 90_000 }).toBe(next);
   await expect.poll(state, { ...POLL, timeout: 90_000 }).toEqual(["online"]);
   const { action, detail, seq } = auditEvents;
   const told = database.db
