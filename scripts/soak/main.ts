@@ -86,16 +86,17 @@ for (const [name, value] of Object.entries(metrics)) console.log(`soak         $
 if (values.record) {
   const about = { date: new Date().toISOString().slice(0, 10), commit, seed: Number(seed) };
   const file = path.join(root, "bench", "results", "soak.json");
-  const before = existsSync(file) ? JSON.parse(await readFile(file, "utf8")).parts : {};
-  const ran = chosen.map((name) => {
+  const parts: Record<string, Record<string, string | number>> = {};
+  if (existsSync(file))
+    Object.assign(parts, (JSON.parse(await readFile(file, "utf8")) as { parts: typeof parts }).parts);
+  for (const name of chosen) {
     const own = Object.entries(metrics).filter(([metric]) => metric.startsWith(`${name}_`));
-    return [
-      name,
-      { ...about, ...Object.fromEntries(own.map(([metric, value]) => [metric.slice(name.length + 1), value])) },
-    ];
-  });
-  const result = { name: "soak", parts: { ...before, ...Object.fromEntries(ran) } };
-  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
+    parts[name] = {
+      ...about,
+      ...Object.fromEntries(own.map(([metric, value]) => [metric.slice(name.length + 1), value])),
+    };
+  }
+  await writeFile(file, `${JSON.stringify({ name: "soak", parts }, null, 2)}\n`);
 }
 console.log(JSON.stringify({ name: "soak", metrics }));
 process.exit(chosen.some((name) => metrics[`${name}_findings`] !== 0) ? 1 : 0);
