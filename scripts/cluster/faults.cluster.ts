@@ -134,6 +134,7 @@ it("tells people that their node is being emptied, and takes it back when it is 
 
 it("lets nobody evict a workspace before its notice is over, and starts it where there is room then", async () => {
   const before = await generation();
+  await installation.inNotebook(first, 'open("/home/user/kept.txt", "w").write("still here")');
   const drain = kubectl(
     machine,
     "drain",

@@ -82,8 +82,10 @@ export class KubernetesLauncher implements Launcher {
         if (!told) report.started("environment", `Preparing the namespace ${namespaceOf(this.#settings, spec.teamId)}`);
         return await this.#bringUp(spec, report, signal, limit);
       } catch (error) {
-        if (!isUnreachable(error) || limit.aborted) throw error;
-        if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
+        const lost = error instanceof PodLost;
+        if (!(lost || isUnreachable(error)) || limit.aborted) throw error;
+        if (lost) report.log("pod", `${error.message} It is made again.`);
+        else if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
         await sleep(ASK_AGAIN_MS, undefined, { signal: limit }).catch(() => undefined);
       }
     }
@@ -312,10 +314,16 @@ export class KubernetesLauncher implements Launcher {
   async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {
     let told: string | undefined;
     await new Promise<void>((resolve, reject) => {
+      let there = false;
       const look = () => {
         const pod = podOf(pods, id);
+        // Who empties a node names a pod that was there, and may mean the one that has taken its name since.
+        if (there && pod === undefined) return settle(() => reject(new PodLost("The pod was deleted before it ran.")));
         if (pod === undefined) return;
+        there = true;
         const state = podState(pod);
+        if (state.kind === "ended" && pod.spec?.nodeName === undefined)
+          return settle(() => reject(new PodLost("The pod was evicted before it ran.")));
         if (state.kind === "running" && isReady(pod)) settle(resolve);
         else if (state.kind === "failed" || state.kind === "ended") settle(() => reject(new Error(state.sentence)));
         else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== told) {
@@ -355,6 +363,9 @@ export class KubernetesLauncher implements Launcher {
     });
   }
 }
+
+/** A pod that is gone before it ran anywhere: nothing is lost by making it again. */
+class PodLost extends Error {}
 
 type Waiting = {
   pods: Watched<V1Pod>;
