@@ -17,16 +17,22 @@ const imageName = z
  * what is installed comes from the machine's package index.
  */
 const REQUIREMENT =
-  /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._,\s-]*\])?\s*((===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+\s*,?\s*)*(;[^@]*)?$/;
+  /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._,\s-]*\])?\s*((===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+\s*,?\s*)*(;[A-Za-z0-9_.'" <>=!()~,*+-]*)?$/;
 
 const requirements = z
   .string()
   .max(20_000)
   .superRefine((text, context) => {
+    // A lone carriage return would be a line's end to those who read it next, and what follows it a line of its own.
+    if (!/^[\n\t\x20-\x7e]*$/.test(text))
+      return context.addIssue({
+        code: "custom",
+        message: "Letters outside ASCII and control characters are not taken.",
+      });
     const wrong = text
       .split("\n")
       .map((line) => line.replace(/(^|\s)#.*$/, "").trim())
-      .find((line) => line !== "" && (line.length > 300 || !REQUIREMENT.test(line)));
+      .find((line) => line !== "" && (line.length > 300 || line.includes(" --") || !REQUIREMENT.test(line)));
     if (wrong === undefined) return;
     context.addIssue({
       code: "custom",

@@ -151,15 +151,17 @@ class ClusterWatch {
         if (ended) await end(ctx, { podUid });
       }
     }
-    for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
+    // First, so that a broker that has just come to lead opens no node that is being emptied.
     await this.#update(ctx);
+    for (const node of this.#nodes?.all() ?? []) await this.#follow(ctx, node);
   }
 
   /** Replaces the next gpud that is older than its DaemonSet, once nobody holds anything there. */
   async #update(ctx: Context): Promise<void> {
     if (this.#gpuds === undefined) return;
     const { daemonSet, pods, revisions } = this.#gpuds;
-    const next = nextUpdate(daemonSet, pods.all(), revisions.all());
+    const isThere = this.#nodes?.all().some(({ metadata }) => metadata?.name === this.#updating) ?? false;
+    const next = nextUpdate(daemonSet, pods.all(), revisions.all(), isThere ? this.#updating : undefined);
     if (next === "wait") return;
     const nodes = [this.#updating, next?.nodeName];
     this.#updating = next?.nodeName;

@@ -29,6 +29,13 @@ it("replaces older gpuds one after another, and none while one is on its way", (
   expect(next(pod("b", "new"), pod("a", "new"))).toBeUndefined();
 });
 
+it("waits for the successor of the one that has just gone", () => {
+  expect(nextUpdate("sluice-gpud", [pod("b", "old")], revisions, "a")).toBe("wait");
+  expect(nextUpdate("sluice-gpud", [pod("b", "old"), pod("a", "new")], revisions, "a")).toMatchObject({
+    nodeName: "b",
+  });
+});
+
 it("replaces one of an older version that does not come up", () => {
   expect(next(pod("a", "old", { ready: false }))).toBe("a");
 });

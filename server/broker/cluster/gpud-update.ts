@@ -12,6 +12,8 @@ export function nextUpdate(
   daemonSet: string,
   pods: readonly V1Pod[],
   revisions: readonly V1ControllerRevision[],
+  /** The node whose gpud was the last to go, while there is that node. */
+  updating?: string,
 ): NextUpdate {
   const newest = revisions
     .filter(isOf(daemonSet))
@@ -22,6 +24,8 @@ export function nextUpdate(
   const hash = newest?.metadata?.labels?.[HASH];
   if (hash === undefined) return undefined;
   const ours = pods.filter(isOf(daemonSet));
+  // Between the end of the old one and the making of the new one there is none.
+  if (updating !== undefined && !ours.some(({ spec }) => spec?.nodeName === updating)) return "wait";
   const isCurrent = (pod: V1Pod) => pod.metadata?.labels?.[HASH] === hash;
   if (ours.some((pod) => pod.metadata?.deletionTimestamp !== undefined || (isCurrent(pod) && !isReady(pod))))
     return "wait";

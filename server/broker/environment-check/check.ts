@@ -11,7 +11,7 @@ import { events } from "#server/services/workspace/events.ts";
 import { run } from "#server/services/workspace-kernel/run.ts";
 import { start } from "#server/services/workspace-kernel/start.ts";
 import { GPU_PROGRAM } from "./gpu-program.ts";
-import { type Checked, change, gpuTypeFor, removeTest, testWorkspace, workspaceOf } from "./state.ts";
+import { type Checked, change, gpuTypeFor, removeTest, startedFor, testWorkspace, workspaceOf } from "./state.ts";
 
 /** A node may have to fetch a large image. */
 const LAUNCH_MS = 900_000;
@@ -56,7 +56,8 @@ export async function check(given: Check): Promise<void> {
   } catch (error) {
     // Whoever leads next goes on, unless it was taken back.
     if (signal.aborted) return await journal.flush();
-    const message = error instanceof Error ? error.message : String(error);
+    const message = (error instanceof Error ? error.message : String(error)).replaceAll("\0", "");
+    workspace ??= await startedFor(db, row);
     journal.failed(step, message);
     await journal.flush();
     log.warn({ versionId: row.id, step, err: error }, "a proposed environment failed its check");

@@ -101,3 +101,10 @@ export async function removeTest(db: Database, id: string): Promise<void> {
   const found = await workspaceOf(db, id);
   if (found !== undefined && found.desired !== "removed") await remove(systemContext(db), { id });
 }
+
+/** The workspace of a check that did not get as far as to know it. */
+export async function startedFor(db: Database, { id }: Pick<Checked, "id">): Promise<string | undefined> {
+  const { checkWorkspaceId } = imageVersions;
+  const [row] = await db.select({ checkWorkspaceId }).from(imageVersions).where(eq(imageVersions.id, id));
+  return row?.checkWorkspaceId ?? undefined;
+}

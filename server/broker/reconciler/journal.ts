@@ -46,7 +46,8 @@ export class Journal<S extends string> {
   }
 
   #add(kind: Kind, step: S, message: string): void {
-    this.#waiting.push({ at: new Date(), kind, step, message });
+    // PostgreSQL keeps no text with a NUL.
+    this.#waiting.push({ at: new Date(), kind, step, message: message.replaceAll("\0", "") });
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });

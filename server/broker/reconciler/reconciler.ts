@@ -144,7 +144,10 @@ class Loop {
       const lost = seen.state === "stopped" || seen.handle.generation !== row.generation;
       const reason = (seen.state === "stopped" ? seen.reason : undefined) ?? "The workspace is no longer there.";
       if (lost) this.#begin(row, false, () => recordLoss(common, reason));
-      else if (seen.state === "running") await followPlace(systemContext(this.#db), { row, news: seen.news });
+      else if (seen.state === "running")
+        await followPlace(systemContext(this.#db), { row, news: seen.news }).catch((error: unknown) =>
+          this.#log.warn({ err: error, workspaceId: id }, "what is to be known of its place could not be told"),
+        );
     } else if ([...this.#running.values()].filter((work) => work.starting).length < MAX_STARTS) {
       this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));
     }

@@ -87,6 +87,7 @@ export class KubernetesLauncher implements Launcher {
         if (lost) report.log("pod", `${error.message} It is made again.`);
         else if (!told) report.log("pod", "The cluster does not answer. It is asked again until it does.");
         await sleep(ASK_AGAIN_MS, undefined, { signal: limit }).catch(() => undefined);
+        if (limit.aborted) throw error;
       }
     }
   }

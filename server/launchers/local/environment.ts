@@ -302,16 +302,16 @@ async function makeVenv({ python, uv }: Source, folder: string, options: Prepare
 }
 
 /** The lock names everything, and leaves out what it means to: dependencies are not followed. */
-async function installLocked(
-  { definition, folder, uv }: Source,
-  into: string[],
-  options: PrepareOptions,
-): Promise<void> {
-  const locked = [...into, "--no-deps", "--require-hashes", "-r", path.join(folder, definition.requirements)];
-  await runUv(uv, locked, options).catch(async (error: unknown) => {
+function locked({ definition, folder }: Source, into: string[]): string[] {
+  return [...into, "--no-deps", "--require-hashes", "-r", path.join(folder, definition.requirements)];
+}
+
+async function installLocked(source: Source, into: string[], options: PrepareOptions): Promise<void> {
+  const install = async () => await runUv(source.uv, locked(source, into), options);
+  await install().catch(async (error: unknown) => {
     if (options.signal?.aborted) throw error;
     options.onLine("The installation failed; trying once more");
-    return await runUv(uv, locked, options);
+    return await install();
   });
 }
 
@@ -372,7 +372,8 @@ async function buildProposed(build: Build, options: BuildOptions): Promise<void>
   const unfinished = `${build.target}.building`;
   await makeVenv(build, unfinished, options);
   await installSluice(build, installInto(unfinished), options);
-  await installLocked(build, installInto(unfinished, "--only-binary", ":all:"), options);
+  // Once: a second try would ask an interpreter that the first may have unpacked something beside.
+  await runUv(build.uv, locked(build, installInto(unfinished, "--only-binary", ":all:")), options);
   options.onLine("Compiling");
   const lib = path.join(unfinished, "lib");
   // One process: a pool's would outlive it when it is called off. Packages' own tests are a quarter of all files, and some hold another Python's grammar on purpose.

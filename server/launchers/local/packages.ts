@@ -9,7 +9,7 @@ export type Described = PackageView & { spdx: boolean };
 /** The packages of a build, by name. */
 export async function readPackages(stateDir: string, name: string, hash: string): Promise<PackageView[]> {
   const lib = path.join(stateDir, "environments", `${name}-${hash}`, "lib");
-  const pythons = (await readdir(lib)).filter((each) => each.startsWith("python"));
+  const pythons = (await readdir(lib)).filter((each) => /^python3\.\d+$/.test(each));
   const described = await Promise.all(pythons.map((python) => packagesIn(path.join(lib, python, "site-packages"))));
   return described
     .flat()
@@ -20,9 +20,9 @@ export async function readPackages(stateDir: string, name: string, hash: string)
 /** The packages of one `site-packages`. */
 export async function packagesIn(site: string): Promise<Described[]> {
   const packages: Described[] = [];
-  for (const folder of (await readdir(site)).filter((each) => each.endsWith(".dist-info"))) {
+  for (const folder of (await readdir(site).catch(() => [])).filter((each) => each.endsWith(".dist-info"))) {
     const metadata = await readFile(path.join(site, folder, "METADATA"), "utf8").catch(() => undefined);
-    const described = metadata === undefined ? undefined : read(metadata);
+    const described = metadata === undefined ? undefined : read(metadata.replaceAll("\0", ""));
     if (described !== undefined) packages.push(described);
   }
   return packages;

@@ -46,6 +46,7 @@ it("takes packages by name and version alone: no address, path or option reaches
   expect(taken(good)).toBe(true);
   for (const bad of [
     ...["-r other.txt", "--index-url=http://elsewhere", "-e .", "./wheel.whl", "../x", "/etc/passwd"],
+    ...["humanize\r--no-binary evil", 'humanize ; python_version>"3"\r-r x', "humanize ; x --pre", "humänize"],
     ...["pkg @ https://elsewhere/pkg.whl", "git+https://elsewhere/x.git", "humanize --pre", "a\\\n-r b", "a;b @ c"],
   ]) {
     expect(taken(bad), bad).toBe(false);
