@@ -77,6 +77,7 @@ const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".r
 const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
 const proposed = (fixture: Fixture) => ({ id: fixture.proposalId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
+const colleague = (fixture: Fixture) => ({ id: fixture.world.colleague.id });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
 
 const reserved = {
@@ -333,6 +334,14 @@ const matrix: Record<string, Row> = {
   },
 
   "GET /users": { expected: adminOnly(200) },
+  "POST /users/{id}/deactivate": { expected: adminOnly(200), params: colleague },
+  "POST /users/{id}/reactivate": { expected: adminOnly(200), params: colleague },
+  "PUT /users/{id}/admin": {
+    // A token makes no admin.
+    expected: signedIn(403, { admin: 200 }),
+    params: colleague,
+    input: () => ({ isAdmin: true }),
+  },
   "POST /users/sample/open": {
     expected: signedIn(403, { admin: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),

@@ -1,20 +1,30 @@
 "use client";
 
+import { MoreHorizontal } from "lucide-react";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
-import { Button } from "#components/ui/button.tsx";
+import { IconButton } from "#components/ui/button.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
+import { Menu, MenuItem } from "#components/ui/menu.tsx";
 import { Badge } from "#components/ui/state.tsx";
+import { useToast } from "#components/ui/toast.tsx";
 import type { TeamView } from "#server/contracts/team.ts";
 
 type Member = TeamView["members"][number];
 
-/** The people of a team; leads and admins may take someone out. */
+/** The people of a team; leads and admins change roles and take someone out. */
 export function MemberTable({ team, mayChange }: { team: TeamView; mayChange: boolean }) {
   const router = useRouter();
+  const toast = useToast();
   const [leaving, setLeaving] = useState<Member>();
+  const setRole = async ({ email, name }: Member, role: Member["role"]) => {
+    const result = await api("POST", `/teams/${team.id}/members`, { email, role });
+    router.refresh();
+    if (result.ok) toast(`${name} is now ${role === "lead" ? "a team lead" : "a member"}.`);
+    else toast(result.error.message, "bad");
+  };
   const columns: Column<Member>[] = [
     {
       id: "name",
@@ -36,14 +46,27 @@ export function MemberTable({ team, mayChange }: { team: TeamView; mayChange: bo
     ...(mayChange
       ? [
           {
-            id: "remove",
+            id: "change",
             header: "Change",
             quiet: true,
             align: "right" as const,
             cell: (row: Member) => (
-              <Button size="sm" onClick={() => setLeaving(row)} aria-label={`Remove ${row.name} from the team`}>
-                Remove
-              </Button>
+              <Menu
+                trigger={
+                  <IconButton label={`More for ${row.name}`} className="size-7">
+                    <MoreHorizontal aria-hidden="true" className="size-4" />
+                  </IconButton>
+                }
+              >
+                {row.role === "lead" ? (
+                  <MenuItem onSelect={() => void setRole(row, "member")}>Make a member</MenuItem>
+                ) : (
+                  <MenuItem onSelect={() => void setRole(row, "lead")}>Make a team lead</MenuItem>
+                )}
+                <MenuItem danger onSelect={() => setLeaving(row)}>
+                  Remove from team
+                </MenuItem>
+              </Menu>
             ),
           },
         ]
@@ -58,7 +81,7 @@ export function MemberTable({ team, mayChange }: { team: TeamView; mayChange: bo
           if (!open) setLeaving(undefined);
         }}
         title={`Remove ${leaving?.name ?? ""} from ${team.name}?`}
-        loses="They can no longer launch or borrow for this team. The account and its workspaces stay."
+        loses="Their workspaces of this team stop and give their GPUs back; files stay. They can no longer launch or borrow for it."
         confirmLabel="Remove from team"
         pendingLabel="Removing"
         act={async () => {

@@ -10,6 +10,7 @@ import { Copyable } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
+import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { InviteOutput } from "#server/contracts/user.ts";
 
@@ -22,18 +23,34 @@ export default function InvitationForm({
   onClose: () => void;
 }) {
   const router = useRouter();
+  const toast = useToast();
   const [made, setMade] = useState<InviteOutput & { email: string }>();
-  const { pending, error, fields, run } = useSubmit<InviteOutput>(["email", "teamId", "role"], "email");
+  // Whoever has an account needs no link.
+  const [known, setKnown] = useState<{ email: string; teamId: string; role: string }>();
+  const { pending, error, fields, run, fail } = useSubmit<InviteOutput>(["email", "teamId", "role"], "email");
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const email = formText(form, "email");
-    const link = await run(() =>
-      api("POST", "/invitations", { email, teamId: formText(form, "teamId"), role: formText(form, "role") }),
-    );
+    const asked = { email: formText(form, "email"), teamId: formText(form, "teamId"), role: formText(form, "role") };
+    const link = await run(async () => {
+      const answer = await api<InviteOutput>("POST", "/invitations", asked);
+      setKnown(!answer.ok && answer.error.code === "conflict" ? asked : undefined);
+      return answer;
+    });
     if (!link) return;
-    setMade({ ...link, email });
+    setMade({ ...link, email: asked.email });
     router.refresh();
+  };
+  const nameOf = (teamId: string) => teams.find(({ id }) => id === teamId)?.name ?? "the team";
+  const add = async ({ teamId, ...member }: { email: string; teamId: string; role: string }) => {
+    const result = await api("POST", `/teams/${teamId}/members`, member);
+    if (!result.ok) {
+      fail(result.error.message);
+      return;
+    }
+    toast(`${member.email} is in ${nameOf(teamId)} now.`);
+    router.refresh();
+    onClose();
   };
   return (
     <Dialog
@@ -71,6 +88,11 @@ export default function InvitationForm({
               <option value="lead">team lead</option>
             </Select>
           </div>
+          {known && (
+            <Button onClick={() => void add(known)}>
+              Add {known.email} to {nameOf(known.teamId)}
+            </Button>
+          )}
           <FormFooter
             error={error}
             pending={pending}

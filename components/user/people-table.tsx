@@ -5,6 +5,7 @@ import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { UserView } from "#server/contracts/user.ts";
+import { PersonActions } from "./person-actions.tsx";
 
 const columns: Column<UserView>[] = [
   {
@@ -16,7 +17,7 @@ const columns: Column<UserView>[] = [
         <span className="font-medium">{row.name}</span>
         {row.isAdmin && <Badge tone="busy">admin</Badge>}
         {row.isSample && <Badge>sample</Badge>}
-        {row.disabled && <Badge tone="bad">disabled</Badge>}
+        {row.disabled && <Badge tone="bad">deactivated</Badge>}
       </span>
     ),
   },
@@ -50,7 +51,11 @@ const columns: Column<UserView>[] = [
   },
 ];
 
-/** Everybody with an account. */
-export function PeopleTable({ users }: { users: UserView[] }) {
-  return <DataTable caption="People" rows={users} columns={columns} rowKey={(row) => row.id} />;
+/** Everybody with an account; what an admin may do with each but the own one. */
+export function PeopleTable({ users, ownId }: { users: UserView[]; ownId: string }) {
+  const actions: Column<UserView> = {
+    ...{ id: "actions", header: "Change", quiet: true, align: "right" },
+    cell: (row) => row.id !== ownId && <PersonActions person={row} />,
+  };
+  return <DataTable caption="People" rows={users} columns={[...columns, actions]} rowKey={(row) => row.id} />;
 }

@@ -59,6 +59,10 @@ const rules = {
   "session.list": signedIn,
   "session.end": owner,
   "user.list": admin,
+  "user.deactivate": admin,
+  "user.reactivate": admin,
+  /** A token that got lost makes no admins. */
+  "user.set-admin": adminBySession,
   "user.invite": teamLeadOrAdmin,
   /** The invitation's code is the authority. */
   "user.accept-invite": anyone,

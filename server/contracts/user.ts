@@ -8,7 +8,10 @@ export const userView = z.strictObject({
   name: z.string(),
   isAdmin: z.boolean(),
   isSample: z.boolean(),
+  /** Deactivated: nothing and nobody signs in as this person; workspaces are stopped, their files stay. */
   disabled: z.boolean(),
+  /** Workspaces of theirs that run or are being started. */
+  running: z.int(),
   createdAt: instant,
   teams: z.array(z.strictObject({ id: teamId, name: z.string(), role: z.enum(["lead", "member"]) })),
 });
@@ -31,6 +34,11 @@ export const userList = z.strictObject({
   next: userId.nullable(),
 });
 export type UserList = z.infer<typeof userList>;
+
+export const userInput = z.strictObject({ id: userId });
+export type UserInput = z.input<typeof userInput>;
+export const setAdminInput = z.strictObject({ id: userId, isAdmin: z.boolean() });
+export type SetAdminInput = z.input<typeof setAdminInput>;
 
 export const inviteInput = z.strictObject({ email, teamId, role: z.enum(["lead", "member"]).default("member") });
 export type InviteInput = z.input<typeof inviteInput>;

@@ -36,7 +36,7 @@ export default async function PeoplePage({ searchParams }: Props) {
         }
       />
       <SearchList {...place} />
-      <PeopleTable users={users} />
+      <PeopleTable users={users} ownId={ctx.principal.userId} />
       <Paging {...place} shown={users.length} total={total} next={next} first={after === undefined} />
     </>
   );

@@ -20,6 +20,8 @@ c.ServerApp.shutdown_no_activity_timeout = 0
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 c.FileContentsManager.delete_to_trash = False
+# Seconds between two looks whether a kernel lives: who has lost one hears of it, and a broken environment gives up sooner.
+c.KernelRestarter.time_to_dead = 1.0
 c.TerminalManager.cull_inactive_timeout = 0
 c.ServerApp.terminado_settings = {"shell_command": [os.environ.get("SHELL", "/bin/sh")]}
 

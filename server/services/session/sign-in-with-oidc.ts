@@ -1,10 +1,10 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type OidcIdentity, oidcIdentity } from "#server/contracts/session.ts";
-import { accessTokens, gatewaySessions, sessions, users } from "#server/db/schema/index.ts";
+import { users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
-import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { endWaysIn } from "#server/services/session/end-ways-in.ts";
 import type { SignedIn } from "#server/services/session/sign-in-with-password.ts";
 
 /**
@@ -45,22 +45,4 @@ export async function signInWithOidc(ctx: Context, raw: OidcIdentity): Promise<S
     await audit(tx, { action: "user.link-oidc", subject: linked.id, detail: { issuer: identity.issuer } });
     return { userId: linked.id, email: linked.email, name: linked.name };
   });
-}
-
-async function endWaysIn(tx: Context, userId: string): Promise<void> {
-  const revoked = { revokedAt: tx.now() };
-  const ended = await tx.db
-    .update(sessions)
-    .set(revoked)
-    .where(and(eq(sessions.userId, userId), isNull(sessions.revokedAt)))
-    .returning({ id: sessions.id });
-  await tx.db
-    .update(gatewaySessions)
-    .set(revoked)
-    .where(and(eq(gatewaySessions.userId, userId), isNull(gatewaySessions.revokedAt)));
-  await tx.db
-    .update(accessTokens)
-    .set(revoked)
-    .where(and(eq(accessTokens.userId, userId), isNull(accessTokens.revokedAt)));
-  for (const { id } of ended) await notify(tx.db, "session", id);
 }

@@ -1,9 +1,10 @@
-import { and, asc, count, eq, exists, inArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, eq, exists, type SQL, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import { type ListUsersInput, listUsersInput, type UserList, type UserView } from "#server/contracts/user.ts";
+import { type ListUsersInput, listUsersInput, type UserList } from "#server/contracts/user.ts";
 import { memberships, teams, users } from "#server/db/schema/index.ts";
 import { hasWords } from "#server/db/search.ts";
 import { parse } from "#server/parse.ts";
+import { viewsOf } from "#server/services/user/view.ts";
 
 /** Everybody, with their teams, by name; or those whom words find, a page at a time. */
 export async function list(ctx: Context, raw: ListUsersInput = {}): Promise<UserList> {
@@ -20,16 +21,8 @@ export async function list(ctx: Context, raw: ListUsersInput = {}): Promise<User
     ctx.db.select({ n: count() }).from(users).where(matching),
   ]);
   const page = rows.slice(0, limit);
-  const teamsOf = await readTeamsOf(
-    ctx,
-    page.map(({ id }) => id),
-  );
   return {
-    users: page.map(({ id, email, name, isAdmin, isSample, disabledAt, createdAt }) => ({
-      ...{ id, email, name, isAdmin, isSample, disabled: disabledAt !== null },
-      createdAt: createdAt.toISOString(),
-      teams: teamsOf.get(id) ?? [],
-    })),
+    users: await viewsOf(ctx, page),
     total: all?.n ?? 0,
     next: page.length < rows.length ? (page.at(-1)?.id ?? null) : null,
   };
@@ -52,15 +45,3 @@ const whoHasWords = (ctx: Context, search: string | undefined): SQL[] =>
 
 /** Behind a person in the order of the list. */
 const isAfter = (id: string): SQL => sql`(${users.name}, ${users.id}) > (select name, id from users where id = ${id})`;
-
-async function readTeamsOf(ctx: Context, userIds: string[]): Promise<Map<string, UserView["teams"]>> {
-  const rows = await ctx.db
-    .select({ userId: memberships.userId, id: teams.id, name: teams.name, role: memberships.role })
-    .from(memberships)
-    .innerJoin(teams, eq(teams.id, memberships.teamId))
-    .where(inArray(memberships.userId, userIds))
-    .orderBy(asc(teams.name));
-  const found = new Map<string, UserView["teams"]>();
-  for (const { userId, ...team } of rows) found.set(userId, [...(found.get(userId) ?? []), team]);
-  return found;
-}

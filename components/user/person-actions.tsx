@@ -1,0 +1,91 @@
+"use client";
+
+import { MoreHorizontal } from "lucide-react";
+import { useRouter } from "next/navigation";
+import { useState } from "react";
+import { api } from "#components/api.ts";
+import { plural } from "#components/format.ts";
+import { IconButton } from "#components/ui/button.tsx";
+import { Confirm } from "#components/ui/dialog.tsx";
+import { Menu, MenuItem } from "#components/ui/menu.tsx";
+import { useToast } from "#components/ui/toast.tsx";
+import type { UserView } from "#server/contracts/user.ts";
+
+type Deed = "admin" | "deactivate";
+
+/** Make an admin, take that back, close the account, open it again. */
+export function PersonActions({ person }: { person: UserView }) {
+  const router = useRouter();
+  const toast = useToast();
+  const [asking, setAsking] = useState<Deed>();
+  const call = async (method: "POST" | "PUT", deed: string, done: string, body?: object) => {
+    const result = await api(method, `/users/${person.id}/${deed}`, body);
+    router.refresh();
+    if (!result.ok) return result.error.message;
+    toast(done);
+    return undefined;
+  };
+  const reactivate = async () => {
+    const refused = await call("POST", "reactivate", `${person.name} may sign in again.`);
+    if (refused) toast(refused, "bad");
+  };
+  const place = (deed: Deed) => ({
+    open: asking === deed,
+    onOpenChange: (open: boolean) => setAsking(open ? deed : undefined),
+  });
+  return (
+    <>
+      <Menu
+        trigger={
+          <IconButton label={`More for ${person.name}`} className="size-7">
+            <MoreHorizontal aria-hidden="true" className="size-4" />
+          </IconButton>
+        }
+      >
+        {!person.isSample && (
+          <MenuItem onSelect={() => setAsking("admin")}>
+            {person.isAdmin ? "Take admin rights back" : "Make an admin"}
+          </MenuItem>
+        )}
+        {person.disabled ? (
+          <MenuItem onSelect={() => void reactivate()}>Reactivate</MenuItem>
+        ) : (
+          <MenuItem danger onSelect={() => setAsking("deactivate")}>
+            Deactivate
+          </MenuItem>
+        )}
+      </Menu>
+      <Confirm
+        {...place("admin")}
+        title={person.isAdmin ? `Take admin rights back from ${person.name}?` : `Make ${person.name} an admin?`}
+        loses={
+          person.isAdmin
+            ? "They keep their teams and workspaces, and no longer see what is other people's."
+            : "An admin sees and changes everything here: every team, workspace, GPU server and person."
+        }
+        confirmLabel={person.isAdmin ? "Take back" : "Make an admin"}
+        pendingLabel="Saving"
+        danger={person.isAdmin}
+        act={() =>
+          call("PUT", "admin", `${person.name} is ${person.isAdmin ? "no longer" : "now"} an admin.`, {
+            isAdmin: !person.isAdmin,
+          })
+        }
+      />
+      <Confirm
+        {...place("deactivate")}
+        title={`Deactivate ${person.name}?`}
+        loses={`They are signed out everywhere and their access tokens are revoked. ${whatStops(person)} Files, teams and what they used stay; you can reactivate the account.`}
+        confirmLabel="Deactivate"
+        pendingLabel="Deactivating"
+        act={() => call("POST", "deactivate", `${person.name} is deactivated.`)}
+      />
+    </>
+  );
+}
+
+function whatStops({ running }: UserView): string {
+  if (running === 0) return "No workspace of theirs runs.";
+  const stop = running === 1 ? "stops and gives its GPU back" : "stop and give their GPUs back";
+  return `${plural(running, "workspace")} of theirs ${stop}, and what their notebooks hold in memory is lost.`;
+}

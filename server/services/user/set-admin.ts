@@ -1,0 +1,25 @@
+import { eq } from "drizzle-orm";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { type SetAdminInput, setAdminInput, type UserView } from "#server/contracts/user.ts";
+import { users } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
+import { parse } from "#server/parse.ts";
+import { lockOther, refuseWithoutAdmin } from "./locked.ts";
+import { viewOf } from "./view.ts";
+
+/** Makes a person an admin, or takes that back. It counts at their next click. */
+export async function setAdmin(ctx: Context, raw: SetAdminInput): Promise<UserView> {
+  const { id, isAdmin } = parse(setAdminInput, raw);
+  authorize(ctx.principal, "user.set-admin");
+  return await inTransaction(ctx, async (tx) => {
+    const row = await lockOther(tx, id, "change your own rights");
+    if (row.isAdmin !== isAdmin) {
+      if (isAdmin && row.isSample) throw new SluiceError("conflict", "The sample user cannot be an admin.");
+      if (!isAdmin) await refuseWithoutAdmin(tx, id);
+      await tx.db.update(users).set({ isAdmin }).where(eq(users.id, id));
+      const detail = { before: { isAdmin: row.isAdmin }, after: { isAdmin } };
+      await audit(tx, { action: "user.set-admin", subject: id, detail });
+    }
+    return await viewOf(tx, id);
+  });
+}
