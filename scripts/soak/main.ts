@@ -52,6 +52,13 @@ const PARTS: Record<string, Part> = {
     cwd: root,
     env: { SLUICE_HISTORIES: String(Number(values.seconds) * 50), SLUICE_SEED: "random" },
   },
+  /** Right and wrong inputs at every route of the API; all routes twice a second. */
+  contract: {
+    command: process.execPath,
+    args: ["node_modules/vitest/vitest.mjs", "run", "app/api/contract.test.ts"],
+    cwd: root,
+    env: { SLUICE_CONTRACT_RUNS: String(Number(values.seconds) * 2) },
+  },
 };
 
 const chosen = positionals.length > 0 ? positionals : Object.keys(PARTS);

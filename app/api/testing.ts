@@ -1,0 +1,568 @@
+/** Calls of every route of the tree, with the real handlers on a real PostgreSQL, each undone afterwards. */
+import type { ApiRoute } from "#scripts/generate/routes.ts";
+import { createCode } from "#server/auth/one-time-code.ts";
+import { hashPassword } from "#server/auth/password.ts";
+import { type Database, setDatabase } from "#server/db/client.ts";
+import { leaseRequests, leases, setupSteps, users } from "#server/db/schema/index.ts";
+import type { TestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
+import { create as createToken } from "#server/services/access-token/create.ts";
+import { register } from "#server/services/dataset/register.ts";
+import { propose } from "#server/services/image/propose.ts";
+import { create as reserve } from "#server/services/reservation/create.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+
+/** Who calls. */
+export const roles = [
+  "anonymous",
+  /** Lead of another team. */
+  "outsider",
+  /** Another member of the team. */
+  "colleague",
+  /** Member of the team, who owns the workspace and the lease. */
+  "owner",
+  "lead",
+  "admin",
+  /** The workspace's own credential, which is for the broker. */
+  "workspace",
+  /** A personal access token of the owner. */
+  "ownerToken",
+  /** A personal access token of the admin. */
+  "adminToken",
+] as const;
+export type Role = (typeof roles)[number];
+
+type Expected = Record<Role, number>;
+export type Row = {
+  expected: Expected;
+  /** Query of a GET, body of the others. */
+  input?: (fixture: Fixture) => Record<string, unknown> | Promise<Record<string, unknown>>;
+  /** Path parameters. */
+  params?: (fixture: Fixture) => Record<string, string>;
+};
+
+/** 401 to whoever is not signed in here, the workspace's credential among them; the same status to everybody else. */
+const signedIn = (status: number, others: Partial<Expected> = {}): Expected => ({
+  anonymous: 401,
+  outsider: status,
+  colleague: status,
+  owner: status,
+  lead: status,
+  admin: status,
+  workspace: 401,
+  ownerToken: status,
+  adminToken: status,
+  ...others,
+});
+const everybody = (status: number): Expected => signedIn(status, { anonymous: status, workspace: status });
+const adminOnly = (status: number, others: Partial<Expected> = {}): Expected =>
+  signedIn(403, { admin: status, adminToken: status, ...others });
+/** What belongs to a person of the team: to strangers it does not exist. */
+const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider: 404, colleague: 404 });
+
+/** What is the owner's alone, though leads and admins see that it exists. */
+const ownerAlone = (status: number): Expected =>
+  signedIn(404, { owner: status, ownerToken: status, lead: 403, admin: 403, adminToken: 403 });
+
+/** Of a team: its lead and admins change it, its members see it, to others it does not exist. */
+const teamData = (status: number): Expected =>
+  signedIn(403, { outsider: 404, lead: status, admin: status, adminToken: status });
+
+const workspace = (fixture: Fixture) => ({ id: fixture.workspaceId });
+const dataset = (fixture: Fixture) => ({ id: fixture.datasetId });
+const kernel = (fixture: Fixture) => ({ id: fixture.workspaceId, kernelId: "0".repeat(36) });
+const stoppedWorkspace = (fixture: Fixture) => ({ id: fixture.stoppedId });
+const proposed = (fixture: Fixture) => ({ id: fixture.proposalId });
+const team = (fixture: Fixture) => ({ id: fixture.world.team });
+const colleague = (fixture: Fixture) => ({ id: fixture.world.colleague.id });
+const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
+
+const reserved = {
+  ...{ gpuType: "soft", milli: 500, unitMilli: 500 },
+  ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
+};
+const volume = { kind: "volume", claim: "data" } as const;
+const reservation = (fixture: Fixture) => ({ ...reserved, teamId: fixture.world.team });
+
+/** The request that the fixture's lease was granted for. */
+const REQUEST = newId("req");
+
+/** Every route with an input that is right, and what each role gets for it. */
+export const matrix: Record<string, Row> = {
+  "GET /me": { expected: signedIn(200) },
+  "DELETE /session": { expected: signedIn(200) },
+  "GET /sessions": { expected: signedIn(200) },
+  "DELETE /sessions/{id}": {
+    expected: signedIn(403, { owner: 200, ownerToken: 200 }),
+    params: (fixture) => ({ id: fixture.world.member.sessionId }),
+  },
+  "GET /setup": { expected: everybody(200) },
+  "POST /setup": {
+    // There is an admin already.
+    expected: everybody(409),
+    input: () => ({ code: "a".repeat(43), name: "Eve", email: "eve@example.org", password: "correct horse" }),
+  },
+  "GET /setup-steps": { expected: signedIn(200) },
+  // This is no portal on sample data.
+  "DELETE /sample-data": { expected: adminOnly(404) },
+
+  "GET /workspaces": { expected: signedIn(200) },
+  "POST /workspaces": {
+    expected: signedIn(201, { outsider: 403, admin: 403, adminToken: 403 }),
+    input: (fixture) => ({ name: "new", image: "cuda-python", teamId: fixture.world.team }),
+  },
+  "GET /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
+  "DELETE /workspaces/{id}": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/stop": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/start": {
+    expected: signedIn(404, { owner: 200, ownerToken: 200, lead: 403, admin: 403, adminToken: 403 }),
+    params: stoppedWorkspace,
+  },
+  "POST /workspaces/{id}/open": {
+    // Only its owner, and only from a browser session.
+    expected: signedIn(404, { owner: 200, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    params: workspace,
+  },
+  "POST /workspaces/{id}/restart": { expected: ownerAlone(200), params: workspace },
+  "POST /workspaces/{id}/duplicate": { expected: ownerAlone(201), params: workspace, input: () => ({ name: "again" }) },
+  // This one has not been up yet, so that nothing is there to extend.
+  "POST /workspaces/{id}/extend": { expected: ownerAlone(409), params: workspace, input: () => ({ forSeconds: 3600 }) },
+  "PUT /workspaces/{id}/idle-limit": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ idleSeconds: 3600 }),
+  },
+  "PUT /workspaces/{id}/gpu-policy": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ gpuPolicy: "first-use", defaultMilli: 250 }),
+  },
+  // No newer version is offered.
+  "POST /workspaces/{id}/update": {
+    expected: ownerAlone(409),
+    params: workspace,
+    input: (fixture) => ({ versionId: fixture.world.imageVersionId }),
+  },
+  "GET /workspaces/{id}/samples": { expected: ownerLeadAdmin(200), params: workspace },
+  "GET /workspaces/{id}/kernels": { expected: ownerLeadAdmin(200), params: workspace },
+  // Only from a browser session; this workspace has no Jupyter server.
+  "POST /workspaces/{id}/kernels": {
+    expected: signedIn(404, { owner: 409, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    params: workspace,
+    input: () => ({ path: "tour/first.ipynb" }),
+  },
+  "POST /workspaces/{id}/kernels/{kernelId}/run": {
+    expected: signedIn(404, { owner: 409, ownerToken: 403, lead: 403, admin: 403, adminToken: 403 }),
+    params: kernel,
+    input: () => ({ code: "1 + 1" }),
+  },
+  "POST /workspaces/{id}/kernels/{kernelId}/interrupt": { expected: ownerAlone(409), params: kernel },
+  "DELETE /workspaces/{id}/kernels/{kernelId}": { expected: ownerAlone(409), params: kernel },
+  "GET /workspaces/{id}/variables": { expected: ownerAlone(200), params: workspace },
+  "PUT /workspaces/{id}/variables/{name}": {
+    expected: ownerAlone(200),
+    params: (fixture) => ({ id: fixture.workspaceId, name: "API_KEY" }),
+    input: () => ({ value: "very secret", secret: true }),
+  },
+  // The owner learns that there is none.
+  "DELETE /workspaces/{id}/variables/{name}": {
+    expected: signedIn(404, { lead: 403, admin: 403, adminToken: 403 }),
+    params: (fixture) => ({ id: fixture.workspaceId, name: "NO_SUCH" }),
+  },
+  "GET /workspaces/{id}/collaborators": { expected: ownerLeadAdmin(200), params: workspace },
+  "POST /workspaces/{id}/collaborators": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: (fixture) => ({ person: fixture.world.colleague.email, role: "viewer" }),
+  },
+  "DELETE /workspaces/{id}/collaborators/{userId}": {
+    // They learn that there is none; the owner, that one does not leave one's own.
+    expected: ownerLeadAdmin(404),
+    params: (fixture) => ({ id: fixture.workspaceId, userId: fixture.world.colleague.id }),
+  },
+  // It tells everybody who holds it whom to ask, and nothing else.
+  "GET /workspaces/{id}/link": { expected: signedIn(200), params: workspace },
+  "GET /workspaces/{id}/events": { expected: ownerLeadAdmin(200), params: workspace },
+  "GET /workspaces/{id}/datasets": { expected: ownerLeadAdmin(200), params: workspace },
+  "PUT /workspaces/{id}/datasets": {
+    expected: ownerAlone(200),
+    params: workspace,
+    input: () => ({ datasets: [] }),
+  },
+  "GET /images": { expected: signedIn(200) },
+  "GET /images/bases": { expected: signedIn(200) },
+  // Leads see what is offered and what was proposed for their teams.
+  "GET /image-versions": { expected: adminOnly(200, { outsider: 200, lead: 200 }) },
+  "POST /image-versions": {
+    expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
+    input: (fixture) => ({
+      ...{ name: "words", title: "Words", description: "", teamId: fixture.world.team },
+      source: { kind: "packages", base: "cuda-python", requirements: "humanize" },
+    }),
+  },
+  // To other teams a proposal does not exist.
+  "DELETE /image-versions/{id}": { expected: teamData(200), params: proposed },
+  // It waits for its check already, or has not passed it.
+  "POST /image-versions/{id}/check": { expected: teamData(409), params: proposed },
+  "POST /image-versions/{id}/approve": {
+    expected: adminOnly(409),
+    params: proposed,
+    input: () => ({ teamIds: null }),
+  },
+  "GET /image-versions/{id}/events": { expected: signedIn(200, { outsider: 404 }), params: proposed },
+  "GET /image-versions/{id}": {
+    expected: signedIn(200),
+    params: (fixture) => ({ id: fixture.world.imageVersionId }),
+  },
+  "PUT /image-versions/{id}/state": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.imageVersionId }),
+    input: () => ({ state: "retired" }),
+  },
+
+  "GET /datasets": { expected: signedIn(200) },
+  "POST /datasets": {
+    expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
+    input: (fixture) => ({ name: "new", teamId: fixture.world.team, source: { kind: "volume", claim: "new" } }),
+  },
+  "PUT /datasets/{id}": {
+    expected: teamData(200),
+    params: dataset,
+    input: () => ({ description: "Changed", prefetch: false, sizeBytes: 5 }),
+  },
+  "DELETE /datasets/{id}": { expected: teamData(200), params: dataset },
+  // It is a volume, which nobody can measure.
+  "POST /datasets/{id}/measure": { expected: teamData(422), params: dataset },
+
+  "GET /teams": { expected: signedIn(200) },
+  "POST /teams": { expected: adminOnly(201), input: () => ({ name: "audio" }) },
+  "GET /teams/{id}": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "GET /teams/{id}/leases": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "GET /teams/{id}/budget": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "POST /teams/{id}/quotas/{type}/preview": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
+  },
+  "PUT /teams/{id}/quotas/{type}": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ guaranteedMilli: 500, limitMilli: 2000 }),
+  },
+  "PUT /teams/{id}/quotas/{type}/windows": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ windows: [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 500, limitMilli: 2000 }] }),
+  },
+  "GET /teams/{id}/quotas/{type}/windows": {
+    expected: signedIn(200, { outsider: 403 }),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+  },
+  "DELETE /teams/{id}/quotas/{type}/windows": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ version: 0 }),
+  },
+  "POST /teams/{id}/quotas/{type}/windows/preview": {
+    expected: adminOnly(200),
+    params: (fixture) => ({ id: fixture.world.team, type: "soft" }),
+    input: () => ({ windows: [{ fromMinute: 0, toMinute: 60, guaranteedMilli: 500, limitMilli: 2000 }] }),
+  },
+  "GET /calendars": { expected: signedIn(200) },
+  "GET /gpu-types/{type}/windows": { expected: signedIn(200), params: () => ({ type: "soft" }) },
+  "DELETE /gpu-types/{type}/windows": { expected: adminOnly(200), params: () => ({ type: "soft" }) },
+  "PUT /gpu-types/{type}/windows": {
+    expected: adminOnly(200),
+    params: () => ({ type: "soft" }),
+    input: () => ({ windows: [] }),
+  },
+  "GET /teams/{id}/policy": { expected: signedIn(200, { outsider: 403 }), params: team },
+  "PUT /teams/{id}/policy": {
+    expected: adminOnly(200),
+    params: team,
+    input: () => ({ maxLeaseSeconds: 3600, idleSeconds: null, coTenancy: "own-team" }),
+  },
+  // Everybody's own: the machines are told nothing here.
+  "GET /notices": { expected: signedIn(200) },
+  "POST /notices/read": { expected: signedIn(200), input: () => ({ ids: [`ntc-${"a".repeat(26)}`] }) },
+  "GET /stops": { expected: signedIn(200) },
+  "POST /stops": {
+    expected: adminOnly(201),
+    input: (fixture) => ({ scope: "user", subjectId: fixture.world.member.id, reason: "a test", endLeases: true }),
+  },
+  // An admin learns that there is none; nobody else may ask.
+  "DELETE /stops/{id}": { expected: adminOnly(404), params: () => ({ id: `stp-${"a".repeat(26)}` }) },
+  "GET /reservations": { expected: signedIn(200) },
+  "POST /reservations": { expected: adminOnly(201), input: reservation },
+  "POST /reservations/preview": { expected: adminOnly(200), input: reservation },
+  "DELETE /reservations/{id}": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: (fixture) => ({ id: fixture.reservationId }),
+  },
+  "GET /quota-requests": { expected: signedIn(200) },
+  "POST /quota-requests": {
+    expected: signedIn(201, { outsider: 403, admin: 403, adminToken: 403 }),
+    input: (fixture) => ({
+      ...{ teamId: fixture.world.team, gpuType: "soft", limitMilli: 500, endsAt: "2099-01-05T12:00:00Z" },
+      reason: "a paper",
+    }),
+  },
+  "POST /quota-requests/{id}/decide": {
+    expected: signedIn(403, { admin: 404, adminToken: 404 }),
+    params: () => ({ id: `qrq-${"a".repeat(26)}` }),
+    input: () => ({ approve: true }),
+  },
+  "POST /teams/{id}/members": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: team,
+    input: (fixture) => ({ email: fixture.world.outsider.email }),
+  },
+  "DELETE /teams/{id}/members/{userId}": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: (fixture) => ({ id: fixture.world.team, userId: fixture.world.colleague.id }),
+  },
+  "POST /invitations": {
+    expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
+    input: (fixture) => ({ email: "new@example.org", teamId: fixture.world.team }),
+  },
+  "GET /invitations/{code}": { expected: everybody(200), params: (fixture) => ({ code: fixture.inviteCode }) },
+  "POST /invitations/accept": {
+    expected: everybody(201),
+    input: async (fixture) => ({ code: fixture.inviteCode, name: "New", password: "correct horse" }),
+  },
+
+  "GET /users": { expected: adminOnly(200) },
+  "POST /users/{id}/deactivate": { expected: adminOnly(200), params: colleague },
+  "POST /users/{id}/reactivate": { expected: adminOnly(200), params: colleague },
+  "PUT /users/{id}/admin": {
+    // A token makes no admin.
+    expected: signedIn(403, { admin: 200 }),
+    params: colleague,
+    input: () => ({ isAdmin: true }),
+  },
+  "POST /users/sample/open": {
+    expected: signedIn(403, { admin: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /users/sample/enter": { expected: everybody(303), input: (fixture) => ({ code: fixture.sampleCode }) },
+
+  "GET /access-tokens": { expected: signedIn(200) },
+  "POST /access-tokens": {
+    // A token makes no token.
+    expected: signedIn(201, { ownerToken: 403, adminToken: 403 }),
+    input: () => ({ name: "ci" }),
+  },
+  "DELETE /access-tokens/{id}": {
+    expected: signedIn(404, { owner: 200, ownerToken: 200 }),
+    params: (fixture) => ({ id: fixture.ownerTokenId }),
+  },
+
+  "GET /gpus": { expected: signedIn(200) },
+  "GET /leases": { expected: signedIn(200) },
+  "POST /leases/{id}/extend": {
+    // Only whoever holds it.
+    expected: signedIn(403, { owner: 200, ownerToken: 200 }),
+    params: (fixture) => ({ id: fixture.leaseId }),
+    input: () => ({ forSeconds: 60 }),
+  },
+  "GET /lease-requests/{id}/explanation": {
+    expected: signedIn(200, { outsider: 403 }),
+    params: () => ({ id: REQUEST }),
+  },
+  "POST /leases/{id}/end": {
+    expected: signedIn(200, { outsider: 403, colleague: 403 }),
+    params: (fixture) => ({ id: fixture.leaseId }),
+  },
+  "GET /pool": { expected: adminOnly(200) },
+  "GET /pool/map": { expected: adminOnly(200) },
+  "GET /gpu-servers": { expected: adminOnly(200) },
+  "GET /gpu-servers/{id}/devices": { expected: adminOnly(200), params: server },
+  "POST /gpu-servers/join-tokens": { expected: adminOnly(201) },
+  "DELETE /gpu-servers/{id}": { expected: adminOnly(200), params: server },
+  "PUT /gpu-servers/{id}/zone": { expected: adminOnly(200), params: server, input: () => ({ zone: "hall-2" }) },
+  "POST /gpu-servers/{id}/drain": { expected: adminOnly(200), params: server, input: () => ({ draining: true }) },
+
+  "GET /utilisation": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /what-ifs": { expected: adminOnly(200) },
+  "POST /what-ifs": {
+    // Nobody asked for a GPU in that time, which an admin learns.
+    expected: adminOnly(400),
+    input: () => ({ from: "2020-01-01T00:00:00Z", to: "2020-01-02T00:00:00Z", types: [{ gpuType: "soft" }] }),
+  },
+  "GET /what-ifs/{id}": { expected: adminOnly(404), params: () => ({ id: `wif-${"a".repeat(26)}` }) },
+  "GET /health": { expected: adminOnly(200) },
+  "GET /costs": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /costs/rows": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /costs/prices": { expected: adminOnly(200) },
+  "PUT /costs/prices/{type}": {
+    expected: adminOnly(200),
+    params: () => ({ type: "soft" }),
+    input: () => ({ basis: "hour", amount: 2.5 }),
+  },
+  "POST /costs/months/{month}/close": { expected: adminOnly(200), params: () => ({ month: "2020-01" }) },
+  "GET /audit": { expected: adminOnly(200) },
+  "GET /live": { expected: signedIn(200), input: () => ({ topics: "workspace,lease" }) },
+  "GET /openapi.json": { expected: everybody(200) },
+};
+
+export type Fixture = {
+  world: World;
+  workspaceId: string;
+  stoppedId: string;
+  credential: string;
+  leaseId: string;
+  reservationId: string;
+  /** Of the team: a volume. */
+  datasetId: string;
+  proposalId: string;
+  inviteCode: string;
+  sampleCode: string;
+  ownerTokenId: string;
+  bearer: { ownerToken: string; adminToken: string; workspace: string };
+};
+
+export const keyOf = ({ definition }: ApiRoute) => `${definition.method} ${definition.path}`;
+
+export type Sent = { params: Record<string, string>; input: Record<string, unknown>; headers?: Record<string, string> };
+
+/** What one call answers. The handlers' own transactions are savepoints in one that is undone. */
+export async function call(
+  { test, fixture }: { test: TestDatabase; fixture: Fixture },
+  route: ApiRoute,
+  role: Role,
+  sent: Sent,
+): Promise<{ status: number; type: string; text: string }> {
+  const rollback = new Error("undo");
+  const answer = { status: 0, type: "", text: "" };
+  await test.db
+    .transaction(async (tx) => {
+      setDatabase({ db: tx as unknown as Database, sql: test.sql, close: async () => undefined });
+      const abort = new AbortController();
+      const response = await route.handler(requestFor(fixture, route, role, sent, abort.signal), {
+        params: Promise.resolve(sent.params),
+      });
+      answer.status = response.status;
+      answer.type = response.headers.get("content-type") ?? "";
+      if (!answer.type.startsWith("text/event-stream")) answer.text = await response.text();
+      abort.abort();
+      await response.body?.cancel().catch(() => undefined);
+      throw rollback;
+    })
+    .catch((error: unknown) => {
+      if (error !== rollback) throw error;
+    });
+  return answer;
+}
+
+function requestFor(fixture: Fixture, route: ApiRoute, role: Role, sent: Sent, signal: AbortSignal): Request {
+  const { method, path } = route.definition;
+  const { params, input } = sent;
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
+  const url = new URL(`http://localhost:3000/api/v1${filled}`);
+  const headers = new Headers({ host: "localhost:3000", ...credentials(fixture, role, method), ...sent.headers });
+  if (method === "GET") for (const [name, value] of Object.entries(input)) url.searchParams.set(name, String(value));
+  const body = method === "GET" || Object.keys(input).length === 0 ? undefined : JSON.stringify(input);
+  if (body !== undefined) headers.set("content-type", "application/json");
+  return new Request(url, { method, headers, body, signal });
+}
+
+function credentials(fixture: Fixture, role: Role, method: string): Record<string, string> {
+  if (role === "ownerToken" || role === "adminToken" || role === "workspace") {
+    return { authorization: `Bearer ${fixture.bearer[role]}` };
+  }
+  const fromOwnPage: Record<string, string> =
+    method === "GET" ? {} : { origin: "http://localhost:3000", "sec-fetch-site": "same-origin" };
+  if (role === "anonymous") return fromOwnPage;
+  const { world } = fixture;
+  const people: Record<typeof role, Person> = {
+    outsider: world.outsider,
+    colleague: world.colleague,
+    owner: world.member,
+    lead: world.lead,
+    admin: world.admin,
+  };
+  return { cookie: people[role].cookie, ...fromOwnPage };
+}
+
+/** What the rows name. */
+export async function makeFixture(db: Database): Promise<Fixture> {
+  const world = await makeWorld(db);
+  await db.update(users).set({ passwordHash: await hashPassword("correct horse") });
+  await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
+  const { id: workspaceId, credential } = await makeWorkspace(world, { owner: world.member });
+  const { id: stoppedId } = await makeWorkspace(world, { owner: world.member, running: false });
+  const ownerToken = await createToken(world.member.ctx, { name: "owner" });
+  const adminToken = await createToken(world.admin.ctx, { name: "admin" });
+  const invite = await createCode(world.system, "invite", 600, {
+    email: "invited@example.org",
+    teamId: world.team,
+    role: "member",
+  });
+  const sample = await createCode(world.system, "sample", 600, {
+    userId: world.colleague.id,
+    sessionId: world.admin.sessionId,
+  });
+  return {
+    world,
+    workspaceId,
+    stoppedId,
+    credential,
+    leaseId: await makeLease(world, workspaceId),
+    reservationId: (await reserve(world.admin.ctx, { ...reserved, teamId: world.team })).id,
+    proposalId: (
+      await propose(world.lead.ctx, {
+        ...{ name: "more", title: "More", description: "", teamId: world.team },
+        source: { kind: "packages", base: "cuda-python", requirements: "" },
+      })
+    ).id,
+    datasetId: (await register(world.lead.ctx, { name: "data", teamId: world.team, source: volume })).id,
+    inviteCode: invite.code,
+    sampleCode: sample.code,
+    ownerTokenId: ownerToken.token.id,
+    bearer: { ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential },
+  };
+}
+
+async function makeLease(world: World, workspaceId: string): Promise<string> {
+  const shared = {
+    workspaceId,
+    teamId: world.team,
+    userId: world.member.id,
+    gpuType: "soft",
+    milli: 500,
+    memoryBytes: 4 * 2 ** 30,
+    owner: { kind: "process" as const, pid: 1, startTime: 1 },
+  };
+  const now = new Date();
+  await world.db.insert(leaseRequests).values({
+    ...shared,
+    id: REQUEST,
+    idempotencyKey: "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f00",
+    state: "granted",
+    lastPolledAt: now,
+    waitUntil: now,
+  });
+  const id = newId("lea");
+  await world.db.insert(leases).values({
+    ...shared,
+    id,
+    requestId: REQUEST,
+    gpuId: world.gpuIds[0],
+    serverId: world.serverId,
+    state: "active",
+    epoch: 1,
+    grantedAt: now,
+    ownerSeenAt: now,
+    expiresAt: new Date(now.getTime() + 3_600_000),
+  });
+  return id;
+}
