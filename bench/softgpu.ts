@@ -1,6 +1,7 @@
 /**
  * How fast the software GPU runs kernels, without client and gpud around it, against what the same machine does
- * otherwise: NumPy, the same kernels by Numba for the CPU, and Numba's CUDA simulator.
+ * otherwise: NumPy, the same kernels by Numba for the CPU, and Numba's CUDA simulator. And, as `gpud_mb`, the most memory
+ * in MB that a gpud with such a GPU held beyond what it lends while a program ran.
  */
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,12 +15,14 @@ export const targets = {
   vs_njit_parallel: "<= 15",
   vs_simulator: ">= 1000",
   scaling_2: ">= 1.8",
+  gpud_mb: "<= 100",
 };
 
 export async function run(): Promise<{ metrics: Record<string, number> }> {
   const root = path.resolve(import.meta.dirname, "..");
   const print = (line: string) => console.log(`  ${line}`);
   const ours = await nativeProgram("sluice-softgpu-bench", figures, ["2"]);
+  const memory = await nativeProgram("sluice-memory-bench", figures);
   const python = await environment(root, print);
   const script = path.join(root, "bench/softgpu/reference.py");
   const call = (mode: string, env: Record<string, string>) => program(python, [script, mode], figures, env);
@@ -38,6 +41,7 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
       vs_simulator: faster.reduce((product, one) => product * one, 1) ** (1 / faster.length),
       jit_ms: ours.jit_ms ?? Number.NaN,
       scaling_2: ours.scaling_2 ?? Number.NaN,
+      gpud_mb: memory.gpud_mb ?? Number.NaN,
     },
   };
 }

@@ -215,6 +215,16 @@ impl Gpud {
         of(self.child.id()) + self.workers().into_iter().map(of).sum::<u64>()
     }
 
+    /// Memory of gpud and its workers that is not a file's, bytes: their own and what is lent.
+    pub fn held_bytes(&self) -> u64 {
+        let of = |pid: u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let fields = status.lines().filter(|line| line.starts_with("RssAnon:") || line.starts_with("RssShmem:"));
+            fields.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>()
+        };
+        1024 * (of(self.child.id()) + self.workers().into_iter().map(of).sum::<u64>())
+    }
+
     /// Process ids of gpud's workers, the one made ahead among them.
     pub fn workers(&self) -> Vec<u32> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();

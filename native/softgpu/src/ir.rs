@@ -344,6 +344,8 @@ macro_rules! define_op {
             Matrix,
             // `cp.async`: `copies[e]`
             CopyAsync,
+            // `clusterlaunchcontrol`: the answer's halves in d and `imm`
+            TakeBlock,
             // 64-bit address space tests (isspacep): space in `e`
             IsSpace,
         }
@@ -466,6 +468,10 @@ pub struct Copy {
     pub length: u32,
     /// Row of the number of bytes that are read (the rest becomes zero), or [`NONE`].
     pub given: u32,
+    /// Row of the bytes of each element that are copied, a bit each, or [`NONE`]: all.
+    pub bytes: u32,
+    /// Rows of how many bytes are not copied at the beginning and at the end, or [`NONE`].
+    pub skipped: [u32; 2],
 }
 
 /// An instruction on matrices; registers are rows of the frame.

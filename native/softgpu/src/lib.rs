@@ -83,7 +83,8 @@
 //!   the 4096 threads and 64 blocks that the device's four multiprocessors hold, and take turns.
 //! - A modifier that an instruction does not have, a parameter's bytes that are none, and an offset of more than 32 bits
 //!   are refused with line and column.
-//! - Asynchronous copies, bulk ones too, are made at once; a cluster is one block.
+//! - Asynchronous copies, bulk ones too, and answers of `clusterlaunchcontrol` are made at once; a cluster is one block,
+//!   which waits for itself at its barrier.
 //! - 128 bits that are accessed with an order (`ld.acquire.b128`, `atom.cas.b128`, …) are whole for each other, not for
 //!   accesses to their halves.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
@@ -93,6 +94,7 @@
 
 mod arena;
 mod bits;
+mod cancelled;
 mod error;
 mod exact;
 mod exec;

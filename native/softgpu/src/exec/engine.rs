@@ -4,6 +4,7 @@ use super::block::{Block, Turn};
 use super::lanes::Row;
 use super::loaded::{LoadedModule, Prepared};
 use super::progress::{Launches, Progress, Running};
+use super::queue::Queue;
 use super::room::{self, Account, Lender, Room};
 use super::warp::{Context, MOST_LOCAL};
 use crate::arena::Arena;
@@ -94,8 +95,7 @@ struct Shared<'a> {
     cancel: &'a AtomicBool,
     /// Set when a block has failed.
     stop: AtomicBool,
-    next: AtomicU64,
-    blocks: u64,
+    queue: Queue,
     workers: u32,
     shared_len: u32,
     /// What a block takes of the room when it begins.
@@ -211,8 +211,7 @@ impl Engine {
             params,
             cancel,
             stop: AtomicBool::new(false),
-            next: AtomicU64::new(0),
-            blocks,
+            queue: if launch.cooperative { Queue::begun(launch.grid) } else { Queue::new(launch.grid) },
             workers,
             shared_len,
             block_bytes,
@@ -390,8 +389,6 @@ fn check(launch: &Launch, kernel: &Prepared) -> Result<Needs, Fault> {
 
 impl Shared<'_> {
     fn context<'c>(&'c self, block: &mut Block, number: u64, worker: u32) -> Context<'c> {
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        let cta = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
         let words = (self.shared_len as usize).div_ceil(16);
         block.shared.clear();
         block.shared.resize(words, 0);
@@ -400,13 +397,15 @@ impl Shared<'_> {
             kernel: self.kernel,
             params: self.params,
             block: self.launch.block,
-            uniform: self.uniform(cta, worker),
+            uniform: self.uniform(self.queue.place(number), worker),
             known: block.known(self.kernel.compiled.accesses()),
             shared: block.shared.as_mut_ptr().cast(),
             shared_len: self.shared_len,
             workspace: if self.launch.cooperative { self.workspace.as_ptr() as u64 } else { 0 },
             heap: self.launch.heap,
             room: &self.room,
+            queue: &self.queue,
+            progress: self.progress,
             started: self.started,
             asks: [&self.stop, self.cancel, &self.engine.paused],
             printed: &self.printed,
@@ -485,10 +484,7 @@ impl Shared<'_> {
         let mut block = Block::new();
         let mut fresh = true;
         loop {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.blocks || self.stopping() {
-                break;
-            }
+            let Some(number) = self.queue.take().filter(|_| !self.stopping()) else { break };
             let context = self.context(&mut block, number, worker);
             block.begin(&context, fresh);
             fresh = false;
@@ -526,8 +522,7 @@ impl Shared<'_> {
                 && self.may_begin(&running, &mut idle)
                 && let Some(mut block) = idle.pop()
             {
-                let number = self.next.fetch_add(1, Ordering::Relaxed);
-                if number < self.blocks {
+                if let Some(number) = self.queue.take() {
                     let context = self.context(&mut block, number, worker);
                     block.begin(&context, true);
                     running.push_back((block, context));
@@ -555,7 +550,7 @@ impl Shared<'_> {
     fn may_begin(&self, running: &VecDeque<(Block, Context)>, idle: &mut Vec<Block>) -> bool {
         let threads = self.launch.block.iter().map(|b| u64::from(*b)).product::<u64>().next_multiple_of(32);
         let most = (MOST_RESIDENT_THREADS / threads).clamp(1, MOST_RESIDENT);
-        if running.len() as u64 >= most || self.next.load(Ordering::Relaxed) >= self.blocks {
+        if running.len() as u64 >= most || self.queue.is_empty() {
             return false;
         }
         if idle.is_empty() && self.room.take(self.block_bytes) {
@@ -567,7 +562,7 @@ impl Shared<'_> {
     /// A cooperative launch: this worker's share of the blocks, a round of each in turn.
     fn work_together(&self, worker: u32) {
         let mut blocks = Vec::new();
-        for number in (u64::from(worker)..self.blocks).step_by(self.workers as usize) {
+        for number in (u64::from(worker)..self.queue.blocks()).step_by(self.workers as usize) {
             let mut block = Block::new();
             let context = self.context(&mut block, number, worker);
             block.begin(&context, true);
@@ -632,8 +627,7 @@ mod tests {
                 params: &[],
                 cancel: &cancel,
                 stop: AtomicBool::new(false),
-                next: AtomicU64::new(0),
-                blocks: 64,
+                queue: Queue { grid: impossible.grid, next: AtomicU64::new(0), blocks: 64 },
                 workers: 4,
                 shared_len: 0,
                 block_bytes: 0,

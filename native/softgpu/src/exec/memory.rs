@@ -147,19 +147,26 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
     // SAFETY (all of the function): the caller's for the registers; `resolve` for the pointers.
     unsafe {
         let (to, from) = (addresses(f, &copy.to), addresses(f, &copy.from));
-        let given = if copy.given == NONE { [copy.size; 32] } else { f.get::<u32>(copy.given) };
-        let length = if copy.length == NONE { [copy.size; 32] } else { f.get::<u32>(copy.length) };
+        let read = |row: u32, otherwise: u32| if row == NONE { [otherwise; 32] } else { f.get::<u32>(row) };
+        let (given, length) = (read(copy.given, copy.size), read(copy.length, copy.size));
+        let (bytes, skipped) = (read(copy.bytes, u32::MAX), copy.skipped.map(|row| read(row, 0)));
         for l in lanes_of(mask) {
             if length[l] % copy.size != 0 {
                 return Err(Bad::Misaligned(u64::from(length[l]), copy.size, l));
             }
             let given = given[l].min(copy.size);
-            for at in (0..u64::from(length[l])).step_by(copy.size as usize) {
+            let whole = u64::from(length[l]);
+            let inside = u64::from(skipped[0][l])..whole.saturating_sub(u64::from(skipped[1][l]));
+            let wanted = |at: u64, k: u64| bytes[l] >> k & 1 == 1 && inside.contains(&(at + k));
+            for at in (0..whole).step_by(copy.size as usize) {
+                if !(0..u64::from(copy.size)).any(|k| wanted(at, k)) {
+                    continue;
+                }
                 let (to, from) = (to[l].wrapping_add(at), from[l].wrapping_add(at));
                 let target = resolve(c, w, copy.spaces.0, l, to, copy.size, true)?;
                 let source =
                     if given > 0 { Some(resolve(c, w, copy.spaces.1, l, from, copy.size, false)?) } else { None };
-                for k in 0..u64::from(copy.size) {
+                for k in (0..u64::from(copy.size)).filter(|k| wanted(at, *k)) {
                     let byte = match source {
                         Some(source) if k < u64::from(given) => *(source.at(k) as *const u8),
                         _ => 0,

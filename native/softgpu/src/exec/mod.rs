@@ -12,6 +12,7 @@ mod loaded;
 mod matrix;
 mod memory;
 mod progress;
+mod queue;
 mod room;
 mod trail;
 mod warp;

@@ -9,6 +9,8 @@ use super::block::Barriers;
 use super::jit::{Environment, Known};
 use super::lanes::{Frame, Row};
 use super::loaded::Prepared;
+use super::progress::Progress;
+use super::queue::Queue;
 use super::room::Room;
 use super::trail::{Trail, Trails};
 use super::{builtin, collective, matrix, memory};
@@ -50,6 +52,9 @@ pub struct Context<'a> {
     pub workspace: u64,
     pub heap: Option<&'a Heap>,
     pub room: &'a Room<'a>,
+    /// The blocks that have not begun.
+    pub queue: &'a Queue,
+    pub progress: &'a Progress,
     pub started: Instant,
     /// Set by those who want the block to end its turn soon.
     pub asks: [&'a AtomicBool; 3],
@@ -926,6 +931,24 @@ impl Warp {
                 let cut = if i.c == Width::W16 as u32 { 0xffff } else { u32::MAX };
                 f.put(i.d, &[value as u32 & cut; 32], mask);
             }
+        }
+    }
+
+    /// Each lane takes a block that has not begun, if there is one; its own block does that one's work.
+    ///
+    /// # Safety
+    /// The instruction was decoded for the frame's function.
+    pub unsafe fn take_block(&self, c: &Context, f: Frame, i: &Ins, mask: u32) {
+        let mut answers = [[0u64; 32]; 2];
+        for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
+            let Some(number) = c.queue.take() else { break };
+            c.progress.block_done();
+            [answers[0][lane], answers[1][lane]] = crate::cancelled::answer(c.queue.place(number));
+        }
+        // SAFETY: decoding checked the rows.
+        unsafe {
+            f.put(i.d, &answers[0], mask);
+            f.put(i.imm as u32, &answers[1], mask);
         }
     }
 }

@@ -45,6 +45,7 @@ const KNOWN: &[&str] = &[
     "brkpt",
     "brx",
     "call",
+    "clusterlaunchcontrol",
     "clz",
     "cnot",
     "copysign",
@@ -189,6 +190,7 @@ impl Builder {
             }
             "cp" => self.copy(mods, ops),
             "mbarrier" => self.mbarrier(mods, ops),
+            "clusterlaunchcontrol" => self.launch_control(mods, ops),
             "elect" => self.elect(ops),
             "mma" | "ldmatrix" | "wmma" => self.matrix(opcode, mods, ops),
             "mov" => self.mov(opcode, mods, ops),

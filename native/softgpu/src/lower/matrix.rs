@@ -172,7 +172,7 @@ impl Builder {
         };
         let index = self.f.copies.len() as u32;
         let spaces = (Space::Shared, Space::Global);
-        self.f.copies.push(Copy { to, from, spaces, size, length: NONE, given });
+        self.f.copies.push(Copy { to, from, spaces, size, length: NONE, given, bytes: NONE, skipped: [NONE; 2] });
         self.emit(Op::CopyAsync, NONE, NONE, NONE, NONE, index, 0);
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! `mbarrier` and the copies that arrive at one: atomics on its word, which waiting reads.
+//! `mbarrier` and what arrives at one, copies and answers of the launch: atomics on its word, which waiting reads.
 
 use super::memory::space_of;
 use super::{Builder, Operand};
+use crate::cancelled;
 use crate::error::PtxError;
 use crate::ir::*;
 use crate::mbarrier::{COUNT, PHASE};
@@ -131,23 +132,41 @@ impl Builder {
     /// `cp.async.bulk` between global and shared memory: made at once, and told to the barrier if it names one.
     pub(super) fn copy_bulk(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let ["async", "bulk", way @ ..] = mods else { return Err(self.unsupported(Builder::full("cp", mods))) };
-        let (spaces, tells) = match way {
+        let (into, out_of) = ((Space::Shared, Space::Global), (Space::Global, Space::Shared));
+        let (spaces, tells, rest) = match way {
             ["commit_group"] | ["wait_group"] | ["wait_group", "read"] | ["prefetch", "L2", "global"] => return Ok(()),
-            ["shared::cta" | "shared::cluster", "global", "mbarrier::complete_tx::bytes"] => {
-                ((Space::Shared, Space::Global), true)
+            ["shared::cta" | "shared::cluster", "global", "mbarrier::complete_tx::bytes", rest @ ..] => {
+                (into, true, rest)
             }
-            ["global", "shared::cta", "bulk_group"] => ((Space::Global, Space::Shared), false),
+            ["global", "shared::cta", "bulk_group", rest @ ..] => (out_of, false, rest),
             _ => return Err(self.unsupported(Builder::full("cp", mods))),
         };
-        let (to, from, bytes, barrier) = match (ops, tells) {
-            ([to, from, bytes, barrier], true) => (to, from, bytes, Some(barrier)),
-            ([to, from, bytes], false) => (to, from, bytes, None),
-            _ => return Err(self.error("a wrong number of operands")),
+        // A cache policy comes last.
+        let (rest, ops) = match (rest, ops) {
+            ([rest @ .., "L2::cache_hint"], [ops @ .., _]) => (rest, ops),
+            whole => whole,
+        };
+        let (mut mask, mut skipped) = (NONE, [NONE; 2]);
+        let (to, from, bytes, barrier) = match (tells, rest, ops) {
+            (true, [], [to, from, bytes, barrier]) => (to, from, bytes, Some(barrier)),
+            (true, ["ignore_oob"], [to, from, bytes, left, right, barrier]) => {
+                skipped = [self.source(left, Type::U32)?, self.source(right, Type::U32)?];
+                (to, from, bytes, Some(barrier))
+            }
+            (false, [], [to, from, bytes]) => (to, from, bytes, None),
+            (false, ["cp_mask"], [to, from, bytes, wanted]) => {
+                let wanted = self.source(wanted, Type::U16)?;
+                mask = self.fresh(Type::B32);
+                self.alu(Op::Mov32, mask, &[wanted]);
+                (to, from, bytes, None)
+            }
+            (_, [] | ["ignore_oob"] | ["cp_mask"], _) => return Err(self.error("a wrong number of operands")),
+            _ => return Err(self.unsupported(Builder::full("cp", mods))),
         };
         let (to, from) = (self.address(to)?, self.address(from)?);
         let length = self.source(bytes, Type::U32)?;
         let index = self.f.copies.len() as u32;
-        self.f.copies.push(Copy { to, from, spaces, size: 16, length, given: NONE });
+        self.f.copies.push(Copy { to, from, spaces, size: 16, length, given: NONE, bytes: mask, skipped });
         self.emit(Op::CopyAsync, NONE, NONE, NONE, NONE, index, 0);
         if let Some(barrier) = barrier {
             let bytes = self.count(Some(bytes))?;
@@ -155,4 +174,60 @@ impl Builder {
         }
         Ok(())
     }
+
+    /// `clusterlaunchcontrol`: a cluster is one block, and the answer is there at once.
+    pub(super) fn launch_control(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        match (mods, ops) {
+            (["try_cancel", "async", way @ .., "b128"], [address, barrier]) => {
+                let space = match way {
+                    ["shared::cta", "mbarrier::complete_tx::bytes", rest @ ..] if one_block(rest) => Space::Shared,
+                    ["mbarrier::complete_tx::bytes", rest @ ..] if one_block(rest) => Space::Generic,
+                    _ => return Err(self.unsupported(Builder::full("clusterlaunchcontrol", mods))),
+                };
+                let answer = [self.fresh(Type::B64), self.fresh(Type::B64)];
+                self.emit(Op::TakeBlock, answer[0], NONE, NONE, NONE, 0, i64::from(answer[1]));
+                self.store_long(space, address, answer)?;
+                let bytes = self.constant(Constant::Bits(cancelled::BYTES), true);
+                self.on_barrier(AtomicOp::BarrierComplete, space, barrier, bytes)?;
+            }
+            (["query_cancel", "is_canceled", "pred", "b128"], [done, answer]) => {
+                let [low, _] = self.long_source(answer)?;
+                let (word, zero) = (self.fresh(Type::B32), self.constant(Constant::Bits(0), false));
+                self.alu(Op::U32U64, word, &[low]);
+                let done = self.target_or_sink(done, Type::Pred)?;
+                self.emit(Op::CmpU32, done, word, zero, NONE, Relation::Ne as u32, 0);
+            }
+            (["query_cancel", "get_first_ctaid", "v4", "b32", "b128"], [Operand::Vector(to), answer])
+                if to.len() == 4 =>
+            {
+                for (to, part) in to.iter().zip(cancelled::PLACE) {
+                    self.part_of_answer(to, answer, part)?;
+                }
+            }
+            (["query_cancel", first, "b32", "b128"], [to, answer]) => {
+                let axis =
+                    ["x", "y", "z"].iter().position(|axis| first.strip_prefix("get_first_ctaid::") == Some(axis));
+                let Some(axis) = axis else {
+                    return Err(self.unsupported(Builder::full("clusterlaunchcontrol", mods)));
+                };
+                self.part_of_answer(to, answer, cancelled::PLACE[axis])?;
+            }
+            _ => return Err(self.unsupported(Builder::full("clusterlaunchcontrol", mods))),
+        }
+        Ok(())
+    }
+
+    /// 32 bits of an answer: the half that they are in, and where in it.
+    fn part_of_answer(&mut self, to: &Operand, answer: &Operand, part: (usize, u64)) -> Result<(), PtxError> {
+        let half = self.long_source(answer)?[part.0];
+        let shift = self.constant(Constant::Bits(part.1), false);
+        let to = self.target_or_sink(to, Type::B32)?;
+        self.alu(Op::Extract32, to, &[half, shift]);
+        Ok(())
+    }
+}
+
+/// Whether these modifiers name the one block of the cluster, or nothing.
+fn one_block(mods: &[&str]) -> bool {
+    matches!(mods, [] | ["multicast::cluster::all"])
 }

@@ -176,22 +176,37 @@ impl Builder {
         self.emit(Op::Long, NONE, NONE, NONE, NONE, index, 0);
     }
 
+    fn long_halves<'o>(&self, operand: &'o Operand) -> Result<[&'o Operand; 2], PtxError> {
+        match operand {
+            Operand::Vector(halves) if halves.len() == 2 => Ok([&halves[0], &halves[1]]),
+            _ => Err(self.error("expected a register of 128 bits")),
+        }
+    }
+
+    /// The rows of a source of 128 bits.
+    pub(super) fn long_source(&mut self, operand: &Operand) -> Result<[u32; 2], PtxError> {
+        let [low, high] = self.long_halves(operand)?;
+        Ok([self.source(low, Type::B64)?, self.source(high, Type::B64)?])
+    }
+
+    /// Stores 16 bytes that others see whole.
+    pub(super) fn store_long(&mut self, space: Space, to: &Operand, halves: [u32; 2]) -> Result<(), PtxError> {
+        let address = self.address(to)?;
+        self.long(Long { op: LongOp::Store, space, address, old: [NONE; 2], operand: halves, swap: [NONE; 2] });
+        Ok(())
+    }
+
     /// `atom.exch.b128`, `atom.cas.b128`
     fn long_atomic(&mut self, op: LongOp, space: Space, ops: &[Operand]) -> Result<(), PtxError> {
         let [d, a, operands @ ..] = ops else { return Err(self.error("too few operands")) };
-        let halves = |b: &Builder, operand: &Operand| match operand {
-            Operand::Vector(halves) if halves.len() == 2 => Ok([halves[0].clone(), halves[1].clone()]),
-            _ => Err(b.error("expected a register of 128 bits")),
-        };
         let address = self.address(a)?;
         let mut long = Long { op, space, address, old: [NONE; 2], operand: [NONE; 2], swap: [NONE; 2] };
         if !matches!(d, Operand::Sink) {
-            let [low, high] = halves(self, d)?;
-            long.old = [self.target_or_sink(&low, Type::B64)?, self.target_or_sink(&high, Type::B64)?];
+            let [low, high] = self.long_halves(d)?;
+            long.old = [self.target_or_sink(low, Type::B64)?, self.target_or_sink(high, Type::B64)?];
         }
         for (operand, rows) in operands.iter().zip([&mut long.operand, &mut long.swap]) {
-            let [low, high] = halves(self, operand)?;
-            *rows = [self.source(&low, Type::B64)?, self.source(&high, Type::B64)?];
+            *rows = self.long_source(operand)?;
         }
         self.long(long);
         Ok(())

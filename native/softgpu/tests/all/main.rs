@@ -1,6 +1,7 @@
 //! PTX through the public interface. One program, because each has to be linked with the code generator.
 
 mod bounds;
+mod breadth;
 mod common;
 mod device_runtime;
 mod faults;

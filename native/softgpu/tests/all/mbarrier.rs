@@ -89,3 +89,93 @@ fn copies_and_barriers_are_checked_too() {
         assert_eq!(run(body).unwrap_err().cuda_code(), code, "{body}");
     }
 }
+
+/// Blocks that take others out of the launch and do their work: each adds one to its tile's word of `out`, thread 0
+/// counts the blocks that began in the word behind them.
+const STEALING: &str = ".version 8.7\n.target sm_120\n.address_size 64\n\
+.visible .entry k(.param .u64 out, .param .u32 width, .param .u32 height, .param .u32 tiles)\n{\n.reg .pred %p<8>;\n\
+.reg .b32 %r<32>;\n.reg .b64 %d<16>;\n.reg .b128 %q;\n.shared .align 16 .b8 answer[16];\n.shared .align 8 .b64 b;\n\
+ld.param.u64 %d0, [out]; ld.param.u32 %r0, [width]; ld.param.u32 %r1, [height]; ld.param.u32 %r2, [tiles];\n\
+mov.u32 %r3, %tid.x; setp.ne.u32 %p0, %r3, 0; mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ctaid.y; mov.u32 %r6, %ctaid.z;\n\
+mul.wide.u32 %d2, %r2, 4; add.u64 %d2, %d2, %d0; mov.u32 %r7, answer; mov.u32 %r8, b; mov.u32 %r9, 0;\n\
+@%p0 bra begun; mbarrier.init.shared.b64 [%r8], 1; red.global.add.u32 [%d2], 1;\nbegun: bar.sync 0;\n\
+again: mad.lo.u32 %r10, %r6, %r1, %r5; mad.lo.u32 %r10, %r10, %r0, %r4; mul.wide.u32 %d1, %r10, 4; add.u64 %d1, %d1, %d0;\n\
+red.global.add.u32 [%d1], 1;\n\
+@%p0 bra asked; mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %d3, [%r8], 16;\n\
+clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r7], [%r8];\nasked:\n\
+wait: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r8], %r9; @!%p1 bra wait; xor.b32 %r9, %r9, 1;\n\
+ld.shared.v2.b64 {%d4, %d5}, [%r7]; mov.b128 %q, {%d4, %d5};\n\
+clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p2, %q; bar.sync 0; @!%p2 bra end;\n\
+clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r4, %r5, %r6, _}, %q;\n\
+clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r11, %q; setp.ne.u32 %p3, %r11, %r4; @%p3 trap;\n\
+clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r11, %q; setp.ne.u32 %p3, %r11, %r5; @%p3 trap;\n\
+clusterlaunchcontrol.query_cancel.get_first_ctaid::z.b32.b128 %r11, %q; setp.ne.u32 %p3, %r11, %r6; @%p3 trap;\n\
+bra again;\nend: ret;\n}\n";
+
+#[test]
+fn a_block_takes_others_out_of_the_launch_and_each_is_done_once() {
+    let grid = [5, 7, 3];
+    let tiles = grid.iter().product::<u32>();
+    for threads in [1, 2] {
+        let d = Device::new(threads);
+        let m = d.load(STEALING);
+        assert_eq!(m.kernel("k").unwrap().unsupported, None);
+        for cooperative in [false, true] {
+            let out = d.upload(&vec![0u32; tiles as usize + 1]);
+            let p = Params::new().u64(out).u32(grid[0]).u32(grid[1]).u32(tiles);
+            d.launch_with(&m, "k", grid, [64, 1, 1], &p, 0, cooperative).unwrap();
+            let seen: Vec<u32> = d.download(out, tiles as usize + 1);
+            let (begun, done) = seen.split_last().unwrap();
+            assert!(done.iter().all(|n| *n == 64), "{seen:?}");
+            // The blocks of a cooperative launch have all begun, so that none is left to take.
+            let most = if cooperative { tiles } else { tiles / 2 };
+            assert!(*begun >= 1 && *begun <= most && (!cooperative || *begun == tiles), "{begun} of {tiles} began");
+        }
+    }
+}
+
+#[test]
+fn a_block_is_its_cluster_at_the_clusters_barrier() {
+    // What all threads wrote before they arrived is there for those that have waited, round after round.
+    let out = run("mov.u32 %r5, 0; mov.u32 %r10, %cluster_nctaid.x; mov.u32 %r11, %cluster_ctarank;\n\
+        again: mad.lo.u32 %r6, %r5, 1000, %r0; st.shared.u32 [%r4], %r6;\n\
+        barrier.cluster.arrive.release.aligned; add.u32 %r12, %r5, 1; barrier.cluster.wait.acquire.aligned;\n\
+        sub.u32 %r7, 95, %r0; shl.b32 %r7, %r7, 2; add.u32 %r7, %r7, %r1; ld.shared.u32 %r8, [%r7]; add.u32 %r9, %r9, %r8;\n\
+        fence.acq_rel.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait;\n\
+        mov.u32 %r5, %r12; setp.lt.u32 %p3, %r5, 5; @%p3 bra again; mad.lo.u32 %r9, %r10, 100000, %r9; add.u32 %r9, %r9, %r11;")
+    .unwrap();
+    for (thread, sum) in out.into_iter().enumerate() {
+        assert_eq!(sum, 100_000 + (0..5).map(|k| 1000 * k + 95 - thread as u32).sum::<u32>(), "thread {thread}");
+    }
+}
+
+#[test]
+fn bulk_copies_leave_bytes_out() {
+    let tile = |k: usize| 7 * k as u32;
+    // The first and the last word of 64 bytes are not copied; 64 are told to the barrier.
+    let out = run(
+        "mov.u32 %r5, 77; st.shared.u32 [%r4], %r5; bar.sync 0; @%p1 bra others; mbarrier.init.shared.b64 [%r2], 1;\n\
+        mov.u32 %r6, 64; mov.u32 %r7, 4;\n\
+        cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%d0], %r6, %r7, 4, [%r2];\n\
+        mbarrier.arrive.expect_tx.shared.b64 %d6, [%r2], 64;\nothers: bar.sync 0;\n\
+        wait: mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0; @!%p2 bra wait; ld.shared.u32 %r9, [%r4];",
+    )
+    .unwrap();
+    assert!(out.iter().enumerate().all(|(k, v)| *v == if (1..15).contains(&k) { tile(k) } else { 77 }), "{out:?}");
+    // Of every 16 bytes the first two and the last word: two blocks of 16 behind `to`'s first word, which each thread
+    // reads back before it is overwritten.
+    let out = run(".reg .b16 %h; mov.u16 %h, 0xf003; mov.u32 %r5, 0x55555555; st.global.u32 [%d4], %r5;\n\
+        not.b32 %r6, %r0; st.shared.u32 [%r4], %r6; bar.sync 0; @%p1 bra others;\n\
+        cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%d1], [%r1], 32, %h; cp.async.bulk.commit_group;\n\
+        cp.async.bulk.wait_group.read 0;\nothers: bar.sync 0; ld.global.u32 %r9, [%d4];")
+    .unwrap();
+    for (k, v) in out.into_iter().enumerate() {
+        let own = !(k as u32);
+        let wanted = match k {
+            0 | 4 => 0x5555_0000 | own & 0xffff,
+            3 | 7 => own,
+            _ => 0x5555_5555,
+        };
+        assert_eq!(v, wanted, "word {k}");
+    }
+}

@@ -243,10 +243,11 @@ fn touches(i: &Ins, f: &Function) -> Vec<u32> {
                 out.push(row);
             }
         }
-        Op::Shuffle | Op::Match | Op::Elect => out.extend([i.imm as u32, (i.imm >> 32) as u32]),
+        Op::Shuffle | Op::Match | Op::Elect | Op::TakeBlock => out.extend([i.imm as u32, (i.imm >> 32) as u32]),
         Op::CopyAsync => {
             let copy = &f.copies[i.e as usize];
-            out.extend([copy.to.row, copy.from.row, copy.given, copy.length]);
+            out.extend([copy.to.row, copy.from.row, copy.given, copy.length, copy.bytes]);
+            out.extend(copy.skipped);
         }
         Op::Matrix => out.extend(f.matrices[i.e as usize].rows()),
         Op::Bfi32 | Op::Bfi64 => out.push(i.e),

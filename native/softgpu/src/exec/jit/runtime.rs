@@ -121,6 +121,10 @@ unsafe fn step(e: &mut Environment, frame: *mut Row, i: &Ins, mask: u32) -> Resu
                 cast::cast(f, &function.casts[i.e as usize], i.d, i.a, mask);
                 Ok(())
             }
+            Op::TakeBlock => {
+                w.take_block(c, f, i, mask);
+                Ok(())
+            }
             Op::Special => {
                 w.special(c, f, i, mask);
                 Ok(())

@@ -1,0 +1,230 @@
+//! Each form of the instructions by which threads work together, against what PTX says it does.
+
+use crate::common::{Device, Params};
+use sluice_softgpu::Fault;
+
+const THREADS: usize = 128;
+
+/// Runs a body on one block; every thread's `%r0` comes back. `s` is shared memory, `%r1` the thread, `%d1` where its
+/// answer goes, `%d2` 256 bytes of global memory that hold zeros.
+fn run(body: &str) -> Result<Vec<u32>, Fault> {
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 global)\n{{\n\
+         .reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<16>;\n.reg .f32 %f<4>;\n.reg .f64 %e<4>;\n.reg .b64 %d<16>;\n\
+         .shared .align 16 .b8 s[1024];\n.local .align 8 .b8 own[16];\n\
+         ld.param.u64 %d0, [out]; ld.param.u64 %d2, [global]; mov.u32 %r0, 0; mov.u32 %r1, %tid.x;\n\
+         mad.wide.u32 %d1, %r1, 4, %d0;\n{body}\nst.global.u32 [%d1], %r0;\nret;\n}}\n"
+    );
+    let d = Device::new(1);
+    let m = d.load(&text);
+    assert_eq!(m.kernel("k").unwrap().unsupported, None, "{body}");
+    let (out, global) = (d.alloc(4 * THREADS as u64), d.upload(&[0u64; 32]));
+    d.launch(&m, "k", [1; 3], [THREADS as u32, 1, 1], &Params::new().u64(out).u64(global))?;
+    Ok(d.download(out, THREADS))
+}
+
+fn check(body: &str, want: impl Fn(u32) -> u32) {
+    for (thread, got) in (0..).zip(run(body).unwrap()) {
+        assert_eq!(got, want(thread), "{body} thread {thread}");
+    }
+}
+
+#[test]
+fn barriers_reduce_over_the_threads_that_meet_there() {
+    // Two halves of the block at barriers of their own; predicates: every third thread, all, and the last one of all.
+    let halves = "shr.u32 %r2, %r1, 6; add.u32 %r2, %r2, 3; rem.u32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 0;\n\
+        setp.lt.u32 %p2, %r1, 1000; setp.eq.u32 %p3, %r1, 127;\n";
+    let thirds = |t: u32| (0..64).filter(|k| (t / 64 * 64 + k) % 3 == 0).count() as u32;
+    for bar in ["bar", "barrier"] {
+        let at = |what: &str| format!("{halves}{bar}.red.{what}");
+        check(&at("popc.u32 %r0, %r2, 64, %p1;"), thirds);
+        check(&at("popc.u32 %r0, %r2, 64, !%p1;"), |t| 64 - thirds(t));
+        check(&at("and.pred %p4, %r2, 64, %p2; selp.u32 %r0, 1, 0, %p4;"), |_| 1);
+        check(&at("and.pred %p4, %r2, 64, !%p3; selp.u32 %r0, 1, 0, %p4;"), |t| u32::from(t < 64));
+        check(&at("or.pred %p4, %r2, 64, %p3; selp.u32 %r0, 1, 0, %p4;"), |t| u32::from(t >= 64));
+        check(&at("popc.u32 %r0, 0, %p1;"), |_| 43);
+    }
+}
+
+#[test]
+fn who_only_arrives_does_not_wait() {
+    // The first half hands a number to the second, twice, and waits only where it would overwrite it.
+    let body = "setp.ge.u32 %p1, %r1, 64; mov.u32 %r2, s; and.b32 %r3, %r1, 63; mad.lo.u32 %r2, %r3, 4, %r2;\n\
+        mov.u32 %r4, 0; @%p1 bra reads;\n\
+        writes: mad.lo.u32 %r5, %r4, 1000, %r1; st.shared.u32 [%r2], %r5; bar.arrive 1, 128; bar.sync 2, 128;\n\
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 2; @%p2 bra writes; bra end;\n\
+        reads: bar.sync 1, 128; ld.shared.u32 %r5, [%r2]; add.u32 %r0, %r0, %r5; bar.arrive 2, 128;\n\
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 2; @%p2 bra reads;\nend:";
+    check(body, |t| if t < 64 { 0 } else { 1000 + 2 * (t - 64) });
+}
+
+#[test]
+fn a_warp_reduces_and_matches_over_its_members() {
+    // Lanes 4 to 11 take part; what they bring is lane - 8, or its square.
+    let members = "mov.u32 %r2, %laneid; sub.u32 %r3, %r2, 8; mul.lo.u32 %r4, %r3, %r3; mov.u32 %r0, 77;\n\
+        setp.ge.u32 %p1, %r2, 4; setp.lt.and.u32 %p1, %r2, 12, %p1; @!%p1 bra end;\n";
+    let lanes = || (4..12).map(|l| l as i32 - 8);
+    let squares = || lanes().map(|v| (v * v) as u32);
+    let inside = |t: u32| (4..12).contains(&(t % 32));
+    let all = |what: &str, want: u32| {
+        check(&format!("{members}{what}\nend:"), |t| if inside(t) { want } else { 77 });
+    };
+    all("redux.sync.add.s32 %r0, %r3, 0xff0;", lanes().sum::<i32>() as u32);
+    all("redux.sync.add.u32 %r0, %r4, 0xff0;", squares().sum());
+    all("redux.sync.min.s32 %r0, %r3, 0xff0;", -4i32 as u32);
+    all("redux.sync.max.s32 %r0, %r3, 0xff0;", 3);
+    all("redux.sync.min.u32 %r0, %r3, 0xff0;", 0);
+    all("redux.sync.max.u32 %r0, %r3, 0xff0;", u32::MAX);
+    all("redux.sync.and.b32 %r0, %r4, 0xff0;", squares().fold(u32::MAX, |a, b| a & b));
+    all("redux.sync.or.b32 %r0, %r4, 0xff0;", squares().fold(0, |a, b| a | b));
+    all("redux.sync.xor.b32 %r0, %r4, 0xff0;", squares().fold(0, |a, b| a ^ b));
+    all(
+        "mov.b64 %d3, {%r2, %r4}; mov.u32 %r5, 5; mov.b64 %d3, {%r5, %r5}; match.all.sync.b64 %r0|%p2, %d3, 0xff0;",
+        0xff0,
+    );
+    all("match.all.sync.b32 %r5|%p2, %r4, 0xff0; selp.u32 %r6, 1, 2, %p2; add.u32 %r0, %r5, %r6;", 2);
+    let same = |t: u32| {
+        let own = (t % 32) as i32 - 8;
+        (4..12).filter(|l: &i32| (l - 8).abs() == own.abs()).fold(0, |mask, l| mask | 1 << l)
+    };
+    for ty in ["mov.b64 %d3, {%r4, %r4}; match.any.sync.b64 %r0, %d3, 0xff0;", "match.any.sync.b32 %r0, %r4, 0xff0;"] {
+        check(&format!("{members}{ty}\nend:"), |t| if inside(t) { same(t) } else { 77 });
+    }
+    all("setp.lt.s32 %p2, %r3, 0; vote.sync.ballot.b32 %r0, %p2, 0xff0;", 0xf0);
+    all("setp.lt.s32 %p2, %r3, 9; vote.sync.uni.pred %p3, %p2, 0xff0; selp.u32 %r0, 1, 0, %p3;", 1);
+}
+
+/// The sum of the halves of a word, 100 at first, that all threads have changed by an atomic.
+fn folded(space: &str, body: &str) -> u32 {
+    let word = at(space);
+    let text = format!(
+        "mov.u64 %d3, s; cvta.shared.u64 %d4, %d3; setp.eq.u32 %p1, %r1, 0; mov.u64 %d5, 100; cvt.u64.u32 %d6, %r1;\n\
+         sub.u32 %r2, %r1, 50; cvt.s64.s32 %d7, %r2; @%p1 st{space} [{word}], %d5; bar.sync 0;\n{body}\nbar.sync 0;\n\
+         ld{space} %d8, [{word}]; mov.b64 {{%r5, %r6}}, %d8; add.u32 %r0, %r5, %r6;"
+    );
+    let got = run(&text).unwrap_or_else(|fault| panic!("{body}: {fault}"));
+    assert!(got.iter().all(|v| *v == got[0]), "{body}: {got:?}");
+    got[0]
+}
+
+/// The register with the word's address in this space.
+fn at(space: &str) -> &'static str {
+    match space {
+        ".shared.u64" => "%d3",
+        ".global.u64" => "%d2",
+        _ => "%d4",
+    }
+}
+
+#[test]
+fn atomics_of_every_operation_type_scope_and_space() {
+    let n = THREADS as i64;
+    let sum: i64 = (0..n).sum();
+    let halves = |v: u64| (v as u32).wrapping_add((v >> 32) as u32);
+    let cases: Vec<(&str, u64)> = vec![
+        ("add.u32 [A], %r1;", (100 + sum) as u64),
+        ("add.s32 [A], %r2;", (100 + sum - 50 * n) as u64 & 0xffff_ffff),
+        ("add.u64 [A], %d6;", (100 + sum) as u64),
+        ("min.u32 [A], %r2;", 0),
+        ("max.u32 [A], %r2;", u64::from(u32::MAX)),
+        ("min.s32 [A], %r2;", u64::from(-50i32 as u32)),
+        ("max.s32 [A], %r1;", 127),
+        ("min.u64 [A], %d6;", 0),
+        ("max.u64 [A], %d7;", u64::MAX),
+        ("min.s64 [A], %d7;", -50i64 as u64),
+        ("max.s64 [A], %d7;", 100),
+        ("and.b32 [A], %r1;", 0),
+        ("or.b32 [A], %r1;", 127),
+        ("xor.b32 [A], %r1;", 100),
+        ("and.b64 [A], %d6;", 0),
+        ("or.b64 [A], %d6;", 127),
+        ("xor.b64 [A], %d7;", 100 ^ (0..n).fold(0, |x, t| x ^ (t - 50)) as u64),
+        // 100 is above 40: 0 is next, then the 127 others count from there; downwards 40 is next.
+        ("inc.u32 [A], 40;", 127 % 41),
+        ("dec.u32 [A], 40;", 40 - 127 % 41),
+    ];
+    let scopes = ["", ".relaxed.cta", ".relaxed.gpu", ".relaxed.sys"];
+    for (turn, space) in [".global.u64", ".shared.u64", ".u64"].into_iter().enumerate() {
+        let prefix = space.strip_suffix(".u64").unwrap_or_default();
+        for (number, (body, want)) in cases.iter().enumerate() {
+            let scope = scopes[(number + turn) % scopes.len()];
+            let name = body.replace('A', at(space));
+            let red = format!("red{scope}{prefix}.{name}");
+            assert_eq!(folded(space, &red), halves(*want), "{red}");
+            let (op, rest) = name.split_once(' ').unwrap();
+            let old = if op.ends_with("64") { "%d9" } else { "%r7" };
+            let atom = format!("atom{scope}{prefix}.{op} {old}, {rest}");
+            assert_eq!(folded(space, &atom), halves(*want), "{atom}");
+        }
+    }
+}
+
+#[test]
+fn words_are_exchanged_and_compared_in_every_width() {
+    // A lock of 16, 32 and 64 bits: each thread adds its number in turn, to a word that is no atomic's.
+    for (bits, one, zero, old) in [(16, "%h1", "%h2", "%h3"), (32, "%r8", "%r9", "%r7"), (64, "%d10", "%d11", "%d9")] {
+        let body = format!(
+            "mov.b{bits} {one}, 1; mov.b{bits} {zero}, 0; mov.u32 %r2, s; setp.eq.u32 %p1, %r1, 0;\n\
+             @%p1 st.shared.u64 [%r2], 0; @%p1 st.shared.u64 [%r2+8], 0; bar.sync 0; mov.u32 %r3, 0;\n\
+             try: atom.acquire.cta.shared.cas.b{bits} {old}, [%r2], {zero}, {one}; setp.ne.s{bits} %p2, {old}, 0; @%p2 bra try;\n\
+             ld.volatile.shared.u32 %r4, [%r2+8]; add.u32 %r4, %r4, %r1; st.volatile.shared.u32 [%r2+8], %r4; membar.cta;\n\
+             {}\nbar.sync 0; ld.shared.u32 %r0, [%r2+8];",
+            if bits == 16 {
+                format!("atom.release.cta.shared.cas.b16 {old}, [%r2], {one}, {zero};")
+            } else {
+                format!("atom.release.cta.shared.exch.b{bits} {old}, [%r2], {zero};")
+            }
+        );
+        check(&body, |_| (0..THREADS as u32).sum());
+    }
+    let floats = [
+        "cvt.rn.f32.u32 %f0, %r1; atom.global.add.f32 %f1, [%d2], %f0; bar.sync 0; ld.global.f32 %f2, [%d2]; cvt.rzi.u32.f32 %r0, %f2;",
+        "cvt.rn.f64.u32 %e0, %r1; red.global.add.f64 [%d2], %e0; bar.sync 0; ld.global.f64 %e2, [%d2]; cvt.rzi.u32.f64 %r0, %e2;",
+    ];
+    for body in floats {
+        check(body, |_| (0..THREADS as u32).sum());
+    }
+}
+
+#[test]
+fn clocks_go_on_while_a_thread_sleeps() {
+    for (clock, ty, register) in
+        [("%clock64", "u64", "%d"), ("%globaltimer", "u64", "%d"), ("%clock", "u32", "%r"), ("%clock_hi", "u32", "%r")]
+    {
+        let [from, to, spent] = [3, 4, 5].map(|n| format!("{register}{n}"));
+        // 2^32 ns pass seldom: what the upper half of a clock shows does not fall.
+        let more = if clock == "%clock_hi" { "ge" } else { "gt" };
+        let body = format!(
+            "mov.{ty} {from}, {clock}; mov.u32 %r6, 200;\nsleeps: nanosleep.u32 1000; sub.u32 %r6, %r6, 1;\n\
+             setp.ne.u32 %p1, %r6, 0; @%p1 bra sleeps; mov.{ty} {to}, {clock}; sub.{ty} {spent}, {to}, {from};\n\
+             setp.{more}.s{} %p2, {spent}, 0; selp.u32 %r0, 1, 0, %p2;",
+            &ty[1..]
+        );
+        check(&body, |_| 1);
+    }
+}
+
+#[test]
+fn an_address_tells_its_space() {
+    let addresses =
+        "mov.u64 %d3, s; cvta.shared.u64 %d3, %d3; mov.u64 %d4, own; cvta.local.u64 %d4, %d4; st.u64 [%d4], 5;\n";
+    for (address, names) in
+        [("%d3", ["shared", "shared::cta"]), ("%d4", ["local", "local"]), ("%d2", ["global", "global"])]
+    {
+        for space in ["shared", "shared::cta", "local", "global"] {
+            let body = format!("{addresses}isspacep.{space} %p1, {address}; selp.u32 %r0, 1, 0, %p1;");
+            check(&body, |_| u32::from(names.contains(&space)));
+        }
+    }
+}
+
+#[test]
+fn a_barrier_that_some_never_reach_names_who_waits() {
+    // The first warp has ended; the others wait for it.
+    let text = run("setp.lt.u32 %p1, %r1, 32; @%p1 bra end;\nbar.sync 5, 128;\nend:").unwrap_err().to_string();
+    for part in
+        ["barrier 5 cannot complete: 96 of 128 threads have come, in k, block (0,0,0), thread (32,0,0)", "PTX line"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+}
