@@ -1,6 +1,7 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
 import type { V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews } from "#server/launchers/launcher.ts";
+import { formatSpan } from "#server/span.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
 export type PodState =
@@ -74,7 +75,7 @@ export function newsOf(
   const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
   if (ready !== undefined && ready.status !== "True")
     return {
-      sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${seconds(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
+      sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${formatSpan(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
     };
   if (node.spec?.unschedulable === true)
     return {
@@ -83,8 +84,6 @@ export function newsOf(
     };
   return undefined;
 }
-
-const seconds = (count: number) => (count < 120 ? `${count} s` : `${Math.round(count / 60)} min`);
 
 /** A pod that was to end and has not. */
 export function stillThere(pod: V1Pod | undefined): string {

@@ -1,6 +1,6 @@
 /** What people are told, in the words of the house. */
 import { formatQuota } from "#server/scheduler/amount.ts";
-import { formatSpan } from "#server/services/workspace/span.ts";
+import { formatSpan } from "#server/span.ts";
 import type { Notice } from "./write.ts";
 
 /** Somebody's lease, as far as the words need it. */
@@ -117,7 +117,7 @@ export function granted(lease: TheirLease, waitedMs: number): Notice {
     kind: "granted",
     key: `granted/${lease.requestId}`,
     title: `You have ${amountOf(lease)}`,
-    body: `${nameOf(lease, "The notebook")} waited ${minutes(waitedMs)} for it.`,
+    body: `${nameOf(lease, "The notebook")} waited ${formatSpan(waitedMs / 1000)} for it.`,
     href: gpuPage(lease),
   };
 }
@@ -199,9 +199,4 @@ export function quotaDecided(userId: string, approved: boolean, asked: AskedFor)
       : `You asked: ${asked.reason}`,
     href: `/teams/${asked.teamName}`,
   };
-}
-
-function minutes(ms: number): string {
-  const seconds = Math.round(ms / 1000);
-  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
 }
