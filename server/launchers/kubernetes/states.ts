@@ -66,14 +66,19 @@ export function podState(pod: V1Pod): PodState {
   return { kind: "waiting" };
 }
 
+/** Whether a node's kubelet tells the cluster that it is there. */
+export function answers(node: V1Node): boolean {
+  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
+  return ready === undefined || ready.status === "True";
+}
+
 /** What the people of the workspaces on a node should know of it. */
 export function newsOf(
   node: V1Node,
   { moveSeconds, lostNodeSeconds }: Pick<KubernetesSettings, "moveSeconds" | "lostNodeSeconds">,
 ): PlaceNews | undefined {
   const name = node.metadata?.name ?? "";
-  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
-  if (ready !== undefined && ready.status !== "True")
+  if (!answers(node))
     return {
       sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${formatSpan(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
     };

@@ -39,6 +39,25 @@ export function reclaimed(lease: TheirLease, byTeam: string | undefined, release
   };
 }
 
+/** The key of what is told before a GPU server is replaced, to take it back when that does not happen. */
+export const updateKey = (requestId: string, endsAt: Date) => `update/${requestId}/${endsAt.getTime()}`;
+
+/** Its GPU server is replaced by a newer one; `parked`: the lease has ended, and its memory is still there. */
+export function updating(lease: TheirLease, endsAt: Date, parked: boolean): Notice {
+  const what = amountOf(lease);
+  return {
+    userId: lease.userId,
+    kind: "reclaim",
+    key: updateKey(lease.requestId, endsAt),
+    title: parked ? `GPU memory kept for your ${what} will be dropped` : `Your ${what} will be taken back`,
+    body:
+      `Its GPU server is updated. ${nameOf(lease, "The notebook")} lives on; what is in GPU memory then is lost. ` +
+      (parked ? "Load it again when you next borrow a GPU." : "Save it before, give the GPU back, and borrow another."),
+    href: gpuPage(lease),
+    dueAt: endsAt,
+  };
+}
+
 /** It does no GPU work; `lastWorkAt` tells one idle stretch from the next. */
 export function idling(lease: TheirLease, lastWorkAt: Date, endsAt: Date): Notice {
   return {
