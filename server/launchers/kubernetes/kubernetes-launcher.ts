@@ -35,8 +35,9 @@ import {
   workspaceSecret,
   workspaceService,
 } from "./objects.ts";
+import { PlaceWatch } from "./place-news.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import { isReady, newsOf, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
+import { isReady, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -62,6 +63,7 @@ export class KubernetesLauncher implements Launcher {
   readonly #settings: KubernetesSettings;
   readonly #client: ClusterClient;
   readonly #log: Logger;
+  readonly #places: PlaceWatch;
   #watches: Promise<Watches> | undefined;
   #closed = false;
 
@@ -69,6 +71,7 @@ export class KubernetesLauncher implements Launcher {
     this.#settings = settings;
     this.#log = log;
     this.#client = new ClusterClient(loadConfig(settings.kubeconfig), log);
+    this.#places = new PlaceWatch(this.#client, settings, log);
   }
 
   async isolation(): Promise<Isolation> {
@@ -140,8 +143,7 @@ export class KubernetesLauncher implements Launcher {
     // A container that is being started again is not lost yet.
     const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
     if (service === undefined) return { state: "stopped" };
-    const node = nodes.all().find(({ metadata }) => metadata?.name === pod.spec?.nodeName);
-    const news = node === undefined ? undefined : newsOf(node, this.#settings);
+    const news = await this.#places.of(pod, nodes.all());
     return {
       state: "running",
       ...(news === undefined ? {} : { news }),
@@ -247,6 +249,9 @@ export class KubernetesLauncher implements Launcher {
       }),
       this.#client.watch<V1Node>({ path: "/api/v1/nodes", list: () => core.listNode() }),
     ]);
+    pods.onChange((pod, deleted) => {
+      if (deleted) this.#places.forget(pod);
+    });
     services.onChange((service, deleted) => void this.#repairService(service, deleted, pods));
     policies.onChange((policy, deleted) => void this.#repairPolicy(policy, deleted));
     return { pods, services, policies, nodes };

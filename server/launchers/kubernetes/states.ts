@@ -72,22 +72,31 @@ export function answers(node: V1Node): boolean {
   return ready === undefined || ready.status === "True";
 }
 
-/** What the people of the workspaces on a node should know of it. */
+/** A node that takes no new pods, and still answers: what runs there can leave it. */
+export function isLeft(node: V1Node): boolean {
+  return answers(node) && node.spec?.unschedulable === true;
+}
+
+/** What the people of a workspace on a node should know of it; `move`: with how much notice it goes elsewhere, if it can. */
 export function newsOf(
   node: V1Node,
-  { moveSeconds, lostNodeSeconds }: Pick<KubernetesSettings, "moveSeconds" | "lostNodeSeconds">,
+  { lostNodeSeconds }: Pick<KubernetesSettings, "lostNodeSeconds">,
+  move: { afterMs: number } | undefined,
 ): PlaceNews | undefined {
   const name = node.metadata?.name ?? "";
   if (!answers(node))
     return {
       sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${formatSpan(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
     };
-  if (node.spec?.unschedulable === true)
+  if (!isLeft(node)) return undefined;
+  if (move === undefined)
     return {
-      sentence: `The node ${name} is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.`,
-      movesAfterMs: moveSeconds * 1000,
+      sentence: `The node ${name} is being emptied for maintenance, and no other node can take this workspace. It goes on here until the node ends; save what is only in memory.`,
     };
-  return undefined;
+  return {
+    sentence: `The node ${name} is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.`,
+    movesAfterMs: move.afterMs,
+  };
 }
 
 /** A pod that was to end and has not. */
