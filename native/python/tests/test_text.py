@@ -374,7 +374,8 @@ def test_a_lease_that_will_be_taken_back_says_so_everywhere():
     shown = _text.status(STATUS, {**entry, "lease": {**lease, "notice": updated}}, NOW)
     assert "Ends    taken back in 2 min for an update of its server; the notebook lives on" in shown
     assert _text.taken_back_soon({"notice": updated, "forTeam": None}, NOW) == (
-        "GPU: taken back in 2 min: its server is updated. The notebook lives on; save what is in GPU memory, it is lost then."
+        "GPU: taken back in 2 min: its server is updated. "
+        "The notebook lives on; save what is in GPU memory, it is lost then."
     )
 
 

@@ -48,6 +48,9 @@ const STOP_MS = 45_000;
 
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
 
+/** So long after they were put are a team's objects taken to be there as they should. */
+const TEAM_MS = 10 * 60_000;
+
 /** So often a start asks a cluster again that does not answer. */
 const ASK_AGAIN_MS = 1_000;
 
@@ -64,6 +67,8 @@ export class KubernetesLauncher implements Launcher {
   readonly #client: ClusterClient;
   readonly #log: Logger;
   readonly #places: PlaceWatch;
+  /** When the objects of teams were put last. */
+  readonly #teams = new Map<string, number>();
   #watches: Promise<Watches> | undefined;
   #closed = false;
 
@@ -85,6 +90,8 @@ export class KubernetesLauncher implements Launcher {
         if (!told) report.started("environment", `Preparing the namespace ${namespaceOf(this.#settings, spec.teamId)}`);
         return await this.#bringUp(spec, report, signal, limit);
       } catch (error) {
+        // Perhaps one of the team's objects is missing.
+        this.#teams.delete(spec.teamId);
         const lost = error instanceof PodLost;
         if (!(lost || isUnreachable(error)) || limit.aborted) throw error;
         if (lost) report.log("pod", `${error.message} It is made again.`);
@@ -103,7 +110,7 @@ export class KubernetesLauncher implements Launcher {
   ): Promise<RunningWorkspace> {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
-    for (const object of teamObjects(this.#settings, spec.teamId)) await this.#apply(object);
+    await this.#prepareTeam(spec.teamId);
     const claim = await this.#apply(homeClaim(spec, this.#settings));
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
@@ -170,7 +177,7 @@ export class KubernetesLauncher implements Launcher {
     for (const volume of await this.#ofWorkspace("PersistentVolume", id)) await this.#client.remove(volume);
   }
 
-  /** Nothing yet: a cluster measures by an extension of its own, which may be missing. */
+  /** Nothing: a cluster measures by an extension that may be missing, so each workspace's own server is asked. */
   async usage(): Promise<Map<string, Usage>> {
     return new Map();
   }
@@ -257,6 +264,15 @@ export class KubernetesLauncher implements Launcher {
     return { pods, services, policies, nodes };
   }
 
+  /** A team's namespace and its rules, which rarely change: put again when it was a while ago, or one was deleted. */
+  async #prepareTeam(teamId: string): Promise<void> {
+    const before = this.#teams.get(teamId);
+    if (before !== undefined && Date.now() - before < TEAM_MS) return;
+    const began = Date.now();
+    for (const object of teamObjects(this.#settings, teamId)) await this.#apply(object);
+    this.#teams.set(teamId, began);
+  }
+
   /** Somebody deleted a running workspace's service: it comes back at the same address. */
   async #repairService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): Promise<void> {
     const id = service.metadata?.labels?.[WORKSPACE_LABEL];
@@ -270,6 +286,8 @@ export class KubernetesLauncher implements Launcher {
   async #repairPolicy(policy: V1NetworkPolicy, deleted: boolean): Promise<void> {
     const teamId = policy.metadata?.labels?.[TEAM_LABEL];
     if (!deleted || teamId === undefined || this.#closed) return;
+    // Its whole namespace may be gone.
+    this.#teams.delete(teamId);
     await this.#repair(networkPolicy(this.#settings, teamId));
   }
 
