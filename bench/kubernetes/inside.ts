@@ -9,11 +9,10 @@ import type { KubernetesObject } from "@kubernetes/client-node";
 import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
-import { newCode, newId, newSecret } from "#server/ids.ts";
 import { KubernetesLauncher } from "#server/launchers/kubernetes/kubernetes-launcher.ts";
 import { parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import { makeVolumes, STORAGE_CLASS, startInstallation, testCluster } from "#server/launchers/kubernetes/testing.ts";
-import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 
 const ONE_BY_ONE = 5;
@@ -112,7 +111,7 @@ async function measureScale(): Promise<Record<string, number>> {
     tolerations: [{ key: "kwok.x-k8s.io/node", operator: "Exists", effect: "NoSchedule" }],
   });
   const launcher = new KubernetesLauncher(many);
-  const specs = Array.from({ length: MANY }, specification);
+  const specs = Array.from({ length: MANY }, () => aWorkspaceSpec());
   try {
     const began = performance.now();
     const waiting = [...specs];
@@ -158,15 +157,6 @@ async function imitateNodes(): Promise<ChildProcess> {
     await cluster.objects.create(node);
   }
   return child;
-}
-
-function specification(): WorkspaceSpec {
-  return {
-    ...{ id: newId("ws"), teamId: "team-of-bench", generation: 1, environment: "cuda-python" },
-    ...{ serverToken: newCode(), credential: newSecret("slw"), gpuType: "soft" },
-    ...{ brokerUrl: "http://127.0.0.1:3001", portalUrl: "http://localhost:3000", publicUrl: "http://localhost:3002" },
-    ...{ variables: {}, datasets: [], allowUnisolated: false },
-  };
 }
 
 function rank(values: readonly number[], part: number): number {

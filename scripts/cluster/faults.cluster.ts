@@ -1,7 +1,7 @@
 /** What happens to workspaces when parts of a real cluster fail, or are taken away for maintenance. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { and, eq } from "drizzle-orm";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { halt, kubectl, resume } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { notices } from "#server/db/schema/index.ts";
@@ -121,10 +121,37 @@ const announced = async () =>
     .from(notices)
     .where(and(eq(notices.kind, "workspace-move"), eq(notices.userId, installation.world.member.id)));
 
-it("tells people that their node is being emptied, and takes it back when it is not", async () => {
+/** A node by its name alone, which could take a workspace by all that it says, and has no room left. */
+async function makeOtherNode(): Promise<() => Promise<void>> {
+  const amounts = { cpu: "4", memory: "4Gi", pods: "10" };
+  const conditions = [{ type: "Ready", status: "True", reason: "Imitated", lastHeartbeatTime: new Date() }];
+  const node = {
+    ...{ apiVersion: "v1", kind: "Node", metadata: { name: "other", labels: { "kubernetes.io/os": "linux" } } },
+    status: { allocatable: amounts, capacity: amounts, conditions },
+  };
+  const full = {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "fills-other", namespace: "default" } },
+    spec: {
+      nodeName: "other",
+      tolerations: [{ operator: "Exists" }],
+      containers: [{ name: "fills", image: "localhost/none:1", resources: { requests: { memory: "4Gi" } } }],
+    },
+  };
+  await cluster.objects.create(node);
+  await cluster.objects.create(full);
+  return async () => {
+    await cluster.objects.delete(full, undefined, undefined, 0);
+    await cluster.objects.delete(node);
+  };
+}
+
+it("tells people that their node is being emptied, moves nobody to nowhere, and takes it back when it is not", async () => {
   const before = await generation();
   await kubectl(machine, "cordon", NODE);
-  await expect.poll(message, POLL).toContain(`The node ${NODE} is being emptied for maintenance`);
+  await expect.poll(message, POLL).toContain("no other node can take this workspace");
+  expect(await announced()).toEqual([]);
+  onTestFinished(await makeOtherNode());
+  await expect.poll(message, POLL).toContain("The workspace is started again on another node");
   expect(await announced()).toEqual([{ title: "first will be started again on another machine" }]);
   await kubectl(machine, "uncordon", NODE);
   await expect.poll(message, POLL).toBeNull();
@@ -135,6 +162,7 @@ it("tells people that their node is being emptied, and takes it back when it is 
 it("lets nobody evict a workspace before its notice is over, and starts it where there is room then", async () => {
   const before = await generation();
   await installation.inNotebook(first, 'open("/home/user/kept.txt", "w").write("still here")');
+  onTestFinished(await makeOtherNode());
   const drain = kubectl(
     machine,
     "drain",
@@ -150,7 +178,7 @@ it("lets nobody evict a workspace before its notice is over, and starts it where
   expect(await drain).toContain("drained");
   await expect
     .poll(() => installation.told(first), POLL)
-    .toContain("No node has room for this workspace: nodes are being drained");
+    .toContain("No node has room for this workspace: too little memory");
   await kubectl(machine, "uncordon", NODE);
   await installation.observed(first, "running$");
   expect(await installation.inNotebook(first, 'print(open("/home/user/kept.txt").read())')).toBe("still here");

@@ -93,7 +93,8 @@ async function take(ctx: Context, measure: Measure): Promise<void> {
   switch (measure.do) {
     case "end-lease":
       await inTransaction(ctx, async (tx) => {
-        await beginEnd(tx, [measure.leaseId], { reason: measure.reason, mode: measure.mode });
+        const { leaseId, reason, mode, note } = measure;
+        await beginEnd(tx, [leaseId], { reason, mode, ...(note === undefined ? {} : { note }) });
       });
       return;
     case "stop-parking":
@@ -162,6 +163,7 @@ async function loadFacts(db: Database): Promise<Facts> {
         disconnectedAt: lease.disconnectedAt?.getTime() ?? null,
         expiresAt: lease.expiresAt.getTime(),
         releaseAt: lease.releaseAt?.getTime() ?? null,
+        forUpdate: lease.noticeFor === null && lease.releaseAt !== null,
         lastWorkAt: lastWorkOf([lease]).getTime(),
         idleMs: (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000,
         workspaceRuns: desired === "running",

@@ -36,6 +36,8 @@ export type LeaseFact = {
   expiresAt: number;
   /** Told to be taken back: when it is released. */
   releaseAt: number | null;
+  /** Not for another team's sake, but because its GPU server is replaced. */
+  forUpdate: boolean;
   /** When its GPU last worked, and after how much idle time it ends. */
   lastWorkAt: number;
   idleMs: number;
@@ -61,7 +63,7 @@ export type Facts = {
 };
 
 export type Measure =
-  | { do: "end-lease"; leaseId: string; reason: EndReason; mode: "park" | "kill" }
+  | { do: "end-lease"; leaseId: string; reason: EndReason; mode: "park" | "kill"; note?: string }
   /** gpud has not parked it in time: its workers are ended. */
   | { do: "stop-parking"; leaseId: string }
   | { do: "leave-queue"; requestId: string; state: "expired" | "cancelled" }
@@ -96,12 +98,13 @@ export function judge(facts: Facts, now: number, watchingSince: number): Measure
 type SilentFor = (since: number) => number;
 
 function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentFor: SilentFor): Measure[] {
-  const end = (reason: EndReason, mode: "park" | "kill"): Measure[] => [
-    { do: "end-lease", leaseId: lease.id, reason, mode },
+  const end = (reason: EndReason, mode: "park" | "kill", note?: string): Measure[] => [
+    { do: "end-lease", leaseId: lease.id, reason, mode, ...(note === undefined ? {} : { note }) },
   ];
   if (!lease.workspaceRuns) return end("workspace stopped", "kill");
   if (lease.expiresAt <= now) return end("time up", "park");
-  if (lease.releaseAt !== null && lease.releaseAt <= now) return end("taken back", "park");
+  if (lease.releaseAt !== null && lease.releaseAt <= now)
+    return end("taken back", "park", lease.forUpdate ? "its GPU server is updated" : undefined);
   if (lease.claimedAt === null) {
     if (ownerUnlisted(lease, owners)) return end("owner gone", "kill");
     return silentFor(lease.grantedAt) >= limits.unclaimedMs ? end("never used", "kill") : [];

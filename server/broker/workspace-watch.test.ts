@@ -61,6 +61,21 @@ async function server(): Promise<JupyterServer> {
 }
 
 describe("a workspace that runs", () => {
+  it("says itself what its processes use where its launcher cannot see them", async () => {
+    const blind = Object.create(launcher, { usage: { value: async () => new Map() } }) as LocalLauncher;
+    const launchers = new Map([["local", blind]]);
+    const other = startWorkspaceWatch(database, { launchers, log: logger("test"), everyMs: 3_600_000 });
+    await other.look();
+    await runCode(await server(), "import time\nt=time.process_time()\nwhile time.process_time()-t<1.5: pass", {
+      timeoutMs: 60_000,
+    });
+    await other.look();
+    const seen = await get(world.member.ctx, { id });
+    expect(seen.cpuMilli).toBeGreaterThan(100);
+    expect(seen.memoryBytes).toBeGreaterThan(30 * 2 ** 20);
+    await other.stop();
+  });
+
   it("has processor time and memory of its own processes", async () => {
     await watch.look();
     const rest = await get(world.member.ctx, { id });

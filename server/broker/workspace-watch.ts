@@ -8,6 +8,8 @@ import { systemContext } from "#server/context.ts";
 import type { Database, OpenDatabase } from "#server/db/client.ts";
 import { leases, workspaces } from "#server/db/schema/index.ts";
 import { lastActivity } from "#server/jupyter/activity.ts";
+import type { JupyterServer } from "#server/jupyter/server-settings.ts";
+import { usageWithin } from "#server/jupyter/usage.ts";
 import type { Launcher } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
 import { recordSamples, type WorkspaceSample } from "#server/services/workspace/record-samples.ts";
@@ -55,7 +57,7 @@ export function startWorkspaceWatch(
     const samples: WorkspaceSample[] = [];
     const measured: typeof before = new Map();
     await eachOf(rows, ASKED_AT_ONCE, async (row) => {
-      const usage = usages.get(row.id);
+      const usage = usages.get(row.id) ?? (await ofJupyter(row, usageWithin)) ?? undefined;
       if (usage === undefined) {
         // What cannot be measured may still be at work, and must not be stopped as idle.
         const activeAt = latest([worked.get(row.id), await jupyterActivity(row)]);
@@ -85,15 +87,16 @@ export function startWorkspaceWatch(
     await warnOfStop(systemContext(database.db));
   };
 
+  const jupyterActivity = async (row: Row) =>
+    await ofJupyter(row, async (server) => await lastActivity(server, new Date()));
+
   /** A server that does not answer tells nothing about anybody's work. */
-  const jupyterActivity = async (row: Row): Promise<Date | null> => {
+  const ofJupyter = async <T>(row: Row, asked: (server: JupyterServer) => Promise<T>): Promise<T | null> => {
     if (row.endpoint === null || row.serverToken === null) return null;
-    return await lastActivity({ endpoint: row.endpoint, token: row.serverToken }, new Date()).catch(
-      (error: unknown) => {
-        log.debug({ err: error, workspaceId: row.id }, "the Jupyter server did not say what it does");
-        return null;
-      },
-    );
+    return await asked({ endpoint: row.endpoint, token: row.serverToken }).catch((error: unknown) => {
+      log.debug({ err: error, workspaceId: row.id }, "the Jupyter server did not say what it does");
+      return null;
+    });
   };
 
   const look = async (): Promise<void> => {

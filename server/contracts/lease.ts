@@ -114,8 +114,18 @@ export const leaseView = z.strictObject({
   guaranteed: z.boolean(),
   grantedAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
-  /** It will be taken back: told since `at`; from `finishAt` on end what runs; parked and released at `releaseAt`. */
-  notice: z.strictObject({ at: z.iso.datetime(), finishAt: z.iso.datetime(), releaseAt: z.iso.datetime() }).nullable(),
+  /**
+   * It will be taken back: told since `at`; from `finishAt` on end what runs; parked and released at `releaseAt`. `why`:
+   * another team needs what is guaranteed to it, or the GPU server is updated, which drops what is parked.
+   */
+  notice: z
+    .strictObject({
+      at: z.iso.datetime(),
+      finishAt: z.iso.datetime(),
+      releaseAt: z.iso.datetime(),
+      why: z.enum(["team", "update"]),
+    })
+    .nullable(),
   /** Every device of a lease of several GPUs, in the order of their ordinals; each has sessions of its own. */
   devices: z
     .array(

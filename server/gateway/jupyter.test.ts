@@ -6,10 +6,10 @@ import type { WebSocket } from "ws";
 import { workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
-import { newCode, newSecret } from "#server/ids.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import { LocalLauncher } from "#server/launchers/local/local-launcher.ts";
 import { makeTestState, type TestState } from "#server/launchers/local/testing.ts";
+import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { logger } from "#server/log.ts";
 import { makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
 import { handover } from "#server/services/workspace/handover.ts";
@@ -36,23 +36,10 @@ beforeAll(async () => {
   await add(world.member.ctx, { id, person: world.outsider.email, role: "viewer" });
   host = `${id}.localhost:3002`;
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
-  const serverToken = newCode();
+  const spec = aWorkspaceSpec({ id, publicUrl: `http://${host}` });
+  const { serverToken } = spec;
   const { endpoint } = await launcher.ensure(
-    {
-      id,
-      teamId: "team-of-tests",
-      generation: 1,
-      environment: "cuda-python",
-      serverToken,
-      credential: newSecret("slw"),
-      gpuType: "soft",
-      brokerUrl: "http://127.0.0.1:3001",
-      portalUrl: "http://localhost:3000",
-      publicUrl: `http://${host}`,
-      variables: {},
-      datasets: [],
-      allowUnisolated: false,
-    },
+    spec,
     { started: () => undefined, done: () => undefined, log: () => undefined },
     new AbortController().signal,
   );

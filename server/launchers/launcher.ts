@@ -116,7 +116,7 @@ export interface Launcher {
     tell: (so: Prefetched) => boolean,
     signal: AbortSignal,
   ): Promise<Prefetched | undefined>;
-  /** Measures these workspaces; those that do not run are left out. */
+  /** Measures these workspaces; those that do not run, or that it cannot see into, are left out. */
   usage(ids: readonly string[]): Promise<Map<string, Usage>>;
   /** The last lines of its output. */
   logs(id: string, lines: number): Promise<string[]>;

@@ -27,7 +27,7 @@ export function longestNotice({ policy, quotas }: Pick<World, "policy" | "quotas
 }
 
 /** When finishing begins. */
-export function finishAt(notice: Notice): number {
+export function finishAt(notice: Pick<Notice, "at" | "releaseAt">): number {
   const length = notice.releaseAt - notice.at;
   const finish = Math.min(length, Math.max(FINISH_LEAST_MS, Math.floor(length / FINISH_PART)));
   return notice.releaseAt - finish;

@@ -272,6 +272,11 @@ def failed_call(message, kind="lease"):
 def taken_back_soon(answer, now):
     """The line when a lease is about to be taken back; `answer` is the broker's notice, `now` an aware datetime."""
     left = max(0, (instant(answer["notice"]["releaseAt"]) - now).total_seconds())
+    if answer["notice"].get("why") == "update":
+        return (
+            f"GPU: taken back in {duration(left)}: its server is updated. "
+            "The notebook lives on; save what is in GPU memory, it is lost then."
+        )
     whose = f"team {answer['forTeam']} needs what is guaranteed to it" if answer.get("forTeam") else "another team needs it"
     kept = f" {memory(answer['usedMemoryBytes'])} in its memory is kept." if answer.get("usedMemoryBytes") else ""
     return f"GPU: taken back in {duration(left)}: {whose}. The notebook lives on.{kept}"
@@ -377,6 +382,7 @@ def status(answer, own, now):
     hours = own["gpuMilliHours"] / 1000
     notice = lease.get("notice")
     taken = (instant(notice["releaseAt"]) - now).total_seconds() if notice else None
+    whom = "for an update of its server" if notice and notice.get("why") == "update" else "for another team"
     working = progress(own.get("running"))
     return "\n".join(
         [
@@ -387,7 +393,7 @@ def status(answer, own, now):
             *([f"Running {working}"] if working else []),
             f"Ends    in {duration(max(0, left))} (%gpu extend 1h)"
             if taken is None
-            else f"Ends    taken back in {duration(max(0, taken))} for another team; the notebook lives on",
+            else f"Ends    taken back in {duration(max(0, taken))} {whom}; the notebook lives on",
             f"Cost    {hours:.2f} GPU-h    Team {team}",
         ]
     )

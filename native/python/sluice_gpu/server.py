@@ -1,4 +1,4 @@
-"""Jupyter server extension: tells the broker which kernels live, and streams the status bar's text."""
+"""Jupyter server extension: tells the broker which kernels live and what they use, streams the status bar's text."""
 
 import asyncio
 import glob
@@ -25,8 +25,12 @@ def _load_jupyter_server_extension(app):
     from jupyter_server.utils import url_path_join
 
     from ._status_stream import StatusStream
+    from ._usage import UsageHandler
 
-    app.web_app.add_handlers(".*$", [(url_path_join(app.base_url, "sluice-gpu", "status"), StatusStream)])
+    handlers = {"status": StatusStream, "usage": UsageHandler}
+    app.web_app.add_handlers(
+        ".*$", [(url_path_join(app.base_url, "sluice-gpu", name), handler) for name, handler in handlers.items()]
+    )
 
 
 def alive_owners(kernel_manager):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -180,3 +181,28 @@ def test_the_panels_stream_tells_what_can_be_borrowed_and_what_was(jupyter, repo
     assert [(row["amount"], row["label"], row["end"]) for row in shown["panel"]["history"]] == [
         ("0.25 soft", "kmeans.ipynb", "given back")
     ]
+
+
+def test_the_broker_can_ask_what_the_workspaces_processes_use(jupyter, reports):
+    next_report(reports[0], lambda alive: alive == [])
+    shown = jupyter("GET", "/sluice-gpu/usage?no_track_activity=1")
+    assert sorted(shown) == ["cpuMs", "memoryBytes"]
+    assert shown["cpuMs"] > 0
+    assert shown["memoryBytes"] > 20 * 2**20
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(jupyter.url + "/sluice-gpu/usage", timeout=20)
+    assert refused.value.code == 403
+
+
+def test_usage_is_processor_time_with_ended_children_and_memory_of_ones_own(tmp_path):
+    from sluice_gpu._usage import usage
+
+    fields = ["S", *["0"] * 10, "100", "20", "7", "3", *["0"] * 30]
+    for pid in ("1", "23"):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "stat").write_text(f"{pid} (a ) b) {' '.join(fields)}\n")
+        memory = "RssAnon:\t  100 kB\nRssFile:\t 9000 kB\nRssShmem:\t    4 kB\n"
+        (tmp_path / pid / "status").write_text(f"Name:\tx\n{memory}")
+    (tmp_path / "24").mkdir()
+    (tmp_path / "meminfo").write_text("")
+    assert usage(str(tmp_path)) == {"cpuMs": 2 * 130 * 1000 // os.sysconf("SC_CLK_TCK"), "memoryBytes": 2 * 104 * 1024}

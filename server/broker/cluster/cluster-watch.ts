@@ -4,18 +4,27 @@
  * its chart (an older one is drained and replaced, node by node). Each broker watches, the one that leads acts; what
  * happened while nobody did is made up for once a minute.
  */
-import type { V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
+import type { KubernetesObject, V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { type Context, systemContext } from "#server/context.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
-import { ClusterClient, isConflict, loadConfig, type Watched } from "#server/launchers/kubernetes/cluster-client.ts";
+import {
+  ClusterClient,
+  isConflict,
+  loadConfig,
+  type Watched,
+  type WatchOptions,
+} from "#server/launchers/kubernetes/cluster-client.ts";
 import { hasEnded, podEvent, refusalOf } from "#server/launchers/kubernetes/pods/pod-states.ts";
 import { GPU_LABEL } from "#server/launchers/kubernetes/pods/wish.ts";
 import type { KubernetesSettings } from "#server/launchers/kubernetes/settings.ts";
+import { answers } from "#server/launchers/kubernetes/states.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
+import { forgetParked } from "#server/services/gpu-server/forget-parked.ts";
 import { isFree } from "#server/services/gpu-server/is-free.ts";
+import { vacate } from "#server/services/gpu-server/vacate.ts";
 import { end } from "#server/services/pod/end.ts";
 import { listOpen } from "#server/services/pod/list-open.ts";
 import { news } from "#server/services/pod/news.ts";
@@ -40,6 +49,7 @@ class ClusterWatch {
   readonly #stops: (() => unknown)[] = [];
   #pods: Watched<V1Pod> | undefined;
   #nodes: Watched<V1Node> | undefined;
+  #revisions: Watched<V1ControllerRevision> | undefined;
   #gpuds: { daemonSet: string; pods: Watched<V1Pod>; revisions: Watched<V1ControllerRevision> } | undefined;
   /** The node whose gpud is being replaced. */
   #updating: string | undefined;
@@ -77,9 +87,16 @@ class ClusterWatch {
     await this.#leadership.release().catch(() => undefined);
   }
 
+  /** A watch that ends with this. */
+  async #begin<T extends KubernetesObject>(options: WatchOptions<T>): Promise<Watched<T>> {
+    const watched = await this.#client.watch<T>(options);
+    this.#stops.push(watched.stop);
+    return watched;
+  }
+
   async #followPods(): Promise<void> {
     if (this.#pods !== undefined) return;
-    const pods = await this.#client.watch<V1Pod>({
+    const pods = await this.#begin<V1Pod>({
       path: "/api/v1/pods",
       selector: GPU_LABEL,
       list: () => this.#client.core.listPodForAllNamespaces({ labelSelector: GPU_LABEL }),
@@ -90,12 +107,12 @@ class ClusterWatch {
     const silence = this.#options.live.subscribe(["audit", "lease"], ({ id }) => {
       if (id?.startsWith("req-")) this.#do((ctx) => this.#tell(ctx, id));
     });
-    this.#stops.push(silence, pods.stop);
+    this.#stops.push(silence);
   }
 
   async #followNodes(): Promise<void> {
     if (this.#nodes !== undefined) return;
-    const nodes = await this.#client.watch<V1Node>({
+    const nodes = await this.#begin<V1Node>({
       path: "/api/v1/nodes",
       list: () => this.#client.core.listNode(),
     });
@@ -103,24 +120,23 @@ class ClusterWatch {
     nodes.onChange((node, gone) => {
       if (!gone) this.#do((ctx) => this.#follow(ctx, node));
     });
-    this.#stops.push(nodes.stop);
   }
 
   async #followGpuds(): Promise<void> {
     const { namespace, daemonSet } = this.#options.settings.gpuServers ?? {};
     if (this.#gpuds !== undefined || namespace === undefined || daemonSet === undefined) return;
-    const revisions = await this.#client.watch<V1ControllerRevision>({
+    // Kept when what follows fails: a start that is tried again goes on from there.
+    this.#revisions ??= await this.#begin<V1ControllerRevision>({
       path: `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`,
       list: () => this.#client.apps.listNamespacedControllerRevision({ namespace }),
     });
-    this.#stops.push(revisions.stop);
+    const revisions = this.#revisions;
     const labelSelector = "app.kubernetes.io/component=gpud";
-    const pods = await this.#client.watch<V1Pod>({
+    const pods = await this.#begin<V1Pod>({
       path: `/api/v1/namespaces/${namespace}/pods`,
       selector: labelSelector,
       list: () => this.#client.core.listNamespacedPod({ namespace, labelSelector }),
     });
-    this.#stops.push(pods.stop);
     this.#gpuds = { daemonSet, pods, revisions };
     for (const watched of [pods, revisions]) watched.onChange(() => this.#do((ctx) => this.#update(ctx)));
     // When the last lease of a server that is to be replaced ends.
@@ -160,15 +176,26 @@ class ClusterWatch {
   async #update(ctx: Context): Promise<void> {
     if (this.#gpuds === undefined) return;
     const { daemonSet, pods, revisions } = this.#gpuds;
-    const isThere = this.#nodes?.all().some(({ metadata }) => metadata?.name === this.#updating) ?? false;
-    const next = nextUpdate(daemonSet, pods.all(), revisions.all(), isThere ? this.#updating : undefined);
+    const nodes = new Set(this.#nodes?.all().flatMap((node) => (answers(node) ? (node.metadata?.name ?? []) : [])));
+    const next = nextUpdate(daemonSet, pods.all(), revisions.all(), { nodes, updating: this.#updating });
     if (next === "wait") return;
-    const nodes = [this.#updating, next?.nodeName];
+    const changed = [this.#updating, next?.nodeName];
     this.#updating = next?.nodeName;
-    for (const node of this.#nodes?.all() ?? []) if (nodes.includes(node.metadata?.name)) await this.#follow(ctx, node);
-    if (next === undefined || !(await isFree(ctx, next))) return;
+    for (const node of this.#nodes?.all() ?? [])
+      if (changed.includes(node.metadata?.name)) await this.#follow(ctx, node);
+    if (next === undefined) return;
+    const told = await vacate(ctx, { nodeName: next.nodeName, ...this.#waits() });
+    if (told > 0) this.#options.log.info({ nodeName: next.nodeName, told }, "leases end for an update of their gpud");
+    if (!(await isFree(ctx, next))) return;
     await this.#client.remove({ apiVersion: "v1", kind: "Pod", metadata: next.pod.metadata });
+    await forgetParked(ctx, next);
     this.#options.log.info({ nodeName: next.nodeName }, "a gpud is replaced");
+  }
+
+  /** How long an update waits for holders, and how much notice they have then. */
+  #waits(): { afterMs: number; noticeMs: number } {
+    const { gpuServers, moveSeconds } = this.#options.settings;
+    return { afterMs: (gpuServers?.updateAfterSeconds ?? 0) * 1000, noticeMs: moveSeconds * 1000 };
   }
 
   async #lookAt(ctx: Context, pod: V1Pod, gone: boolean): Promise<void> {
@@ -198,8 +225,8 @@ class ClusterWatch {
   async #follow(ctx: Context, node: V1Node): Promise<void> {
     const nodeName = node.metadata?.name;
     if (nodeName === undefined) return;
-    const updating = this.#updating === nodeName ? "update" : undefined;
-    const closed = node.spec?.unschedulable === true ? "cordoned" : updating;
+    const cordoned = node.spec?.unschedulable === true ? "cordoned" : undefined;
+    const closed = this.#updating === nodeName ? "update" : cordoned;
     for (const serverId of await followNode(ctx, { nodeName, closed }))
       this.#options.log.info({ serverId, nodeName, closed }, "a GPU server follows its node");
   }

@@ -16,8 +16,9 @@ const pod = (node: string, hash: string, { ready = true, ending = false } = {}):
   status: { conditions: [{ type: "Ready", status: ready ? "True" : "False" }] },
 });
 const revisions = [revision(2, "new"), revision(1, "old")];
+const nodes = new Set(["a", "b", "c"]);
 const next = (...pods: V1Pod[]) => {
-  const found = nextUpdate("sluice-gpud", pods, revisions);
+  const found = nextUpdate("sluice-gpud", pods, revisions, { nodes });
   return typeof found === "object" ? found.nodeName : found;
 };
 
@@ -30,18 +31,26 @@ it("replaces older gpuds one after another, and none while one is on its way", (
 });
 
 it("waits for the successor of the one that has just gone", () => {
-  expect(nextUpdate("sluice-gpud", [pod("b", "old")], revisions, "a")).toBe("wait");
-  expect(nextUpdate("sluice-gpud", [pod("b", "old"), pod("a", "new")], revisions, "a")).toMatchObject({
-    nodeName: "b",
-  });
+  expect(nextUpdate("sluice-gpud", [pod("b", "old")], revisions, { nodes, updating: "a" })).toBe("wait");
+  const made = [pod("b", "old"), pod("a", "new")];
+  expect(nextUpdate("sluice-gpud", made, revisions, { nodes, updating: "a" })).toMatchObject({ nodeName: "b" });
 });
 
 it("replaces one of an older version that does not come up", () => {
   expect(next(pod("a", "old", { ready: false }))).toBe("a");
 });
 
+it("goes on without what is on a node that does not answer", () => {
+  expect(next(pod("dead", "new", { ready: false }), pod("b", "old"))).toBe("b");
+  expect(next(pod("dead", "old", { ending: true }), pod("b", "old"))).toBe("b");
+  expect(next(pod("dead", "old"))).toBeUndefined();
+  expect(nextUpdate("sluice-gpud", [pod("b", "old")], revisions, { nodes, updating: "dead" })).toMatchObject({
+    nodeName: "b",
+  });
+});
+
 it("leaves pods and revisions of other sets alone", () => {
   const others = { ...pod("a", "old"), metadata: { labels: { "controller-revision-hash": "old" } } };
   expect(next(others)).toBeUndefined();
-  expect(nextUpdate("another", [pod("a", "old")], revisions)).toBeUndefined();
+  expect(nextUpdate("another", [pod("a", "old")], revisions, { nodes })).toBeUndefined();
 });

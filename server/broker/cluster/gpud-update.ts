@@ -7,13 +7,16 @@ const HASH = "controller-revision-hash";
 /** `wait`: one is on its way, and the next one's turn comes when it is ready; undefined: all are as they should be. */
 export type NextUpdate = "wait" | { pod: V1Pod; nodeName: string } | undefined;
 
-/** One at a time, by the names of the nodes; a new version that does not come up is not brought to more nodes. */
+/**
+ * One at a time, by the names of the nodes; a new version that does not come up is not brought to more nodes. What is on
+ * a node that does not answer says nothing of a version, and is looked at when the node is back.
+ */
 export function nextUpdate(
   daemonSet: string,
   pods: readonly V1Pod[],
   revisions: readonly V1ControllerRevision[],
-  /** The node whose gpud was the last to go, while there is that node. */
-  updating?: string,
+  /** The nodes that answer, and of them the one whose gpud was the last to go. */
+  { nodes, updating }: { nodes: ReadonlySet<string>; updating?: string | undefined },
 ): NextUpdate {
   const newest = revisions
     .filter(isOf(daemonSet))
@@ -23,9 +26,10 @@ export function nextUpdate(
     );
   const hash = newest?.metadata?.labels?.[HASH];
   if (hash === undefined) return undefined;
-  const ours = pods.filter(isOf(daemonSet));
+  const ours = pods.filter(isOf(daemonSet)).filter(({ spec }) => nodes.has(spec?.nodeName ?? ""));
   // Between the end of the old one and the making of the new one there is none.
-  if (updating !== undefined && !ours.some(({ spec }) => spec?.nodeName === updating)) return "wait";
+  if (updating !== undefined && nodes.has(updating) && !ours.some(({ spec }) => spec?.nodeName === updating))
+    return "wait";
   const isCurrent = (pod: V1Pod) => pod.metadata?.labels?.[HASH] === hash;
   if (ours.some((pod) => pod.metadata?.deletionTimestamp !== undefined || (isCurrent(pod) && !isReady(pod))))
     return "wait";

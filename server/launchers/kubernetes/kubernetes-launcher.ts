@@ -35,8 +35,9 @@ import {
   workspaceSecret,
   workspaceService,
 } from "./objects.ts";
+import { PlaceWatch } from "./place-news.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import { isReady, newsOf, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
+import { isReady, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -46,6 +47,9 @@ const SELECTOR = Object.entries(MANAGED)
 const STOP_MS = 45_000;
 
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
+
+/** So long after they were put are a team's objects taken to be there as they should. */
+const TEAM_MS = 10 * 60_000;
 
 /** So often a start asks a cluster again that does not answer. */
 const ASK_AGAIN_MS = 1_000;
@@ -62,6 +66,9 @@ export class KubernetesLauncher implements Launcher {
   readonly #settings: KubernetesSettings;
   readonly #client: ClusterClient;
   readonly #log: Logger;
+  readonly #places: PlaceWatch;
+  /** When the objects of teams were put last. */
+  readonly #teams = new Map<string, number>();
   #watches: Promise<Watches> | undefined;
   #closed = false;
 
@@ -69,6 +76,7 @@ export class KubernetesLauncher implements Launcher {
     this.#settings = settings;
     this.#log = log;
     this.#client = new ClusterClient(loadConfig(settings.kubeconfig), log);
+    this.#places = new PlaceWatch(this.#client, settings, log);
   }
 
   async isolation(): Promise<Isolation> {
@@ -82,6 +90,8 @@ export class KubernetesLauncher implements Launcher {
         if (!told) report.started("environment", `Preparing the namespace ${namespaceOf(this.#settings, spec.teamId)}`);
         return await this.#bringUp(spec, report, signal, limit);
       } catch (error) {
+        // Perhaps one of the team's objects is missing.
+        this.#teams.delete(spec.teamId);
         const lost = error instanceof PodLost;
         if (!(lost || isUnreachable(error)) || limit.aborted) throw error;
         if (lost) report.log("pod", `${error.message} It is made again.`);
@@ -100,7 +110,7 @@ export class KubernetesLauncher implements Launcher {
   ): Promise<RunningWorkspace> {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
-    for (const object of teamObjects(this.#settings, spec.teamId)) await this.#apply(object);
+    await this.#prepareTeam(spec.teamId);
     const claim = await this.#apply(homeClaim(spec, this.#settings));
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
@@ -140,8 +150,7 @@ export class KubernetesLauncher implements Launcher {
     // A container that is being started again is not lost yet.
     const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
     if (service === undefined) return { state: "stopped" };
-    const node = nodes.all().find(({ metadata }) => metadata?.name === pod.spec?.nodeName);
-    const news = node === undefined ? undefined : newsOf(node, this.#settings);
+    const news = await this.#places.of(pod, nodes.all());
     return {
       state: "running",
       ...(news === undefined ? {} : { news }),
@@ -168,7 +177,7 @@ export class KubernetesLauncher implements Launcher {
     for (const volume of await this.#ofWorkspace("PersistentVolume", id)) await this.#client.remove(volume);
   }
 
-  /** Nothing yet: a cluster measures by an extension of its own, which may be missing. */
+  /** Nothing: a cluster measures by an extension that may be missing, so each workspace's own server is asked. */
   async usage(): Promise<Map<string, Usage>> {
     return new Map();
   }
@@ -247,9 +256,21 @@ export class KubernetesLauncher implements Launcher {
       }),
       this.#client.watch<V1Node>({ path: "/api/v1/nodes", list: () => core.listNode() }),
     ]);
+    pods.onChange((pod, deleted) => {
+      if (deleted) this.#places.forget(pod);
+    });
     services.onChange((service, deleted) => void this.#repairService(service, deleted, pods));
     policies.onChange((policy, deleted) => void this.#repairPolicy(policy, deleted));
     return { pods, services, policies, nodes };
+  }
+
+  /** A team's namespace and its rules, which rarely change: put again when it was a while ago, or one was deleted. */
+  async #prepareTeam(teamId: string): Promise<void> {
+    const before = this.#teams.get(teamId);
+    if (before !== undefined && Date.now() - before < TEAM_MS) return;
+    const began = Date.now();
+    for (const object of teamObjects(this.#settings, teamId)) await this.#apply(object);
+    this.#teams.set(teamId, began);
   }
 
   /** Somebody deleted a running workspace's service: it comes back at the same address. */
@@ -265,6 +286,8 @@ export class KubernetesLauncher implements Launcher {
   async #repairPolicy(policy: V1NetworkPolicy, deleted: boolean): Promise<void> {
     const teamId = policy.metadata?.labels?.[TEAM_LABEL];
     if (!deleted || teamId === undefined || this.#closed) return;
+    // Its whole namespace may be gone.
+    this.#teams.delete(teamId);
     await this.#repair(networkPolicy(this.#settings, teamId));
   }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { KubernetesObject, V1Service } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
+import { usageWithin } from "#server/jupyter/usage.ts";
 import { register } from "#server/services/dataset/register.ts";
 import type { World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
@@ -88,6 +89,13 @@ it("opens JupyterLab through the gateway", async () => {
   const lab = await throughGateway(first, "/lab");
   expect(lab.status).toBe(200);
   expect(lab.body).toContain("jupyter-config-data");
+});
+
+it("tells what its processes use, by its own server and not the cluster's API", async () => {
+  const { endpoint, serverToken } = await row(first);
+  const usage = await usageWithin({ endpoint: endpoint ?? "", token: serverToken ?? "" });
+  expect(usage?.cpuMs).toBeGreaterThan(100);
+  expect(usage?.memoryBytes).toBeGreaterThan(30 * 2 ** 20);
 });
 
 it("lends a GPU of a gpud outside to a notebook in a pod", async () => {

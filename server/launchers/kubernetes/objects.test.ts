@@ -1,6 +1,7 @@
 import type { V1NetworkPolicy, V1PersistentVolume, V1PersistentVolumeClaim } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import type { DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { DatasetMount } from "#server/launchers/launcher.ts";
+import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import {
   datasetObjects,
   generationOf,
@@ -35,21 +36,13 @@ const settings = parseSettings({
   },
 });
 
-const spec: WorkspaceSpec = {
-  id: "ws-aaaaaaaaaaaaaaaaaaaaaaaaaa",
-  teamId: "team-bbbbbbbbbbbbbbbbbbbbbbbbbb",
+const spec = aWorkspaceSpec({
   generation: 3,
-  environment: "cuda-python",
   serverToken: "the-token",
   credential: "slw_the-credential",
-  gpuType: "soft",
   brokerUrl: "https://broker.example",
-  portalUrl: "https://sluice.example",
-  publicUrl: "https://ws.example",
   variables: { MY_KEY: "my-secret", HOME: "/elsewhere" },
-  datasets: [],
-  allowUnisolated: false,
-};
+});
 const claim: V1PersistentVolumeClaim = { metadata: { name: spec.id, uid: "uid-of-claim" } };
 const pod = workspacePod(spec, settings, ownedBy(claim));
 const container = pod.spec?.containers[0];

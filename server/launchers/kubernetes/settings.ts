@@ -71,6 +71,8 @@ const gpuServers = z.strictObject({
   audience: z.string().min(1).default("sluice"),
   /** Their DaemonSet, whose pods are replaced node by node; without it an operator does that. */
   daemonSet: name.optional(),
+  /** So long an update waits for who holds a GPU of a server; then they are told, with as much notice as `moveSeconds`. */
+  updateAfterSeconds: z.int().min(0).max(31_536_000).default(14_400),
 });
 
 const schema = z

@@ -1,7 +1,7 @@
 /** The words for what a cluster says; the inputs are what Kubernetes 1.36 writes. */
-import type { V1ContainerStatus, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
+import type { V1ContainerStatus, V1Node, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import { podState, quotaSentence, refusalSentence, volumeSentence } from "./states.ts";
+import { newsOf, podState, quotaSentence, refusalSentence, volumeSentence } from "./states.ts";
 
 const base: V1Pod = {
   metadata: { name: "ws-1" },
@@ -187,4 +187,24 @@ describe("a refusal of the API server", () => {
     expect(refusalSentence("namespaces is forbidden: User x cannot patch")).toContain("Tell an admin");
     expect(volumeSentence('storageclass.storage.k8s.io "fast" not found')).toContain("storage class");
   });
+});
+
+it("says of a node that is emptied whether the workspace goes elsewhere, and of one that is silent what will be", () => {
+  const node = (unschedulable: boolean, ready: string): V1Node => ({
+    metadata: { name: "node-1" },
+    spec: { unschedulable },
+    status: { conditions: [condition("Ready", ready, "")] },
+  });
+  const told = (of: V1Node, move?: { afterMs: number }) => newsOf(of, { lostNodeSeconds: 300 }, move);
+  expect(told(node(false, "True"))).toBeUndefined();
+  expect(told(node(true, "True"), { afterMs: 1000 })).toEqual({
+    sentence:
+      "The node node-1 is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.",
+    movesAfterMs: 1000,
+  });
+  expect(told(node(true, "True"))).toEqual({
+    sentence:
+      "The node node-1 is being emptied for maintenance, and no other node can take this workspace. It goes on here until the node ends; save what is only in memory.",
+  });
+  expect(told(node(true, "Unknown"))?.sentence).toContain("if it stays silent for 5 min, the workspace is ended");
 });

@@ -1,6 +1,7 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
 import type { V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews } from "#server/launchers/launcher.ts";
+import { formatSpan } from "#server/span.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
 export type PodState =
@@ -65,26 +66,38 @@ export function podState(pod: V1Pod): PodState {
   return { kind: "waiting" };
 }
 
-/** What the people of the workspaces on a node should know of it. */
-export function newsOf(
-  node: V1Node,
-  { moveSeconds, lostNodeSeconds }: Pick<KubernetesSettings, "moveSeconds" | "lostNodeSeconds">,
-): PlaceNews | undefined {
-  const name = node.metadata?.name ?? "";
+/** Whether a node's kubelet tells the cluster that it is there. */
+export function answers(node: V1Node): boolean {
   const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
-  if (ready !== undefined && ready.status !== "True")
-    return {
-      sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${seconds(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
-    };
-  if (node.spec?.unschedulable === true)
-    return {
-      sentence: `The node ${name} is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.`,
-      movesAfterMs: moveSeconds * 1000,
-    };
-  return undefined;
+  return ready === undefined || ready.status === "True";
 }
 
-const seconds = (count: number) => (count < 120 ? `${count} s` : `${Math.round(count / 60)} min`);
+/** A node that takes no new pods, and still answers: what runs there can leave it. */
+export function isLeft(node: V1Node): boolean {
+  return answers(node) && node.spec?.unschedulable === true;
+}
+
+/** What the people of a workspace on a node should know of it; `move`: with how much notice it goes elsewhere, if it can. */
+export function newsOf(
+  node: V1Node,
+  { lostNodeSeconds }: Pick<KubernetesSettings, "lostNodeSeconds">,
+  move: { afterMs: number } | undefined,
+): PlaceNews | undefined {
+  const name = node.metadata?.name ?? "";
+  if (!answers(node))
+    return {
+      sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${formatSpan(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
+    };
+  if (!isLeft(node)) return undefined;
+  if (move === undefined)
+    return {
+      sentence: `The node ${name} is being emptied for maintenance, and no other node can take this workspace. It goes on here until the node ends; save what is only in memory.`,
+    };
+  return {
+    sentence: `The node ${name} is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.`,
+    movesAfterMs: move.afterMs,
+  };
+}
 
 /** A pod that was to end and has not. */
 export function stillThere(pod: V1Pod | undefined): string {

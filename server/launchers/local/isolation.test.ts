@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { authSecret } from "#server/auth/keys.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { env, resetEnv } from "#server/env.ts";
-import { newCode, newId, newSecret } from "#server/ids.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
+import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { loadSigner } from "#server/services/lease/signer.ts";
 import { LocalLauncher } from "./local-launcher.ts";
 import { makeTestState, type TestState } from "./testing.ts";
@@ -58,21 +58,7 @@ const silent = { started: () => undefined, done: () => undefined, log: () => und
 const signal = new AbortController().signal;
 
 async function launch(generation = 1) {
-  const spec = {
-    id: newId("ws"),
-    teamId: "team-of-tests",
-    generation,
-    environment: "cuda-python",
-    serverToken: newCode(),
-    credential: newSecret("slw"),
-    gpuType: "soft",
-    brokerUrl: "http://127.0.0.1:3001",
-    portalUrl: "http://localhost:3000",
-    publicUrl: "http://localhost:3002",
-    variables: {},
-    datasets: [],
-    allowUnisolated: false,
-  };
+  const spec = aWorkspaceSpec({ generation });
   const { endpoint } = await launcher.ensure(spec, silent, signal);
   const server = { endpoint, token: spec.serverToken };
   const stillRuns = async () => (await launcher.observe(spec.id)).state === "running";

@@ -6,11 +6,11 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Kernel, KernelManager } from "@jupyterlab/services";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { newCode, newId, newSecret } from "#server/ids.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { serverSettings } from "#server/jupyter/server-settings.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { WorkspaceSpec } from "#server/launchers/launcher.ts";
+import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { prune } from "./environment.ts";
 import { LocalLauncher } from "./local-launcher.ts";
 import { isAlive, type ProcessStart } from "./processes.ts";
@@ -28,21 +28,7 @@ const paths = () => workspacePaths(state.stateDir, spec.id);
 beforeAll(async () => {
   state = await makeTestState();
   launcher = new LocalLauncher({ stateDir: state.stateDir, wheel: undefined });
-  spec = {
-    id: newId("ws"),
-    teamId: "team-of-tests",
-    generation: 0,
-    environment: "cuda-python",
-    serverToken: newCode(),
-    credential: newSecret("slw"),
-    gpuType: "soft",
-    brokerUrl: "http://127.0.0.1:3001",
-    portalUrl: "http://localhost:3000",
-    publicUrl: "http://localhost:3002",
-    variables: {},
-    datasets: [],
-    allowUnisolated: false,
-  };
+  spec = aWorkspaceSpec({ generation: 0 });
 }, 240_000);
 
 afterAll(async () => {

@@ -1,14 +1,17 @@
-import { and, eq, inArray, isNotNull, isNull, ne } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, ne, or } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { gpuServers } from "#server/db/schema/index.ts";
 import { drain } from "./drain.ts";
+import { stay } from "./stay.ts";
 
 /** Why the GPU servers of a node take no new leases: the node is cordoned, or their gpud is about to be replaced. */
 export type Closed = "cordoned" | "update";
 
 /**
  * The GPU servers on a node of the cluster follow it: none of them takes new leases while it is closed, and those that
- * were drained for that take leases again afterwards. What an admin has drained stays so. The servers that changed.
+ * were drained for that take leases again afterwards. What an admin has drained stays so, and what an admin opened on a
+ * cordoned node stays open; before an update it is closed again, because the new lease would end with the old gpud. The
+ * servers that changed.
  */
 export async function followNode(
   ctx: Context,
@@ -16,8 +19,12 @@ export async function followNode(
 ): Promise<string[]> {
   authorize(ctx.principal, "gpu-server.follow-node");
   // One that is only joining has no devices to drain yet: it is looked at again.
+  const takesLeases = eq(gpuServers.state, "online");
   const differs = closed
-    ? and(isNull(gpuServers.cordonedAt), inArray(gpuServers.state, ["online", "lost"]))
+    ? or(
+        and(isNull(gpuServers.cordonedAt), inArray(gpuServers.state, ["online", "lost"])),
+        closed === "update" ? takesLeases : undefined,
+      )
     : and(isNotNull(gpuServers.cordonedAt), ne(gpuServers.state, "removed"));
   const other = and(eq(gpuServers.nodeName, nodeName), differs);
   const found = await ctx.db.select({ id: gpuServers.id }).from(gpuServers).where(other);
@@ -28,6 +35,7 @@ export async function followNode(
         .update(gpuServers)
         .set({ cordonedAt: closed ? tx.now() : null })
         .where(eq(gpuServers.id, id));
+      if (closed === undefined) await stay(tx, { serverId: id });
       await audit(tx, { action: "gpu-server.follow-node", subject: id, detail: { nodeName, closed: closed ?? null } });
     });
   }

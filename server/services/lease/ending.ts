@@ -167,7 +167,9 @@ export function endSentence(reason: EndReason | null, note: string | null): stri
     case "time up":
       return `The time of this GPU is up. ${again}`;
     case "taken back":
-      return `This GPU was taken back by the team that it was borrowed from. ${again}`;
+      return note === null
+        ? `This GPU was taken back by the team that it was borrowed from. ${again}`
+        : `This GPU was taken back: ${note}. ${again}`;
     case "ended by an admin":
       return `This GPU was ended by an admin${detail}. ${again}`;
     case "owner gone":

@@ -54,12 +54,13 @@ export function leaseViewOf({ lease, gpu, server }: LeaseOnDevice, parts: readon
 }
 
 function noticeViewOf({ noticeFor, noticeAt, releaseAt }: LeaseRow): LeaseView["notice"] {
-  if (noticeFor === null || noticeAt === null || releaseAt === null) return null;
-  const notice = { requestId: noticeFor, at: noticeAt.getTime(), releaseAt: releaseAt.getTime() };
+  if (noticeAt === null || releaseAt === null) return null;
+  const notice = { at: noticeAt.getTime(), releaseAt: releaseAt.getTime() };
   return {
     at: noticeAt.toISOString(),
     finishAt: new Date(finishAt(notice)).toISOString(),
     releaseAt: releaseAt.toISOString(),
+    why: noticeFor === null ? "update" : "team",
   };
 }
 

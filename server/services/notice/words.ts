@@ -1,6 +1,6 @@
 /** What people are told, in the words of the house. */
 import { formatQuota } from "#server/scheduler/amount.ts";
-import { formatSpan } from "#server/services/workspace/span.ts";
+import { formatSpan } from "#server/span.ts";
 import type { Notice } from "./write.ts";
 
 /** Somebody's lease, as far as the words need it. */
@@ -36,6 +36,25 @@ export function reclaimed(lease: TheirLease, byTeam: string | undefined, release
       `${nameOf(lease, "The notebook")} lives on, and what is in GPU memory is kept.`,
     href: gpuPage(lease),
     dueAt: releaseAt,
+  };
+}
+
+/** The key of what is told before a GPU server is replaced, to take it back when that does not happen. */
+export const updateKey = (requestId: string, endsAt: Date) => `update/${requestId}/${endsAt.getTime()}`;
+
+/** Its GPU server is replaced by a newer one; `parked`: the lease has ended, and its memory is still there. */
+export function updating(lease: TheirLease, endsAt: Date, parked: boolean): Notice {
+  const what = amountOf(lease);
+  return {
+    userId: lease.userId,
+    kind: "reclaim",
+    key: updateKey(lease.requestId, endsAt),
+    title: parked ? `GPU memory kept for your ${what} will be dropped` : `Your ${what} will be taken back`,
+    body:
+      `Its GPU server is updated. ${nameOf(lease, "The notebook")} lives on; what is in GPU memory then is lost. ` +
+      (parked ? "Load it again when you next borrow a GPU." : "Save it before, give the GPU back, and borrow another."),
+    href: gpuPage(lease),
+    dueAt: endsAt,
   };
 }
 
@@ -117,7 +136,7 @@ export function granted(lease: TheirLease, waitedMs: number): Notice {
     kind: "granted",
     key: `granted/${lease.requestId}`,
     title: `You have ${amountOf(lease)}`,
-    body: `${nameOf(lease, "The notebook")} waited ${minutes(waitedMs)} for it.`,
+    body: `${nameOf(lease, "The notebook")} waited ${formatSpan(waitedMs / 1000)} for it.`,
     href: gpuPage(lease),
   };
 }
@@ -199,9 +218,4 @@ export function quotaDecided(userId: string, approved: boolean, asked: AskedFor)
       : `You asked: ${asked.reason}`,
     href: `/teams/${asked.teamName}`,
   };
-}
-
-function minutes(ms: number): string {
-  const seconds = Math.round(ms / 1000);
-  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
 }

@@ -2,7 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { teamPolicies, workspaces } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
-import { formatSpan } from "#server/services/workspace/span.ts";
+import { formatSpan } from "#server/span.ts";
 import { idleLimit, stopTime } from "./idle-limit.ts";
 import type { WorkspaceRow } from "./load.ts";
 import { stopLocked } from "./stop.ts";

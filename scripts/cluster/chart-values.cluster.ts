@@ -1,0 +1,84 @@
+/** What the chart makes of values that the installed one leaves out, and whether a real API server takes it. */
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import {
+  dumpYaml,
+  type KubernetesObject,
+  loadAllYaml,
+  type V1ConfigMap,
+  type V1Ingress,
+  type V1PodDisruptionBudget,
+} from "@kubernetes/client-node";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
+import { testCluster } from "#server/launchers/kubernetes/testing.ts";
+
+const execute = promisify(execFile);
+const cluster = testCluster();
+const kubectl = path.join(kubernetesFolder(), "kubectl");
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "sluice-values-"));
+});
+afterAll(async () => await rm(folder, { recursive: true, force: true }));
+
+const values = {
+  portal: { url: "https://sluice.example.com" },
+  gateway: { url: "https://notebooks.example.com", host: "notebooks.example.com" },
+  database: { existingSecret: "sluice-database" },
+  oidc: { issuer: "https://login.example.com", existingSecret: "sluice-oidc" },
+  ingress: { enabled: true, className: "nginx", tlsSecret: "sluice-tls" },
+  metrics: { serviceMonitor: { enabled: true }, dashboard: { enabled: true } },
+  gpud: { updateAfterSeconds: 60 },
+};
+
+async function template(given: object): Promise<KubernetesObject[]> {
+  const file = path.join(folder, "values.json");
+  await writeFile(file, JSON.stringify(given));
+  const chart = path.resolve("deploy/helm/sluice");
+  const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file];
+  const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
+  return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
+}
+
+it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
+  const made = await template(values);
+  const all = <T extends KubernetesObject>(kind: string) => made.filter((one) => one.kind === kind) as T[];
+  const [ingress] = all<V1Ingress>("Ingress");
+  const hosts = ["sluice.example.com", "*.notebooks.example.com"];
+  expect(ingress?.spec?.tls).toEqual([{ hosts, secretName: "sluice-tls" }]);
+  expect(ingress?.spec?.rules?.map(({ host }) => host)).toEqual(expect.arrayContaining(hosts));
+  const budgets = all<V1PodDisruptionBudget>("PodDisruptionBudget");
+  expect(budgets.map(({ metadata }) => metadata?.name).sort()).toEqual([
+    "sluice-broker",
+    "sluice-gateway",
+    "sluice-portal",
+  ]);
+  expect(all("StatefulSet")).toEqual([]);
+  const maps = all<V1ConfigMap>("ConfigMap").map(({ data }) => data ?? {});
+  const settings = maps.find((data) => "kubernetes.json" in data)?.["kubernetes.json"] ?? "{}";
+  expect(JSON.parse(settings)).toMatchObject({ gpuServers: { daemonSet: "sluice-gpud", updateAfterSeconds: 60 } });
+  const dashboard = maps
+    .flatMap((data) => Object.entries(data))
+    .find(([name]) => name.endsWith(".json") && name !== "kubernetes.json");
+  expect((JSON.parse(dashboard?.[1] ?? "{}") as { panels?: unknown[] }).panels?.length).toBeGreaterThan(3);
+  const text = made.map((object) => dumpYaml(object)).join("\n---\n");
+  expect(text).toContain("https://login.example.com");
+  expect(all("ServiceMonitor")).toHaveLength(1);
+  // A kind of an operator that this cluster does not have.
+  const file = path.join(folder, "made.yaml");
+  const known = made.filter(({ kind }) => kind !== "ServiceMonitor");
+  await writeFile(file, known.map((object) => dumpYaml(object)).join("\n---\n"));
+  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
+  const { stdout } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
+  expect(stdout.trim().split("\n")).toHaveLength(known.length);
+}, 60_000);
+
+it("refuses values that it does not know", async () => {
+  await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
+  await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
+});

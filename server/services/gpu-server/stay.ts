@@ -1,0 +1,30 @@
+import { and, eq, isNotNull, isNull } from "drizzle-orm";
+import type { Context } from "#server/context.ts";
+import type { Transaction } from "#server/db/client.ts";
+import { leases } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { withdrawNotices } from "#server/services/notice/withdraw.ts";
+import { updateKey } from "#server/services/notice/words.ts";
+
+/**
+ * A server that was about to be replaced takes leases again: notices of that which are not over are taken back. Part of
+ * `followNode`, in its transaction.
+ */
+export async function stay(ctx: Context & { db: Transaction }, { serverId }: { serverId: string }): Promise<void> {
+  const ofUpdate = and(isNull(leases.noticeFor), isNotNull(leases.noticeAt), isNotNull(leases.releaseAt));
+  const told = await ctx.db
+    .select()
+    .from(leases)
+    .where(and(eq(leases.serverId, serverId), ofUpdate))
+    .orderBy(leases.id)
+    .for("update");
+  const ahead = told.filter(({ releaseAt }) => releaseAt !== null && releaseAt > ctx.now());
+  for (const { id } of ahead) {
+    await ctx.db.update(leases).set({ noticeAt: null, releaseAt: null }).where(eq(leases.id, id));
+    await notify(ctx.db, "lease", id);
+  }
+  const keys = ahead.flatMap(({ requestId, releaseAt }) =>
+    releaseAt === null ? [] : [updateKey(requestId, releaseAt)],
+  );
+  await withdrawNotices(ctx, keys);
+}

@@ -1,0 +1,60 @@
+import { and, eq, gt, inArray, or } from "drizzle-orm";
+import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
+import { gpuServers, leases } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
+import { theirs } from "#server/services/lease/holder.ts";
+import type { LeaseRow } from "#server/services/lease/view.ts";
+import { updating } from "#server/services/notice/words.ts";
+import { writeNotices } from "#server/services/notice/write.ts";
+import { closedAt } from "./closed-at.ts";
+
+/** A lease that can be told to end, or one that has ended with its memory parked. */
+const held = or(
+  inArray(leases.state, ["granted", "active", "unreachable"]),
+  and(eq(leases.state, "ended"), gt(leases.parkedBytes, 0)),
+);
+
+/** Whether its holder has been told that its server, closed since then, is about to be replaced. */
+const knows = ({ noticeFor, noticeAt }: LeaseRow, since: Date) =>
+  noticeFor === null && noticeAt !== null && noticeAt >= since;
+
+/**
+ * Nobody keeps GPU servers from being replaced for ever: when those of this node have taken no new leases for `afterMs`,
+ * everybody who holds a lease or parked memory there has `noticeMs` of notice. The leases end then, as others that are
+ * taken back do. Who has a notice already keeps that. Returns how many leases were told of.
+ */
+export async function vacate(
+  ctx: Context,
+  { nodeName, afterMs, noticeMs }: { nodeName: string; afterMs: number; noticeMs: number },
+): Promise<number> {
+  authorize(ctx.principal, "gpu-server.follow-node");
+  return await inTransaction(ctx, async (tx) => {
+    const now = tx.now().getTime();
+    const rows = await tx.db
+      .select({ lease: leases, since: closedAt })
+      .from(leases)
+      .innerJoin(gpuServers, eq(gpuServers.id, leases.serverId))
+      .where(and(eq(gpuServers.nodeName, nodeName), held))
+      .orderBy(leases.id)
+      .for("update", { of: leases });
+    const untold = rows.filter(({ lease, since }) => {
+      if (since === null || since.getTime() + afterMs > now || knows(lease, since)) return false;
+      return lease.state === "ended" || lease.releaseAt === null;
+    });
+    const releaseAt = new Date(now + noticeMs);
+    for (const requestId of new Set(untold.map(({ lease }) => lease.requestId))) {
+      const parts = rows.flatMap(({ lease }) => (lease.requestId === requestId ? [lease] : []));
+      const ids = parts.map(({ id }) => id);
+      await tx.db
+        .update(leases)
+        .set({ noticeFor: null, noticeAt: new Date(now), releaseAt })
+        .where(inArray(leases.id, ids));
+      await writeNotices(tx, [updating(theirs(parts), releaseAt, parts[0]?.state === "ended")]);
+      const [first] = parts;
+      const detail = { for: "update", releaseAt: releaseAt.toISOString() };
+      await audit(tx, { action: "lease.notice", subject: first?.id, teamId: first?.teamId, detail });
+      for (const id of ids) await notify(tx.db, "lease", id);
+    }
+    return untold.length;
+  });
+}
