@@ -27,8 +27,10 @@ export async function startWorkspace(start: Start): Promise<void> {
   const { db, log, launcher, row, signal } = start;
   const journal = workspaceJournal(db, log, { workspaceId: row.id, generation: row.generation });
   let step: Step = "environment";
+  /** What has been told already: a launcher may tell what is printed as it comes. */
+  const told = new Set<string>();
   try {
-    const running = (await takeOver(start)) ?? (await launch(start, journal, (at) => (step = at)));
+    const running = (await takeOver(start)) ?? (await launch(start, journal, { at: (now) => (step = now), told }));
     if (running === undefined) return;
     const server = { endpoint: running.endpoint, token: running.token };
     const stillRuns = async () => (await launcher.observe(row.id)).state === "running";
@@ -61,7 +63,7 @@ export async function startWorkspace(start: Start): Promise<void> {
       return;
     }
     const tail = step === "environment" ? [] : await launcher.logs(row.id, 40).catch(() => []);
-    for (const line of tail) journal.log(step, line);
+    for (const line of tail) if (!told.has(line)) journal.log(step, line);
     journal.failed(step, message);
     await journal.flush();
     log.warn({ workspaceId: row.id, step, err: error }, "workspace could not be started");
@@ -87,7 +89,11 @@ async function takeOver({ launcher, row }: Start): Promise<Started | undefined> 
   return { endpoint: seen.endpoint, handle: seen.handle, token: row.serverToken };
 }
 
-async function launch(start: Start, journal: Journal<Step>, at: (step: Step) => void): Promise<Started | undefined> {
+async function launch(
+  start: Start,
+  journal: Journal<Step>,
+  { at, told }: { at: (step: Step) => void; told: Set<string> },
+): Promise<Started | undefined> {
   const { db, launcher, row, signal } = start;
   const serverToken = randomBytes(32).toString("base64url");
   const credential = newSecret("slw");
@@ -126,7 +132,10 @@ async function launch(start: Start, journal: Journal<Step>, at: (step: Step) => 
       journal.started(step, message);
     },
     done: (step: Step, message: string) => journal.done(step, message),
-    log: (step: Step, line: string) => journal.log(step, line),
+    log: (step: Step, line: string) => {
+      told.add(line);
+      journal.log(step, line);
+    },
   };
   const running = await launcher.ensure(spec, report, signal);
   await changeWhileWanted(db, row, { endpoint: running.endpoint, handle: running.handle });

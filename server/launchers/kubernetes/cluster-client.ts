@@ -1,4 +1,7 @@
 /** The cluster's API as the launcher uses it: apply, delete, and watches that mend themselves. */
+
+import { createInterface } from "node:readline";
+import { PassThrough, type Readable } from "node:stream";
 import {
   ApiException,
   AppsV1Api,
@@ -8,6 +11,7 @@ import {
   type KubernetesObject,
   KubernetesObjectApi,
   ListWatch,
+  Log,
   NetworkingV1Api,
   PatchStrategy,
   Watch,
@@ -110,6 +114,19 @@ export class ClusterClient {
       },
       stop,
     };
+  }
+
+  /** Hands over what a container prints, line by line, until it ends or is no longer wanted: by what this gives. */
+  async followLog(
+    { namespace, name, container }: { namespace: string; name: string; container: string },
+    onLine: (line: string) => void,
+  ): Promise<() => void> {
+    const lines = new PassThrough();
+    // A log that breaks off has ended; without a listener its error would end the process.
+    lines.on("pipe", (source: Readable) => source.on("error", () => lines.end()));
+    createInterface({ input: lines }).on("line", onLine);
+    const following = await new Log(this.#config).log(namespace, name, container, lines, { follow: true });
+    return () => following.abort();
   }
 
   /** The cluster's id of a pod, asked now; undefined when there is none of that name. */

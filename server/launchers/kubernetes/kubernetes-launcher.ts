@@ -48,6 +48,9 @@ const STOP_MS = 45_000;
 
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
 
+/** So many lines of a starting pod are shown among its steps. */
+const STARTING_LINES = 200;
+
 /** So long after they were put are a team's objects taken to be there as they should. */
 const TEAM_MS = 10 * 60_000;
 
@@ -130,10 +133,12 @@ export class KubernetesLauncher implements Launcher {
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
     const follower = await this.#followEvents(namespace, spec.id, (line) => report.log("pod", line));
+    const printed = this.#followLog(pods, spec.id, (line) => report.log("pod", line));
     try {
       await this.#apply(pod);
       await this.#untilReady(spec.id, { pods, report, signal, limit, lastEvent: follower.last });
     } finally {
+      printed.stop();
       await follower.stop();
     }
     const node = podOf(pods, spec.id)?.spec?.nodeName;
@@ -333,6 +338,34 @@ export class KubernetesLauncher implements Launcher {
       onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
     });
     return { last: () => last, stop: events.stop };
+  }
+
+  /** Hands over what the pod's first container prints while it starts. */
+  #followLog(pods: Watched<V1Pod>, id: string, onLine: (line: string) => void): { stop: () => void } {
+    let left = STARTING_LINES;
+    const tell = (line: string) => {
+      if (line.trim() !== "" && left-- > 0) onLine(line);
+    };
+    let following: Promise<() => void> | undefined;
+    const look = () => {
+      const pod = podOf(pods, id);
+      const { name, namespace } = pod?.metadata ?? {};
+      if (following !== undefined || pod === undefined || name === undefined || namespace === undefined) return;
+      if (podState(pod).kind !== "running") return;
+      following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
+        // The last lines are read once more when the start fails.
+        this.#log.debug({ err: error, name, namespace }, "a starting pod's log could not be followed");
+        return () => undefined;
+      });
+    };
+    const unsubscribe = pods.onChange(look);
+    return {
+      stop: () => {
+        unsubscribe();
+        left = 0;
+        void following?.then((end) => end());
+      },
+    };
   }
 
   async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {

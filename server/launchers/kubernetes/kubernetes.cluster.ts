@@ -81,6 +81,8 @@ it("launches a pod whose steps tell what the cluster does, and whose kernel answ
   const lines = await told(first);
   expect(lines).toContain("Preparing the namespace");
   expect(lines).toContain("Scheduled: Successfully assigned");
+  // What JupyterLab prints while it starts.
+  expect(lines).toMatch(/\bServerApp\]/);
   expect(lines).toContain("The pod runs on node-1");
   expect(lines).toContain("A notebook kernel computed 6 * 7");
 });
