@@ -34,7 +34,7 @@ fn barriers_reduce_over_the_threads_that_meet_there() {
     // Two halves of the block at barriers of their own; predicates: every third thread, all, and the last one of all.
     let halves = "shr.u32 %r2, %r1, 6; add.u32 %r2, %r2, 3; rem.u32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 0;\n\
         setp.lt.u32 %p2, %r1, 1000; setp.eq.u32 %p3, %r1, 127;\n";
-    let thirds = |t: u32| (0..64).filter(|k| (t / 64 * 64 + k) % 3 == 0).count() as u32;
+    let thirds = |t: u32| (0..64).filter(|k| (t / 64 * 64 + k).is_multiple_of(3)).count() as u32;
     for bar in ["bar", "barrier"] {
         let at = |what: &str| format!("{halves}{bar}.red.{what}");
         check(&at("popc.u32 %r0, %r2, 64, %p1;"), thirds);
@@ -63,7 +63,7 @@ fn a_warp_reduces_and_matches_over_its_members() {
     // Lanes 4 to 11 take part; what they bring is lane - 8, or its square.
     let members = "mov.u32 %r2, %laneid; sub.u32 %r3, %r2, 8; mul.lo.u32 %r4, %r3, %r3; mov.u32 %r0, 77;\n\
         setp.ge.u32 %p1, %r2, 4; setp.lt.and.u32 %p1, %r2, 12, %p1; @!%p1 bra end;\n";
-    let lanes = || (4..12).map(|l| l as i32 - 8);
+    let lanes = || (4..12).map(|l: i32| l - 8);
     let squares = || lanes().map(|v| (v * v) as u32);
     let inside = |t: u32| (4..12).contains(&(t % 32));
     let all = |what: &str, want: u32| {
