@@ -491,6 +491,10 @@ pub enum Matrix {
     },
     /// `ldmatrix`: tiles of 8 x 8 16-bit elements.
     Load { d: Vec<u32>, address: Address, space: Space, transposed: bool },
+    /// `stmatrix`: the same the other way.
+    Store { s: Vec<u32>, address: Address, space: Space, transposed: bool },
+    /// `movmatrix`: a tile, its rows as columns.
+    Transpose { d: u32, a: u32 },
     /// `wmma.load`
     Fetch {
         d: Vec<u32>,
@@ -533,7 +537,10 @@ impl Matrix {
             Matrix::Mma { d, a, b, c, .. } | Matrix::Wmma { d, a, b, c, .. } => {
                 [d, a, b, c].into_iter().flatten().copied().collect()
             }
-            Matrix::Load { d, address, .. } => d.iter().copied().chain([address.row]).collect(),
+            Matrix::Load { d: registers, address, .. } | Matrix::Store { s: registers, address, .. } => {
+                registers.iter().copied().chain([address.row]).collect()
+            }
+            Matrix::Transpose { d, a } => vec![*d, *a],
             Matrix::Fetch { d: registers, address, stride, .. } | Matrix::Put { s: registers, address, stride, .. } => {
                 registers.iter().copied().chain([address.row, *stride]).collect()
             }

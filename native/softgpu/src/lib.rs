@@ -89,8 +89,9 @@
 //!   accesses to their halves.
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
 //! - Not there: textures and surfaces, `wgmma` and tensor memory, copies of tensors, dynamic parallelism, 8-bit
-//!   floats in matrix products, video instructions but `vabsdiff2` and `vabsdiff4` (the ones that nvcc writes), `.alias`,
-//!   32-bit addresses, the smallest and largest of halves as an atomic.
+//!   floats in matrix products, floats of fewer bits, `cp.reduce.async.bulk`, video instructions but `vabsdiff2` and
+//!   `vabsdiff4` (the ones that nvcc writes), `sad` of 16 and 64 bits, `.alias`, 32-bit addresses, the smallest and
+//!   largest of halves as an atomic.
 
 mod arena;
 mod bits;

@@ -483,8 +483,7 @@ impl Shared<'_> {
         }
         let mut block = Block::new();
         let mut fresh = true;
-        loop {
-            let Some(number) = self.queue.take().filter(|_| !self.stopping()) else { break };
+        while let Some(number) = self.queue.take().filter(|_| !self.stopping()) {
             let context = self.context(&mut block, number, worker);
             block.begin(&context, fresh);
             fresh = false;

@@ -155,7 +155,7 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
             Matrix::Load { d, address, space, transposed } => {
                 let at = super::memory::addresses(f, address);
                 for (number, row) in d.iter().enumerate() {
-                    let mut tile = [[0u16; 8]; 8];
+                    let mut tile = Tile::default();
                     for (i, line) in tile.iter_mut().enumerate() {
                         let lane = 8 * number + i;
                         let host = resolve(c, w, *space, lane, at[lane], 16, false)?;
@@ -163,15 +163,25 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                             *value = *(host.at(2 * j as u64) as *const u16);
                         }
                     }
-                    let mut out = [0u32; 32];
-                    for (l, out) in out.iter_mut().enumerate() {
-                        let (i, j) = (l / 4, l % 4 * 2);
-                        let (low, high) =
-                            if *transposed { (tile[j][i], tile[j + 1][i]) } else { (tile[i][j], tile[i][j + 1]) };
-                        *out = u32::from(low) | u32::from(high) << 16;
-                    }
-                    f.put(*row, &out, mask);
+                    f.put(*row, &lanes_of_tile(&tile, *transposed), mask);
                 }
+            }
+            Matrix::Store { s, address, space, transposed } => {
+                let at = super::memory::addresses(f, address);
+                for (number, row) in s.iter().enumerate() {
+                    let tile = tile_of_lanes(&f.get::<u32>(*row), *transposed);
+                    for (i, line) in tile.iter().enumerate() {
+                        let lane = 8 * number + i;
+                        let host = resolve(c, w, *space, lane, at[lane], 16, true)?;
+                        for (j, value) in line.iter().enumerate() {
+                            *(host.at(2 * j as u64) as *mut u16) = *value;
+                        }
+                    }
+                }
+            }
+            Matrix::Transpose { d, a } => {
+                let tile = tile_of_lanes(&f.get::<u32>(*a), false);
+                f.put(*d, &lanes_of_tile(&tile, true), mask);
             }
             Matrix::Fetch { d, address, space, stride, rows, columns, ty, by_column } => {
                 fragment(c, w, f, d, (address, *space), *stride, (*rows, *columns), *ty, *by_column, mask, false)?;
@@ -270,4 +280,29 @@ unsafe fn fragment(
         }
     }
     Ok(())
+}
+
+/// A matrix of 16-bit elements that the lanes of a warp hold two each.
+type Tile = [[u16; 8]; 8];
+
+/// The two elements of a lane, of the matrix or of its transpose: row and column.
+fn held(lane: usize, transposed: bool) -> [(usize, usize); 2] {
+    let (i, j) = (lane / 4, lane % 4 * 2);
+    if transposed { [(j, i), (j + 1, i)] } else { [(i, j), (i, j + 1)] }
+}
+
+fn lanes_of_tile(tile: &Tile, transposed: bool) -> [u32; 32] {
+    std::array::from_fn(|lane| {
+        let [low, high] = held(lane, transposed).map(|(i, j)| u32::from(tile[i][j]));
+        low | high << 16
+    })
+}
+
+fn tile_of_lanes(lanes: &[u32; 32], transposed: bool) -> Tile {
+    let mut tile = Tile::default();
+    for (lane, value) in lanes.iter().enumerate() {
+        let [(i, j), (k, l)] = held(lane, transposed);
+        (tile[i][j], tile[k][l]) = (*value as u16, (*value >> 16) as u16);
+    }
+    tile
 }

@@ -81,6 +81,7 @@ const KNOWN: &[&str] = &[
     "min",
     "mma",
     "mov",
+    "movmatrix",
     "mul",
     "mul24",
     "nanosleep",
@@ -113,6 +114,7 @@ const KNOWN: &[&str] = &[
     "st",
     "stackrestore",
     "stacksave",
+    "stmatrix",
     "sub",
     "subc",
     "szext",
@@ -192,7 +194,7 @@ impl Builder {
             "mbarrier" => self.mbarrier(mods, ops),
             "clusterlaunchcontrol" => self.launch_control(mods, ops),
             "elect" => self.elect(ops),
-            "mma" | "ldmatrix" | "wmma" => self.matrix(opcode, mods, ops),
+            "mma" | "ldmatrix" | "stmatrix" | "movmatrix" | "wmma" => self.matrix(opcode, mods, ops),
             "mov" => self.mov(opcode, mods, ops),
             "cvt" => self.cvt(opcode, mods, ops),
             "setp" => self.setp(opcode, mods, ops),
@@ -671,8 +673,18 @@ impl Builder {
             }
             "fns" => self.simple(Op::Fns, B32, ops, &[B32, B32, S32]),
             "bmsk" => self.simple(if has("wrap") { Op::BmskWrap } else { Op::BmskClamp }, B32, ops, &[B32, B32]),
-            "szext" if has("wrap") => no(self),
-            "szext" => self.simple(if ty.signed() { Op::SzextS } else { Op::SzextU }, B32, ops, &[B32, U32]),
+            "szext" => {
+                let [d, a, width] = ops else { return Err(self.error("szext takes three operands")) };
+                let (a, mut width) = (self.source(a, B32)?, self.source(width, U32)?);
+                if has("wrap") {
+                    let (given, most) = (width, self.constant(Constant::Bits(31), false));
+                    width = self.fresh(B32);
+                    self.alu(Op::And32, width, &[given, most]);
+                }
+                let d = self.target_or_sink(d, B32)?;
+                self.alu(if ty.signed() { Op::SzextS } else { Op::SzextU }, d, &[a, width]);
+                Ok(())
+            }
             "selp" => {
                 let [d, a, b, p] = ops else { return Err(self.error("selp takes 4 operands")) };
                 let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
@@ -849,6 +861,9 @@ impl Builder {
         if mods.iter().any(|m| matches!(*m, "e4m3x2" | "e5m2x2")) {
             return self.cvt_fp8(opcode, mods, ops);
         }
+        if mods.first() == Some(&"pack") {
+            return self.cvt_pack(mods, ops);
+        }
         let kinds: Vec<Type> = mods.iter().filter_map(|m| Type::parse(m)).collect();
         let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
         let known = |m: &&str| {
@@ -954,6 +969,42 @@ impl Builder {
     }
 
     /// `cvt` between pairs of 8-bit floats and pairs of wider ones.
+    /// `cvt.pack`: two numbers cut to the range of fewer bits, above them the lowest bits of a third one.
+    fn cvt_pack(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let (to, above) = match mods {
+            ["pack", "sat", to @ ("u16" | "s16"), "s32"] => (*to, false),
+            ["pack", "sat", to @ ("u2" | "s2" | "u4" | "s4" | "u8" | "s8"), "s32", "b32"] => (*to, true),
+            _ => return Err(self.unsupported(Builder::full("cvt", mods))),
+        };
+        let bits: u32 = to[1..].parse().unwrap_or(16);
+        let (least, most) =
+            if to.starts_with('s') { (-1i32 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+        let [d, numbers @ ..] = ops else { return Err(self.error("too few operands")) };
+        if numbers.len() != 2 + usize::from(above) {
+            return Err(self.error(format!("expected {} operands", 3 + usize::from(above))));
+        }
+        let fixed = |b: &mut Builder, v: i32| b.constant(Constant::Bits(u64::from(v as u32)), false);
+        let (least, most, mask) = (fixed(self, least), fixed(self, most), fixed(self, (1 << bits) - 1));
+        let mut packed = match numbers.get(2) {
+            Some(rest) => self.source(rest, Type::B32)?,
+            None => fixed(self, 0),
+        };
+        let shift = fixed(self, bits as i32);
+        for number in &numbers[..2] {
+            let number = self.source(number, Type::S32)?;
+            let [cut, shifted, next] = [(); 3].map(|()| self.fresh(Type::B32));
+            self.alu(Op::MaxS32, cut, &[number, least]);
+            self.alu(Op::MinS32, cut, &[cut, most]);
+            self.alu(Op::And32, cut, &[cut, mask]);
+            self.alu(Op::Shl32, shifted, &[packed, shift]);
+            self.alu(Op::Or32, next, &[shifted, cut]);
+            packed = next;
+        }
+        let d = self.target_or_sink(d, Type::B32)?;
+        self.alu(Op::Mov32, d, &[packed]);
+        Ok(())
+    }
+
     fn cvt_fp8(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let mut mods_left = mods.to_vec();
         let relu = mods_left.contains(&"relu");

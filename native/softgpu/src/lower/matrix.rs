@@ -6,6 +6,9 @@ use crate::error::PtxError;
 use crate::ir::*;
 use crate::types::Type;
 
+/// Registers, where their tiles are, and whether rows become columns.
+type Tiles = (Vec<u32>, Address, Space, bool);
+
 /// The extents in `m16n8k16`.
 fn shape_of(name: &str) -> Option<[usize; 3]> {
     let (m, rest) = name.strip_prefix('m')?.split_once('n')?;
@@ -31,12 +34,15 @@ impl Builder {
         self.emit(Op::Matrix, NONE, NONE, NONE, members, index, 0);
     }
 
-    /// `mma`, `ldmatrix`, `wmma`
+    /// `mma`, `wmma`, and how tiles get to their registers
     pub(super) fn matrix(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let no = |b: &Builder| Err(b.unsupported(Builder::full(opcode, mods)));
         let has = |m: &str| mods.contains(&m);
-        if opcode == "ldmatrix" {
-            return self.load_matrix(mods, ops);
+        match opcode {
+            "ldmatrix" => return self.load_matrix(mods, ops),
+            "stmatrix" => return self.store_matrix(mods, ops),
+            "movmatrix" => return self.move_matrix(mods, ops),
+            _ => {}
         }
         let types: Vec<Type> = mods.iter().filter_map(|m| Type::of_elements(m)).collect();
         let Some(shape) = mods.iter().find_map(|m| shape_of(m)) else { return no(self) };
@@ -128,18 +134,39 @@ impl Builder {
         Ok(())
     }
 
-    fn load_matrix(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
-        let [d, address, ..] = ops else { return Err(self.error("too few operands")) };
+    /// `ldmatrix` and `stmatrix`: the registers and where the tiles are.
+    fn tiles(&mut self, name: &str, mods: &[&str], tiles: &Operand, at: &Operand) -> Result<Tiles, PtxError> {
         if !mods.contains(&"m8n8") || !mods.contains(&"b16") {
-            return Err(self.unsupported(Builder::full("ldmatrix", mods)));
+            return Err(self.unsupported(Builder::full(name, mods)));
         }
         let space = mods.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
-        let d = self.registers(d, Type::B32, true)?;
-        if !matches!(d.len(), 1 | 2 | 4) {
-            return Err(self.error("ldmatrix loads 1, 2 or 4 matrices"));
+        let registers = self.registers(tiles, Type::B32, name == "ldmatrix")?;
+        if !matches!(registers.len(), 1 | 2 | 4) {
+            return Err(self.error(format!("{name} has 1, 2 or 4 matrices")));
         }
-        let address = self.address(address)?;
-        self.emit_matrix(Matrix::Load { d, address, space, transposed: mods.contains(&"trans") });
+        Ok((registers, self.address(at)?, space, mods.contains(&"trans")))
+    }
+
+    fn load_matrix(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let [d, at, ..] = ops else { return Err(self.error("too few operands")) };
+        let (d, address, space, transposed) = self.tiles("ldmatrix", mods, d, at)?;
+        self.emit_matrix(Matrix::Load { d, address, space, transposed });
+        Ok(())
+    }
+
+    fn store_matrix(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let [at, s] = ops else { return Err(self.error("stmatrix takes an address and registers")) };
+        let (s, address, space, transposed) = self.tiles("stmatrix", mods, s, at)?;
+        self.emit_matrix(Matrix::Store { s, address, space, transposed });
+        Ok(())
+    }
+
+    fn move_matrix(&mut self, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let (["sync", "aligned", "m8n8", "trans", "b16"], [d, a]) = (mods, ops) else {
+            return Err(self.unsupported(Builder::full("movmatrix", mods)));
+        };
+        let (d, a) = (self.target(d, Type::B32)?, self.source(a, Type::B32)?);
+        self.emit_matrix(Matrix::Transpose { d, a });
         Ok(())
     }
 

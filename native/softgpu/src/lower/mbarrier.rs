@@ -19,6 +19,7 @@ const NAMES: &[&str] = &[
     "cluster",
     "shared",
     "shared::cta",
+    "shared::cluster",
     "b64",
 ];
 
@@ -53,7 +54,7 @@ impl Builder {
         if rest.iter().any(|m| !NAMES.contains(m)) {
             return no(self);
         }
-        let space = rest.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
+        let space = rest.iter().find_map(|m| in_cluster(m)).unwrap_or(Space::Generic);
         match (*what, ops) {
             ("init", [address, count]) => {
                 let count = self.count(Some(count))?;
@@ -137,6 +138,9 @@ impl Builder {
             ["commit_group"] | ["wait_group"] | ["wait_group", "read"] | ["prefetch", "L2", "global"] => return Ok(()),
             ["shared::cta" | "shared::cluster", "global", "mbarrier::complete_tx::bytes", rest @ ..] => {
                 (into, true, rest)
+            }
+            ["shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes"] => {
+                ((Space::Shared, Space::Shared), true, [].as_slice())
             }
             ["global", "shared::cta", "bulk_group", rest @ ..] => (out_of, false, rest),
             _ => return Err(self.unsupported(Builder::full("cp", mods))),
@@ -225,6 +229,11 @@ impl Builder {
         self.alu(Op::Extract32, to, &[half, shift]);
         Ok(())
     }
+}
+
+/// A state space; the cluster's shared memory is the block's own.
+fn in_cluster(name: &str) -> Option<Space> {
+    if name == "shared::cluster" { Some(Space::Shared) } else { space_of(name) }
 }
 
 /// Whether these modifiers name the one block of the cluster, or nothing.

@@ -34,7 +34,7 @@ fn barriers_reduce_over_the_threads_that_meet_there() {
     // Two halves of the block at barriers of their own; predicates: every third thread, all, and the last one of all.
     let halves = "shr.u32 %r2, %r1, 6; add.u32 %r2, %r2, 3; rem.u32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 0;\n\
         setp.lt.u32 %p2, %r1, 1000; setp.eq.u32 %p3, %r1, 127;\n";
-    let thirds = |t: u32| (0..64).filter(|k| (t / 64 * 64 + k) % 3 == 0).count() as u32;
+    let thirds = |t: u32| (0..64).filter(|k| (t / 64 * 64 + k).is_multiple_of(3)).count() as u32;
     for bar in ["bar", "barrier"] {
         let at = |what: &str| format!("{halves}{bar}.red.{what}");
         check(&at("popc.u32 %r0, %r2, 64, %p1;"), thirds);
@@ -63,7 +63,7 @@ fn a_warp_reduces_and_matches_over_its_members() {
     // Lanes 4 to 11 take part; what they bring is lane - 8, or its square.
     let members = "mov.u32 %r2, %laneid; sub.u32 %r3, %r2, 8; mul.lo.u32 %r4, %r3, %r3; mov.u32 %r0, 77;\n\
         setp.ge.u32 %p1, %r2, 4; setp.lt.and.u32 %p1, %r2, 12, %p1; @!%p1 bra end;\n";
-    let lanes = || (4..12).map(|l| l as i32 - 8);
+    let lanes = || (4..12).map(|l: i32| l - 8);
     let squares = || lanes().map(|v| (v * v) as u32);
     let inside = |t: u32| (4..12).contains(&(t % 32));
     let all = |what: &str, want: u32| {
@@ -227,4 +227,65 @@ fn a_barrier_that_some_never_reach_names_who_waits() {
     {
         assert!(text.contains(part), "{text}");
     }
+}
+
+#[test]
+fn numbers_are_packed_in_few_bits() {
+    // From thread 0 on: numbers on both sides of each range.
+    let numbers =
+        "mul.lo.u32 %r2, %r1, %r1; sub.s32 %r2, %r2, 300; mul.lo.s32 %r3, %r1, -3; mov.u32 %r4, 0xcafe1234;\n";
+    let a = |t: u32| (t * t) as i32 - 300;
+    let b = |t: u32| t as i32 * -3;
+    for (ty, bits, range) in [
+        ("u8", 8, 0..=255),
+        ("s8", 8, -128..=127),
+        ("u4", 4, 0..=15),
+        ("s4", 4, -8..=7),
+        ("u2", 2, 0..=3),
+        ("s2", 2, -2..=1),
+    ] {
+        let cut = |v: i32| v.clamp(*range.start(), *range.end()) as u32 & ((1 << bits) - 1);
+        let body = format!("{numbers}cvt.pack.sat.{ty}.s32.b32 %r0, %r2, %r3, %r4;");
+        check(&body, |t| 0xcafe_1234 << (2 * bits) | cut(a(t)) << bits | cut(b(t)));
+    }
+    let wide = format!("{numbers}mul.lo.s32 %r2, %r2, 100; cvt.pack.sat.s16.s32 %r0, %r2, %r3;");
+    check(&wide, |t| ((100 * a(t)).clamp(-32768, 32767) as u32) << 16 | b(t) as u32 & 0xffff);
+    check("szext.wrap.s32 %r0, 0x1234fffb, %r1;", |t| {
+        let width = t % 32;
+        if width == 0 { 0 } else { ((0x1234_fffbu32 << (32 - width)) as i32 >> (32 - width)) as u32 }
+    });
+}
+
+#[test]
+fn tiles_change_their_rows_and_columns() {
+    // Lane l holds 2l and 2l + 1: the element in row i and column j of the tile is 8i + j.
+    let tile = "mov.u32 %r2, %laneid; mad.lo.u32 %r3, %r2, 0x00020002, 0x00010000; setp.lt.u32 %p1, %r1, 32; @!%p1 bra end;\n\
+        mov.u32 %r4, s; and.b32 %r5, %r2, 15; mad.lo.u32 %r5, %r5, 16, %r4; add.u32 %r6, %r3, 0x01000100;\n";
+    let pair = |low: u32, high: u32| low | high << 16;
+    let row = |l: u32| (l / 4, l % 4 * 2);
+    let first = |body: &str, want: &dyn Fn(u32) -> u32| {
+        check(&format!("{tile}{body}\nend:"), |t| if t < 32 { want(t) } else { 0 });
+    };
+    first("movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r3;", &|l| {
+        let (i, j) = row(l);
+        pair(8 * j + i, 8 * (j + 1) + i)
+    });
+    // What lies in memory behind it is read word by word: two tiles of 32 words.
+    let word = "mad.lo.u32 %r7, %r2, 4, %r4; ld.shared.u32 %r8, [%r7]; ld.shared.u32 %r9, [%r7+128]; mad.lo.u32 %r0, %r9, 3, %r8;";
+    let both = |one: u32| (one + 0x0100_0100).wrapping_mul(3).wrapping_add(one);
+    first(&format!("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r5], {{%r3, %r6}}; bar.warp.sync -1; {word}"), &|l| {
+        both(pair(2 * l, 2 * l + 1))
+    });
+    first(
+        &format!("stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16 [%r5], {{%r3, %r6}}; bar.warp.sync -1; {word}"),
+        &|l| {
+            let (i, j) = row(l);
+            both(pair(8 * j + i, 8 * (j + 1) + i))
+        },
+    );
+    first(
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r3}; bar.warp.sync -1;\n\
+         ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r7}, [%r5]; movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r7;",
+        &|l| pair(2 * l, 2 * l + 1),
+    );
 }

@@ -179,3 +179,16 @@ fn bulk_copies_leave_bytes_out() {
         assert_eq!(v, wanted, "word {k}");
     }
 }
+
+#[test]
+fn the_clusters_shared_memory_is_the_blocks() {
+    // The first half of the tile is copied to the second, by addresses of the cluster.
+    let out = run("st.shared.u32 [%r4], %r0; bar.sync 0; @%p1 bra others; mbarrier.init.shared::cta.b64 [%r2], 1;\n\
+        fence.mbarrier_init.release.cluster; add.u32 %r5, %r1, 256;\n\
+        mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%r2], 128;\n\
+        cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r5], [%r1], 128, [%r2];\n\
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2], 1;\nothers: bar.sync 0;\n\
+        wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra wait; ld.shared.u32 %r9, [%r4];")
+    .unwrap();
+    assert!(out.iter().enumerate().all(|(k, v)| *v as usize == if k < 64 { k } else { k - 64 }), "{out:?}");
+}
