@@ -3,9 +3,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { proposalSource } from "#server/contracts/image.ts";
 import { auditEvents, imageVersions, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
-import { makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { get } from "#server/services/workspace/get.ts";
+import { lastLaunch } from "#server/services/workspace/last-launch.ts";
 import { update } from "#server/services/workspace/update.ts";
 import { approve } from "./approve.ts";
 import { checkAgain } from "./check-again.ts";
@@ -127,8 +128,14 @@ it("rolls out to teams; a workspace of an older version is offered the newer one
   await expect(create(world.outsider.ctx, foreign)).rejects.toMatchObject({ code: "not-found" });
   const { id, update: none } = await create(world.member.ctx, { name: "mine", image: "words" });
   expect(none).toBeNull();
+  expect(await lastLaunch(world.member.ctx)).toMatchObject({ name: "mine", image: "words", teamId: world.team });
+  expect(await lastLaunch(world.outsider.ctx)).toBeUndefined();
 
   const second = await checked(world.lead, "failed");
+  // As its check would test it.
+  const tested = await makeWorkspace(world, { owner: world.lead });
+  await test.db.update(workspaces).set({ imageVersionId: second }).where(eq(workspaces.id, tested.id));
+  expect(await lastLaunch(world.lead.ctx)).toBeUndefined();
   expect((await get(world.member.ctx, { id })).update).toBeNull();
   await checkAgain(world.lead.ctx, { id: second });
   await test.db.update(imageVersions).set({ check: "passed" }).where(eq(imageVersions.id, second));
