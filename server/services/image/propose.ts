@@ -82,23 +82,23 @@ async function environmentNamed(tx: Context, { name, teamId, title, description 
   const [known] = await tx.db.select().from(images).where(eq(images.name, name)).for("update");
   if (known === undefined) throw new SluiceError("conflict", "name: Somebody has just taken it back. Try again.");
   const owner = await ownerOf(tx, known.id);
-  if (owner === "nobody") {
+  if (owner === undefined) {
     await tx.db.update(images).set({ title, description }).where(eq(images.id, known.id));
     return known.id;
   }
   // Nobody, an admin neither, mixes two teams' versions: each team's leads could then do nothing more under that name.
   const isAdmin = tx.principal.kind === "user" && tx.principal.isAdmin;
-  if (owner === teamId || (owner === "a team that is gone" && isAdmin)) return known.id;
+  if (owner.teamId === teamId || (owner.teamId === null && isAdmin)) return known.id;
   throw new SluiceError("conflict", `name: Another team has an environment named ${name}. Choose another name.`);
 }
 
-/** Whose an environment's name is: the team's of its latest version that is not taken back. */
-async function ownerOf(tx: Context, imageId: string): Promise<string | "nobody" | "a team that is gone"> {
+/** Whose an environment's name is: the team's of its latest version that is not taken back, null if that is gone. */
+async function ownerOf(tx: Context, imageId: string): Promise<{ teamId: string | null } | undefined> {
   const [latest] = await tx.db
     .select({ teamId: imageVersions.teamId })
     .from(imageVersions)
     .where(and(eq(imageVersions.imageId, imageId), not(withdrawn)))
     .orderBy(desc(imageVersions.createdAt), desc(imageVersions.id))
     .limit(1);
-  return latest === undefined ? "nobody" : (latest.teamId ?? "a team that is gone");
+  return latest;
 }
