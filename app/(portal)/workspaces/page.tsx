@@ -4,11 +4,13 @@ import { ButtonLink } from "#components/ui/button.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
+import { LaunchAgainButton } from "#components/workspace/launch-again.tsx";
 import { WorkspaceTable } from "#components/workspace/workspace-table.tsx";
 import { workspaceId } from "#server/contracts/common.ts";
 import { status } from "#server/services/setup/status.ts";
 import { list } from "#server/services/workspace/list.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { launchAgain } from "./launch-again.ts";
 
 export const metadata = { title: "Workspaces" };
 
@@ -31,6 +33,8 @@ export default async function WorkspacesPage({ searchParams }: Props) {
       status(ctx),
     ]),
   );
+  const names = mine.map(({ name }) => name);
+  const again = await load(() => launchAgain(ctx, names));
   const place = { path: "/workspaces", question: {}, search, label: "Search workspaces of others" };
   return (
     <>
@@ -38,9 +42,12 @@ export default async function WorkspacesPage({ searchParams }: Props) {
       <PageHeader
         title="Workspaces"
         actions={
-          <ButtonLink href="/workspaces/new" variant="primary">
-            Launch
-          </ButtonLink>
+          <>
+            {again && <LaunchAgainButton again={again} />}
+            <ButtonLink href="/workspaces/new" variant="primary">
+              Launch
+            </ButtonLink>
+          </>
         }
       />
       <div className="mb-8 flex flex-col gap-6 empty:hidden">

@@ -17,6 +17,10 @@ import { type Checked, change, gpuTypeFor, removeTest, startedFor, testWorkspace
 const LAUNCH_MS = 900_000;
 const KERNEL_MS = 300_000;
 
+/** How long the steps that the installer does may take. */
+export type CheckLimits = { lockMs: number; buildMs: number };
+export const CHECK_LIMITS: CheckLimits = { lockMs: 300_000, buildMs: 2_700_000 };
+
 export type Check = {
   db: Database;
   log: Logger;
@@ -24,6 +28,7 @@ export type Check = {
   stateDir: string;
   wheel: string | undefined;
   signal: AbortSignal;
+  limits: CheckLimits;
 };
 
 type Work = Check & { journal: Journal<CheckStep> };
@@ -41,9 +46,14 @@ export async function check(given: Check): Promise<void> {
   try {
     await change(db, row, { check: "running", checkMessage: null });
     if (row.proposal.source.kind === "packages") {
-      const locked = await lock(work, row.proposal.source);
+      const { source } = row.proposal;
+      const locked = await within(
+        given.limits.lockMs,
+        signal,
+        async (until) => await lock({ ...work, signal: until }, source),
+      );
       step = "build";
-      await build(work, locked);
+      await within(given.limits.buildMs, signal, async (until) => await build({ ...work, signal: until }, locked));
     }
     step = "launch";
     workspace = await launch(work);
@@ -77,6 +87,17 @@ const SAYS: Record<CheckStep, string> = {
   gpu: "It could not compute on a GPU.",
 };
 
+/** Ends what takes longer. */
+async function within<T>(ms: number, signal: AbortSignal, work: (until: AbortSignal) => Promise<T>): Promise<T> {
+  const limit = AbortSignal.timeout(ms);
+  try {
+    return await work(AbortSignal.any([signal, limit]));
+  } catch (error) {
+    if (!limit.aborted || signal.aborted) throw error;
+    throw new Error(`It took longer than ${ms / 60_000} minutes.`);
+  }
+}
+
 type Packages = Extract<Checked["proposal"]["source"], { kind: "packages" }>;
 
 /** The word of its locked definition, which lies where builds find it. */
@@ -86,7 +107,8 @@ async function lock({ db, row, journal, stateDir, signal }: Work, source: Packag
   const { title, description } = row.proposal;
   const { base, requirements, python } = source;
   const wanted = { name: row.name, title, description, base, requirements, python };
-  if (row.definition !== null) {
+  if (row.definition !== null && row.lock !== null) {
+    await layDefinition({ word: row.definition, lock: row.lock, base, spec: row.spec }, stateDir);
     journal.done("lock", `Locked as ${row.definition}`);
     return row.definition;
   }

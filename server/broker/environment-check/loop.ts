@@ -3,15 +3,21 @@ import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
 import { startRounds } from "#server/broker/rounds.ts";
 import type { OpenDatabase } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
+import { trimCache } from "#server/launchers/local/confined.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
-import { check } from "./check.ts";
+import { CHECK_LIMITS, type CheckLimits, check } from "./check.ts";
 import { type Checked, isWanted, nextCheck } from "./state.ts";
+import { sweepBuilds } from "./sweep-builds.ts";
 
 const EVERY_MS = 10_000;
 
 /** Starts the loop; `stop` leaves the check under way to the next who leads. */
-export function startEnvironmentChecks(database: OpenDatabase, log: Logger): { stop: () => Promise<void> } {
+export function startEnvironmentChecks(
+  database: OpenDatabase,
+  log: Logger,
+  limits: CheckLimits = CHECK_LIMITS,
+): { stop: () => Promise<void> } {
   const { db } = database;
   const leadership = holdLeadership(database.sql, log, "environment checks");
   const live = createLive(database.sql);
@@ -21,12 +27,15 @@ export function startEnvironmentChecks(database: OpenDatabase, log: Logger): { s
   const round = async (): Promise<void> => {
     try {
       while (!stopped && (await leadership.isLeader())) {
+        const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
+        await sweepBuilds(db, stateDir);
         const row = await nextCheck(db);
         if (row === undefined || stopped) return;
         const abort = new AbortController();
         current = { row, abort };
-        const { SLUICE_STATE_DIR: stateDir, SLUICE_WHEEL: wheel } = env();
-        await check({ db, log, row, stateDir, wheel, signal: abort.signal });
+        await check({ db, log, row, stateDir, wheel, signal: abort.signal, limits });
+        current = undefined;
+        await trimCache(stateDir);
       }
     } catch (error) {
       log.warn({ err: error }, "proposed environments could not be checked");

@@ -10,11 +10,17 @@ export type Step = "environment" | "sandbox" | "pod" | "jupyter" | "kernel" | "s
 type Kind = (typeof workspaceEvents.$inferInsert)["kind"];
 type Event<S> = { at: Date; kind: Kind; step: S; message: string };
 
+/** Of one step; what prints more keeps its first lines. */
+const LINES_OF_STEP = 2000;
+/** Of one statement, whose parameters PostgreSQL counts with 16 bits. */
+const EVENTS_AT_ONCE = 500;
+
 /** Writes events in order, the lines of a moment together; a lost line never fails the work. */
 export class Journal<S extends string> {
   readonly #db: Database;
   readonly #log: Logger;
   readonly #insert: (tx: Transaction, events: Event<S>[]) => Promise<void>;
+  readonly #lines = new Map<S, number>();
   #waiting: Event<S>[] = [];
   #writing: Promise<void> | undefined;
 
@@ -37,7 +43,10 @@ export class Journal<S extends string> {
   }
 
   log(step: S, line: string): void {
-    this.#add("log", step, line.slice(0, 1000));
+    const lines = (this.#lines.get(step) ?? 0) + 1;
+    this.#lines.set(step, lines);
+    if (lines <= LINES_OF_STEP) this.#add("log", step, line.slice(0, 1000));
+    if (lines === LINES_OF_STEP) this.#add("log", step, "More lines of this step are left out");
   }
 
   /** Settles when everything that was said is written. */
@@ -55,8 +64,7 @@ export class Journal<S extends string> {
 
   async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const events = this.#waiting;
-      this.#waiting = [];
+      const events = this.#waiting.splice(0, EVENTS_AT_ONCE);
       try {
         await this.#db.transaction(async (tx) => await this.#insert(tx, events));
       } catch (error) {

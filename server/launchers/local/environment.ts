@@ -5,12 +5,13 @@
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { deviceNeeds } from "#server/contracts/lease.ts";
 import { readEnv } from "#server/env.ts";
+import { runConfined, takeBack } from "./confined.ts";
 import { withFileLock } from "./file-lock.ts";
 import { isAlive, runLines } from "./processes.ts";
 import { findUv } from "./uv.ts";
@@ -187,7 +188,7 @@ export async function prune(stateDir: string, name: string, current: string): Pr
 }
 
 /** The environments of workspaces that run, by their handles; undefined when one does not tell which it uses. */
-async function usedEnvironments(stateDir: string): Promise<string[] | undefined> {
+export async function usedEnvironments(stateDir: string): Promise<string[] | undefined> {
   const workspaces = path.join(stateDir, "workspaces");
   const names: string[] = [];
   for (const id of await readdir(workspaces).catch(() => [])) {
@@ -364,29 +365,51 @@ async function buildOn(base: string, build: Build, options: BuildOptions): Promi
 }
 
 /**
- * Builds what somebody has proposed, without running any of it with the rights of this process: wheels are unpacked
- * last, by an interpreter that was asked before, and are compiled by the machine's own, which looks at nothing beside it.
- * Whether JupyterLab and the kernel load is for the test in a sandbox.
+ * Builds what somebody has proposed, confined, and without running any of it: wheels are unpacked last, by an
+ * interpreter that was asked before, and are compiled by the machine's own, which looks at nothing beside it.
+ * Whether JupyterLab and the kernel load is for the test in a workspace's sandbox.
  */
 async function buildProposed(build: Build, options: BuildOptions): Promise<void> {
   const unfinished = `${build.target}.building`;
-  await makeVenv(build, unfinished, options);
-  await installSluice(build, installInto(unfinished), options);
+  await remove(unfinished);
+  await mkdir(unfinished);
+  const { python, uv, folder, definition } = build;
+  const reads = [path.join(folder, definition.requirements), options.wheel ?? []].flat();
+  const confined = async (...command: string[]) =>
+    await runConfined(command, { ...options, reads: [...toolsOf(build), ...reads], writes: unfinished });
+  options.onLine(`Python ${python.version} (${python.executable})`);
+  await confined(uv, "venv", "--quiet", "--relocatable", "--no-project", "--python", basePython(python), unfinished);
+  if (options.wheel === undefined) options.onLine(NO_WHEEL);
+  else await confined(uv, ...installInto(unfinished), "--no-deps", options.wheel);
   // Once: a second try would ask an interpreter that the first may have unpacked something beside.
-  await runUv(build.uv, locked(build, installInto(unfinished, "--only-binary", ":all:")), options);
+  await confined(uv, ...locked(build, installInto(unfinished, "--only-binary", ":all:")));
   options.onLine("Compiling");
   const lib = path.join(unfinished, "lib");
   // One process: a pool's would outlive it when it is called off. Packages' own tests are a quarter of all files, and some hold another Python's grammar on purpose.
   const compile = ["-I", "-S", "-m", "compileall", "-q", "-x", "/tests/", lib];
-  await runLines(build.python.executable, compile, { signal: options.signal }).catch((error: unknown) => {
+  await confined(basePython(python), ...compile).catch((error: unknown) => {
     if (options.signal?.aborted) throw error;
     options.onLine("Some files could not be compiled; they are when they are first used");
   });
+  await takeBack(unfinished);
   await finish(build, unfinished, options);
 }
 
+/** What the installer of a proposal looks at beside the system's own folders. */
+export function toolsOf({ uv, python }: { uv: string; python: Python }): string[] {
+  return [uv, ...(python.basePrefix === "/usr" ? [] : [python.basePrefix])];
+}
+
+/** The interpreter itself, where a virtual environment's was found. */
+export function basePython({ executable, basePrefix, version }: Python): string {
+  const [major = "", minor = ""] = version.split(".");
+  return executable.startsWith(`${basePrefix}/`) ? executable : `${basePrefix}/bin/python${major}.${minor}`;
+}
+
+const NO_WHEEL = "No sluice_gpu package is built: %gpu will be missing in notebooks";
+
 async function installSluice({ uv }: Build, into: string[], options: BuildOptions): Promise<void> {
-  if (options.wheel === undefined) options.onLine("No sluice_gpu package is built: %gpu will be missing in notebooks");
+  if (options.wheel === undefined) options.onLine(NO_WHEEL);
   else await runUv(uv, [...into, "--no-deps", options.wheel], options);
 }
 
@@ -396,12 +419,20 @@ async function finish(build: Build, unfinished: string, options: BuildOptions): 
   if (definition.labSettings !== undefined) {
     const settings = path.join(unfinished, "share", "jupyter", "lab", "settings");
     await mkdir(settings, { recursive: true });
-    await copyFile(path.join(folder, definition.labSettings), path.join(settings, "overrides.json"));
+    if ((await realpath(settings)) !== path.join(await realpath(unfinished), "share", "jupyter", "lab", "settings"))
+      throw new Error("A package has laid a link where JupyterLab's settings belong.");
+    await replace(path.join(settings, "overrides.json"), await readFile(path.join(folder, definition.labSettings)));
   }
   const facts = { hash, python, env: definition.env };
-  await writeFile(path.join(unfinished, "sluice-environment.json"), `${JSON.stringify(facts, null, 2)}\n`);
+  await replace(path.join(unfinished, "sluice-environment.json"), `${JSON.stringify(facts, null, 2)}\n`);
   await runLines("chmod", ["-R", "a+rX,a-w", unfinished]);
   await rename(unfinished, target);
+}
+
+/** Writes a file of our own, never through a link that a package has laid in its place. */
+async function replace(file: string, content: string | Buffer): Promise<void> {
+  await rm(file, { recursive: true, force: true });
+  await writeFile(file, content, { flag: "wx" });
 }
 
 /** Deletes an environment, whose folders nobody may write to. */

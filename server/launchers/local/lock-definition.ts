@@ -3,17 +3,20 @@
  * exact versions with hashes. Only wheels are taken, so that no package's build program runs here.
  */
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { copyFile, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { z } from "zod";
+import { runConfined } from "./confined.ts";
 import {
+  basePython,
   definitionSchema,
   type EnvironmentDefinition,
   findPython,
   type PrepareOptions,
   proposedDefinition,
   readDefinition,
-  runUv,
+  toolsOf,
 } from "./environment.ts";
 import { findUv } from "./uv.ts";
 
@@ -47,8 +50,9 @@ export async function lockDefinition(wanted: WantedDefinition, options: PrepareO
     const own = await readFile(path.join(base.folder, "requirements.in"), "utf8");
     await writeFile(path.join(folder, "requirements.in"), `${own}\n${wanted.requirements}\n`);
     await copyFile(path.join(base.folder, "excludes.txt"), path.join(folder, "excludes.txt"));
-    await runUv(uv, compile(folder, python.executable), options);
-    const lock = await readFile(path.join(folder, "requirements.lock"), "utf8");
+    const tools = { ...options, reads: toolsOf({ uv, python }), writes: folder };
+    await runConfined([uv, ...compile(folder, basePython(python))], tools);
+    const lock = await readLock(path.join(folder, "requirements.lock"));
     const [major = "", minor = ""] = python.version.split(".");
     const { name, title, description } = wanted;
     const definition = { ...base.definition, title, description, python: `==${major}.${minor}.*` };
@@ -95,6 +99,20 @@ async function baseOf(name: string, stateDir: string): Promise<Base> {
     );
   }
   return found;
+}
+
+const LONGEST_LOCK = 4_000_000;
+
+/** What the installer wrote, which may be no link to a file of ours. */
+async function readLock(name: string): Promise<string> {
+  const file = await open(name, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    if ((await file.stat()).size > LONGEST_LOCK)
+      throw new Error("Its lock is longer than 4 MB. Propose fewer packages.");
+    return await file.readFile("utf8");
+  } finally {
+    await file.close();
+  }
 }
 
 function compile(folder: string, python: string): string[] {

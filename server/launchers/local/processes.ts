@@ -44,13 +44,21 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
 export async function runLines(
   command: string,
   args: string[],
-  options: { onLine?: (line: string) => void; env?: NodeJS.ProcessEnv; cwd?: string; signal?: AbortSignal } = {},
+  options: {
+    onLine?: (line: string) => void;
+    env?: NodeJS.ProcessEnv;
+    cwd?: string;
+    signal?: AbortSignal;
+    /** What `signal` ends it with; SIGTERM. */
+    killSignal?: NodeJS.Signals;
+  } = {},
 ): Promise<string[]> {
   const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "pipe"],
     env: options.env ?? process.env,
     cwd: options.cwd,
     signal: options.signal,
+    killSignal: options.killSignal,
   });
   const kept: string[] = [];
   const read = async (stream: NodeJS.ReadableStream) => {

@@ -6,6 +6,7 @@ import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { loadProposal } from "./load.ts";
+import { refuseTooMany } from "./refuse-too-many.ts";
 import { readVersions } from "./version-view.ts";
 
 /** Has a proposal checked once more; what is locked and built of it stays. */
@@ -16,6 +17,7 @@ export async function checkAgain(ctx: Context, raw: ImageVersionInput): Promise<
     if (row.check === "waiting" || row.check === "running") {
       throw new SluiceError("conflict", `${row.name} is being checked already.`);
     }
+    if (row.teamId !== null) await refuseTooMany(tx, row.teamId, "check");
     await tx.db
       .update(imageVersions)
       .set({ check: "waiting", checkMessage: null, checkRun: row.checkRun + 1 })

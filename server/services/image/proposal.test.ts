@@ -1,11 +1,12 @@
-import { eq } from "drizzle-orm";
+import { eq, inArray } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { proposalSource } from "#server/contracts/image.ts";
 import { auditEvents, imageVersions, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
-import { makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { get } from "#server/services/workspace/get.ts";
+import { lastLaunch } from "#server/services/workspace/last-launch.ts";
 import { update } from "#server/services/workspace/update.ts";
 import { approve } from "./approve.ts";
 import { checkAgain } from "./check-again.ts";
@@ -73,14 +74,49 @@ it("is a team's and admins' to see, and nobody is offered it before it has passe
 });
 
 it("belongs to the team that began it, and is none of this installation's", async () => {
+  const { id } = await propose(world.lead.ctx, words());
   const theirs = { ...words(), teamId: world.otherTeam };
   await expect(propose(world.outsider.ctx, theirs)).rejects.toMatchObject({ code: "conflict" });
+  await withdraw(world.lead.ctx, { id });
   const ours = { ...words(), name: "cuda-python" };
   await expect(propose(world.admin.ctx, ours)).rejects.toMatchObject({ code: "conflict" });
   const image = { kind: "image", reference: `words@sha256:${"0".repeat(64)}` } as const;
   await expect(propose(world.lead.ctx, { ...words(), source: image })).rejects.toMatchObject({ code: "refused" });
   const based = { ...words(), source: { ...packages, base: "cupy" } };
   await expect(propose(world.lead.ctx, based)).rejects.toMatchObject({ code: "invalid" });
+});
+
+it("leaves a name to whoever has a version of it: a withdrawn one is anybody's, a mixed one nobody's", async () => {
+  const named = (teamId: string, title = "Free") => ({ ...words(), name: "free", teamId, title });
+  const conflict = { code: "conflict" };
+  const { id } = await propose(world.lead.ctx, named(world.team));
+  await expect(propose(world.outsider.ctx, named(world.otherTeam))).rejects.toMatchObject(conflict);
+  await expect(propose(world.outsider.ctx, named(world.team))).rejects.toMatchObject({ code: "forbidden" });
+  await expect(propose(world.admin.ctx, named(world.otherTeam))).rejects.toMatchObject(conflict);
+  await withdraw(world.lead.ctx, { id });
+  const theirs = await propose(world.outsider.ctx, named(world.otherTeam, "Taken over"));
+  expect(theirs.image.title).toBe("Taken over");
+  await expect(propose(world.lead.ctx, named(world.team))).rejects.toMatchObject(conflict);
+  await withdraw(world.outsider.ctx, { id: theirs.id });
+});
+
+it("lets no team fill the queue of checks or the disk", async () => {
+  const ids: string[] = [];
+  const one = async () => {
+    ids.push((await propose(world.lead.ctx, { ...words(), name: `many-${ids.length}` })).id);
+  };
+  for (let n = 0; n < 3; n++) await one();
+  await expect(one()).rejects.toThrow(/3 proposals of this team are being checked/);
+  const end = async () => {
+    await test.db.update(imageVersions).set({ check: "failed" }).where(inArray(imageVersions.id, ids));
+  };
+  for (await end(); ids.length < 10; await end()) await one();
+  await expect(one()).rejects.toThrow(/10 proposals of this team are undecided/);
+  for (const id of ids.slice(0, 3)) await checkAgain(world.lead.ctx, { id });
+  await expect(checkAgain(world.lead.ctx, { id: ids[3] ?? "" })).rejects.toThrow(/being checked/);
+  for (const id of ids) await withdraw(world.lead.ctx, { id });
+  await expect(one()).resolves.toBeUndefined();
+  await withdraw(world.lead.ctx, { id: ids.at(-1) ?? "" });
 });
 
 it("rolls out to teams; a workspace of an older version is offered the newer one, and has it from its next start", async () => {
@@ -92,8 +128,14 @@ it("rolls out to teams; a workspace of an older version is offered the newer one
   await expect(create(world.outsider.ctx, foreign)).rejects.toMatchObject({ code: "not-found" });
   const { id, update: none } = await create(world.member.ctx, { name: "mine", image: "words" });
   expect(none).toBeNull();
+  expect(await lastLaunch(world.member.ctx)).toMatchObject({ name: "mine", image: "words", teamId: world.team });
+  expect(await lastLaunch(world.outsider.ctx)).toBeUndefined();
 
   const second = await checked(world.lead, "failed");
+  // As its check would test it.
+  const tested = await makeWorkspace(world, { owner: world.lead });
+  await test.db.update(workspaces).set({ imageVersionId: second }).where(eq(workspaces.id, tested.id));
+  expect(await lastLaunch(world.lead.ctx)).toBeUndefined();
   expect((await get(world.member.ctx, { id })).update).toBeNull();
   await checkAgain(world.lead.ctx, { id: second });
   await test.db.update(imageVersions).set({ check: "passed" }).where(eq(imageVersions.id, second));

@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, desc, eq, not } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import {
   type ImageVersionView,
@@ -6,13 +6,15 @@ import {
   type ProposeImageInput,
   proposeImageInput,
 } from "#server/contracts/image.ts";
-import { images, imageVersions, teams } from "#server/db/schema/index.ts";
+import { images, imageVersions } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { proposalVersion } from "./load.ts";
+import { withdrawn } from "./order.ts";
+import { refuseTooMany } from "./refuse-too-many.ts";
 import { basesOfInstallation, definitionFolders } from "./register.ts";
 import { readVersions } from "./version-view.ts";
 
@@ -27,8 +29,7 @@ export async function propose(ctx: Context, raw: ProposeImageInput): Promise<Ima
   if (principal.kind !== "user") throw new SluiceError("forbidden", "Only a person can propose an environment.");
   await refuseUnbuildable(name, wanted.source);
   return await inTransaction(ctx, async (tx) => {
-    const [team] = await tx.db.select().from(teams).where(eq(teams.id, teamId));
-    if (team === undefined) throw new SluiceError("not-found", "teamId: There is no such team.");
+    await refuseTooMany(tx, teamId, "proposal");
     const imageId = await environmentNamed(tx, { name, teamId, title: wanted.title, description: wanted.description });
     const id = newId("imv");
     await tx.db.insert(imageVersions).values({
@@ -70,7 +71,7 @@ async function refuseUnbuildable(name: string, source: ProposalSource): Promise<
 
 type Environment = { name: string; teamId: string; title: string; description: string };
 
-/** The catalogue's entry; one that another team has is an admin's alone to go on with. */
+/** The catalogue's entry. Its name is the team's as long as that has a proposal or a version of it. */
 async function environmentNamed(tx: Context, { name, teamId, title, description }: Environment): Promise<string> {
   const [made] = await tx.db
     .insert(images)
@@ -80,13 +81,24 @@ async function environmentNamed(tx: Context, { name, teamId, title, description 
   if (made !== undefined) return made.id;
   const [known] = await tx.db.select().from(images).where(eq(images.name, name)).for("update");
   if (known === undefined) throw new SluiceError("conflict", "name: Somebody has just taken it back. Try again.");
-  const [other] = await tx.db
-    .select({ id: imageVersions.id })
-    .from(imageVersions)
-    .where(and(eq(imageVersions.imageId, known.id), sql`${imageVersions.teamId} is distinct from ${teamId}`))
-    .limit(1);
-  if (other !== undefined && !(tx.principal.kind === "user" && tx.principal.isAdmin)) {
-    throw new SluiceError("conflict", `name: Another team has an environment named ${name}. Choose another name.`);
+  const owner = await ownerOf(tx, known.id);
+  if (owner === undefined) {
+    await tx.db.update(images).set({ title, description }).where(eq(images.id, known.id));
+    return known.id;
   }
-  return known.id;
+  // Nobody, an admin neither, mixes two teams' versions: each team's leads could then do nothing more under that name.
+  const isAdmin = tx.principal.kind === "user" && tx.principal.isAdmin;
+  if (owner.teamId === teamId || (owner.teamId === null && isAdmin)) return known.id;
+  throw new SluiceError("conflict", `name: Another team has an environment named ${name}. Choose another name.`);
+}
+
+/** Whose an environment's name is: the team's of its latest version that is not taken back, null if that is gone. */
+async function ownerOf(tx: Context, imageId: string): Promise<{ teamId: string | null } | undefined> {
+  const [latest] = await tx.db
+    .select({ teamId: imageVersions.teamId })
+    .from(imageVersions)
+    .where(and(eq(imageVersions.imageId, imageId), not(withdrawn)))
+    .orderBy(desc(imageVersions.createdAt), desc(imageVersions.id))
+    .limit(1);
+  return latest;
 }

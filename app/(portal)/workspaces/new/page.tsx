@@ -3,6 +3,7 @@ import { choicesFor } from "#components/dataset/dataset-choice.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
+import { LaunchAgainCard } from "#components/workspace/launch-again.tsx";
 import { LaunchForm, type LaunchTeam, type LaunchValues } from "#components/workspace/launch-form.tsx";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { list as listImages } from "#server/services/image/list.ts";
@@ -11,6 +12,7 @@ import { list as listWorkspaces } from "#server/services/workspace/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
 import { readBoard } from "../../gpus/my-gpus.ts";
 import { datasetChoices } from "../dataset-choices.ts";
+import { freeName, launchAgain } from "../launch-again.ts";
 
 export const metadata = { title: "Launch a workspace" };
 
@@ -29,6 +31,10 @@ export default async function LaunchPage({ searchParams }: Props) {
     types: gpus.quotas.filter((quota) => quota.teamId === team.id),
   }));
   const asked = readLink(await searchParams);
+  const byLink = Object.keys(asked).length > 0;
+  const taken = workspaces.map((each) => each.name);
+  // What a link asks for stands alone.
+  const again = byLink ? undefined : await load(() => launchAgain(ctx, taken));
   const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
   return (
     <>
@@ -51,17 +57,18 @@ export default async function LaunchPage({ searchParams }: Props) {
         </EmptyState>
       ) : (
         <>
-          {Object.keys(asked).length > 0 && (
+          {byLink && (
             <p className="mb-5 max-w-3xl rounded-md bg-warn-soft px-3 py-2 text-warn">
               A link has filled this in. Look at it: nothing is launched before you press Launch.
             </p>
           )}
+          {again && <LaunchAgainCard again={again} />}
           <LaunchForm
             images={images}
             teams={teams}
             datasets={datasets}
             currency={gpus.currency}
-            initial={{ ...initial, name: asked.name ?? freeName(workspaces.map((each) => each.name)) }}
+            initial={{ ...initial, name: asked.name ?? freeName("notebooks", taken) }}
           />
         </>
       )}
@@ -95,12 +102,4 @@ function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<La
     gpuType: team?.types.find(({ gpuType }) => gpuType === link.type)?.gpuType,
     datasets: choicesFor(datasets, team?.id ?? "").flatMap(({ id, name }) => (names.includes(name) ? [id] : [])),
   };
-}
-
-/** `notebooks`, `notebooks-2`, …: the first that one does not have yet. */
-function freeName(taken: string[]): string {
-  for (let number = 1; ; number += 1) {
-    const name = number === 1 ? "notebooks" : `notebooks-${number}`;
-    if (!taken.includes(name)) return name;
-  }
 }

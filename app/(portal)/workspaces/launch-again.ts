@@ -1,0 +1,44 @@
+import { choicesFor } from "#components/dataset/dataset-choice.ts";
+import type { LaunchAgain } from "#components/workspace/launch-again.tsx";
+import type { Context } from "#server/context.ts";
+import { launcherFor } from "#server/launchers/choice.ts";
+import { list as listImages } from "#server/services/image/list.ts";
+import { me } from "#server/services/session/me.ts";
+import { lastLaunch } from "#server/services/workspace/last-launch.ts";
+import { datasetChoices } from "./dataset-choices.ts";
+
+/**
+ * What launches the last one once more, under a name that is free; undefined when there was none, or when its
+ * environment, team or one of its datasets is no longer to be had.
+ */
+export async function launchAgain(ctx: Context, taken: readonly string[]): Promise<LaunchAgain | undefined> {
+  const [last, { images }, { teams }, datasets] = await Promise.all([
+    lastLaunch(ctx),
+    listImages(ctx),
+    me(ctx),
+    datasetChoices(ctx),
+  ]);
+  if (last === undefined) return undefined;
+  const { title, ...asked } = last;
+  const team = teams.find(({ id }) => id === asked.teamId);
+  const image = images.find(({ name }) => name === asked.image);
+  if (team === undefined || image === undefined) return undefined;
+  if (image.teamIds !== null && !image.teamIds.includes(team.id)) return undefined;
+  const launcher = launcherFor(asked.image) ?? "";
+  const mountable = choicesFor(datasets, team.id).filter(({ refusals }) => refusals[launcher] === undefined);
+  const mounted = asked.datasets.map((id) => mountable.find((each) => each.id === id)?.name);
+  if (mounted.some((name) => name === undefined)) return undefined;
+  return {
+    asked: { ...asked, name: freeName(asked.name, taken) },
+    like: { title, team: team.name, datasets: mounted.flatMap((name) => name ?? []) },
+  };
+}
+
+/** `notebooks`, `notebooks-2`, …: the first that nobody has yet. */
+export function freeName(wanted: string, taken: readonly string[]): string {
+  if (!taken.includes(wanted)) return wanted;
+  const stem = wanted.replace(/-\d+$/, "").slice(0, 50);
+  for (let number = 2; ; number += 1) {
+    if (!taken.includes(`${stem}-${number}`)) return `${stem}-${number}`;
+  }
+}

@@ -1,0 +1,46 @@
+import { and, desc, eq, isNull, lte, or } from "drizzle-orm";
+import { authorize, type Context } from "#server/context.ts";
+import type { GpuPolicy } from "#server/contracts/workspace.ts";
+import { images, imageVersions, workspaceDatasets, workspaces } from "#server/db/schema/index.ts";
+
+/** What somebody has launched last, as `create` takes it, and the environment's title. */
+export type LastLaunch = {
+  name: string;
+  image: string;
+  title: string;
+  teamId: string;
+  defaultMilli: number;
+  gpuType: string;
+  gpuPolicy: GpuPolicy;
+  /** Ids of datasets. */
+  datasets: string[];
+};
+
+/** The last launch of whoever asks, whether that workspace is still there or not; undefined: there was none. */
+export async function lastLaunch(ctx: Context): Promise<LastLaunch | undefined> {
+  const { principal } = ctx;
+  authorize(principal, "workspace.list");
+  if (principal.kind !== "user") return undefined;
+  const [last] = await ctx.db
+    .select({ workspace: workspaces, image: images.name, title: images.title })
+    .from(workspaces)
+    .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
+    .innerJoin(images, eq(images.id, imageVersions.imageId))
+    .where(
+      and(
+        eq(workspaces.ownerId, principal.userId),
+        // The test of a proposal is nobody's launch.
+        or(isNull(imageVersions.check), lte(imageVersions.approvedAt, workspaces.createdAt)),
+      ),
+    )
+    .orderBy(desc(workspaces.createdAt), desc(workspaces.id))
+    .limit(1);
+  if (last === undefined) return undefined;
+  const { id, name, teamId, defaultMilli, gpuType, gpuPolicy } = last.workspace;
+  const mounted = await ctx.db
+    .select({ id: workspaceDatasets.datasetId })
+    .from(workspaceDatasets)
+    .where(eq(workspaceDatasets.workspaceId, id));
+  const datasets = mounted.map((dataset) => dataset.id);
+  return { ...{ name, image: last.image, title: last.title }, teamId, defaultMilli, gpuType, gpuPolicy, datasets };
+}
