@@ -86,6 +86,8 @@ const reservation = (fixture: Fixture) => ({ ...reserved, teamId: fixture.world.
 
 /** The request that the fixture's lease was granted for. */
 const REQUEST = newId("req");
+/** One that waits. */
+const WAITING = newId("req");
 
 /** Every route with an input that is right, and what each role gets for it. */
 export const matrix: Record<string, Row> = {
@@ -369,6 +371,10 @@ export const matrix: Record<string, Row> = {
     expected: signedIn(200, { outsider: 403 }),
     params: () => ({ id: REQUEST }),
   },
+  "DELETE /lease-requests/{id}": {
+    expected: signedIn(200, { outsider: 403, colleague: 403 }),
+    params: () => ({ id: WAITING }),
+  },
   "POST /leases/{id}/end": {
     expected: signedIn(200, { outsider: 403, colleague: 403 }),
     params: (fixture) => ({ id: fixture.leaseId }),
@@ -550,6 +556,15 @@ async function makeLease(world: World, workspaceId: string): Promise<string> {
     state: "granted",
     lastPolledAt: now,
     waitUntil: now,
+  });
+  await world.db.insert(leaseRequests).values({
+    ...shared,
+    id: WAITING,
+    milli: 1000,
+    idempotencyKey: "6f1f4a64-7f0e-4a7e-9f44-0c8f6f4f1f01",
+    state: "queued",
+    lastPolledAt: now,
+    waitUntil: new Date(now.getTime() + 600_000),
   });
   const id = newId("lea");
   await world.db.insert(leases).values({

@@ -1,8 +1,12 @@
 "use client";
 
+import { lazy } from "react";
 import { formatAmount, formatDuration } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { DialogButton } from "#components/ui/dialog-button.tsx";
 import { Age } from "#components/ui/time.tsx";
+
+const ExplainRequest = lazy(() => import("./explain-request.tsx"));
 
 /** A waiting request, from the pool's queue or from one's own. */
 export type QueueRow = {
@@ -17,12 +21,14 @@ export type QueueRow = {
   label: string | null;
   reason: string;
   hint?: string;
-  likelySeconds?: number | null;
+  likelySeconds: number | null;
   waitingSince: string;
+  /** Whoever looks may take it out of the queue. */
+  canLeave: boolean;
 };
 
-/** Who waits, where in the queue, why, and until about when. */
-export function QueueTable({ rows, withEstimate = false }: { rows: QueueRow[]; withEstimate?: boolean }) {
+/** Who waits, where in the queue, why, and until about when; the whole explanation is a press away. */
+export function QueueTable({ rows }: { rows: QueueRow[] }) {
   const columns: Column<QueueRow>[] = [
     {
       id: "place",
@@ -62,29 +68,41 @@ export function QueueTable({ rows, withEstimate = false }: { rows: QueueRow[]; w
       className: "min-w-48 max-w-xl",
       cell: (row) => <Why row={row} />,
     },
-    ...(withEstimate
-      ? [
-          {
-            id: "likely",
-            header: "Likely in",
-            align: "right" as const,
-            from: "sm" as const,
-            sort: (row: QueueRow) => row.likelySeconds ?? Number.MAX_SAFE_INTEGER,
-            cell: (row: QueueRow) =>
-              row.likelySeconds == null ? (
-                <span className="text-ink-2">no estimate</span>
-              ) : (
-                `about ${formatDuration(row.likelySeconds * 1000)}`
-              ),
-          },
-        ]
-      : []),
+    {
+      id: "likely",
+      header: "Likely in",
+      align: "right",
+      from: "sm",
+      sort: (row) => row.likelySeconds ?? Number.MAX_SAFE_INTEGER,
+      cell: (row) =>
+        row.likelySeconds === null ? (
+          <span className="text-ink-2">no estimate</span>
+        ) : (
+          `about ${formatDuration(row.likelySeconds * 1000)}`
+        ),
+    },
     {
       id: "since",
       header: "Waits for",
       align: "right",
       sort: (row) => row.waitingSince,
+      from: "sm",
       cell: (row) => <Age from={row.waitingSince} />,
+    },
+    {
+      id: "explain",
+      header: "Details",
+      quiet: true,
+      align: "right",
+      cell: (row) => (
+        <DialogButton
+          size="sm"
+          aria-label={`Why ${formatAmount(row.milli)} ${row.gpuType} of ${row.userName} waits`}
+          dialog={(close) => <ExplainRequest row={row} close={close} />}
+        >
+          Why
+        </DialogButton>
+      ),
     },
   ];
   return <DataTable caption="Queue" rows={rows} columns={columns} rowKey={(row) => row.requestId} />;

@@ -1,7 +1,7 @@
 import { formatExact, plural } from "#components/format.ts";
 import type { WorkspaceEvent } from "#server/contracts/workspace.ts";
 
-/** Every line of every start, the newest start first. */
+/** Steps and lines start by start, the newest start first. */
 export function WorkspaceLog({ events }: { events: WorkspaceEvent[] }) {
   const starts = new Map<number, WorkspaceEvent[]>();
   for (const event of events) starts.set(event.generation, [...(starts.get(event.generation) ?? []), event]);

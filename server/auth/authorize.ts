@@ -157,6 +157,7 @@ const rules = {
   "lease.extend": (p, r) => ownWorkspace(p, r) || owner(p, r),
   /** The team sees why each of its requests waits. */
   "lease.explain": (p, r) => ownWorkspace(p, r) || ownerLeadOrAdmin(p, r) || teamMember(p, r),
+  "lease.leave-queue": ownerLeadOrAdmin,
   "lease.request": ownWorkspace,
   "lease.poll": ownWorkspace,
   "lease.cancel": ownWorkspace,

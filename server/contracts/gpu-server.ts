@@ -161,6 +161,8 @@ export const queueEntry = z.strictObject({
   reason: z.string(),
   rule: z.string(),
   waitingSince: z.iso.datetime(),
+  /** Estimate until the grant; null: there is no basis for one, or it stands far back in a long queue. */
+  likelySeconds: z.number().nullable(),
 });
 export type QueueEntry = z.infer<typeof queueEntry>;
 

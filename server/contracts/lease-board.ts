@@ -9,8 +9,6 @@ export const waitingRequest = queueEntry.omit({ reason: true, rule: true }).exte
   userId: z.string(),
   workspaceId: z.string(),
   reason: leaseReason,
-  /** Estimate until the grant, when there is a basis for one. */
-  likelySeconds: z.number().nullable(),
 });
 export type WaitingRequest = z.infer<typeof waitingRequest>;
 
@@ -46,3 +44,9 @@ export const leaseBoard = z.strictObject({
   currency: z.string(),
 });
 export type LeaseBoard = z.infer<typeof leaseBoard>;
+
+/** `DELETE /api/v1/lease-requests/{id}`: leave the queue from a page. */
+export const leaveQueueInput = z.strictObject({ id: z.string().max(64) });
+export type LeaveQueueInput = z.infer<typeof leaveQueueInput>;
+export const leaveQueueAnswer = z.strictObject({ requestId: z.string(), state: z.literal("cancelled") });
+export type LeaveQueueAnswer = z.infer<typeof leaveQueueAnswer>;

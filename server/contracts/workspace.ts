@@ -205,8 +205,10 @@ export const workspaceEvent = z.strictObject({
 export type WorkspaceEvent = z.infer<typeof workspaceEvent>;
 export const workspaceEventsInput = z.strictObject({
   id: workspaceId,
-  /** Only events after this sequence number. */
-  after: z.coerce.number().int().min(0).default(0),
+  /** Only events after this sequence number; without it the end of the log, and the steps before it. */
+  after: z.coerce.number().int().min(0).optional(),
+  /** Only those of this start. */
+  generation: z.coerce.number().int().min(1).optional(),
   limit: z.coerce.number().int().min(1).max(2000).default(500),
 });
 export type WorkspaceEventsInput = z.input<typeof workspaceEventsInput>;

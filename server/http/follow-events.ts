@@ -8,11 +8,11 @@ import { events } from "#server/services/workspace/events.ts";
 /** A workspace's events as they are written, from `first` on. Who asks is checked again at each step. */
 export async function* followEvents(
   ctx: Context & { request: Request },
-  input: { id: string; limit: number; after: number },
+  input: { id: string; limit: number; after?: number; generation?: number },
   first: WorkspaceEventList,
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
-  let after = input.after;
+  let after = input.after ?? 0;
   const signals = liveEvents(["workspace"], signal, {
     as: (event) => (event.id === null || event.id === input.id ? event : undefined),
     // Log lines may be written without a notification each; a second is still live for a reader.

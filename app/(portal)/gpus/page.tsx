@@ -31,10 +31,14 @@ export default async function GpusPage() {
         )}
       </Section>
       {mine.length > 0 && (
-        <Section title="Waiting" detail="Stop in the notebook leaves the queue">
+        <Section title="Waiting" detail="Stop in the notebook leaves the queue, as does the button under Why">
           <QueueTable
-            withEstimate
-            rows={mine.map((request) => ({ ...request, reason: request.reason.message, hint: request.reason.hint }))}
+            rows={mine.map((request) => ({
+              ...request,
+              reason: request.reason.message,
+              hint: request.reason.hint,
+              canLeave: true,
+            }))}
           />
         </Section>
       )}

@@ -86,7 +86,7 @@ export default async function PoolPage({ searchParams }: Props) {
             Requests that will fit when something ends stand here with their reason.
           </EmptyState>
         ) : (
-          <QueueTable rows={pool.queue} />
+          <QueueTable rows={pool.queue.map((request) => ({ ...request, canLeave: true }))} />
         )}
       </Section>
     </>

@@ -542,6 +542,11 @@ def not_granted(asked, reason, waited, typed=""):
     return "\n".join(lines)
 
 
+def taken_out(asked, reason):
+    """The message of GpuNotGranted when somebody took the request out of the queue on a page."""
+    return f"{asked} left the queue: {reason['message']}."
+
+
 def left_queue(asked):
     """The message of GpuNotGranted after Stop."""
     return f"stopped; left the queue for {asked}."

@@ -312,6 +312,11 @@ def test_not_granted_says_why_and_how_to_wait_longer():
     assert text.endswith("Wait on   %gpu attach 0.5 --wait 10m")
 
 
+def test_who_took_a_request_out_of_the_queue_is_named():
+    reason = {"rule": "team-limit", "message": "Ada took it out of the queue"}
+    assert _text.taken_out("0.5 soft", reason) == "0.5 soft left the queue: Ada took it out of the queue."
+
+
 def test_why_marks_the_rule_that_decides():
     text = _text.why(QUEUED, STATUS, "0.5 soft", 180)
     assert text.splitlines()[0] == "0.5 soft, team vision, queued 3 min, 1st of 1"

@@ -7,6 +7,7 @@ import { tryFirstKernel } from "#server/jupyter/first-kernel.ts";
 import { waitForServer } from "#server/jupyter/wait-for-server.ts";
 import type { Launcher, RunningWorkspace, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import type { Logger } from "#server/log.ts";
+import { forgetOldStarts } from "#server/services/workspace/forget-old-starts.ts";
 import { workspaceOrigin } from "#server/services/workspace/handover.ts";
 import { mountsOf } from "#server/services/workspace-dataset/mounts.ts";
 import { values as variablesOf } from "#server/services/workspace-variable/values.ts";
@@ -30,6 +31,7 @@ export async function startWorkspace(start: Start): Promise<void> {
   /** What has been told already: a launcher may tell what is printed as it comes. */
   const told = new Set<string>();
   try {
+    await forgetOldStarts(db, { workspaceId: row.id, generation: row.generation });
     const running = (await takeOver(start)) ?? (await launch(start, journal, { at: (now) => (step = now), told }));
     if (running === undefined) return;
     const server = { endpoint: running.endpoint, token: running.token };

@@ -1,9 +1,14 @@
 import { randomUUID } from "node:crypto";
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Context } from "#server/context.ts";
 import { leaseBoard } from "#server/contracts/lease-board.ts";
+import { leaseRequests } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { answerFor } from "#server/services/lease/answer.ts";
 import { board } from "#server/services/lease/board.ts";
+import { explanation } from "#server/services/lease/explanation.ts";
+import { leaveQueue } from "#server/services/lease/leave-queue.ts";
 import { request } from "#server/services/lease/request.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
@@ -72,5 +77,25 @@ describe("who in a team holds what", () => {
 
   it("is refused to people of other teams", async () => {
     await expect(teamLeases(world.outsider.ctx, { id: world.team })).rejects.toMatchObject({ code: "forbidden" });
+  });
+});
+
+describe("leaving the queue from a page", () => {
+  const waiting = async () => (await board(world.colleague.ctx)).requests.map(({ requestId }) => requestId);
+
+  it("is for whoever asked, the team's lead and admins, and the notebook learns who did it", async () => {
+    const [id = ""] = await waiting();
+    const why = await explanation(world.colleague.ctx, { id });
+    expect(why).toMatchObject({ state: "queued", position: 1, reason: { rule: "team-limit", fitsNowMilli: 250 } });
+    await expect(leaveQueue(world.outsider.ctx, { id })).rejects.toMatchObject({ code: "forbidden" });
+    await expect(leaveQueue(world.member.ctx, { id })).rejects.toMatchObject({ code: "forbidden" });
+    expect(await leaveQueue(world.lead.ctx, { id })).toEqual({ requestId: id, state: "cancelled" });
+    expect(await waiting()).toEqual([]);
+    const [row] = await test.db.select().from(leaseRequests).where(eq(leaseRequests.id, id));
+    expect(row && (await answerFor(test.db, row, new Date()))).toMatchObject({
+      state: "cancelled",
+      reason: { rule: "team-limit", message: `${world.lead.name} took it out of the queue` },
+    });
+    await expect(leaveQueue(world.lead.ctx, { id })).rejects.toMatchObject({ code: "conflict" });
   });
 });

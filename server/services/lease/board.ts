@@ -10,9 +10,11 @@ import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { judged } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import { roomOf } from "#server/scheduler/room.ts";
+import { seenBy } from "#server/scheduler/seen-by.ts";
 import { usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { leaseItems } from "./list.ts";
+import { readerOf } from "./reader.ts";
 import { loadWorld } from "./world.ts";
 
 /** What a person holds, waits for and may get: the GPUs page, the pill in the top bar, and the launch form read it. */
@@ -121,7 +123,7 @@ async function waitingIn(ctx: Context, person: UserPrincipal, read: World): Prom
         workspaceId: request.workspaceId,
         workspaceName,
         label: request.owner.label ?? null,
-        reason: explain(asked, verdict.obstacle, world),
+        reason: explain(asked, verdict.obstacle, seenBy(readerOf(ctx), world)),
         waitingSince: request.createdAt.toISOString(),
         likelySeconds: estimate(request.id, world, verdicts)?.likely ?? null,
       },

@@ -8,18 +8,26 @@ import { shownWorld } from "./shown.ts";
 
 /**
  * Takes a request out of the queue: `expired` when its waiting time is over, `cancelled` when its client left or
- * stopped asking. Those behind it move up. Returns whether it was still queued.
+ * stopped asking, or when somebody took it out, which `said` then tells its client. Those behind it move up. Returns
+ * whether it was still queued.
  */
-export async function expireRequest(ctx: Context, id: string, state: "expired" | "cancelled"): Promise<boolean> {
+export async function expireRequest(
+  ctx: Context,
+  id: string,
+  state: "expired" | "cancelled",
+  said?: string,
+): Promise<boolean> {
   const [known] = await ctx.db.select().from(leaseRequests).where(eq(leaseRequests.id, id)).limit(1);
   if (known === undefined || known.state !== "queued") return false;
   const now = ctx.now();
   const { world, verdicts } = await shownWorld(ctx.db, known, now);
   const answer = queuedIn(world, known, now, verdicts);
+  const held = answer.state === "queued" ? answer.reason : null;
+  const reason = held !== null && said !== undefined ? { rule: held.rule, message: said } : held;
   const left = await inTransaction(ctx, async (tx) => {
     const rows = await tx.db
       .update(leaseRequests)
-      .set({ state, decidedAt: now, reason: answer.state === "queued" ? answer.reason : null })
+      .set({ state, decidedAt: now, reason })
       .where(and(eq(leaseRequests.id, id), eq(leaseRequests.state, "queued")))
       .returning({ id: leaseRequests.id });
     await notify(tx.db, "lease", id);

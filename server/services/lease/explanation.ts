@@ -5,8 +5,9 @@ import { type LeaseExplanation, leaseReason } from "#server/contracts/lease.ts";
 import { leaseRequests, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
-import { type Reader, seenBy } from "#server/scheduler/seen-by.ts";
+import { seenBy } from "#server/scheduler/seen-by.ts";
 import { explainRules } from "#server/scheduler/why.ts";
+import { readerOf } from "./reader.ts";
 import { shownWorld } from "./shown.ts";
 
 const explanationInput = z.strictObject({ id: z.string().max(64) });
@@ -52,10 +53,4 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
 function ofOwnKey({ principal }: Context, key: string): SQL | undefined {
   if (principal.kind !== "workspace") return undefined;
   return and(eq(leaseRequests.workspaceId, principal.workspaceId), eq(leaseRequests.idempotencyKey, key));
-}
-
-function readerOf({ principal }: Context): Reader {
-  if (principal.kind === "workspace") return { userId: principal.userId, teamIds: [principal.teamId], seesAll: false };
-  if (principal.kind !== "user") return { userId: "", teamIds: [], seesAll: principal.kind === "system" };
-  return { userId: principal.userId, teamIds: Object.keys(principal.teams), seesAll: principal.isAdmin };
 }

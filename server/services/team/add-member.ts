@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type AddMemberInput, addMemberInput, type TeamView } from "#server/contracts/team.ts";
 import { memberships, users } from "#server/db/schema/index.ts";
@@ -16,6 +16,8 @@ export async function addMember(ctx: Context, raw: AddMemberInput): Promise<Team
     if (user === undefined) {
       throw new SluiceError("not-found", `Nobody here has the e-mail ${input.email}. Invite them by a link.`);
     }
+    const membership = and(eq(memberships.teamId, input.teamId), eq(memberships.userId, user.id));
+    const [before] = await tx.db.select({ role: memberships.role }).from(memberships).where(membership).for("update");
     await tx.db
       .insert(memberships)
       .values({ teamId: input.teamId, userId: user.id, role: input.role, createdAt: tx.now() })
@@ -24,7 +26,7 @@ export async function addMember(ctx: Context, raw: AddMemberInput): Promise<Team
       action: "team.add-member",
       subject: user.id,
       teamId: input.teamId,
-      detail: { role: input.role },
+      detail: { role: input.role, before: before ?? null },
     });
     return await get(tx, { id: input.teamId });
   });

@@ -15,12 +15,17 @@ export async function removeMember(ctx: Context, raw: RemoveMemberInput): Promis
   const input = parse(removeMemberInput, raw);
   authorize(ctx.principal, "team.remove-member", { teamId: input.teamId });
   return await inTransaction(ctx, async (tx) => {
-    const removed = await tx.db
+    const [before] = await tx.db
       .delete(memberships)
       .where(and(eq(memberships.teamId, input.teamId), eq(memberships.userId, input.userId)))
-      .returning({ userId: memberships.userId });
-    if (removed.length === 0) throw new SluiceError("not-found", "That person is not in this team.");
-    await audit(tx, { action: "team.remove-member", subject: input.userId, teamId: input.teamId });
+      .returning({ role: memberships.role });
+    if (before === undefined) throw new SluiceError("not-found", "That person is not in this team.");
+    await audit(tx, {
+      action: "team.remove-member",
+      subject: input.userId,
+      teamId: input.teamId,
+      detail: { before },
+    });
     await stopOfPerson(tx, input);
     return await get({ ...tx, principal: { kind: "system" } }, { id: input.teamId });
   });

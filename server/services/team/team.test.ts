@@ -14,6 +14,7 @@ import {
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
+import { list as listAudit } from "#server/services/audit/list.ts";
 import { addMember } from "#server/services/team/add-member.ts";
 import { budget } from "#server/services/team/budget.ts";
 import { create } from "#server/services/team/create.ts";
@@ -197,7 +198,14 @@ describe("people of a team", () => {
   it("are added and removed by its lead, who sees no other team", async () => {
     const view = await addMember(world.lead.ctx, { teamId: world.team, email: world.outsider.email, role: "lead" });
     expect(view.members.find((member) => member.userId === world.outsider.id)?.role).toBe("lead");
+    await addMember(world.lead.ctx, { teamId: world.team, email: world.outsider.email, role: "member" });
     await removeMember(world.lead.ctx, { teamId: world.team, userId: world.outsider.id });
+    const told = await listAudit(world.lead.ctx, { teamId: world.team, subject: world.outsider.id, limit: 3 });
+    expect(told.events.map(({ action, detail }) => [action, detail])).toEqual([
+      ["team.remove-member", { before: { role: "member" } }],
+      ["team.add-member", { role: "member", before: { role: "lead" } }],
+      ["team.add-member", { role: "lead", before: null }],
+    ]);
     expect((await get(world.lead.ctx, { id: world.team })).members).toHaveLength(3);
     expect(await code(get(world.lead.ctx, { id: world.otherTeam }))).toBe("forbidden");
     expect((await list(world.lead.ctx)).teams.map((team) => team.id)).toEqual([world.team]);

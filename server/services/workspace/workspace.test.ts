@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Context } from "#server/context.ts";
-import { auditEvents, leaseRequests, leases, workspaces } from "#server/db/schema/index.ts";
+import { auditEvents, leaseRequests, leases, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { createLive, type LiveEvent } from "#server/live.ts";
@@ -9,6 +9,7 @@ import { end } from "#server/services/session/end.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
 import { events } from "#server/services/workspace/events.ts";
+import { forgetOldStarts, KEPT_STARTS } from "#server/services/workspace/forget-old-starts.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { list } from "#server/services/workspace/list.ts";
@@ -182,6 +183,47 @@ describe("who sees and does what", () => {
     expect(await code(stop(world.admin.ctx, { id }))).toBe("done");
     expect(await code(remove(world.admin.ctx, { id }))).toBe("done");
     expect(await code(get(world.member.ctx, { id }))).toBe("not-found");
+  });
+});
+
+describe("the log of starts", () => {
+  type Line = typeof workspaceEvents.$inferInsert;
+  const line = (of: Pick<Line, "workspaceId" | "generation">, message: string, kind: Line["kind"] = "log"): Line => ({
+    ...of,
+    ...{ kind, step: "environment", message },
+  });
+
+  it("shows a new start after any number of lines, and its steps before its own", async () => {
+    const { id } = await makeWorkspace(world, { owner: world.member });
+    const printed = (generation: number) =>
+      Array.from({ length: 60 }, (_, index) => line({ workspaceId: id, generation }, `line ${index}`));
+    const step = line({ workspaceId: id, generation: 2 }, "Installing", "step-started");
+    await test.db.insert(workspaceEvents).values([...printed(1), step, ...printed(2)]);
+    const shown = (await events(world.member.ctx, { id, limit: 50 })).events;
+    expect(shown).toHaveLength(50);
+    expect(shown[0]).toMatchObject({ generation: 2, message: "Installing" });
+    expect(shown.slice(1).map((event) => event.message)).toEqual(
+      Array.from({ length: 49 }, (_, index) => `line ${index + 11}`),
+    );
+    expect((await events(world.member.ctx, { id, generation: 1, limit: 500 })).events).toHaveLength(60);
+    // Who pages from the beginning, or follows, misses nothing.
+    const first = (await events(world.member.ctx, { id, after: 0, limit: 70 })).events;
+    const rest = (await events(world.member.ctx, { id, after: first.at(-1)?.seq ?? 0 })).events;
+    expect([first.length, rest.length]).toEqual([70, 51]);
+  });
+
+  it("is kept for the last starts only", async () => {
+    const { id } = await makeWorkspace(world, { owner: world.member });
+    const kept = await makeWorkspace(world, { owner: world.member });
+    for (const workspaceId of [id, kept.id]) {
+      await test.db
+        .insert(workspaceEvents)
+        .values([1, 2, 3].map((generation) => line({ workspaceId, generation }, "")));
+    }
+    await forgetOldStarts(test.db, { workspaceId: id, generation: KEPT_STARTS + 2 });
+    const starts = async (of: string) => (await events(world.member.ctx, { id: of })).events.map((e) => e.generation);
+    expect(await starts(id)).toEqual([3]);
+    expect(await starts(kept.id)).toEqual([1, 2, 3]);
   });
 });
 

@@ -155,8 +155,12 @@ export default async function TeamPage({ params, searchParams }: Props) {
       {waiting.length > 0 && (
         <Section title="Queue">
           <QueueTable
-            withEstimate
-            rows={waiting.map((request) => ({ ...request, reason: request.reason.message, hint: request.reason.hint }))}
+            rows={waiting.map((request) => ({
+              ...request,
+              reason: request.reason.message,
+              hint: request.reason.hint,
+              canLeave: isAllowed(ctx.principal, "lease.leave-queue", { teamId: team.id, ownerId: request.userId }),
+            }))}
           />
         </Section>
       )}

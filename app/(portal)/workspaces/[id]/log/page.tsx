@@ -11,7 +11,7 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
   return { title: `Log of ${(await readWorkspace((await params).id)).name}` };
 }
 
-/** Every step and every line it printed, start by start. */
+/** Every step of the starts that are kept, and the newest lines they printed. */
 export default async function WorkspaceLogPage({ params }: Props) {
   const { id } = await params;
   const ctx = await pageContext();

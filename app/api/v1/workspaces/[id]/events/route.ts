@@ -16,7 +16,7 @@ export const GET = route(
   async (ctx, { follow, ...input }) => {
     // A stream resumes where the browser's connection was lost.
     const lastSeen = Number(ctx.request.headers.get("last-event-id"));
-    const after = Number.isSafeInteger(lastSeen) && lastSeen > input.after ? lastSeen : input.after;
+    const after = Number.isSafeInteger(lastSeen) && lastSeen > (input.after ?? 0) ? lastSeen : input.after;
     const first = await events(ctx, { ...input, after });
     return follow === undefined ? first : followEvents(ctx, { ...input, after }, first, ctx.request.signal);
   },
