@@ -52,13 +52,15 @@ describe.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", ({ 
 function apart({ definition: { path } }: ApiRoute, input: Record<string, unknown>): Sent {
   const inPath = ([name]: [string, unknown]) => path.includes(`{${name}}`);
   const entries = Object.entries(input);
-  const params = entries.filter(inPath).map(([name, value]) => [name, String(value).toWellFormed() || "-"]);
+  const params = entries.filter(inPath).map(([name, value]) => [name, textOf(value).toWellFormed() || "-"]);
   const missing = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name, "-"]);
   return {
     params: Object.fromEntries([...missing, ...params]) as Record<string, string>,
     input: Object.fromEntries(entries.filter((entry) => !inPath(entry))),
   };
 }
+
+const textOf = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
 function expectDocumented(route: ApiRoute, answer: { status: number; type: string; text: string }): void {
   const { status = 200, stream, csv, output } = route.definition;

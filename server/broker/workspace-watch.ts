@@ -19,6 +19,8 @@ import { warnOfStop } from "#server/services/workspace/warn-of-stop.ts";
 const EVERY_MS = 30_000;
 /** So many workspaces are asked at one time. */
 const ASKED_AT_ONCE = 16;
+/** A pod tells its processor time itself; more than so many thousandths of a core no machine has. */
+const MOST_MILLI = 4_096_000;
 /** Processor time of a core, in thousandths, from which on a workspace is at work even if no notebook says so. */
 const WORKING_MILLI = 100;
 
@@ -71,7 +73,10 @@ export function startWorkspaceWatch(
       const cpuMilli =
         since === undefined
           ? 0
-          : Math.round((Math.max(0, usage.cpuMs - since.cpuMs) / Math.max(1, at - since.at)) * 1000);
+          : Math.min(
+              MOST_MILLI,
+              Math.round((Math.max(0, usage.cpuMs - since.cpuMs) / Math.max(1, at - since.at)) * 1000),
+            );
       measured.set(row.id, { generation: row.generation, cpuMs: usage.cpuMs, at });
       const active = [worked.get(row.id), await jupyterActivity(row)];
       if (cpuMilli >= WORKING_MILLI) active.push(new Date(at));
@@ -80,7 +85,10 @@ export function startWorkspaceWatch(
       samples.push({ workspaceId, generation, activeAt, cpuMilli, memoryBytes: usage.memoryBytes });
     });
     before = measured;
-    await recordSamples(systemContext(database.db), samples);
+    // What one workspace tells of itself keeps nobody else's from being looked after.
+    await recordSamples(systemContext(database.db), samples).catch((error: unknown) =>
+      log.warn({ err: error }, "what workspaces use could not be recorded"),
+    );
     for (const workspaceId of await stopIdle(systemContext(database.db))) {
       log.info({ workspaceId }, "idle workspace stopped");
     }

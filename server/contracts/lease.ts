@@ -75,6 +75,8 @@ export const leaseReason = z.strictObject({
     "reclaim",
     "order",
     "free-device",
+    /** Somebody took it out of the queue. */
+    "taken-out",
   ]),
   /** One sentence for a person. */
   message: z.string(),

@@ -3,11 +3,15 @@ import { z } from "zod";
 import { type JupyterServer, onlookerSettings } from "./server-settings.ts";
 
 const TIMEOUT_MS = 4_000;
+const LONGEST_ANSWER = 4096;
 
-/** The workspace's own word: what cannot be is none. */
+/** The workspace's own word, from a server that is its user's: what cannot be is none. */
 const answered = z.object({
   cpuMs: z.int().min(0),
-  memoryBytes: z.int().min(0),
+  memoryBytes: z
+    .int()
+    .min(0)
+    .max(2 ** 46),
 });
 
 /**
@@ -17,7 +21,17 @@ const answered = z.object({
 export async function usageWithin(server: JupyterServer): Promise<z.infer<typeof answered> | undefined> {
   const settings = onlookerSettings(server, TIMEOUT_MS);
   const response = await ServerConnection.makeRequest(new URL("sluice-gpu/usage", settings.baseUrl).href, {}, settings);
-  if (response.ok) return answered.parse(await response.json());
+  if (response.ok) return answered.parse(JSON.parse(await readShort(response)));
   await response.body?.cancel();
   return undefined;
+}
+
+async function readShort(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const part of response.body ?? []) {
+    text += decoder.decode(part as Uint8Array, { stream: true });
+    if (text.length > LONGEST_ANSWER) throw new Error("The answer is longer than any figures are.");
+  }
+  return text;
 }

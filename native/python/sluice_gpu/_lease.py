@@ -106,7 +106,7 @@ def borrow(request, show=None):
     waiting.answer, waiting.asked, waiting.request_id = {**answer, "reason": reason}, asked, None
     if answer["state"] == "refused":
         raise GpuRefused(_text.refused(answer["reason"], _request_page(answer["reason"], typed, request.get("type"))))
-    if answer["state"] == "cancelled" and answer.get("reason"):
+    if answer["state"] == "cancelled" and (answer.get("reason") or {}).get("rule") == "taken-out":
         raise GpuNotGranted(_text.taken_out(asked, reason))
     raise GpuNotGranted(_text.not_granted(asked, reason, time.monotonic() - began, typed))
 

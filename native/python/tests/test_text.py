@@ -313,7 +313,7 @@ def test_not_granted_says_why_and_how_to_wait_longer():
 
 
 def test_who_took_a_request_out_of_the_queue_is_named():
-    reason = {"rule": "team-limit", "message": "Ada took it out of the queue"}
+    reason = {"rule": "taken-out", "message": "Ada took it out of the queue"}
     assert _text.taken_out("0.5 soft", reason) == "0.5 soft left the queue: Ada took it out of the queue."
 
 

@@ -53,6 +53,8 @@ class ClusterWatch {
   #gpuds: { daemonSet: string; pods: Watched<V1Pod>; revisions: Watched<V1ControllerRevision> } | undefined;
   /** The node whose gpud is being replaced. */
   #updating: string | undefined;
+  /** Nodes that stopped answering while theirs was under way. */
+  readonly #begun = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   /** One thing after another: an event may not come before the one that it follows. */
@@ -180,6 +182,12 @@ class ClusterWatch {
     const next = nextUpdate(daemonSet, pods.all(), revisions.all(), { nodes, updating: this.#updating });
     if (next === "wait") return;
     const changed = [this.#updating, next?.nodeName];
+    // A node that falls silent meanwhile stays closed and keeps its time: it goes on where it was when it is back.
+    if (this.#updating !== undefined && !nodes.has(this.#updating)) this.#begun.add(this.#updating);
+    if (next === undefined) {
+      changed.push(...this.#begun);
+      for (const name of this.#begun) if (nodes.has(name)) this.#begun.delete(name);
+    } else this.#begun.delete(next.nodeName);
     this.#updating = next?.nodeName;
     for (const node of this.#nodes?.all() ?? [])
       if (changed.includes(node.metadata?.name)) await this.#follow(ctx, node);
@@ -226,7 +234,7 @@ class ClusterWatch {
     const nodeName = node.metadata?.name;
     if (nodeName === undefined) return;
     const cordoned = node.spec?.unschedulable === true ? "cordoned" : undefined;
-    const closed = this.#updating === nodeName ? "update" : cordoned;
+    const closed = this.#updating === nodeName || this.#begun.has(nodeName) ? "update" : cordoned;
     for (const serverId of await followNode(ctx, { nodeName, closed }))
       this.#options.log.info({ serverId, nodeName, closed }, "a GPU server follows its node");
   }

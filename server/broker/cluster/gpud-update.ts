@@ -35,7 +35,11 @@ export function nextUpdate(
     return "wait";
   const [next] = ours
     .flatMap((pod) => (isCurrent(pod) || pod.spec?.nodeName === undefined ? [] : { pod, nodeName: pod.spec.nodeName }))
-    .sort((a, b) => a.nodeName.localeCompare(b.nodeName));
+    // One that was begun is gone on with, also when another of an earlier name answers again.
+    .sort(
+      (a, b) =>
+        Number(b.nodeName === updating) - Number(a.nodeName === updating) || a.nodeName.localeCompare(b.nodeName),
+    );
   return next;
 }
 

@@ -9,7 +9,7 @@ import { remove, usedEnvironments } from "#server/launchers/local/environment.ts
 /** `<word>` of a proposal with what is kept under it: builds, their locks, and how they stand. */
 const OF_PROPOSAL = /^([a-z0-9-]+--[0-9a-f]{12})(-[0-9a-f]{16}(\.\w+)*|\.json)?$/;
 /** Made while something is being made, and left behind by what was killed. */
-const LEFT_BEHIND = /^\.(locking|laying|going|run)-|^run-/;
+const LEFT_BEHIND = /^\.(locking|laying|going|run)-/;
 const LEFT_AFTER_MS = 3_600_000;
 
 /**

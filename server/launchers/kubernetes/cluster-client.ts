@@ -19,6 +19,8 @@ import {
 import type { Logger } from "#server/log.ts";
 import { FIELD_MANAGER } from "./objects.ts";
 
+/** Of what a container prints, read while it is followed: also one line without an end takes no more memory. */
+const LONGEST_LOG = 1024 * 1024;
 /** So long after a watch broke it is begun again. */
 const RESUME_MS = 1_000;
 
@@ -125,7 +127,10 @@ export class ClusterClient {
     // A log that breaks off has ended; without a listener its error would end the process.
     lines.on("pipe", (source: Readable) => source.on("error", () => lines.end()));
     createInterface({ input: lines }).on("line", onLine);
-    const following = await new Log(this.#config).log(namespace, name, container, lines, { follow: true });
+    const following = await new Log(this.#config).log(namespace, name, container, lines, {
+      follow: true,
+      limitBytes: LONGEST_LOG,
+    });
     return () => following.abort();
   }
 

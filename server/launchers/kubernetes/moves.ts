@@ -106,4 +106,9 @@ export class MoveNotices {
     this.#told.set(key, { forMs, since, seen: now });
     return Math.max(0, this.#noticeMs - forMs);
   }
+
+  /** What is gone is left by nobody. */
+  forget(key: string): void {
+    this.#told.delete(key);
+  }
 }

@@ -38,6 +38,7 @@ export class PlaceWatch {
   /** The pod is gone. */
   forget(pod: V1Pod): void {
     this.#volumes.delete(pod.metadata?.uid ?? "");
+    this.#notices.forget(pod.metadata?.uid ?? "");
   }
 
   /** Asked once for each pod that may move, as a volume never changes its place; undefined while it cannot be known. */

@@ -27,7 +27,7 @@ it("hands a program the machine's index and no secret, and shows it nothing of t
   const seen = await readFile(path.join(writes, "env"), "utf8");
   expect(seen).toContain("UV_DEFAULT_INDEX=");
   expect(seen).not.toMatch(/SLUICE|DATABASE|broker's/);
-  expect(seen).toMatch(new RegExp(`^HOME=${stateDir}/proposals/run-`, "m"));
+  expect(seen).toMatch(new RegExp(`^HOME=${stateDir}/proposals/\\.run-`, "m"));
   if (isolation().isolated) expect(await readFile(path.join(writes, "seen"), "utf8")).toBe("");
 });
 

@@ -41,10 +41,16 @@ export async function runConfined(command: string[], options: ConfinedOptions): 
   const { stateDir, writes } = options;
   const cache = cacheOf(stateDir);
   await mkdir(cache, { recursive: true, mode: 0o700 });
-  const scratch = await mkdtemp(path.join(stateDir, "proposals", "run-"));
+  const scratch = await mkdtemp(path.join(stateDir, "proposals", ".run-"));
   const [root, tmp, home] = ["root", "tmp", "home"].map((name) => path.join(scratch, name)) as [string, string, string];
   for (const folder of [root, tmp, home]) await mkdir(folder);
-  const size = watchSize([writes, tmp, home], stateDir, options.maxBytes ?? DISK.buildBytes);
+  const kept = await bytesOf([cache]);
+  const size = watchSize(
+    [writes, tmp, home, cache],
+    stateDir,
+    kept + (options.maxBytes ?? DISK.buildBytes),
+    options.maxBytes,
+  );
   const signal = AbortSignal.any([size.exceeded, ...(options.signal === undefined ? [] : [options.signal])]);
   try {
     const limited = ["sh", "-c", LIMITS, "limited", ...command];
@@ -126,7 +132,12 @@ function isOwnMount(at: string): boolean {
   );
 }
 
-function watchSize(folders: string[], disk: string, maxBytes: number): { exceeded: AbortSignal; stop: () => void } {
+function watchSize(
+  folders: string[],
+  disk: string,
+  mostBytes: number,
+  maxBytes = DISK.buildBytes,
+): { exceeded: AbortSignal; stop: () => void } {
   const exceeded = new AbortController();
   const ended = new AbortController();
   const watch = async () => {
@@ -135,13 +146,14 @@ function watchSize(folders: string[], disk: string, maxBytes: number): { exceede
       if (free.bavail * free.bsize < DISK.freeBytes) {
         return exceeded.abort(new Error("The disk has less than 1 GiB left. Make room and check it again."));
       }
-      if ((await bytesOf(folders)) > maxBytes) {
+      // What cannot be measured now is measured at the next look.
+      if ((await bytesOf(folders).catch(() => 0)) > mostBytes) {
         return exceeded.abort(new Error(`It takes more than ${maxBytes / GIB} GiB. Propose fewer packages.`));
       }
       await sleep(LOOK_MS, undefined, { signal: ended.signal });
     }
   };
-  // It ends by being stopped; what cannot be measured now is measured by the next command's.
+  // It ends by being stopped.
   watch().catch(() => undefined);
   return { exceeded: exceeded.signal, stop: () => ended.abort() };
 }

@@ -94,7 +94,7 @@ describe("leaving the queue from a page", () => {
     const [row] = await test.db.select().from(leaseRequests).where(eq(leaseRequests.id, id));
     expect(row && (await answerFor(test.db, row, new Date()))).toMatchObject({
       state: "cancelled",
-      reason: { rule: "team-limit", message: `${world.lead.name} took it out of the queue` },
+      reason: { rule: "taken-out", message: `${world.lead.name} took it out of the queue` },
     });
     await expect(leaveQueue(world.lead.ctx, { id })).rejects.toMatchObject({ code: "conflict" });
   });

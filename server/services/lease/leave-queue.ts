@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import { audit, authorize, type Context } from "#server/context.ts";
+import { authorize, type Context } from "#server/context.ts";
 import { type LeaveQueueAnswer, type LeaveQueueInput, leaveQueueInput } from "#server/contracts/lease-board.ts";
 import { leaseRequests } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
@@ -15,9 +15,10 @@ export async function leaveQueue(ctx: Context, raw: LeaveQueueInput): Promise<Le
     throw new SluiceError("not-found", "There is no such request. Reload the page to see what waits.");
   }
   const by = ctx.principal.kind === "user" ? ctx.principal.name : "Sluice";
-  if (!(await expireRequest(ctx, id, "cancelled", `${by} took it out of the queue`))) {
+  const entry = { action: "lease.leave-queue", subject: id, teamId: request.teamId };
+  const taken = { said: `${by} took it out of the queue`, audit: entry };
+  if (!(await expireRequest(ctx, id, "cancelled", taken))) {
     throw new SluiceError("conflict", "It does not wait any more. Reload the page to see what became of it.");
   }
-  await audit(ctx, { action: "lease.leave-queue", subject: id, teamId: request.teamId });
   return { requestId: id, state: "cancelled" };
 }

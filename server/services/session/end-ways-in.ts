@@ -1,23 +1,36 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq, inArray, isNull, or, type SQL } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { accessTokens, gatewaySessions, sessions } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 
-/** Ends every way that a person has into the account now: browser sessions, what they opened, access tokens. */
+/**
+ * Ends every way that a person has into the portal now: browser sessions, those that they opened as the sample user, and
+ * access tokens.
+ */
 export async function endWaysIn(tx: Context, userId: string): Promise<void> {
-  const revoked = { revokedAt: tx.now() };
-  const ended = await tx.db
-    .update(sessions)
-    .set(revoked)
-    .where(and(eq(sessions.userId, userId), isNull(sessions.revokedAt)))
-    .returning({ id: sessions.id });
-  await tx.db
-    .update(gatewaySessions)
-    .set(revoked)
-    .where(and(eq(gatewaySessions.userId, userId), isNull(gatewaySessions.revokedAt)));
+  await endSessions(tx, or(eq(sessions.userId, userId), eq(sessions.openedBy, userId)));
   await tx.db
     .update(accessTokens)
-    .set(revoked)
+    .set({ revokedAt: tx.now() })
     .where(and(eq(accessTokens.userId, userId), isNull(accessTokens.revokedAt)));
-  for (const { id } of ended) await notify(tx.db, "session", id);
+}
+
+/** Ends the windows that somebody opened as the sample user. */
+export async function endOpened(tx: Context, userId: string): Promise<void> {
+  await endSessions(tx, eq(sessions.openedBy, userId));
+}
+
+/** With what the gateway opened for them. */
+async function endSessions(tx: Context, which: SQL | undefined): Promise<void> {
+  const ended = await tx.db
+    .update(sessions)
+    .set({ revokedAt: tx.now() })
+    .where(and(which, isNull(sessions.revokedAt)))
+    .returning({ id: sessions.id });
+  const ids = ended.map(({ id }) => id);
+  await tx.db
+    .update(gatewaySessions)
+    .set({ revokedAt: tx.now() })
+    .where(and(inArray(gatewaySessions.sessionId, ids), isNull(gatewaySessions.revokedAt)));
+  for (const id of ids) await notify(tx.db, "session", id);
 }

@@ -3,10 +3,12 @@ import { and, eq, isNull } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadUser } from "#server/auth/load-user.ts";
 import { principalFromCredential } from "#server/auth/principal-from-credential.ts";
-import { auditEvents, leaseRequests, leases, sessions, workspaces } from "#server/db/schema/index.ts";
+import { accessTokens, auditEvents, leaseRequests, leases, sessions, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
 import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { start } from "#server/services/workspace/start.ts";
 import { deactivate, reactivate } from "./deactivate.ts";
 import { list } from "./list.ts";
 import { setAdmin } from "./set-admin.ts";
@@ -23,6 +25,9 @@ afterAll(() => test.drop());
 it("ends every way in, stops what runs and keeps it", async () => {
   const { id: workspaceId, credential } = await makeWorkspace(world, { owner: world.member });
   await createToken(world.member.ctx, { name: "script" });
+  const requestId = await makeRequest(workspaceId, "granted");
+  await makeLease(workspaceId, requestId);
+  const waiting = await makeRequest(workspaceId, "queued");
   const { users } = await list(world.admin.ctx);
   expect(users.find(({ id }) => id === world.member.id)).toMatchObject({ running: 1, disabled: false });
 
@@ -35,8 +40,16 @@ it("ends every way in, stops what runs and keeps it", async () => {
   expect(await test.db.$count(sessions, open)).toBe(0);
   expect(await loadUser(test.db, world.member.id)).toBeUndefined();
   expect(await principalFromCredential(test.db, `Bearer ${credential}`)).toMatchObject({ kind: "anonymous" });
-  expect(await test.db.$count(leases)).toBe(0);
-  expect(await test.db.$count(leaseRequests, eq(leaseRequests.state, "queued"))).toBe(0);
+  const [lease] = await test.db.select().from(leases).where(eq(leases.requestId, requestId));
+  expect(lease).toMatchObject({ state: "ending", endReason: "workspace stopped" });
+  const [request] = await test.db.select().from(leaseRequests).where(eq(leaseRequests.id, waiting));
+  expect(request).toMatchObject({ state: "cancelled" });
+  const tokens = and(eq(accessTokens.userId, world.member.id), isNull(accessTokens.revokedAt));
+  expect(await test.db.$count(accessTokens, tokens)).toBe(0);
+  // An admin of the team's workspaces, or somebody who was invited to it, starts nothing for a closed account.
+  await expect(start({ ...world.system, principal: world.member.ctx.principal }, { id: workspaceId })).rejects.toThrow(
+    "This account is deactivated",
+  );
 
   // Once more says the same and writes nothing.
   const events = await test.db.$count(auditEvents);
@@ -69,3 +82,26 @@ it("leaves an admin, however two go at each other, and nobody changes the own ac
     code: "forbidden",
   });
 });
+
+const ofMember = (workspaceId: string) => ({
+  ...{ workspaceId, teamId: world.team, userId: world.member.id, gpuType: "soft", milli: 500, memoryBytes: 2 ** 32 },
+  owner: { kind: "process" as const, pid: 1, startTime: 1 },
+});
+
+async function makeRequest(workspaceId: string, state: "granted" | "queued"): Promise<string> {
+  const [id, now] = [newId("req"), new Date()];
+  await test.db.insert(leaseRequests).values({
+    ...ofMember(workspaceId),
+    ...{ id, state, idempotencyKey: id, lastPolledAt: now, waitUntil: new Date(now.getTime() + 600_000) },
+  });
+  return id;
+}
+
+async function makeLease(workspaceId: string, requestId: string): Promise<void> {
+  const now = new Date();
+  await test.db.insert(leases).values({
+    ...ofMember(workspaceId),
+    ...{ id: newId("lea"), requestId, gpuId: world.gpuIds[0], serverId: world.serverId, state: "active" as const },
+    ...{ epoch: 1, grantedAt: now, ownerSeenAt: now, expiresAt: new Date(now.getTime() + 3_600_000) },
+  });
+}

@@ -1,8 +1,8 @@
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type InviteInput, type InviteOutput, inviteInput } from "#server/contracts/user.ts";
-import { teams, users } from "#server/db/schema/index.ts";
+import { memberships, teams, users } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
@@ -18,6 +18,10 @@ export async function invite(ctx: Context, raw: InviteInput): Promise<InviteOutp
     if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
     const [known] = await tx.db.select({ id: users.id }).from(users).where(eq(users.email, input.email));
     if (known !== undefined) {
+      const there = and(eq(memberships.userId, known.id), eq(memberships.teamId, input.teamId));
+      if ((await tx.db.$count(memberships, there)) > 0) {
+        throw new SluiceError("invalid", `email: ${input.email} is in this team already.`);
+      }
       throw new SluiceError("conflict", `${input.email} has an account already. Add them to the team instead.`);
     }
     const { code, expiresAt } = await createCode(tx, "invite", INVITE_SECONDS, input);

@@ -4,6 +4,7 @@ import { type SetAdminInput, setAdminInput, type UserView } from "#server/contra
 import { users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
+import { endOpened } from "#server/services/session/end-ways-in.ts";
 import { lockOther, refuseWithoutAdmin } from "./locked.ts";
 import { viewOf } from "./view.ts";
 
@@ -15,7 +16,10 @@ export async function setAdmin(ctx: Context, raw: SetAdminInput): Promise<UserVi
     const row = await lockOther(tx, id, "change your own rights");
     if (row.isAdmin !== isAdmin) {
       if (isAdmin && row.isSample) throw new SluiceError("conflict", "The sample user cannot be an admin.");
-      if (!isAdmin) await refuseWithoutAdmin(tx, id);
+      if (!isAdmin) {
+        await refuseWithoutAdmin(tx, id);
+        await endOpened(tx, id);
+      }
       await tx.db.update(users).set({ isAdmin }).where(eq(users.id, id));
       const detail = { before: { isAdmin: row.isAdmin }, after: { isAdmin } };
       await audit(tx, { action: "user.set-admin", subject: id, detail });

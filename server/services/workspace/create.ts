@@ -10,6 +10,7 @@ import { launcherFor } from "#server/launchers/choice.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { readImages } from "#server/services/image/list.ts";
+import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { readWorkspaces } from "#server/services/workspace/view.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
 
@@ -26,6 +27,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
   }
   try {
     return await inTransaction(ctx, async (tx) => {
+      await refuseDeactivated(tx, principal.userId);
       const version = await newestVersion(tx, input.image, teamId);
       const id = newId("ws");
       const launcher = launcherOf(input.image);

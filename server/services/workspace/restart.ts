@@ -7,6 +7,7 @@ import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
 import { withdrawMove } from "#server/services/notice/withdraw.ts";
+import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace, type WorkspaceRow } from "#server/services/workspace/load.ts";
 
@@ -14,6 +15,7 @@ import { loadWorkspace, type WorkspaceRow } from "#server/services/workspace/loa
 export async function restart(ctx: Context, raw: WorkspaceInput): Promise<WorkspaceView> {
   const { id } = parse(workspaceInput, raw);
   return await inTransaction(ctx, async (tx) => {
+    await refuseDeactivated(tx, (await loadWorkspace(tx, id, "workspace.restart")).ownerId);
     const row = await loadWorkspace(tx, id, "workspace.restart", { lock: true });
     if (row.desired !== "running") throw new SluiceError("conflict", `"${row.name}" does not run. Start it instead.`);
     await restartLocked(tx, row);

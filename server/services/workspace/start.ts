@@ -4,6 +4,7 @@ import { type WorkspaceInput, type WorkspaceView, workspaceInput } from "#server
 import { workspaces } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 
@@ -11,6 +12,8 @@ import { loadWorkspace } from "#server/services/workspace/load.ts";
 export async function start(ctx: Context, raw: WorkspaceInput): Promise<WorkspaceView> {
   const { id } = parse(workspaceInput, raw);
   return await inTransaction(ctx, async (tx) => {
+    // The account before the workspace, in the order in which a deactivation takes them.
+    await refuseDeactivated(tx, (await loadWorkspace(tx, id, "workspace.start")).ownerId);
     const row = await loadWorkspace(tx, id, "workspace.start", { lock: true });
     if (row.desired !== "running" || row.observed === "failed") {
       await tx.db
