@@ -60,7 +60,7 @@ function apart({ definition: { path } }: ApiRoute, input: Record<string, unknown
   };
 }
 
-const textOf = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
+const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? "-"));
 
 function expectDocumented(route: ApiRoute, answer: { status: number; type: string; text: string }): void {
   const { status = 200, stream, csv, output } = route.definition;

@@ -30,7 +30,7 @@ async function readShort(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const part of response.body ?? []) {
-    text += decoder.decode(part as Uint8Array, { stream: true });
+    text += decoder.decode(part, { stream: true });
     if (text.length > LONGEST_ANSWER) throw new Error("The answer is longer than any figures are.");
   }
   return text;
