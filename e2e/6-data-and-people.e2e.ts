@@ -87,4 +87,26 @@ test("a viewer follows the owner's link, reads the files, and can run nothing", 
     return await Promise.all(["/api/kernels", "/api/sessions", "/api/terminals"].map(post));
   });
   expect(refused).toEqual([403, 403, 403]);
+
+  await page.goto(`/people?search=${encodeURIComponent(viewer)}`);
+  await page.getByRole("button", { name: `More for Viewer ${run}` }).click();
+  await page.getByRole("menuitem", { name: "Deactivate" }).click();
+  await expectAccessible(page, "the dialog before a person is deactivated");
+  await page.getByRole("dialog").getByRole("button", { name: "Deactivate" }).click();
+  await expect(page.getByRole("cell", { name: "deactivated" })).toBeVisible();
+  await guest.goto("/workspaces");
+  await expect(guest).toHaveURL(/sign-in/);
+  expect(await lab.evaluate(async () => await fetch("/api/contents").then(({ ok }) => ok))).toBe(false);
+});
+
+test("the last launch is made once more by one press, with its dataset", async () => {
+  await page.goto("/workspaces");
+  await page.getByRole("button", { name: "Launch the last one again" }).click();
+  await expect(page).toHaveURL(/\/workspaces\/ws-/);
+  await expect(page.getByRole("region", { name: "Datasets" })).toContainText(`~/datasets/${dataset}`);
+  const removed = await page.evaluate(async () => {
+    const { pathname } = window.location;
+    return await fetch(`/api/v1${pathname}`, { method: "DELETE" }).then(({ status }) => status);
+  });
+  expect(removed).toBe(200);
 });
