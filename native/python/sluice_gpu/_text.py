@@ -561,6 +561,7 @@ def asked_for(answer, typed):
 
 # The rules in the order in which the broker tests them, with the words of `%gpu why`.
 _RULES = (
+    ("taken-out", "queue"),
     ("gpu-policy", "GPU policy"),
     ("amount", "amount"),
     ("gpu-type", "GPU type"),

@@ -257,7 +257,9 @@ describe("people of a team", () => {
     const accepted = await Promise.all([code(acceptInvite(nobody, input)), code(acceptInvite(nobody, input))]);
     expect(accepted.sort()).toEqual(["done", "not-found"]);
     expect(await code(readInvite(nobody, { code: secret }))).toBe("not-found");
-    expect(await code(invite(world.lead.ctx, { email: "new@example.org", teamId: world.team }))).toBe("conflict");
+    // Who is in the team needs nothing more; who has an account is added without a link.
+    expect(await code(invite(world.lead.ctx, { email: "new@example.org", teamId: world.team }))).toBe("invalid");
+    expect(await code(invite(world.lead.ctx, { email: world.outsider.email, teamId: world.team }))).toBe("conflict");
     expect(await code(invite(world.lead.ctx, { email: "x@example.org", teamId: world.otherTeam }))).toBe("forbidden");
   });
 });
