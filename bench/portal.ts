@@ -49,12 +49,13 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
     portal = await startPortal(root, folder, server.url, port);
     const url = `http://127.0.0.1:${port}`;
     const ask = asker(url, admin.cookie);
-    const pages = await measurePages(ask, await pagePaths(database.db));
-    const use = await measureUse(ask);
+    // First, while the portal has handed no memory of other work back.
     const streams = await measureStreams({
       ...{ url, cookie: admin.cookie, count: STREAMS, pid: portal.pid() ?? 0 },
       update: () => notify(database.db, "workspace", "any"),
     });
+    const pages = await measurePages(ask, await pagePaths(database.db));
+    const use = await measureUse(ask);
     return { metrics: { ...pages, ...use, ...streams, roll_up_s: rolling } };
   } finally {
     await portal?.stop();
