@@ -1,11 +1,19 @@
 import { defineConfig } from "@playwright/test";
 
-/** Journeys in real Chromium against a whole installation started by e2e/fixtures/installation.ts. */
+/** Journeys with an installation of their own. They wait half of their time, so they run beside the others. */
+const OWN = ["**/4-restart.e2e.ts", "**/7-environments.e2e.ts"];
+
+/** Journeys in real Chromium against whole installations started by e2e/fixtures/installation.ts. */
 export default defineConfig({
   testDir: "e2e",
   testMatch: "**/*.e2e.ts",
   fullyParallel: false,
-  workers: 1,
+  workers: 2,
+  // One after the other each: the first share an installation, whose quotas and stops they change.
+  projects: [
+    { name: "shared", testIgnore: OWN, workers: 1 },
+    { name: "own", testMatch: OWN, workers: 1 },
+  ],
   // What passes the second time is named as flaky in the closing table.
   retries: 1,
   timeout: 240_000,

@@ -275,9 +275,11 @@ test("the dialogs of a workspace are accessible", async () => {
   await page.goto(`/workspaces/${first.id}/settings`);
   await page.getByRole("button", { name: `More for ${first.name}` }).click();
   await page.getByRole("menuitem", { name: "Duplicate" }).click();
+  await expect(page.getByRole("dialog")).toBeVisible();
   await expectAccessible(page, "Duplicate");
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Add variable" }).click();
+  await expect(page.getByRole("dialog")).toBeVisible();
   await expectAccessible(page, "Add variable");
   await page.keyboard.press("Escape");
 });

@@ -1,18 +1,37 @@
 /** An environment is proposed, locked, built and tested on a real GPU, approved and launched; then comes its next version. */
 import { expect, type Page, test } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
-import { asAdmin } from "./fixtures/portal.ts";
+import { signInByApi, stopWorkspaces } from "./fixtures/api.ts";
+import { type Installation, startInstallation } from "./fixtures/installation.ts";
+import { ADMIN, PASSWORD, signIn } from "./fixtures/portal.ts";
 
-test.describe.configure({ mode: "serial" });
+// It starts an installation.
+test.describe.configure({ mode: "serial", timeout: 420_000 });
 
 const run = Date.now().toString(36);
 const title = `Words ${run}`;
 const workspace = `words ${run}`;
+let installation: Installation | undefined;
 let page: Page;
 let launched: string;
 
 test.beforeAll(async ({ browser }) => {
-  page = await asAdmin(await (await browser.newContext()).newPage());
+  const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD };
+  installation = await startInstallation({ env, builtBy: process.env.SLUICE_E2E_STATE });
+  await installation.ready;
+  page = await (await browser.newContext({ baseURL: installation.portalUrl })).newPage();
+  await signIn(page, ADMIN);
+});
+
+test.afterAll(async () => {
+  if (installation === undefined) return;
+  try {
+    const api = await signInByApi(installation.portalUrl);
+    await stopWorkspaces(api);
+    await api.dispose();
+  } finally {
+    await installation.stop();
+  }
 });
 
 /** Waits for the whole check and approves. */
