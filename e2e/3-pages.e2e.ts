@@ -257,6 +257,34 @@ test("another browser is signed out from the settings", async ({ browser }) => {
   await expect(other).toHaveURL(/sign-in/);
 });
 
+test("a token that may only read is made, shown once, does no more than that, and is revoked", async ({
+  playwright,
+}) => {
+  await page.goto("/settings");
+  await page.getByRole("button", { name: "New token" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("nightly report");
+  await dialog.getByRole("checkbox", { name: "Workspaces" }).uncheck();
+  await expectAccessible(page, "the form of a token");
+  await dialog.getByRole("button", { name: "Make token" }).click();
+  const secret = await dialog.getByText(/^slp_/).innerText();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  const baseURL = new URL(page.url()).origin;
+  const script = await playwright.request.newContext({
+    baseURL,
+    extraHTTPHeaders: { authorization: `Bearer ${secret}` },
+  });
+  expect((await script.get("/api/v1/audit")).status()).toBe(200);
+  const refused = await script.post("/api/v1/teams", { data: { name: "by-token" } });
+  expect(refused.status()).toBe(403);
+  expect(await refused.text()).toContain('Make one with the scope \\"manage\\"');
+  await page.getByRole("button", { name: "Revoke nightly report" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke token" }).click();
+  await expect(page.getByRole("button", { name: "Revoke nightly report" })).toHaveCount(0);
+  expect((await script.get("/api/v1/audit")).status()).toBe(401);
+  await script.dispose();
+});
+
 test("every page of a workspace is accessible and fits", async () => {
   await page.goto("/workspaces?scope=all");
   const response = await page.request.get("/api/v1/workspaces?scope=all");

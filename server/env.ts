@@ -80,6 +80,8 @@ const schema = z.object({
     .optional(),
   SLUICE_ADMIN_EMAIL: z.email().optional(),
   SLUICE_ADMIN_PASSWORD: z.string().min(1).optional(),
+  /** How many calls of the API one personal access token may make in a minute, at each portal process. */
+  SLUICE_TOKEN_REQUESTS_PER_MINUTE: z.coerce.number().int().min(1).default(600),
   SLUICE_OIDC_ISSUER: z.url().optional(),
   SLUICE_OIDC_CLIENT_ID: z.string().min(1).optional(),
   SLUICE_OIDC_CLIENT_SECRET: z.string().min(1).optional(),

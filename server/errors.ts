@@ -15,6 +15,8 @@ export const errorCodes = [
   "refused",
   /** A quota stands in the way. */
   "quota",
+  /** Asked too often; `detail.retryAfterSeconds` says when again. */
+  "too-many",
   /** Cannot be now; try again. */
   "unavailable",
   "internal",
@@ -42,6 +44,7 @@ const statuses: Record<ErrorCode, number> = {
   conflict: 409,
   refused: 422,
   quota: 422,
+  "too-many": 429,
   unavailable: 503,
   internal: 500,
 };

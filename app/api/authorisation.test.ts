@@ -4,9 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
+import { scopeOf } from "#server/auth/token-scopes.ts";
 import { type OpenDatabase, setDatabase } from "#server/db/client.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
-import { call, type Fixture, keyOf, makeFixture, matrix, type Role, type Row, roles } from "./testing.ts";
+import { call, type Fixture, keyOf, makeFixture, matrix, type Role, type Row, roles, type Scoped } from "./testing.ts";
 
 let test: TestDatabase;
 let before: OpenDatabase | undefined;
@@ -34,6 +35,26 @@ describe.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", ({ 
     expect(await statusOf(route, row, role)).toBe(row.expected[role]);
   });
 
+  it("as a token that may only read", async () => {
+    const row = matrix[key];
+    if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+    const status = await statusOf(route, row, "ownerReadToken");
+    const reads = scopeOf(route.definition.action) === "read";
+    if (reads) expect(status).toBe(row.expected.ownerToken);
+    else if (row.expected.ownerToken < 300) expect(status).toBe(403);
+    else expect(status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("as an admin's token for what is the admin's own", async () => {
+    const row = matrix[key];
+    if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
+    const status = await statusOf(route, row, "adminOwnToken");
+    const scope = scopeOf(route.definition.action);
+    if (scope === "read") expect(status).toBe(row.expected.adminToken);
+    else if (scope === "workspaces") expect([row.expected.colleague, 403]).toContain(status);
+    else expect(status).toBeGreaterThanOrEqual(400);
+  });
+
   it("is refused when another site's page sends it with the cookie", async () => {
     const row = matrix[key];
     if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
@@ -45,7 +66,12 @@ describe.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", ({ 
   });
 });
 
-async function statusOf(route: ApiRoute, row: Row, role: Role, headers: Record<string, string> = {}): Promise<number> {
+async function statusOf(
+  route: ApiRoute,
+  row: Row,
+  role: Role | Scoped,
+  headers: Record<string, string> = {},
+): Promise<number> {
   const sent = { params: row.params?.(fixture) ?? {}, input: (await row.input?.(fixture)) ?? {}, headers };
   return (await call({ test, fixture }, route, role, sent)).status;
 }

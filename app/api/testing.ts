@@ -2,6 +2,7 @@
 import type { ApiRoute } from "#scripts/generate/routes.ts";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
+import { tokenScopes } from "#server/auth/token-scopes.ts";
 import { type Database, setDatabase } from "#server/db/client.ts";
 import { leaseRequests, leases, setupSteps, users } from "#server/db/schema/index.ts";
 import type { TestDatabase } from "#server/db/testing.ts";
@@ -30,6 +31,9 @@ export const roles = [
   /** A personal access token of the admin. */
   "adminToken",
 ] as const;
+
+/** Tokens with fewer scopes, whose answers follow from the others' (`authorisation.test.ts`). */
+export type Scoped = "ownerReadToken" | "adminOwnToken";
 export type Role = (typeof roles)[number];
 
 type Expected = Record<Role, number>;
@@ -433,7 +437,7 @@ export type Fixture = {
   inviteCode: string;
   sampleCode: string;
   ownerTokenId: string;
-  bearer: { ownerToken: string; adminToken: string; workspace: string };
+  bearer: Record<"ownerToken" | "adminToken" | "workspace" | Scoped, string>;
 };
 
 export const keyOf = ({ definition }: ApiRoute) => `${definition.method} ${definition.path}`;
@@ -444,7 +448,7 @@ export type Sent = { params: Record<string, string>; input: Record<string, unkno
 export async function call(
   { test, fixture }: { test: TestDatabase; fixture: Fixture },
   route: ApiRoute,
-  role: Role,
+  role: Role | Scoped,
   sent: Sent,
 ): Promise<{ status: number; type: string; text: string }> {
   const rollback = new Error("undo");
@@ -469,7 +473,7 @@ export async function call(
   return answer;
 }
 
-function requestFor(fixture: Fixture, route: ApiRoute, role: Role, sent: Sent, signal: AbortSignal): Request {
+function requestFor(fixture: Fixture, route: ApiRoute, role: Role | Scoped, sent: Sent, signal: AbortSignal): Request {
   const { method, path } = route.definition;
   const { params, input } = sent;
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
@@ -481,10 +485,8 @@ function requestFor(fixture: Fixture, route: ApiRoute, role: Role, sent: Sent, s
   return new Request(url, { method, headers, body, signal });
 }
 
-function credentials(fixture: Fixture, role: Role, method: string): Record<string, string> {
-  if (role === "ownerToken" || role === "adminToken" || role === "workspace") {
-    return { authorization: `Bearer ${fixture.bearer[role]}` };
-  }
+function credentials(fixture: Fixture, role: Role | Scoped, method: string): Record<string, string> {
+  if (isBearer(fixture, role)) return { authorization: `Bearer ${fixture.bearer[role]}` };
   const fromOwnPage: Record<string, string> =
     method === "GET" ? {} : { origin: "http://localhost:3000", "sec-fetch-site": "same-origin" };
   if (role === "anonymous") return fromOwnPage;
@@ -499,6 +501,10 @@ function credentials(fixture: Fixture, role: Role, method: string): Record<strin
   return { cookie: people[role].cookie, ...fromOwnPage };
 }
 
+function isBearer(fixture: Fixture, role: string): role is keyof Fixture["bearer"] {
+  return role in fixture.bearer;
+}
+
 /** What the rows name. */
 export async function makeFixture(db: Database): Promise<Fixture> {
   const world = await makeWorld(db);
@@ -506,8 +512,10 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   await db.insert(setupSteps).values({ id: "portal", title: "Portal", state: "done" });
   const { id: workspaceId, credential } = await makeWorkspace(world, { owner: world.member });
   const { id: stoppedId } = await makeWorkspace(world, { owner: world.member, running: false });
-  const ownerToken = await createToken(world.member.ctx, { name: "owner" });
-  const adminToken = await createToken(world.admin.ctx, { name: "admin" });
+  const ownerToken = await createToken(world.member.ctx, { name: "owner", scopes: [...tokenScopes] });
+  const adminToken = await createToken(world.admin.ctx, { name: "admin", scopes: [...tokenScopes] });
+  const ownerReadToken = await createToken(world.member.ctx, { name: "reads", scopes: ["read"] });
+  const adminOwnToken = await createToken(world.admin.ctx, { name: "own", scopes: ["workspaces"] });
   const invite = await createCode(world.system, "invite", 600, {
     email: "invited@example.org",
     teamId: world.team,
@@ -534,7 +542,10 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     inviteCode: invite.code,
     sampleCode: sample.code,
     ownerTokenId: ownerToken.token.id,
-    bearer: { ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential },
+    bearer: {
+      ...{ ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential },
+      ...{ ownerReadToken: ownerReadToken.secret, adminOwnToken: adminOwnToken.secret },
+    },
   };
 }
 

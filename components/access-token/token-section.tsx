@@ -9,11 +9,22 @@ import { Copyable } from "#components/ui/copy.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Confirm, Dialog } from "#components/ui/dialog.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
-import { Field, FormError, Select } from "#components/ui/field.tsx";
+import { Check, Field, FormError, Select } from "#components/ui/field.tsx";
 import { Section } from "#components/ui/page.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { AccessTokenView, CreateAccessTokenOutput } from "#server/contracts/access-token.ts";
+
+type Scope = AccessTokenView["scopes"][number];
+
+const MAY: Record<Scope, { label: string; hint: string }> = {
+  read: { label: "Read", hint: "Everything that you can see." },
+  workspaces: {
+    label: "Workspaces",
+    hint: "Launch, start, stop, change and delete your own, end your leases, ask for more quota.",
+  },
+  manage: { label: "Manage", hint: "Whatever else you may do, as a lead or an admin too." },
+};
 
 /** Personal access tokens for the API: each shown once, named, revoked here. */
 export function TokenSection({ tokens }: { tokens: AccessTokenView[] }) {
@@ -21,6 +32,12 @@ export function TokenSection({ tokens }: { tokens: AccessTokenView[] }) {
   const [ending, setEnding] = useState<AccessTokenView>();
   const columns: Column<AccessTokenView>[] = [
     { id: "name", header: "Name", sort: (row) => row.name, cell: (row) => row.name },
+    {
+      id: "scopes",
+      header: "May",
+      from: "md",
+      cell: (row) => row.scopes.map((scope) => MAY[scope].label.toLowerCase()).join(", "),
+    },
     {
       id: "made",
       header: "Made",
@@ -93,7 +110,11 @@ function NewToken() {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const token = await run(() =>
-      api("POST", "/access-tokens", { name: formText(form, "name"), days: Number(formText(form, "days")) }),
+      api("POST", "/access-tokens", {
+        name: formText(form, "name"),
+        days: Number(formText(form, "days")),
+        scopes: ["read", ...form.getAll("scopes")],
+      }),
     );
     if (!token) return;
     setMade(token);
@@ -114,7 +135,7 @@ function NewToken() {
         onOpenChange={setOpen}
         title={made ? "Your new token" : "New token"}
         description={
-          made ? "Copy it now: it is not shown again." : "It can do what you can do, until it ends or is revoked."
+          made ? "Copy it now: it is not shown again." : "It calls the API in your name until it ends or is revoked."
         }
       >
         {made ? (
@@ -135,6 +156,18 @@ function NewToken() {
               <option value="90">90 days</option>
               <option value="366">a year</option>
             </Select>
+            <fieldset className="flex flex-col gap-3">
+              <legend className="mb-1.5 font-medium text-sm">It may</legend>
+              <Check label={MAY.read.label} hint={MAY.read.hint} checked disabled />
+              <Check
+                label={MAY.workspaces.label}
+                hint={MAY.workspaces.hint}
+                name="scopes"
+                value="workspaces"
+                defaultChecked
+              />
+              <Check label={MAY.manage.label} hint={MAY.manage.hint} name="scopes" value="manage" />
+            </fieldset>
             <FormError>{error}</FormError>
             <div className="flex justify-end gap-2">
               <Button onClick={() => setOpen(false)}>Cancel</Button>

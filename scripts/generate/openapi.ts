@@ -60,7 +60,9 @@ function describeRoute({ definition }: ApiRoute): Json {
     responses: {
       [String(status ?? 200)]: { description: summary, content: contentOf(schemaOf(output, "output"), definition) },
       default: {
-        description: `An error: ${[...new Set(["invalid", "unauthenticated", "forbidden", "not-found"] as const)]
+        description: `An error: ${[
+          ...new Set(["invalid", "unauthenticated", "forbidden", "not-found", "too-many"] as const),
+        ]
           .map((code) => `${httpStatus(code)} ${code}`)
           .join(", ")} and others of the closed set.`,
         content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },

@@ -1,6 +1,7 @@
 /** The one decision about who may do what, used by HTTP handlers, server actions and WebSocket upgrades alike. */
 
 import type { Principal, UserPrincipal } from "#server/auth/principal.ts";
+import { scopeOf, type TokenScope } from "#server/auth/token-scopes.ts";
 import { SluiceError } from "#server/errors.ts";
 
 /** What is acted on, as far as a rule asks. */
@@ -207,14 +208,40 @@ const rules = {
 
 export type Action = keyof typeof rules;
 
-/** Whether the principal may do it. */
+/** Whether the principal may do it, and the token it calls with may as well. */
 export function isAllowed(principal: Principal, action: Action, resource: Resource = {}): boolean {
-  return principal.kind === "system" || rules[action](principal, resource);
+  if (principal.kind === "system") return true;
+  const acts = withinScopes(principal, scopeOf(action));
+  return acts !== undefined && rules[action](acts, resource);
 }
 
 /** Throws `unauthenticated` when nobody is signed in, `forbidden` otherwise, unless the rule allows it. */
 export function authorize(principal: Principal, action: Action, resource: Resource = {}): void {
   if (isAllowed(principal, action, resource)) return;
   if (principal.kind === "anonymous") throw new SluiceError("unauthenticated", "Sign in first.");
+  const { tokenScopes, ...person } = principal.kind === "user" ? principal : { ...principal, tokenScopes: undefined };
+  if (tokenScopes !== undefined && rules[action](person, resource)) {
+    const needed = needs(scopeOf(action), tokenScopes);
+    throw new SluiceError("forbidden", `This access token may not do this. Make one with the scope "${needed}".`);
+  }
   throw new SluiceError("forbidden", "You are not allowed to do this. Ask a team lead or an admin.");
+}
+
+/**
+ * Who acts, as far as the token's scopes reach; `undefined` beyond them. With `workspaces` alone a lead's or an admin's
+ * token changes what is the person's own, and nothing of others.
+ */
+function withinScopes(principal: Principal, scope: TokenScope): Principal | undefined {
+  if (principal.kind !== "user" || principal.tokenScopes === undefined) return principal;
+  const { tokenScopes } = principal;
+  if (scope === "read" || (scope === "manage" && tokenScopes.includes("manage"))) return principal;
+  if (scope === "manage" || !tokenScopes.includes("workspaces")) return undefined;
+  if (tokenScopes.includes("manage")) return principal;
+  const teams = Object.fromEntries(Object.keys(principal.teams).map((id) => [id, "member" as const]));
+  return { ...principal, isAdmin: false, teams };
+}
+
+/** The scope whose lack is the reason: where `workspaces` is there, it is somebody else's workspace. */
+function needs(scope: TokenScope, has: readonly TokenScope[]): TokenScope {
+  return scope === "workspaces" && has.includes("workspaces") ? "manage" : scope;
 }

@@ -71,5 +71,5 @@ async function fromAccessToken(db: Database | Transaction, authorization: string
         ),
       ),
     );
-  return { ...user, tokenId: token.id };
+  return { ...user, tokenId: token.id, tokenScopes: token.scopes };
 }

@@ -1,5 +1,7 @@
 /** Who acts. Every request, job and message is done by exactly one principal. */
 
+import type { TokenScope } from "#server/auth/token-scopes.ts";
+
 export type TeamRole = "lead" | "member";
 
 export type UserPrincipal = {
@@ -12,8 +14,9 @@ export type UserPrincipal = {
   teams: Record<string, TeamRole>;
   /** The browser session, when signed in by one. */
   sessionId?: string;
-  /** The personal access token, when called with one. */
+  /** The personal access token, when called with one, and what it may do. */
   tokenId?: string;
+  tokenScopes?: readonly TokenScope[];
 };
 
 /** A workspace by its credential; userId is its owner. */

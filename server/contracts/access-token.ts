@@ -1,10 +1,19 @@
 /** Personal access tokens for the API. */
 import { z } from "zod";
+import { tokenScopes } from "#server/auth/token-scopes.ts";
 import { accessTokenId, instant } from "./common.ts";
+
+/**
+ * What a token may do of what its person may: `read` all that the person sees; `workspaces`: launch, start, stop and
+ * change one's own, end and extend one's own leases, ask for more; `manage`: whatever else a person, a lead or an admin
+ * may do without a browser session.
+ */
+export const tokenScope = z.enum(tokenScopes);
 
 export const accessTokenView = z.strictObject({
   id: accessTokenId,
   name: z.string(),
+  scopes: z.array(tokenScope),
   createdAt: instant,
   expiresAt: instant.nullable(),
   lastUsedAt: instant.nullable(),
@@ -17,6 +26,12 @@ export const createAccessTokenInput = z.strictObject({
   name: z.string().trim().min(1, "A name is needed.").max(100),
   /** Days until it ends; at most a year. */
   days: z.int().min(1).max(366).default(90),
+  /** `read` is always among them. */
+  scopes: z
+    .array(tokenScope)
+    .max(tokenScopes.length)
+    .default(["read", "workspaces"])
+    .transform((given) => tokenScopes.filter((scope) => scope === "read" || given.includes(scope))),
 });
 export type CreateAccessTokenInput = z.input<typeof createAccessTokenInput>;
 /** `secret` is shown this once; only its hash is kept. */

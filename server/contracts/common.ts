@@ -55,6 +55,7 @@ export const errorBody = z.strictObject({
       "conflict",
       "refused",
       "quota",
+      "too-many",
       "unavailable",
       "internal",
     ]),

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { Action } from "#server/auth/authorize.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
+import { limitToken, retryAfterSeconds } from "#server/auth/token-limit.ts";
 import type { Context } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
 import { errorBody, httpStatus, type SluiceError, toSluiceError } from "#server/errors.ts";
@@ -49,6 +50,7 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       refuseCrossOrigin(request);
       const { db } = database();
       const principal = await principalFromHeaders(db, request.headers);
+      limitToken(principal);
       const input = parse(definition.input, await readInput(request, await at.params));
       const answer = await run({ db, principal, now: () => new Date(), traceId, request }, input);
       return withTrace(respond(definition, answer, request.signal), traceId);
@@ -84,7 +86,9 @@ function refuse(definition: RouteDefinition, thrown: unknown, traceId: string): 
   if (error.code === "internal" || error.code === "unavailable") {
     logger("portal").error({ err: thrown, traceId, route: `${definition.method} ${definition.path}` }, error.message);
   }
-  return Response.json(errorBody(error), { status: httpStatus(error.code), headers: { "cache-control": "no-store" } });
+  const wait = error.code === "too-many" ? { "retry-after": String(retryAfterSeconds(error)) } : undefined;
+  const headers = { "cache-control": "no-store", ...wait };
+  return Response.json(errorBody(error), { status: httpStatus(error.code), headers });
 }
 
 function withTrace(response: Response, traceId: string): Response {

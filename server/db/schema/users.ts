@@ -1,4 +1,5 @@
 import { boolean, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import type { TokenScope } from "#server/auth/token-scopes.ts";
 import { createdAt, id, instant } from "./columns.ts";
 
 /** People. A person signs in with a password of their own, or through an OIDC provider, or both. */
@@ -53,6 +54,8 @@ export const accessTokens = pgTable(
       .references(() => users.id, { onDelete: "cascade" }),
     name: text("name").notNull(),
     secretHash: text("secret_hash").notNull(),
+    /** What it may do of what its person may; tokens from before there were scopes may do all. */
+    scopes: text("scopes").array().$type<TokenScope[]>().notNull().default(["read", "workspaces", "manage"]),
     createdAt: createdAt(),
     expiresAt: instant("expires_at"),
     lastUsedAt: instant("last_used_at"),

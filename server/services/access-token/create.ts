@@ -10,7 +10,7 @@ import { hashSecret, newId, newSecret } from "#server/ids.ts";
 import { parse } from "#server/parse.ts";
 import { accessTokenViewOf } from "#server/services/access-token/list.ts";
 
-/** A token that acts as its person. The secret is in the answer and nowhere else. */
+/** A token that acts as its person, as far as its scopes reach. The secret is in the answer and nowhere else. */
 export async function create(ctx: Context, raw: CreateAccessTokenInput): Promise<CreateAccessTokenOutput> {
   const { principal } = ctx;
   authorize(principal, "access-token.create");
@@ -24,13 +24,15 @@ export async function create(ctx: Context, raw: CreateAccessTokenInput): Promise
         id: newId("pat"),
         userId: principal.userId,
         name: input.name,
+        scopes: input.scopes,
         secretHash: hashSecret(secret),
         createdAt: tx.now(),
         expiresAt: new Date(tx.now().getTime() + input.days * 86_400_000),
       })
       .returning();
     if (row === undefined) throw new SluiceError("internal", "The token was not written.");
-    await audit(tx, { action: "access-token.create", subject: row.id, detail: { name: input.name, days: input.days } });
+    const { name, days, scopes } = input;
+    await audit(tx, { action: "access-token.create", subject: row.id, detail: { name, days, scopes } });
     return { token: accessTokenViewOf(row), secret };
   });
 }

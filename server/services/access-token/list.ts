@@ -19,6 +19,7 @@ export function accessTokenViewOf(row: typeof accessTokens.$inferSelect): Access
   return {
     id: row.id,
     name: row.name,
+    scopes: row.scopes,
     createdAt: row.createdAt.toISOString(),
     expiresAt: row.expiresAt?.toISOString() ?? null,
     lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
