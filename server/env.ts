@@ -85,6 +85,9 @@ const schema = z.object({
   SLUICE_OIDC_ISSUER: z.url().optional(),
   SLUICE_OIDC_CLIENT_ID: z.string().min(1).optional(),
   SLUICE_OIDC_CLIENT_SECRET: z.string().min(1).optional(),
+  /** The claim of the ID token that lists a person's groups, and what the provider has to be asked for to send it. */
+  SLUICE_OIDC_GROUPS_CLAIM: z.string().min(1).default("groups"),
+  SLUICE_OIDC_SCOPE: z.string().min(1).default("openid email profile"),
   SLUICE_OIDC_NAME: z.string().min(1).default("SSO"),
   SLUICE_LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info"),
   /** The built `sluice_gpu` wheel. */

@@ -22,7 +22,8 @@ export type IdPrefix =
   | "win"
   | "ntc"
   | "wif"
-  | "dst";
+  | "dst"
+  | "igr";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

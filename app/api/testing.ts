@@ -9,6 +9,7 @@ import type { TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { create as createToken } from "#server/services/access-token/create.ts";
 import { register } from "#server/services/dataset/register.ts";
+import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { propose } from "#server/services/image/propose.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
@@ -352,6 +353,16 @@ export const matrix: Record<string, Row> = {
   },
   "GET /users/sample/enter": { expected: everybody(303), input: (fixture) => ({ code: fixture.sampleCode }) },
 
+  "GET /identity-groups": { expected: adminOnly(200) },
+  "POST /identity-groups": {
+    // Not with a token: it may make admins.
+    expected: adminOnly(201, { adminToken: 403 }),
+    input: (fixture) => ({ name: "data-science", teamId: fixture.world.team, role: "member" }),
+  },
+  "DELETE /identity-groups/{id}": {
+    expected: adminOnly(200, { adminToken: 403 }),
+    params: (fixture) => ({ id: fixture.identityGroupId }),
+  },
   "GET /access-tokens": { expected: signedIn(200) },
   "POST /access-tokens": {
     // A token makes no token.
@@ -437,6 +448,7 @@ export type Fixture = {
   inviteCode: string;
   sampleCode: string;
   ownerTokenId: string;
+  identityGroupId: string;
   bearer: Record<"ownerToken" | "adminToken" | "workspace" | Scoped, string>;
 };
 
@@ -542,6 +554,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     inviteCode: invite.code,
     sampleCode: sample.code,
     ownerTokenId: ownerToken.token.id,
+    identityGroupId: (await addGroup(world.admin.ctx, { name: "admins", role: "admin" })).groups[0]?.id ?? "",
     bearer: {
       ...{ ownerToken: ownerToken.secret, adminToken: adminToken.secret, workspace: credential },
       ...{ ownerReadToken: ownerReadToken.secret, adminOwnToken: adminOwnToken.secret },

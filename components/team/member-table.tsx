@@ -32,7 +32,7 @@ export function MemberTable({ team, mayChange }: { team: TeamView; mayChange: bo
       sort: (row) => row.name,
       cell: (row) => (
         <span className="inline-flex flex-wrap items-center gap-2">
-          {row.name} {row.isSample && <Badge>sample</Badge>}
+          {row.name} {row.isSample && <Badge>sample</Badge>} {row.byGroup && <Badge>by group</Badge>}
         </span>
       ),
     },

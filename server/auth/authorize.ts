@@ -92,6 +92,11 @@ const rules = {
   "team.add-member": teamLeadOrAdmin,
   "team.remove-member": teamLeadOrAdmin,
 
+  /** What groups of the identity provider give; among it an admin's rights. */
+  "identity-group.list": admin,
+  "identity-group.add": adminBySession,
+  "identity-group.remove": adminBySession,
+
   "access-token.list": signedIn,
   "access-token.create": bySession,
   "access-token.revoke": owner,

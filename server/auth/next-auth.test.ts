@@ -8,13 +8,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { authOptions } from "#server/auth/next-auth.ts";
 import { hashPassword } from "#server/auth/password.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
-import { auditEvents, sessions, users } from "#server/db/schema/index.ts";
+import { auditEvents, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
-import { makePerson, type Person } from "#server/services/testing.ts";
+import { add as addGroup } from "#server/services/identity-group/add.ts";
+import { addMember } from "#server/services/team/add-member.ts";
+import { makePerson, makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
 
 /** What the provider says of whoever signs in there, by the name typed into its form. */
-const accounts = new Map<string, { email: string; email_verified: boolean }>();
+const accounts = new Map<string, { email: string; email_verified: boolean; groups?: string[] | string }>();
 
 let test: TestDatabase;
 let portal: { server: Server; origin: string };
@@ -108,6 +110,49 @@ describe("through the OIDC provider", () => {
     expect(browser.cookies.get(SESSION) ?? "").toBe("");
     accounts.set("stranger", { email: "stranger@example.org", email_verified: true });
     expect(await new Browser().signInWithOidc("stranger")).toContain("error=AccessDenied");
+  });
+
+  it("gives what the person's groups give, an account too, and takes it back when they have left them", async () => {
+    const world = await makeWorld(test.db);
+    await addGroup(world.admin.ctx, { name: "vision-people", teamId: world.team, role: "member" });
+    await addGroup(world.admin.ctx, { name: "vision-leads", teamId: world.team, role: "lead" });
+    await addGroup(world.admin.ctx, { name: "platform", role: "admin" });
+    const email = "grace@example.org";
+    const seen = async (groups: string[] | string | undefined) => {
+      accounts.set("grace", { email, email_verified: true, ...(groups === undefined ? {} : { groups }) });
+      const browser = new Browser();
+      expect(await browser.signInWithOidc("grace")).not.toContain("error=");
+      const principal = await browser.principal();
+      return principal.kind === "user" ? [principal.name, principal.isAdmin, principal.teams] : principal;
+    };
+    accounts.set("grace", { email, email_verified: true, groups: ["cooks"] });
+    expect(await new Browser().signInWithOidc("grace")).toContain("error=AccessDenied");
+    accounts.set("grace", { email, email_verified: false, groups: ["vision-people"] });
+    expect(await new Browser().signInWithOidc("grace")).toContain("error=AccessDenied");
+
+    expect(await seen("vision-people")).toEqual(["grace", false, { [world.team]: "member" }]);
+    expect(await seen(["vision-people", "vision-leads", "platform"])).toEqual([
+      "grace",
+      true,
+      { [world.team]: "lead" },
+    ]);
+    // Nothing said is nothing changed.
+    expect(await seen(undefined)).toEqual(["grace", true, { [world.team]: "lead" }]);
+    const [grace] = await test.db.select().from(users).where(eq(users.email, email));
+    const owner = { id: grace?.id ?? "" };
+    const { id: workspaceId } = await makeWorkspace(world, { owner });
+    expect(await seen(["cooks"])).toEqual(["grace", false, {}]);
+    const [stopped] = await test.db.select().from(workspaces).where(eq(workspaces.id, workspaceId));
+    expect(stopped?.desired).toBe("stopped");
+
+    // What was given by hand stays, whatever a group says.
+    await addMember(world.admin.ctx, { teamId: world.team, email, role: "member" });
+    expect(await seen(["vision-leads"])).toEqual(["grace", false, { [world.team]: "member" }]);
+    expect(await seen([])).toEqual(["grace", false, { [world.team]: "member" }]);
+    const told = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, owner.id));
+    expect(told.map(({ action }) => action)).toEqual(
+      expect.arrayContaining(["user.create-by-group", "team.add-member", "team.remove-member", "user.set-admin"]),
+    );
   });
 });
 
@@ -213,7 +258,7 @@ async function startProvider(redirectUri: string): Promise<{ server: Server; ori
   const started = await listen((request, response) => handlers.handle?.(request, response));
   const provider = new Provider(started.origin, {
     clients: [{ client_id: "sluice", client_secret: "secret-of-the-client", redirect_uris: [redirectUri] }],
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "groups"] },
     conformIdTokenClaims: false,
     cookies: { keys: ["for-this-test"] },
     findAccount: (_ctx, id) => ({

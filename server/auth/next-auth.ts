@@ -103,7 +103,8 @@ function addressOf(request: Request): string {
 }
 
 function oidcProvider(): OAuthConfig<Profile>[] {
-  const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_CLIENT_ID, SLUICE_OIDC_CLIENT_SECRET, SLUICE_OIDC_NAME } = env();
+  const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_CLIENT_ID, SLUICE_OIDC_CLIENT_SECRET } = env();
+  const { SLUICE_OIDC_NAME, SLUICE_OIDC_SCOPE } = env();
   if (issuer === undefined || SLUICE_OIDC_CLIENT_ID === undefined) return [];
   return [
     {
@@ -113,7 +114,7 @@ function oidcProvider(): OAuthConfig<Profile>[] {
       wellKnown: `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`,
       clientId: SLUICE_OIDC_CLIENT_ID,
       clientSecret: SLUICE_OIDC_CLIENT_SECRET,
-      authorization: { params: { scope: "openid email profile" } },
+      authorization: { params: { scope: SLUICE_OIDC_SCOPE } },
       idToken: true,
       checks: ["pkce", "state", "nonce"],
       profile: (profile) => ({ id: profile.sub ?? "", name: profile.name ?? profile.sub, email: profile.email }),
@@ -125,15 +126,24 @@ const oidcProfile = z.object({
   sub: z.string().min(1),
   email: z.string().optional(),
   email_verified: z.boolean().optional(),
+  name: z.string().optional(),
 });
 
+/** Providers send one group as a word, several as a list; `undefined` where they say nothing that is either. */
+const groupsClaim = z
+  .union([z.string().transform((one) => [one]), z.array(z.string())])
+  .optional()
+  .catch(undefined);
+
 async function oidcUser(ctx: Context, profile: Profile | undefined): Promise<{ userId: string } | undefined> {
-  const { SLUICE_OIDC_ISSUER: issuer } = env();
+  const { SLUICE_OIDC_ISSUER: issuer, SLUICE_OIDC_GROUPS_CLAIM: groupsName } = env();
   const given = oidcProfile.safeParse(profile);
   if (issuer === undefined || !given.success) return undefined;
-  const { sub: subject, email, email_verified: emailVerified = false } = given.data;
+  const { sub: subject, email, email_verified: emailVerified = false, name } = given.data;
+  const groups = groupsClaim.parse(Object.entries(profile ?? {}).find(([claim]) => claim === groupsName)?.[1]);
   try {
-    return await signInWithOidc({ ...ctx, principal: system }, { issuer, subject, email, emailVerified });
+    const identity = { issuer, subject, email, emailVerified, name, groups };
+    return await signInWithOidc({ ...ctx, principal: system }, identity);
   } catch (error) {
     if (error instanceof SluiceError) return undefined;
     throw error;

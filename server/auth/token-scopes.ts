@@ -7,7 +7,7 @@ export type TokenScope = (typeof tokenScopes)[number];
 
 /** Changes nothing that anybody could see. */
 const READS: ReadonlySet<Action> = new Set<Action>([
-  ...(["setup.read", "setup-step.list", "session.read", "session.list", "user.list"] as const),
+  ...(["setup.read", "setup-step.list", "session.read", "session.list", "user.list", "identity-group.list"] as const),
   ...(["team.list", "team.read", "team.read-budget", "calendar.list", "stop.list", "reservation.list"] as const),
   ...(["quota-request.list", "access-token.list", "image.list", "image.list-versions", "image.read-version"] as const),
   ...(["dataset.list", "dataset.read", "workspace.list", "workspace.read", "workspace.read-link"] as const),

@@ -44,5 +44,9 @@ export const oidcIdentity = z.strictObject({
   subject: z.string().min(1),
   email: email.optional(),
   emailVerified: z.boolean(),
+  /** What they are called there, for an account that is made now. */
+  name: z.string().optional(),
+  /** The groups that they are in; left out: the provider says nothing of groups. */
+  groups: z.array(z.string()).optional(),
 });
 export type OidcIdentity = z.input<typeof oidcIdentity>;

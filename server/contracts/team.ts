@@ -42,7 +42,11 @@ export const teamInput = z.strictObject({ id: teamId });
 export type TeamInput = z.input<typeof teamInput>;
 export const teamView = teamSummary.extend({
   members: z.array(
-    z.strictObject({ userId, name: z.string(), email: z.string(), role: teamRole, isSample: z.boolean() }),
+    z.strictObject({
+      ...{ userId, name: z.string(), email: z.string(), role: teamRole, isSample: z.boolean() },
+      /** Put in by a group of the identity provider. */
+      byGroup: z.boolean(),
+    }),
   ),
 });
 export type TeamView = z.infer<typeof teamView>;

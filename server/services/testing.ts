@@ -124,7 +124,7 @@ export async function makeWorld(db: Db, options: { now?: () => Date } = {}): Pro
 /** A workspace of `owner` as the reconciler leaves it: running, with a credential. */
 export async function makeWorkspace(
   world: World,
-  input: { owner: Person; teamId?: string; name?: string; running?: boolean },
+  input: { owner: Pick<Person, "id">; teamId?: string; name?: string; running?: boolean },
 ): Promise<{ id: string; credential: string }> {
   const id = newId("ws");
   const credential = newSecret("slw");

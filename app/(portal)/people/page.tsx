@@ -1,9 +1,11 @@
 import { PageHeader } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
+import { IdentityGroupSection } from "#components/user/identity-group-section.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { OpenSample } from "#components/user/open-sample.tsx";
 import { PeopleTable } from "#components/user/people-table.tsx";
 import { userId } from "#server/contracts/common.ts";
+import { list as listGroups } from "#server/services/identity-group/list.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
 import { list as listUsers } from "#server/services/user/list.ts";
 import { load, pageContext } from "../../page-context.ts";
@@ -14,15 +16,16 @@ type Props = { searchParams: Promise<Record<string, string | string[] | undefine
 
 const PAGE = 50;
 
-/** Everybody with an account; inviting more; a window as the sample user. */
+/** Everybody with an account; inviting more; what groups of the identity provider give; a window as the sample user. */
 export default async function PeoplePage({ searchParams }: Props) {
   const ctx = await pageContext();
   const asked = await searchParams;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const after = userId.safeParse(asked.after).data;
-  const [{ users, total, next }, { teams }] = await load(() =>
-    Promise.all([listUsers(ctx, { search, limit: PAGE, after }), listTeams(ctx)]),
+  const [{ users, total, next }, { teams }, { groups, claim }] = await load(() =>
+    Promise.all([listUsers(ctx, { search, limit: PAGE, after }), listTeams(ctx), listGroups(ctx)]),
   );
+  const choices = teams.map(({ id, name }) => ({ id, name }));
   const place = { path: "/people", question: {}, search, label: "Search people" };
   return (
     <>
@@ -31,13 +34,14 @@ export default async function PeoplePage({ searchParams }: Props) {
         actions={
           <>
             <OpenSample />
-            <InvitePerson variant="primary" teams={teams.map(({ id, name }) => ({ id, name }))} />
+            <InvitePerson variant="primary" teams={choices} />
           </>
         }
       />
       <SearchList {...place} />
       <PeopleTable users={users} ownId={ctx.principal.userId} />
       <Paging {...place} shown={users.length} total={total} next={next} first={after === undefined} />
+      {claim !== null && <IdentityGroupSection groups={groups} claim={claim} teams={choices} />}
     </>
   );
 }

@@ -1,4 +1,5 @@
-import { integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { boolean, check, integer, pgTable, primaryKey, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, version } from "./columns.ts";
 import { users } from "./users.ts";
 
@@ -25,9 +26,29 @@ export const memberships = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
     role: text("role", { enum: ["lead", "member"] }).notNull(),
+    /** A group of the identity provider has put them in, and leaving it takes them out. */
+    byGroup: boolean("by_group").notNull().default(false),
     createdAt: createdAt(),
   },
   (t) => [primaryKey({ columns: [t.teamId, t.userId] })],
+);
+
+/** What a group of the identity provider gives to whoever is in it: a role in a team, or an admin's rights. */
+export const identityGroups = pgTable(
+  "identity_groups",
+  {
+    id: id(),
+    /** As the provider writes it in the claim. */
+    name: text("name").notNull(),
+    /** Null with an admin's rights. */
+    teamId: text("team_id").references(() => teams.id, { onDelete: "cascade" }),
+    role: text("role", { enum: ["admin", "lead", "member"] }).notNull(),
+    createdAt: createdAt(),
+  },
+  (t) => [
+    unique("identity_groups_name_team").on(t.name, t.teamId).nullsNotDistinct(),
+    check("identity_groups_admin_of_no_team", sql`(${t.role} = 'admin') = (${t.teamId} is null)`),
+  ],
 );
 
 /** What a team may borrow of one GPU type. Amounts are thousandths of a GPU. */

@@ -14,6 +14,8 @@ export const users = pgTable(
     /** `issuer|subject` of the OIDC account, when there is one. */
     oidcSubject: text("oidc_subject"),
     isAdmin: boolean("is_admin").notNull().default(false),
+    /** A group of the identity provider has made them one, and leaving it takes that back. */
+    adminByGroup: boolean("admin_by_group").notNull().default(false),
     /** The sample user that an admin may open in a window of its own. */
     isSample: boolean("is_sample").notNull().default(false),
     disabledAt: instant("disabled_at"),

@@ -6,7 +6,7 @@ import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { get } from "#server/services/team/get.ts";
 
-/** Puts somebody who has an account into the team, or changes the role there. */
+/** Puts somebody who has an account into the team, or changes the role there; it stays, whatever a group says. */
 export async function addMember(ctx: Context, raw: AddMemberInput): Promise<TeamView> {
   const input = parse(addMemberInput, raw);
   authorize(ctx.principal, "team.add-member", { teamId: input.teamId });
@@ -21,7 +21,10 @@ export async function addMember(ctx: Context, raw: AddMemberInput): Promise<Team
     await tx.db
       .insert(memberships)
       .values({ teamId: input.teamId, userId: user.id, role: input.role, createdAt: tx.now() })
-      .onConflictDoUpdate({ target: [memberships.teamId, memberships.userId], set: { role: input.role } });
+      .onConflictDoUpdate({
+        target: [memberships.teamId, memberships.userId],
+        set: { role: input.role, byGroup: false },
+      });
     await audit(tx, {
       action: "team.add-member",
       subject: user.id,

@@ -19,6 +19,7 @@ export async function get(ctx: Context, raw: TeamInput): Promise<TeamView> {
       email: users.email,
       role: memberships.role,
       isSample: users.isSample,
+      byGroup: memberships.byGroup,
     })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))

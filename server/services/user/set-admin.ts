@@ -20,7 +20,7 @@ export async function setAdmin(ctx: Context, raw: SetAdminInput): Promise<UserVi
         await refuseWithoutAdmin(tx, id);
         await endOpened(tx, id);
       }
-      await tx.db.update(users).set({ isAdmin }).where(eq(users.id, id));
+      await tx.db.update(users).set({ isAdmin, adminByGroup: false }).where(eq(users.id, id));
       const detail = { before: { isAdmin: row.isAdmin }, after: { isAdmin } };
       await audit(tx, { action: "user.set-admin", subject: id, detail });
     }

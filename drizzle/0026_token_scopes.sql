@@ -1,1 +1,0 @@
-ALTER TABLE "access_tokens" ADD COLUMN "scopes" text[] DEFAULT '{"read","workspaces","manage"}' NOT NULL;
