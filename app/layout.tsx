@@ -5,7 +5,9 @@ import type { Metadata, Viewport } from "next";
 import { cookies } from "next/headers";
 import type { ReactNode } from "react";
 import { readTheme, themeCookie } from "#components/shell/theme.ts";
+import { TimeZoneProvider } from "#components/time-zone/time-zone-context.tsx";
 import { ToastProvider } from "#components/ui/toast.tsx";
+import { timeZoneChoice } from "./page-time-zone.ts";
 
 export const metadata: Metadata = {
   title: { default: "Sluice", template: "%s · Sluice" },
@@ -28,7 +30,9 @@ export default async function RootLayout({ children }: { children: ReactNode }) 
       className={`${GeistSans.variable} ${GeistMono.variable}`}
     >
       <body>
-        <ToastProvider>{children}</ToastProvider>
+        <TimeZoneProvider choice={await timeZoneChoice()}>
+          <ToastProvider>{children}</ToastProvider>
+        </TimeZoneProvider>
       </body>
     </html>
   );

@@ -62,8 +62,9 @@ describe("figures on pages", () => {
     expect(after(-240)).toBe("in 4 min");
   });
 
-  it("gives the exact instant in UTC", () => {
-    expect(formatExact("2026-11-21T10:33:41.123Z")).toBe("2026-11-21 10:33:41 UTC");
+  it("gives the exact instant in a zone", () => {
+    expect(formatExact("2026-11-21T10:33:41.123Z", "UTC")).toBe("2026-11-21 10:33:41 UTC");
+    expect(formatExact("2026-11-21T23:33:41.123Z", "Europe/Berlin")).toBe("2026-11-22 00:33:41 UTC+1");
   });
 
   it("counts in words", () => {

@@ -1,4 +1,5 @@
 /** How figures read on every page: amounts in GPUs, memory in binary units, times short and exact. */
+import { clockIn, offsetLabel } from "#components/time-zone/time-zone.ts";
 
 /** `500` → `0.5`, `1000` → `1.0`, `125` → `0.125`. */
 export function formatAmount(milli: number): string {
@@ -58,9 +59,10 @@ export function formatRelative(at: number, now: number): string {
   return distance > 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** The exact instant in UTC, to the second: `2026-11-21 10:33:41 UTC`. */
-export function formatExact(iso: string): string {
-  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+/** The exact instant in a time zone, to the second: `2026-11-21 11:33:41 UTC+1`. */
+export function formatExact(iso: string, zone: string): string {
+  const at = Date.parse(iso);
+  return `${clockIn(zone, at).replace("T", " ")} ${offsetLabel(zone, at)}`;
 }
 
 /** `1 workspace`, `3 workspaces`. */

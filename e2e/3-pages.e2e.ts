@@ -224,6 +224,34 @@ test("a reservation says whom it displaces, is made, listed, and cancelled", asy
   await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
 });
 
+test("times are in the browser's zone until another is chosen", async ({ browser }) => {
+  const berlin = await asAdmin(await (await browser.newContext({ timezoneId: "Europe/Berlin" })).newPage());
+  await berlin.goto("/settings");
+  const chosen = berlin.getByLabel("Time zone");
+  await expect(chosen.locator("option:checked")).toHaveText("As the browser (Europe/Berlin)");
+  await berlin.goto("/audit");
+  await expect(berlin.getByText(/UTC\+[12]$/).first()).toBeVisible();
+  await berlin.goto("/settings");
+  await chosen.selectOption("Asia/Kolkata");
+  await expectAccessible(berlin, "the choice of a time zone");
+  await berlin.goto("/audit");
+  await expect(berlin.getByText(/UTC\+5:30$/).first()).toBeVisible();
+  await berlin.goto("/teams/demo");
+  await berlin.getByRole("button", { name: "Reserve" }).click();
+  const dialog = berlin.getByRole("dialog");
+  await dialog.getByLabel("From (Asia/Kolkata)").fill("2099-01-06T10:00");
+  await dialog.getByLabel("To (Asia/Kolkata)").fill("2099-01-06T12:00");
+  await dialog.getByLabel("What for").fill("Half past four in UTC");
+  await dialog.getByRole("button", { name: "Reserve" }).click();
+  await expect(dialog).toHaveCount(0);
+  await page.goto("/teams/demo");
+  const reservations = page.getByRole("region", { name: "Reservations", exact: true });
+  await expect(reservations.getByRole("row", { name: /04:30:00 UTC.*06:30:00 UTC/ })).toBeVisible();
+  await reservations.getByRole("button", { name: /^Cancel the reservation/ }).click();
+  await page.getByRole("button", { name: "Cancel reservation" }).click();
+  await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
+});
+
 test("a stop shows why on every page until it is lifted", async () => {
   await page.goto("/pool");
   await page.getByRole("button", { name: "Stop new leases" }).click();

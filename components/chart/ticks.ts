@@ -1,4 +1,5 @@
 /** Where the marks of an axis stand. Pure, so that charts are drawn on the server and carry no code to the browser. */
+import { clockIn } from "#components/time-zone/time-zone.ts";
 
 /** From 0 to at least `max` in 2 to 5 equal steps of a round size: 1, 2 or 5 times a power of `base`. */
 export function valueTicks(max: number, base: 10 | 1024 = 10): number[] {
@@ -16,16 +17,17 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const STEPS = [5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY, 91 * DAY]; // biome-ignore format: one line
 
-/** Round instants between two, at most `most`, and how to write them (UTC). */
-export function timeTicks(from: number, to: number, most = 6): { at: number; label: string }[] {
+/** Instants between two that are round in a time zone, at most `most`, and how to write them there. */
+export function timeTicks(from: number, to: number, zone: string, most = 6): { at: number; label: string }[] {
   const step = STEPS.find((one) => (to - from) / one <= most) ?? 364 * DAY;
-  const first = Math.ceil(from / step) * step;
+  const ahead = Date.parse(`${clockIn(zone, from)}Z`) - Math.floor(from / 1000) * 1000;
+  const first = Math.ceil((from + ahead) / step) * step - ahead;
   const ticks = [];
-  for (let at = first; at <= to; at += step) ticks.push({ at, label: tickLabel(at, step) });
+  for (let at = first; at <= to; at += step) ticks.push({ at, label: tickLabel(zone, at, step) });
   return ticks;
 }
 
-function tickLabel(at: number, step: number): string {
-  const iso = new Date(at).toISOString();
-  return step < DAY ? iso.slice(11, 16) : iso.slice(5, 10);
+function tickLabel(zone: string, at: number, step: number): string {
+  const clock = clockIn(zone, at);
+  return step < DAY ? clock.slice(11, 16) : clock.slice(5, 10);
 }

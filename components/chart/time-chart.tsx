@@ -1,4 +1,5 @@
-import { cx, formatExact } from "#components/format.ts";
+import { cx } from "#components/format.ts";
+import { clockIn, offsetLabel } from "#components/time-zone/time-zone.ts";
 import { timeTicks, valueTicks } from "./ticks.ts";
 
 /** How a series looks: strength and pattern tell it apart, not colour alone. */
@@ -33,6 +34,7 @@ export function TimeChart({
   bins,
   from,
   to,
+  zone,
   format,
   base,
   highest: atLeast = 0,
@@ -43,6 +45,8 @@ export function TimeChart({
   bins: Bin[];
   from: string;
   to: string;
+  /** In which the axis reads. */
+  zone: string;
   /** A value with its unit. */
   format: (value: number) => string;
   base?: 10 | 1024;
@@ -101,12 +105,12 @@ export function TimeChart({
               />
             ))}
             {bins.map((bin) => (
-              <Bar key={bin.from} bin={bin} series={series} x={x} y={y} format={format} />
+              <Bar key={bin.from} {...{ bin, series, x, y, zone, format }} />
             ))}
           </svg>
         </div>
         <div aria-hidden="true" className="figures relative col-start-2 mt-1 h-4 overflow-hidden text-xs text-ink-2">
-          {timeTicks(start, end, 5)
+          {timeTicks(start, end, zone, 5)
             .filter((tick) => x(tick.at) > 30 && x(tick.at) < 970)
             .map((tick) => (
               <span key={tick.at} className="absolute -translate-x-1/2" style={{ left: `${x(tick.at) / 10}%` }}>
@@ -124,12 +128,14 @@ function Bar({
   series,
   x,
   y,
+  zone,
   format,
 }: {
   bin: Bin;
   series: Series[];
   x: (at: number) => number;
   y: (value: number) => number;
+  zone: string;
   format: (value: number) => string;
 }) {
   const [left, right] = [x(Date.parse(bin.from)), x(Date.parse(bin.to))];
@@ -142,7 +148,7 @@ function Bar({
   const words = parts.map((part) => (series.length > 1 ? `${part.label} ${format(part.value)}` : format(part.value)));
   return (
     <g>
-      <title>{`${formatExact(bin.from).slice(0, 16)} UTC: ${words.join(", ")}`}</title>
+      <title>{`${minuteIn(zone, Date.parse(bin.from))}: ${words.join(", ")}`}</title>
       {parts
         .filter((part) => part.value > 0)
         .map((part) => (
@@ -157,4 +163,9 @@ function Bar({
         ))}
     </g>
   );
+}
+
+/** `2026-11-21 11:33 UTC+1`. */
+function minuteIn(zone: string, at: number): string {
+  return `${clockIn(zone, at).replace("T", " ").slice(0, 16)} ${offsetLabel(zone, at)}`;
 }

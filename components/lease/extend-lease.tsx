@@ -4,6 +4,7 @@ import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
 import { formatAmount, formatExact } from "#components/format.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { LeaseListItem } from "#server/contracts/gpu-server.ts";
@@ -13,12 +14,13 @@ import type { ExtendLeaseAnswer } from "#server/contracts/lease.ts";
 export function ExtendLease({ lease }: { lease: LeaseListItem }) {
   const router = useRouter();
   const toast = useToast();
+  const zone = useTimeZone();
   const [pending, setPending] = useState(false);
   const extend = async () => {
     setPending(true);
     const result = await api<ExtendLeaseAnswer>("POST", `/leases/${lease.id}/extend`, { forSeconds: 3600 });
     setPending(false);
-    if (result.ok) toast(`Yours until ${formatExact(result.data.expiresAt)}.`);
+    if (result.ok) toast(`Yours until ${formatExact(result.data.expiresAt, zone)}.`);
     else toast(result.error.message, "bad");
     router.refresh();
   };

@@ -3,6 +3,7 @@
 import { useState } from "react";
 import { api } from "#components/api.ts";
 import { formatExact } from "#components/format.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { Copyable } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
@@ -15,6 +16,7 @@ export function AddGpuServer() {
   const [token, setToken] = useState<JoinToken>();
   const [error, setError] = useState<string>();
   const [pending, setPending] = useState(false);
+  const zone = useTimeZone();
   const make = async () => {
     setToken(undefined);
     setError(undefined);
@@ -43,7 +45,7 @@ export function AddGpuServer() {
             <>
               <Copyable text={token.command} label="Line to run on the GPU host" />
               <p className="text-sm text-ink-2">
-                The token in it works once, until {formatExact(token.expiresAt)}, and is not shown again.
+                The token in it works once, until {formatExact(token.expiresAt, zone)}, and is not shown again.
               </p>
             </>
           )}

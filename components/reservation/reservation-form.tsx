@@ -6,6 +6,9 @@ import { api } from "#components/api.ts";
 import { Packing } from "#components/calendar/packing.tsx";
 import { formMilli, formText } from "#components/form-text.ts";
 import { formatAmount } from "#components/format.ts";
+import { TimeField } from "#components/time-zone/time-field.tsx";
+import { instantIn } from "#components/time-zone/time-zone.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
@@ -21,9 +24,9 @@ export type Reservable = { id: string; name: string; gpuTypes: string[] };
 
 const FIELDS = ["teamId", "userId", "gpuType", "milli", "unitMilli", "startsAt", "endsAt", "note"];
 
-/** The fields as the API takes them; times are typed in UTC, as every page shows them. */
-function readReservation(form: FormData, teams: Reservable[]) {
-  const instant = (name: string) => `${formText(form, name)}:00Z`;
+/** The fields as the API takes them; times are typed in the person's zone. */
+function readReservation(form: FormData, teams: Reservable[], zone: string) {
+  const instant = (name: string) => instantIn(zone, formText(form, name));
   const [only] = teams;
   const userId = formText(form, "userId");
   return {
@@ -42,6 +45,7 @@ function readReservation(form: FormData, teams: Reservable[]) {
 export default function ReservationForm({ teams, onClose }: { teams: Reservable[]; onClose: () => void }) {
   const router = useRouter();
   const toast = useToast();
+  const zone = useTimeZone();
   const { pending, error, fields, run } = useSubmit<ReservationView>(FIELDS);
   const { preview: effects, ask } = usePreview<ReservationEffects>();
   const [teamId, setTeamId] = useState(teams[0]?.id);
@@ -52,12 +56,12 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
   const askEffects = (form: HTMLFormElement) => {
     ask(() => {
       if (!form.checkValidity()) return undefined;
-      return api("POST", "/reservations/preview", readReservation(new FormData(form), teams));
+      return api("POST", "/reservations/preview", readReservation(new FormData(form), teams, zone));
     });
   };
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    const input = readReservation(new FormData(event.currentTarget), teams);
+    const input = readReservation(new FormData(event.currentTarget), teams, zone);
     if (!(await run(() => api("POST", "/reservations", input)))) return;
     onClose();
     toast("Reserved. It is on top of the team's quota while it lasts.");
@@ -69,7 +73,7 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
       open
       onOpenChange={onClose}
       title={teams.length === 1 ? `Reserve for ${only?.name}` : "Reserve"}
-      description="On top of the team's guarantee, for a time: a class, a deadline. It ends alone. Times are UTC."
+      description="On top of the team's guarantee, for a time: a class, a deadline. It ends alone."
     >
       <form
         className="flex flex-col gap-4"
@@ -131,8 +135,8 @@ export default function ReservationForm({ teams, onClose }: { teams: Reservable[
             hint="What one person attaches"
             error={fields.unitMilli}
           />
-          <Field label="From (UTC)" name="startsAt" type="datetime-local" required error={fields.startsAt} />
-          <Field label="To (UTC)" name="endsAt" type="datetime-local" required error={fields.endsAt} />
+          <TimeField label="From" name="startsAt" required error={fields.startsAt} />
+          <TimeField label="To" name="endsAt" required error={fields.endsAt} />
         </div>
         <Field label="What for" name="note" maxLength={200} error={fields.note} />
         <Packing proof={effects} gpuType="" />

@@ -4,6 +4,7 @@ import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
 import { formatAmount, formatExact } from "#components/format.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
@@ -17,6 +18,7 @@ type Row = ReservationView & { teamName: string; mayRemove: boolean };
 export function ReservationTable({ reservations, showTeam }: { reservations: Row[]; showTeam?: boolean }) {
   const router = useRouter();
   const toast = useToast();
+  const zone = useTimeZone();
   const [leaving, setLeaving] = useState<Row>();
   const columns: Column<Row>[] = [
     ...(showTeam
@@ -52,7 +54,7 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Row
                 <Button
                   size="sm"
                   onClick={() => setLeaving(row)}
-                  aria-label={`Cancel the reservation from ${formatExact(row.startsAt)}`}
+                  aria-label={`Cancel the reservation from ${formatExact(row.startsAt, zone)}`}
                 >
                   Cancel
                 </Button>
@@ -76,7 +78,7 @@ export function ReservationTable({ reservations, showTeam }: { reservations: Row
         title="Cancel the reservation"
         loses={
           leaving &&
-          `${leaving.userName ?? `Team ${leaving.teamName}`} loses ${formatAmount(leaving.milli)} ${leaving.gpuType} from ${formatExact(leaving.startsAt)} to ${formatExact(leaving.endsAt)}; the quota is all there is then. What runs goes on.`
+          `${leaving.userName ?? `Team ${leaving.teamName}`} loses ${formatAmount(leaving.milli)} ${leaving.gpuType} from ${formatExact(leaving.startsAt, zone)} to ${formatExact(leaving.endsAt, zone)}; the quota is all there is then. What runs goes on.`
         }
         confirmLabel="Cancel reservation"
         pendingLabel="Cancelling"

@@ -1,5 +1,6 @@
-import { formatAmount, formatExact } from "#components/format.ts";
+import { formatAmount } from "#components/format.ts";
 import { Card } from "#components/ui/page.tsx";
+import { ExactTime } from "#components/ui/time.tsx";
 import type { TeamBudget } from "#server/contracts/team.ts";
 import { burnDown } from "./burn-down.ts";
 
@@ -74,7 +75,7 @@ export function BudgetCard({ budget, month, endsAt }: { budget: Budget; month: s
         {spentAt !== null && (
           <li>
             <Stroke className="border-dotted border-warn" /> as the team goes on now: nothing left at{" "}
-            <time dateTime={spentAt}>{formatExact(spentAt)}</time>
+            <ExactTime at={spentAt} />
           </li>
         )}
       </ul>

@@ -8,7 +8,7 @@ const none: QuotaEffects = {
 };
 
 it("says what is left, and nothing of what does not change", () => {
-  expect(effectSentences(none, "soft")).toEqual(["leave 0.5 soft of 2.0 guaranteed to nobody"]);
+  expect(effectSentences(none, "soft", "UTC")).toEqual(["leave 0.5 soft of 2.0 guaranteed to nobody"]);
 });
 
 it("names who gets, who loses and who waits", () => {
@@ -21,6 +21,7 @@ it("names who gets, who loses and who waits", () => {
       budget: { usedMilliHours: 4000, milliHours: 4000, spentAt: null },
     },
     "soft",
+    "UTC",
   );
   expect(sentences.slice(1)).toEqual([
     "grant 0.5 soft to Kim (vision) at once",

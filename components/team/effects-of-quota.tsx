@@ -1,8 +1,10 @@
 import { formatAmount, formatExact } from "#components/format.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import type { QuotaEffects } from "#server/contracts/team.ts";
 
 /** What saving the quota as it stands in the form would do, as sentences; nothing before something was changed. */
 export function EffectsOfQuota({ effects, gpuType = "" }: { effects: QuotaEffects | undefined; gpuType?: string }) {
+  const zone = useTimeZone();
   return (
     <section
       aria-live="polite"
@@ -15,7 +17,7 @@ export function EffectsOfQuota({ effects, gpuType = "" }: { effects: QuotaEffect
           {effects.refusal !== null && <p className="mt-0.5 text-bad">{effects.refusal}</p>}
           {effects.refusal === null && (
             <ul className="mt-0.5 list-disc pl-4 text-ink-2">
-              {effectSentences(effects, gpuType).map((sentence) => (
+              {effectSentences(effects, gpuType, zone).map((sentence) => (
                 <li key={sentence}>{sentence}</li>
               ))}
             </ul>
@@ -27,7 +29,7 @@ export function EffectsOfQuota({ effects, gpuType = "" }: { effects: QuotaEffect
 }
 
 /** One sentence for each thing that would change; that nothing would is one too. */
-export function effectSentences(effects: QuotaEffects, gpuType: string): string[] {
+export function effectSentences(effects: QuotaEffects, gpuType: string, zone: string): string[] {
   const { borrowedMilli, overLimitMilli, overCeiling, granted, takenBack, budget } = effects;
   const amount = (milli: number) => `${formatAmount(milli)} ${gpuType}`.trim();
   const sentences = [
@@ -48,13 +50,14 @@ export function effectSentences(effects: QuotaEffects, gpuType: string): string[
   }
   for (const { who, milli } of overCeiling)
     sentences.push(`grant ${who} nothing new: holds ${amount(milli)}, which runs on`);
-  if (budget !== null) sentences.push(budgetSentence(budget));
+  if (budget !== null) sentences.push(budgetSentence(budget, zone));
   return sentences;
 }
 
-function budgetSentence({ usedMilliHours, milliHours, spentAt }: NonNullable<QuotaEffects["budget"]>): string {
+function budgetSentence(budget: NonNullable<QuotaEffects["budget"]>, zone: string): string {
+  const { usedMilliHours, milliHours, spentAt } = budget;
   const used = `${formatAmount(usedMilliHours)} of ${formatAmount(milliHours)} GPU-h`;
   if (usedMilliHours >= milliHours) return `stop new GPUs until the month ends: ${used} are used`;
   if (spentAt === null) return `leave ${formatAmount(milliHours - usedMilliHours)} GPU-h of this month's budget`;
-  return `let the budget end at ${formatExact(spentAt)} if the team goes on as now (${used} used)`;
+  return `let the budget end at ${formatExact(spentAt, zone)} if the team goes on as now (${used} used)`;
 }

@@ -4,8 +4,11 @@ import { useRouter } from "next/navigation";
 import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
 import { formMilli, formText } from "#components/form-text.ts";
+import { TimeField } from "#components/time-zone/time-field.tsx";
+import { instantIn } from "#components/time-zone/time-zone.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
-import { Field, Select, TextArea } from "#components/ui/field.tsx";
+import { Select, TextArea } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { GpuField } from "#components/ui/gpu-field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
@@ -34,6 +37,7 @@ export default function QuotaRequestForm({
 }) {
   const router = useRouter();
   const toast = useToast();
+  const zone = useTimeZone();
   const { pending, error, fields, run } = useSubmit<QuotaRequestView>([
     "gpuType",
     "limitMilli",
@@ -46,7 +50,7 @@ export default function QuotaRequestForm({
     const form = new FormData(event.currentTarget);
     const hours = Number(formText(form, "hours"));
     const typed = formText(form, "startsAt");
-    const startsAt = typed === "" ? undefined : `${typed}:00Z`;
+    const startsAt = typed === "" ? undefined : instantIn(zone, typed);
     const begins = startsAt === undefined ? Date.now() : Date.parse(startsAt);
     const asked = await run(() =>
       api("POST", "/quota-requests", {
@@ -84,7 +88,7 @@ export default function QuotaRequestForm({
             defaultValue={initialGpus ?? 1}
             error={fields.limitMilli}
           />
-          <Field label="From (UTC)" name="startsAt" type="datetime-local" hint="Empty: now" error={fields.startsAt} />
+          <TimeField label="From" name="startsAt" hint="Empty: now" error={fields.startsAt} />
           <Select label="For how long" name="hours" defaultValue="24" error={fields.endsAt}>
             {LENGTHS.map(([hours, label]) => (
               <option key={hours} value={hours}>

@@ -5,6 +5,7 @@ import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
 import { formatExact } from "#components/format.ts";
+import { useTimeZone } from "#components/time-zone/time-zone-context.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { Copyable } from "#components/ui/copy.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
@@ -24,6 +25,7 @@ export default function InvitationForm({
 }) {
   const router = useRouter();
   const toast = useToast();
+  const zone = useTimeZone();
   const [made, setMade] = useState<InviteOutput & { email: string }>();
   // Whoever has an account needs no link.
   const [known, setKnown] = useState<{ email: string; teamId: string; role: string }>();
@@ -59,7 +61,7 @@ export default function InvitationForm({
       title={made ? "Invitation link" : "Invite a person"}
       description={
         made
-          ? `Send it to ${made.email}. It works once, until ${formatExact(made.expiresAt)}, and is not shown again.`
+          ? `Send it to ${made.email}. It works once, until ${formatExact(made.expiresAt, zone)}, and is not shown again.`
           : "They choose their own name and password behind the link."
       }
     >

@@ -13,7 +13,17 @@ const RANGES = [
 ] as const;
 
 /** Processor time and memory of the workspace's processes, over the last hour, six, or a day. */
-export function UsageCharts({ chart, minutes, base }: { chart: WorkspaceSamples; minutes: number; base: string }) {
+export function UsageCharts({
+  chart,
+  minutes,
+  base,
+  zone,
+}: {
+  chart: WorkspaceSamples;
+  minutes: number;
+  base: string;
+  zone: string;
+}) {
   const width = Math.max(30_000, (minutes * 60_000) / 240);
   const bins = (key: "cpuMilli" | "memoryBytes"): Bin[] =>
     chart.samples.map((sample) => ({
@@ -21,7 +31,7 @@ export function UsageCharts({ chart, minutes, base }: { chart: WorkspaceSamples;
       to: new Date(Date.parse(sample.at) + width).toISOString(),
       values: { [key]: sample[key] },
     }));
-  const frame = { from: chart.from, to: chart.to };
+  const frame = { from: chart.from, to: chart.to, zone };
   return (
     <Section
       title="Use"

@@ -1,8 +1,9 @@
 import { formatExact, plural } from "#components/format.ts";
+import { clockIn } from "#components/time-zone/time-zone.ts";
 import type { WorkspaceEvent } from "#server/contracts/workspace.ts";
 
-/** Steps and lines start by start, the newest start first. */
-export function WorkspaceLog({ events }: { events: WorkspaceEvent[] }) {
+/** Steps and lines start by start, the newest start first; `zone` is the person's. */
+export function WorkspaceLog({ events, zone }: { events: WorkspaceEvent[]; zone: string }) {
   const starts = new Map<number, WorkspaceEvent[]>();
   for (const event of events) starts.set(event.generation, [...(starts.get(event.generation) ?? []), event]);
   const newest = Math.max(...starts.keys());
@@ -13,7 +14,7 @@ export function WorkspaceLog({ events }: { events: WorkspaceEvent[] }) {
         <summary className="px-3.5 py-2 font-medium">
           Start {generation}
           <span className="figures ml-2 text-sm font-normal text-ink-2">
-            {lines[0] && formatExact(lines[0].at)}, {plural(lines.length, "line")}
+            {lines[0] && formatExact(lines[0].at, zone)}, {plural(lines.length, "line")}
           </span>
         </summary>
         <div
@@ -29,8 +30,8 @@ export function WorkspaceLog({ events }: { events: WorkspaceEvent[] }) {
                 key={line.seq}
                 className="grid grid-cols-[5.5rem_7rem_minmax(20rem,1fr)] gap-x-2 max-sm:grid-cols-[5.5rem_minmax(14rem,1fr)]"
               >
-                <time dateTime={line.at} title={formatExact(line.at)} className="text-ink-2">
-                  {line.at.slice(11, 19)}
+                <time dateTime={line.at} title={formatExact(line.at, zone)} className="text-ink-2">
+                  {clockIn(zone, Date.parse(line.at)).slice(11)}
                 </time>
                 <span className="text-ink-2 max-sm:hidden">{line.step}</span>
                 <span

@@ -49,7 +49,7 @@ export default async function AuditPage({
       {!before && <LiveRefresh topics="audit" />}
       <PageHeader
         title="Audit"
-        detail={team ? `What happened in team ${team.name}` : "Who did what, all times in UTC"}
+        detail={team ? `What happened in team ${team.name}` : "Who did what"}
       />
       <TabLinks
         label="Kinds of events"

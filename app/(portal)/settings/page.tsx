@@ -1,5 +1,6 @@
 import { TokenSection } from "#components/access-token/token-section.tsx";
 import { SessionSection } from "#components/session/session-section.tsx";
+import { ChooseTimeZone } from "#components/time-zone/choose-time-zone.tsx";
 import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
 import { list as listTokens } from "#server/services/access-token/list.ts";
 import { list as listSessions } from "#server/services/session/list.ts";
@@ -32,6 +33,9 @@ export default async function SettingsPage() {
               ],
             ]}
           />
+          <div className="mt-4">
+            <ChooseTimeZone />
+          </div>
         </Card>
       </Section>
       <TokenSection tokens={tokens} />

@@ -80,6 +80,7 @@ export default async function UsagePage({ searchParams }: Props) {
                 series={team === undefined ? SERIES : SERIES.slice(0, 2)}
                 from={usage.from}
                 to={usage.to}
+                zone="UTC"
                 bins={usage.bins.map((bin) => ({ from: bin.from, to: bin.to, values: perHour(bin) }))}
                 format={(value) => `${formatGpuHours(value)} GPUs`}
               />

@@ -128,7 +128,7 @@ function Charts({ type, csv }: { type: WhatIfType; csv: string }) {
             <h3 className="mb-1 font-medium">{which === "now" ? "Now" : "Proposed"}</h3>
             <TimeChart
               label={`${gpuType}, ${which}: at most ${most(which, "held")} GPUs held and ${most(which, "waiting")} waited for`}
-              {...{ series: SERIES, from, to, highest }}
+              {...{ series: SERIES, from, to, highest, zone: "UTC" }}
               bins={bins.map((bin) => ({ from: bin.from, to: bin.to, values: bin[which] }))}
               format={(value) => `${formatGpuHours(value)} GPUs`}
             />

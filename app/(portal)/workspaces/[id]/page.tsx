@@ -11,6 +11,7 @@ import { events } from "#server/services/workspace/events.ts";
 import { samples } from "#server/services/workspace/samples.ts";
 import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
+import { pageTimeZone } from "../../../page-time-zone.ts";
 import { readWorkspace, WorkspaceFrame } from "./workspace-frame.tsx";
 
 type Props = { params: Promise<{ id: string }>; searchParams: Promise<Record<string, string | string[] | undefined>> };
@@ -49,7 +50,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
         </p>
       )}
       {(workspace.observed === "running" || chart.samples.length > 0) && (
-        <UsageCharts chart={chart} minutes={minutes} base={`/workspaces/${id}`} />
+        <UsageCharts chart={chart} minutes={minutes} base={`/workspaces/${id}`} zone={await pageTimeZone()} />
       )}
       <div className="grid gap-x-8 xl:grid-cols-[minmax(0,1fr)_22rem]">
         <Section title={workspace.generation > 1 ? `Steps of start ${workspace.generation}` : "Steps"}>

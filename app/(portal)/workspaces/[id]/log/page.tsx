@@ -3,6 +3,7 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { WorkspaceLog } from "#components/workspace/workspace-log.tsx";
 import { events } from "#server/services/workspace/events.ts";
 import { load, pageContext } from "../../../../page-context.ts";
+import { pageTimeZone } from "../../../../page-time-zone.ts";
 import { readWorkspace, WorkspaceFrame } from "../workspace-frame.tsx";
 
 type Props = { params: Promise<{ id: string }> };
@@ -22,7 +23,7 @@ export default async function WorkspaceLogPage({ params }: Props) {
       {log.events.length === 0 ? (
         <EmptyState title="No line yet">Lines appear here as the workspace starts.</EmptyState>
       ) : (
-        <WorkspaceLog events={log.events} />
+        <WorkspaceLog events={log.events} zone={await pageTimeZone()} />
       )}
     </WorkspaceFrame>
   );

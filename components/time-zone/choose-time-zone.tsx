@@ -1,0 +1,33 @@
+"use client";
+
+import { useRouter } from "next/navigation";
+import { useEffect, useState } from "react";
+import { Select } from "#components/ui/field.tsx";
+import { browserTimeZone, keepTimeZone, useTimeZoneChoice } from "./time-zone-context.tsx";
+
+/** In which zone this browser shows times and takes them. */
+export function ChooseTimeZone() {
+  const router = useRouter();
+  const { automatic, zone } = useTimeZoneChoice();
+  const [zones, setZones] = useState<string[]>([]);
+  useEffect(() => setZones([...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])]), []);
+  const others = zones.includes(zone) || automatic ? zones : [zone, ...zones];
+  const choose = (value: string) => {
+    keepTimeZone(value === "" ? { automatic: true, zone: browserTimeZone() } : { automatic: false, zone: value });
+    router.refresh();
+  };
+  return (
+    <Select
+      label="Time zone"
+      className="max-w-72"
+      hint="Of this browser: in it times are shown and typed."
+      value={automatic ? "" : zone}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      <option value="">{`As the browser${automatic ? ` (${zone})` : ""}`}</option>
+      {(others.length === 0 && !automatic ? [zone] : others).map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </Select>
+  );
+}
