@@ -1,7 +1,7 @@
 import Link from "next/link";
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Bin, TimeChart } from "#components/chart/time-chart.tsx";
-import { cx, formatBytes, formatCores } from "#components/format.ts";
+import { cx, formatAmount, formatBytes, formatCores } from "#components/format.ts";
 import { Card, Section } from "#components/ui/page.tsx";
 import type { WorkspaceSamples } from "#server/contracts/workspace.ts";
 import { SampleTable } from "./sample-table.tsx";
@@ -12,7 +12,7 @@ const RANGES = [
   [1440, "24 h"],
 ] as const;
 
-/** Processor time and memory of the workspace's processes, over the last hour, six, or a day. */
+/** Processor time and memory of the workspace's processes and its GPUs, over the last hour, six, or a day. */
 export function UsageCharts({
   chart,
   minutes,
@@ -25,17 +25,17 @@ export function UsageCharts({
   zone: string;
 }) {
   const width = Math.max(30_000, (minutes * 60_000) / 240);
-  const bins = (key: "cpuMilli" | "memoryBytes"): Bin[] =>
-    chart.samples.map((sample) => ({
-      from: sample.at,
-      to: new Date(Date.parse(sample.at) + width).toISOString(),
-      values: { [key]: sample[key] },
+  const bins = <T extends { at: string }>(points: T[], values: (point: T) => Bin["values"]): Bin[] =>
+    points.map((point) => ({
+      from: point.at,
+      to: new Date(Date.parse(point.at) + width).toISOString(),
+      values: values(point),
     }));
   const frame = { from: chart.from, to: chart.to, zone };
   return (
     <Section
       title="Use"
-      detail="Of all its processes; measured twice a minute, kept for a day"
+      detail="Of all its processes and leases, over a day at most"
       actions={
         <nav aria-label="Stretch of time" className="flex gap-1 text-sm">
           {RANGES.map(([value, label]) => (
@@ -55,7 +55,7 @@ export function UsageCharts({
         </nav>
       }
     >
-      {chart.samples.length === 0 ? (
+      {chart.samples.length + chart.gpu.length === 0 ? (
         <Card className="px-3.5 py-3 text-ink-2">
           Nothing was measured in this time. The first figures come half a minute after a start.
         </Card>
@@ -67,7 +67,7 @@ export function UsageCharts({
               {...frame}
               label={`CPU in cores over the last ${minutes} minutes`}
               series={[{ key: "cpuMilli", label: "CPU", look: "used" }]}
-              bins={bins("cpuMilli")}
+              bins={bins(chart.samples, ({ cpuMilli }) => ({ cpuMilli }))}
               format={formatCores}
             />
           </div>
@@ -77,14 +77,45 @@ export function UsageCharts({
               {...frame}
               label={`Memory over the last ${minutes} minutes`}
               series={[{ key: "memoryBytes", label: "Memory", look: "used" }]}
-              bins={bins("memoryBytes")}
+              bins={bins(chart.samples, ({ memoryBytes }) => ({ memoryBytes }))}
               format={formatBytes}
               base={1024}
             />
           </div>
+          {chart.gpu.length > 0 && (
+            <>
+              <div>
+                <h3 className="mb-2 font-medium">GPU</h3>
+                <TimeChart
+                  {...frame}
+                  label={`GPUs held and computed on over the last ${minutes} minutes`}
+                  series={[
+                    { key: "used", label: "GPU time", look: "used" },
+                    { key: "idle", label: "held, idle", look: "held" },
+                  ]}
+                  bins={bins(chart.gpu, ({ heldMilli, usedMilli }) => ({
+                    used: usedMilli,
+                    idle: heldMilli - usedMilli,
+                  }))}
+                  format={(milli) => `${formatAmount(Math.round(milli))} GPUs`}
+                />
+              </div>
+              <div>
+                <h3 className="mb-2 font-medium">GPU memory</h3>
+                <TimeChart
+                  {...frame}
+                  label={`Device memory over the last ${minutes} minutes`}
+                  series={[{ key: "memoryBytes", label: "GPU memory", look: "used" }]}
+                  bins={bins(chart.gpu, ({ memoryBytes }) => ({ memoryBytes }))}
+                  format={formatBytes}
+                  base={1024}
+                />
+              </div>
+            </>
+          )}
           <div className="md:col-span-2">
             <BehindChart>
-              <SampleTable samples={chart.samples} />
+              <SampleTable chart={chart} />
             </BehindChart>
           </div>
         </Card>

@@ -180,6 +180,11 @@ export const workspaceSamples = z.strictObject({
   to: instant,
   /** Oldest first, at most 240: each the mean of its stretch. */
   samples: z.array(z.strictObject({ at: instant, cpuMilli: z.int(), memoryBytes: z.int() })),
+  /**
+   * The same stretches, those in which a GPU was held: thousandths of a GPU in the mean of the stretch, those of them
+   * that kernels computed on (GPU time), and device memory as last measured in it.
+   */
+  gpu: z.array(z.strictObject({ at: instant, heldMilli: z.int(), usedMilli: z.int(), memoryBytes: z.int() })),
 });
 export type WorkspaceSamples = z.infer<typeof workspaceSamples>;
 

@@ -47,10 +47,7 @@ export default async function AuditPage({
   return (
     <>
       {!before && <LiveRefresh topics="audit" />}
-      <PageHeader
-        title="Audit"
-        detail={team ? `What happened in team ${team.name}` : "Who did what"}
-      />
+      <PageHeader title="Audit" detail={team ? `What happened in team ${team.name}` : "Who did what"} />
       <TabLinks
         label="Kinds of events"
         current={noun.id}

@@ -6,7 +6,7 @@ export const GET = route(
   {
     method: "GET",
     path: "/workspaces/{id}/samples",
-    summary: "Processor time and memory of a workspace",
+    summary: "Processor time, memory and GPUs of a workspace over time",
     action: "workspace.read",
     input: workspaceSamplesInput,
     output: workspaceSamples,
