@@ -27,6 +27,7 @@ const PAGES = [
   "/pool",
   "/health",
   "/usage",
+  "/usage?by=person",
   "/what-if",
   "/costs",
   "/people",

@@ -1,9 +1,10 @@
 "use client";
 
+import { X } from "lucide-react";
+import Link from "next/link";
 import { Button } from "#components/ui/button.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
-
-export type UsageQuestion = { from: string; to: string; type: string; team: string; by: string };
+import { type UsageQuestion, usageHref } from "./usage-question.ts";
 
 /** Which time, which part of the pool, and by what. An ordinary form: the address holds the question. */
 export function UsageFilter({
@@ -11,12 +12,15 @@ export function UsageFilter({
   types,
   teams,
   anyTeam,
+  names,
 }: {
   question: UsageQuestion;
   types: string[];
   teams: { id: string; name: string }[];
   /** Admins may look at all teams together. */
   anyTeam: boolean;
+  /** Of the one person and the one workspace that are asked for. */
+  names: { person: string | null; workspace: string | null };
 }) {
   return (
     <form className="mb-6 grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap print:hidden" method="get">
@@ -45,6 +49,21 @@ export function UsageFilter({
       <Button type="submit" className="h-9">
         Show
       </Button>
+      {(["person", "workspace"] as const)
+        .filter((key) => question[key] !== "")
+        .map((key) => (
+          <span key={key} className="inline-flex h-9 items-center gap-1.5 rounded-md bg-accent-soft px-2.5 text-sm">
+            <input type="hidden" name={key} value={question[key]} />
+            Only {key} {names[key] ?? question[key]}
+            <Link
+              href={usageHref({ ...question, [key]: "" })}
+              aria-label={`Not only ${key} ${names[key] ?? question[key]}`}
+              className="rounded p-0.5 hover:bg-hover"
+            >
+              <X aria-hidden="true" className="size-3.5" />
+            </Link>
+          </span>
+        ))}
     </form>
   );
 }

@@ -1,15 +1,18 @@
 "use client";
 
+import Link from "next/link";
 import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
+import { narrowed, type UsageQuestion, usageHref } from "./usage-question.ts";
 
 const held = (row: UtilisationRow) => row.used + row.heldIdle;
 const none = <span className="text-ink-2">–</span>;
 const words = { team: "Team", person: "Person", type: "GPU type", workspace: "Workspace" } as const;
 
-/** Who had the time: held and used, borrowed and lent, waited for, promised and delivered. */
-export function UtilisationTable({ rows, by }: { rows: UtilisationRow[]; by: keyof typeof words }) {
+/** Who had the time: held and used, borrowed and lent, waited for, promised and delivered; each row leads to its part. */
+export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; question: UsageQuestion }) {
+  const { by } = question;
   const hours = (
     id: string,
     header: string,
@@ -43,7 +46,12 @@ export function UtilisationTable({ rows, by }: { rows: UtilisationRow[]; by: key
           sort: (row) => row.name.toLowerCase(),
           cell: (row) => (
             <div className="min-w-20">
-              {row.name}
+              <Link
+                href={usageHref(narrowed(question, row.id))}
+                className="underline decoration-line-strong underline-offset-4 hover:decoration-current"
+              >
+                {row.name}
+              </Link>
               {row.within && <p className="text-sm text-ink-2">{row.within}</p>}
             </div>
           ),

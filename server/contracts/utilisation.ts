@@ -1,6 +1,6 @@
 /** What became of the pool's time. Amounts of time are GPU-hours: one whole GPU for an hour. */
 import { z } from "zod";
-import { gpuType, instant, pageSize, searchText, teamId, userId } from "./common.ts";
+import { gpuType, instant, pageSize, searchText, teamId, userId, workspaceId } from "./common.ts";
 
 export const utilisationInput = z.strictObject({
   /** Seven days ago when left out. */
@@ -10,7 +10,9 @@ export const utilisationInput = z.strictObject({
   gpuType: gpuType.optional(),
   /** A lead names the own team; what is idle or away is told for the whole pool alone. */
   teamId: teamId.optional(),
+  /** One person's, one workspace's part alone. */
   userId: userId.optional(),
+  workspaceId: workspaceId.optional(),
   /** What the rows of the table are. */
   by: z.enum(["team", "person", "type", "workspace"]).default("team"),
   /** Words, each in the name or the team of a row. */
@@ -63,6 +65,9 @@ export const utilisation = z.strictObject({
   from: instant,
   to: instant,
   gpuTypes: z.array(z.string()),
+  /** The names of the person and the workspace that were asked for, when they are of the team. */
+  person: z.string().nullable(),
+  workspace: z.string().nullable(),
   total: timeParts,
   /** Over all rows. */
   grants: z.int(),
@@ -79,5 +84,10 @@ export const utilisation = z.strictObject({
   borrowed: hours,
   promised: hours,
   delivered: hours,
+  /**
+   * Jain's index of what teams got of what they were promised while others wanted the device too: 1 where each got the
+   * same part, 1/n where one of n got all; null where fewer than two teams shared a busy device.
+   */
+  fairness: z.number().min(0).max(1).nullable(),
 });
 export type Utilisation = z.infer<typeof utilisation>;

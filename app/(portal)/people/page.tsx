@@ -41,7 +41,11 @@ export default async function PeoplePage({ searchParams }: Props) {
       <SearchList {...place} />
       <PeopleTable users={users} ownId={ctx.principal.userId} />
       <Paging {...place} shown={users.length} total={total} next={next} first={after === undefined} />
-      {claim !== null && <IdentityGroupSection groups={groups} claim={claim} teams={choices} />}
+      {claim !== null && (
+        <div className="mt-8">
+          <IdentityGroupSection groups={groups} claim={claim} teams={choices} />
+        </div>
+      )}
     </>
   );
 }

@@ -7,6 +7,7 @@ import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { TimeTable } from "#components/utilisation/time-table.tsx";
 import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
 import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
+import { userId, workspaceId } from "#server/contracts/common.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { read } from "#server/services/utilisation/read.ts";
 import { load, pageContext } from "../../page-context.ts";
@@ -35,12 +36,21 @@ export default async function UsagePage({ searchParams }: Props) {
   const days = { from: dayOr(one("from"), new Date(now - 6 * 24 * HOUR)), to: dayOr(one("to"), new Date(now)) };
   const by = (["team", "person", "workspace", "type"] as const).find((each) => each === one("by")) ?? "team";
   const team = teams.find((each) => each.id === one("team")) ?? (isAdmin ? undefined : teams[0]);
+  const asks = {
+    ...{ ...days, type: one("type"), team: team?.id ?? "", by },
+    ...{
+      person: userId.safeParse(one("person")).data ?? "",
+      workspace: workspaceId.safeParse(one("workspace")).data ?? "",
+    },
+  };
   const question = {
     from: `${days.from}T00:00:00Z`,
     // The last day is in it.
     to: new Date(Date.parse(`${days.to}T00:00:00Z`) + 24 * HOUR).toISOString(),
     ...(one("type") ? { gpuType: one("type") } : {}),
     ...(team ? { teamId: team.id } : {}),
+    ...(asks.person ? { userId: asks.person } : {}),
+    ...(asks.workspace ? { workspaceId: asks.workspace } : {}),
     by,
   };
   const search = one("search").slice(0, 100);
@@ -49,17 +59,20 @@ export default async function UsagePage({ searchParams }: Props) {
     days.from > days.to ? undefined : await load(() => read(ctx, { ...question, search, ...(after && { after }) }));
   const place = {
     path: "/usage",
-    question: { ...days, type: one("type"), team: team?.id ?? "", by },
+    question: asks,
     search,
     label: `Search by ${by}`,
   };
+  // What is free or away belongs to nobody.
+  const whole = team === undefined && asks.person === "" && asks.workspace === "";
   const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
   return (
     <>
       <PageHeader title="Usage" detail="What became of the pool's time, and who had it" />
       <UsageFilter
         key={JSON.stringify(question)}
-        question={{ ...days, type: one("type"), team: team?.id ?? "", by }}
+        question={asks}
+        names={{ person: usage?.person ?? null, workspace: usage?.workspace ?? null }}
         types={usage?.gpuTypes ?? []}
         teams={teams}
         anyTeam={isAdmin}
@@ -72,12 +85,12 @@ export default async function UsagePage({ searchParams }: Props) {
         </EmptyState>
       ) : (
         <>
-          <UsageFigures usage={usage} whole={team === undefined} />
+          <UsageFigures usage={usage} whole={whole} />
           <Section title="Over time" detail={`GPUs on average, ${usage.from.slice(0, 10)} to ${usage.to.slice(0, 10)}`}>
             <Card className="px-3.5 py-3">
               <TimeChart
                 label={`GPUs over time: ${SERIES.map(({ key, label }) => `${label} ${formatGpuHours(usage.total[key as "used"])} GPU-hours`).join(", ")}`}
-                series={team === undefined ? SERIES : SERIES.slice(0, 2)}
+                series={whole ? SERIES : SERIES.slice(0, 2)}
                 from={usage.from}
                 to={usage.to}
                 zone="UTC"
@@ -98,7 +111,7 @@ export default async function UsagePage({ searchParams }: Props) {
             }
           >
             {(usage.rowCount > usage.rows.length || search !== "") && <SearchList {...place} />}
-            <UtilisationTable rows={usage.rows} by={by} />
+            <UtilisationTable rows={usage.rows} question={asks} />
             <Paging
               {...place}
               {...{ shown: usage.rows.length, total: usage.rowCount, next: usage.next, first: after === "" }}
@@ -144,10 +157,15 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
       <Figure
         label="Delivered of promised"
         value={formatShare(delivered, promised)}
-        detail={promised > 0 ? `of ${formatGpuHours(promised)} GPU-h while others waited` : "nobody shared a busy GPU"}
+        detail={promised > 0 ? deliveredDetail(promised, usage.fairness) : "nobody shared a busy GPU"}
       />
     </Figures>
   );
+}
+
+function deliveredDetail(promised: number, fairness: number | null): string {
+  const of = `of ${formatGpuHours(promised)} GPU-h while others waited`;
+  return fairness === null ? of : `${of}; fairness between teams ${fairness.toFixed(2)} of 1 (Jain)`;
 }
 
 /** GPU-hours of a stretch as GPUs on average. */

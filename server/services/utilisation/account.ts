@@ -2,7 +2,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { usageRollup } from "#server/db/schema/index.ts";
-import { ceilTo, type Filter, floorTo, HOUR_S, heldInLedger, is, poolInLedger, type Span } from "./ledger.ts";
+import { ceilTo, type Filter, floorTo, HOUR_S, heldInLedger, is, isNarrow, poolInLedger, type Span } from "./ledger.ts";
 
 export const DAY_S = 24 * HOUR_S;
 
@@ -30,7 +30,7 @@ export async function account(
   });
   const hours = seconds < HOUR_S ? undefined : within(span, HOUR_S, mark?.rolledTo ?? span.from);
   const days = seconds < DAY_S || hours === undefined ? undefined : within(hours, DAY_S, hours.to);
-  const daily = whose === "team" && filter.userId === undefined ? "usage_team_days" : "usage_days";
+  const daily = whose === "team" && !isNarrow(filter) ? "usage_team_days" : "usage_days";
   const parts = [
     ...around(span, hours).map(live),
     ...(hours === undefined ? [] : around(hours, days)).map((part) => rolled("usage_hours", part, filter)),
@@ -44,6 +44,7 @@ export async function account(
 }
 
 function rolled(table: "usage_hours" | "usage_days" | "usage_team_days", { from, to }: Span, filter: Filter): Account {
+  const { teamId, userId, workspaceId } = filter;
   const inTime = sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz
     and ${is(sql`gpu_type`, filter.gpuType)}`;
   const person = sql.raw(
@@ -51,7 +52,8 @@ function rolled(table: "usage_hours" | "usage_days" | "usage_team_days", { from,
   );
   return {
     held: sql`select at, gpu_type, team_id, ${person}, state, held, used, borrowed, promised, delivered
-      from ${sql.raw(table)} where ${inTime} and ${is(sql`team_id`, filter.teamId)} and ${is(sql`user_id`, filter.userId)}`,
+      from ${sql.raw(table)} where ${inTime} and ${is(sql`team_id`, teamId)} and ${is(sql`user_id`, userId)}
+        and ${is(sql`workspace_id`, workspaceId)}`,
     // So few rows that days would not be worth a table.
     pool: sql`select at, gpu_type, state, wall from pool_hours where ${inTime}`,
   };

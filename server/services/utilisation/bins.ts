@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { account } from "./account.ts";
-import { type Filter, HOUR_S, type Span } from "./ledger.ts";
+import { type Filter, HOUR_S, isNarrow, type Span } from "./ledger.ts";
 
 type Bin = Utilisation["bins"][number];
 type Row = {
@@ -35,7 +35,7 @@ export async function readBins(ctx: Context, span: Span, filter: Filter): Promis
       union all
       select ${bin}, state, 0, sum(used::float8), sum(held::float8), sum(borrowed::float8) from ${held} h group by 1, 2
     ) parts group by 1, 2 order by 1`);
-  const whole = filter.teamId === undefined && filter.userId === undefined;
+  const whole = filter.teamId === undefined && !isNarrow(filter);
   const bins = new Map<number, Bin>();
   for (const row of rows) {
     const start = Math.max(span.from.getTime(), row.bin * width * 1000);

@@ -3,7 +3,10 @@ import { type SQL, sql } from "drizzle-orm";
 
 export type Span = { from: Date; to: Date };
 /** What is looked at; capacity can be told by type alone. */
-export type Filter = { gpuType?: string; teamId?: string; userId?: string };
+export type Filter = { gpuType?: string; teamId?: string; userId?: string; workspaceId?: string };
+
+/** Whether one person or workspace is asked for, of whom the sums by team know nothing. */
+export const isNarrow = ({ userId, workspaceId }: Filter) => userId !== undefined || workspaceId !== undefined;
 
 export const HOUR_S = 3600;
 const EPOCH = sql.raw(`timestamptz 'epoch'`);
@@ -24,7 +27,7 @@ const stepOf = (seconds: number) => sql.raw(`interval '${Math.floor(seconds)} se
  * hour, and is at most all of it. Its time on a device that the pool did not know counts for nobody.
  */
 export function heldInLedger(span: Span, filter: Filter, seconds: number, now: Date): SQL {
-  const { gpuType, teamId, userId } = filter;
+  const { gpuType, teamId, userId, workspaceId } = filter;
   const whole = wholeHours(span);
   const step = stepOf(seconds);
   return sql`
@@ -49,6 +52,7 @@ export function heldInLedger(span: Span, filter: Filter, seconds: number, now: D
           and coalesce(d.ended_at, ${at(now)}) > i.started_at
         where i.started_at < ${at(whole.to)} and (i.ended_at is null or i.ended_at > ${at(whole.from)})
           and ${is(sql`g.gpu_type`, gpuType)} and ${is(sql`i.team_id`, teamId)} and ${is(sql`i.user_id`, userId)}
+          and ${is(sql`l.workspace_id`, workspaceId)}
       ) x cross join lateral ${steps(step)} as series (at)
       where e > s
     ) y left join lateral (

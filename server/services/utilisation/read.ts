@@ -12,11 +12,13 @@ import { SluiceError } from "#server/errors.ts";
 import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { readBins } from "./bins.ts";
-import type { Filter, Span } from "./ledger.ts";
+import { fairnessOf } from "./fairness.ts";
+import { type Filter, isNarrow, type Span } from "./ledger.ts";
 import { lentBy } from "./lent.ts";
 import { waitsIn } from "./quantiles.ts";
 import { type HeldTime, readHeldTimes, rowsOf } from "./rows.ts";
 import { readWaits, readWaitsByTeam } from "./waits.ts";
+import { whose } from "./whose.ts";
 
 const DAY_MS = 24 * 3600_000;
 const LONGEST_DAYS = 731;
@@ -26,13 +28,14 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   const input = parse(utilisationInput, raw);
   authorize(ctx.principal, "utilisation.read", { teamId: input.teamId });
   const span = spanOf(ctx, input);
-  const { gpuType, teamId, userId } = input;
-  const filter: Filter = { gpuType, teamId, userId };
-  const [bins, times, byTeam, types] = await Promise.all([
+  const { gpuType, teamId, userId, workspaceId } = input;
+  const filter: Filter = { gpuType, teamId, userId, workspaceId };
+  const [bins, times, byTeam, types, names] = await Promise.all([
     readBins(ctx, span, filter),
     readHeldTimes(ctx, span, filter, input.by),
     readWaitsByTeam(ctx, span, filter),
     ctx.db.selectDistinct({ gpuType: gpus.gpuType }).from(gpus).orderBy(asc(gpus.gpuType)),
+    whose(ctx, filter),
   ]);
   const limit = input.format === "csv" ? Number.POSITIVE_INFINITY : input.limit;
   const textOf = (row: UtilisationRow) => `${row.name} ${row.within ?? ""}`;
@@ -40,13 +43,14 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   const ids = page.rows.map((row) => row.id);
   const [waits, rows] = await Promise.all([
     readWaits(ctx, span, filter, { by: input.by, ids }, byTeam),
-    input.by === "team" && userId === undefined ? withLent(ctx, span, filter, page.rows, times) : page.rows,
+    input.by === "team" && !isNarrow(filter) ? withLent(ctx, span, filter, page.rows, times) : page.rows,
   ]);
   const sumOf = (key: "borrowed" | "promised" | "delivered") => times.reduce((sum, time) => sum + time[key], 0);
   return {
     from: span.from.toISOString(),
     to: span.to.toISOString(),
     gpuTypes: types.map((row) => row.gpuType),
+    ...names,
     total: sumParts(bins),
     ...waitsIn(byTeam.map((each) => each.waits)),
     bins,
@@ -54,6 +58,7 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
     rowCount: page.total,
     next: page.next,
     ...{ borrowed: sumOf("borrowed"), promised: sumOf("promised"), delivered: sumOf("delivered") },
+    fairness: fairnessOf(times),
   };
 }
 

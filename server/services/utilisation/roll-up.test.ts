@@ -219,6 +219,17 @@ function close(answer: Utilisation, sums: Sums, by: By = "team"): void {
   expect(used + heldIdle + free + draining + lost).toBeGreaterThanOrEqual(sums.wall - 1e-6);
 }
 
+/** Who is asked for alone has what the row of all tells. */
+async function closeAlone(all: Utilisation, span: { from: string; to: string }, by: "person" | "workspace") {
+  for (const { id, used, heldIdle, borrowed, grants, waitMedian } of all.rows) {
+    const filter = by === "person" ? { userId: id } : { workspaceId: id };
+    const alone = await read(world.admin.ctx, { ...span, ...filter });
+    expect(alone).toMatchObject({ grants, waitMedian: nearly(waitMedian), borrowed: expect.closeTo(borrowed, 6) });
+    expect(alone.total.used).toBeCloseTo(used, 6);
+    expect(alone.total).toMatchObject({ heldIdle: expect.closeTo(heldIdle, 6), free: 0, lost: 0 });
+  }
+}
+
 /** A day's waits stand in no order. */
 const sorted = (days: (typeof waitDays.$inferSelect)[]) =>
   days.map(({ waits, ...day }) => ({
@@ -244,8 +255,10 @@ describe("hours that are rolled up", () => {
             );
             if (from === undefined || to === undefined || from >= to) continue;
             for (const by of ["team", "person", "workspace", "type"] as const) {
-              const answer = await read(world.admin.ctx, { from: from.toISOString(), to: to.toISOString(), by });
+              const span = { from: from.toISOString(), to: to.toISOString() };
+              const answer = await read(world.admin.ctx, { ...span, by });
               close(answer, await expected(from, to), by);
+              if (by === "person" || by === "workspace") await closeAlone(answer, span, by);
             }
           }
         };

@@ -116,6 +116,18 @@ describe("the time of the pool", () => {
     expect((first?.delivered ?? 0) * 3600).toBeCloseTo(1500);
   });
 
+  it("is told of one person or one workspace alone, with the name for those who may know it", async () => {
+    const span = { from: iso(0), to: iso(10) };
+    const { rows } = await read(world.admin.ctx, { ...span, by: "workspace" });
+    const workspaceId = rows[0]?.id ?? "";
+    const theirs = await read(world.admin.ctx, { ...span, workspaceId, by: "person" });
+    expect(theirs).toMatchObject({ workspace: rows[0]?.name, person: null, grants: 1, rows: [{ name: "Oto" }] });
+    const own = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.member.id });
+    expect(own).toMatchObject({ person: world.member.name, total: { used: expect.closeTo(1) } });
+    const none = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.outsider.id, workspaceId });
+    expect(none).toMatchObject({ person: null, workspace: null, grants: 0, rows: [] });
+  });
+
   it("names what a team lent of its guarantee, and leaves the others' time out for a lead", async () => {
     const { rows } = await read(world.admin.ctx, { from: iso(0), to: iso(10) });
     // Guaranteed 0.5 x 10 h, held 2 h: at most 3 h; the others borrowed 4 h, split by 3 h and 5 h left.

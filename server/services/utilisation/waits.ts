@@ -2,7 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { usageRollup } from "#server/db/schema/index.ts";
 import { around, DAY_S, within } from "./account.ts";
-import { type Filter, is, type Span } from "./ledger.ts";
+import { type Filter, is, isNarrow, type Span } from "./ledger.ts";
 import { type Waits, waitsIn } from "./quantiles.ts";
 import type { By } from "./rows.ts";
 
@@ -35,7 +35,7 @@ export type ByTeam = { teamId: string; gpuType: string; waits: Buffer };
 /** The waits of all grants of the span; whole days come from what is rolled up. */
 export async function readWaitsByTeam(ctx: Context, span: Span, filter: Filter): Promise<ByTeam[]> {
   const [mark] = await ctx.db.select().from(usageRollup);
-  const days = filter.userId === undefined ? within(span, DAY_S, mark?.rolledTo ?? span.from) : undefined;
+  const days = isNarrow(filter) ? undefined : within(span, DAY_S, mark?.rolledTo ?? span.from);
   const ofTeam = sql`${is(sql`gpu_type`, filter.gpuType)} and ${is(sql`team_id`, filter.teamId)}`;
   const parts = [
     ...around(span, days).map(
@@ -68,6 +68,7 @@ async function readRows(
 const during = (column: SQL, { from, to }: Span): SQL =>
   sql`${column} >= ${from.toISOString()}::timestamptz and ${column} < ${to.toISOString()}::timestamptz`;
 
-const granted = (span: Span, { gpuType, teamId, userId }: Filter): SQL =>
+const granted = (span: Span, { gpuType, teamId, userId, workspaceId }: Filter): SQL =>
   sql`state = 'granted' and ${during(sql`decided_at`, span)} and ${is(sql`gpu_type`, gpuType)}
-    and ${is(sql`team_id`, teamId)} and ${is(sql`user_id`, userId)}`;
+    and ${is(sql`team_id`, teamId)} and ${is(sql`user_id`, userId)}
+    and ${is(sql`workspace_id`, workspaceId)}`;
