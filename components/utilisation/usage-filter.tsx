@@ -46,6 +46,10 @@ export function UsageFilter({
         <option value="workspace">workspace</option>
         <option value="type">GPU type</option>
       </Select>
+      <Select label="First" name="order" defaultValue={question.order} className="sm:w-36">
+        <option value="held">most held</option>
+        <option value="idle">most idle</option>
+      </Select>
       <Button type="submit" className="h-9">
         Show
       </Button>

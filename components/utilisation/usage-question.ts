@@ -7,6 +7,7 @@ export type UsageQuestion = {
   person: string;
   workspace: string;
   by: "team" | "person" | "workspace" | "type";
+  order: "held" | "idle";
 };
 
 /** The page's address for a question. */

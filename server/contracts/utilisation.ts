@@ -15,6 +15,8 @@ export const utilisationInput = z.strictObject({
   workspaceId: workspaceId.optional(),
   /** What the rows of the table are. */
   by: z.enum(["team", "person", "type", "workspace"]).default("team"),
+  /** Which rows come first: those that held most, or those of whom most lay idle. */
+  order: z.enum(["held", "idle"]).default("held"),
   /** Words, each in the name or the team of a row. */
   search: searchText.optional(),
   limit: pageSize(100),
@@ -74,7 +76,7 @@ export const utilisation = z.strictObject({
   waitMedian: z.number().nullable(),
   waitP95: z.number().nullable(),
   bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours })),
-  /** A page of them, most held first. */
+  /** A page of them, in the order that was asked for. */
   rows: z.array(utilisationRow),
   /** All that match, on whichever page. */
   rowCount: z.int(),

@@ -4,6 +4,7 @@ import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { AddGpuServer } from "#components/pool/add-gpu-server.tsx";
 import { type MapShows, mapRecord } from "#components/pool/map-record.ts";
+import { MostIdle } from "#components/pool/most-idle.tsx";
 import { PoolFigures } from "#components/pool/pool-figures.tsx";
 import { PoolTypes } from "#components/pool/pool-types.tsx";
 import { ServerCard } from "#components/pool/server-card.tsx";
@@ -16,6 +17,7 @@ import { gpuServerId } from "#server/contracts/common.ts";
 import type { PoolMap } from "#server/contracts/gpu-server.ts";
 import { readDevices } from "#server/services/gpu-server/devices.ts";
 import { map } from "#server/services/gpu-server/map.ts";
+import { MOST_IDLE_DAYS, mostIdle } from "#server/services/utilisation/most-idle.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Pool" };
@@ -26,7 +28,7 @@ type Props = { searchParams: Promise<Record<string, string | string[] | undefine
 const WHOLE_UP_TO = 32;
 const SHOWS: Record<MapShows, string> = { leased: "leased", compute: "computed in the last minute" };
 
-/** The pool now: four figures, every device with its leases, and the queue. */
+/** The pool now: four figures, every device with its leases, the queue, and who let GPUs lie idle. */
 export default async function PoolPage({ searchParams }: Props) {
   const ctx = await pageContext();
   const asked = await searchParams;
@@ -44,9 +46,12 @@ export default async function PoolPage({ searchParams }: Props) {
       open.map((server) => server.id),
     ),
   );
+  const idle = await load(() => mostIdle(ctx, 5));
   const cards = open.map((server) => (
     <ServerCard key={server.id} server={server} devices={devices.filter((device) => device.serverId === server.id)} />
   ));
+  const day = (ago: number) => new Date(ctx.now().getTime() - ago * 86_400_000).toISOString().slice(0, 10);
+  const week = { from: day(MOST_IDLE_DAYS), to: day(0) };
   return (
     <>
       <LiveRefresh topics="lease,pool" />
@@ -89,6 +94,22 @@ export default async function PoolPage({ searchParams }: Props) {
           <QueueTable rows={pool.queue.map((request) => ({ ...request, canLeave: true }))} />
         )}
       </Section>
+      {idle.length > 0 && (
+        <Section
+          title="Held idle, by person"
+          detail={`GPU-hours of the last ${MOST_IDLE_DAYS} days in which a GPU was held and did nothing`}
+          actions={
+            <Link
+              href={`/usage?${new URLSearchParams({ ...week, by: "person", order: "idle" }).toString()}`}
+              className="text-sm text-accent underline underline-offset-4"
+            >
+              Everybody, in Usage
+            </Link>
+          }
+        >
+          <MostIdle rows={idle} {...week} />
+        </Section>
+      )}
     </>
   );
 }

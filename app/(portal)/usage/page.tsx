@@ -37,7 +37,13 @@ export default async function UsagePage({ searchParams }: Props) {
   const by = (["team", "person", "workspace", "type"] as const).find((each) => each === one("by")) ?? "team";
   const team = teams.find((each) => each.id === one("team")) ?? (isAdmin ? undefined : teams[0]);
   const asks = {
-    ...{ ...days, type: one("type"), team: team?.id ?? "", by },
+    ...({
+      ...days,
+      type: one("type"),
+      team: team?.id ?? "",
+      by,
+      order: one("order") === "idle" ? "idle" : "held",
+    } as const),
     ...{
       person: userId.safeParse(one("person")).data ?? "",
       workspace: workspaceId.safeParse(one("workspace")).data ?? "",
@@ -52,6 +58,7 @@ export default async function UsagePage({ searchParams }: Props) {
     ...(asks.person ? { userId: asks.person } : {}),
     ...(asks.workspace ? { workspaceId: asks.workspace } : {}),
     by,
+    order: asks.order,
   };
   const search = one("search").slice(0, 100);
   const after = one("after").slice(0, 100);

@@ -39,7 +39,7 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
   ]);
   const limit = input.format === "csv" ? Number.POSITIVE_INFINITY : input.limit;
   const textOf = (row: UtilisationRow) => `${row.name} ${row.within ?? ""}`;
-  const page = pageOf(rowsOf(times, input.by), textOf, { ...input, limit });
+  const page = pageOf(rowsOf(times, input.by, input.order), textOf, { ...input, limit });
   const ids = page.rows.map((row) => row.id);
   const [waits, rows] = await Promise.all([
     readWaits(ctx, span, filter, { by: input.by, ids }, byTeam),

@@ -6,6 +6,7 @@ import type { Filter, Span } from "./ledger.ts";
 import { noWaits } from "./quantiles.ts";
 
 export type By = "team" | "person" | "type" | "workspace";
+export type Order = "held" | "idle";
 
 /** What somebody held, GPU-hours: the type is told where the rows are of teams or types, else person and workspace. */
 export type HeldTime = {
@@ -56,8 +57,8 @@ const keys: Record<By, { id: (time: HeldTime) => string; name: (time: HeldTime) 
   workspace: { id: (time) => time.workspaceId ?? "", name: (time) => time.workspaceName ?? "" },
 };
 
-/** The table: times with the same team, person, type or workspace together, most held first. */
-export function rowsOf(times: readonly HeldTime[], by: By): UtilisationRow[] {
+/** The table: times with the same team, person, type or workspace together, most held (or most held idle) first. */
+export function rowsOf(times: readonly HeldTime[], by: By, order: Order = "held"): UtilisationRow[] {
   const { id: idOf, name: nameOf } = keys[by];
   const rows = new Map<string, UtilisationRow & { teams: Set<string> }>();
   for (const time of times) {
@@ -74,8 +75,9 @@ export function rowsOf(times: readonly HeldTime[], by: By): UtilisationRow[] {
     row.promised += time.promised;
     row.delivered += time.delivered;
   }
+  const weight = (row: UtilisationRow) => row.heldIdle + (order === "held" ? row.used : 0);
   const belongs = by === "person" || by === "workspace";
   return [...rows.values()]
     .map(({ teams, ...row }) => ({ ...row, within: belongs ? [...teams].sort().join(", ") : null }))
-    .sort((a, b) => b.used + b.heldIdle - a.used - a.heldIdle || a.name.localeCompare(b.name));
+    .sort((a, b) => weight(b) - weight(a) || a.name.localeCompare(b.name));
 }

@@ -6,6 +6,7 @@ import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { lentBy } from "./lent.ts";
+import { mostIdle } from "./most-idle.ts";
 import { read } from "./read.ts";
 
 let test: TestDatabase;
@@ -114,6 +115,18 @@ describe("the time of the pool", () => {
     if (by === "person") expect(first).toMatchObject({ name: "Oto", within: "nlp" });
     expect((first?.promised ?? 0) * 3600).toBeCloseTo(2000);
     expect((first?.delivered ?? 0) * 3600).toBeCloseTo(1500);
+  });
+
+  it("names first who let most of it lie idle, where that is asked", async () => {
+    const names = async (order: "held" | "idle") => {
+      const { rows } = await read(world.admin.ctx, { from: iso(0), to: iso(10), by: "person", order });
+      return rows.map((row) => row.name);
+    };
+    expect(await names("held")).toEqual(["Oto", world.member.name]);
+    expect(await names("idle")).toEqual([world.member.name, "Oto"]);
+    const idle = await mostIdle({ ...world.admin.ctx, now: () => at(10) }, 5);
+    expect(idle).toMatchObject([{ name: world.member.name, heldIdle: expect.closeTo(1) }]);
+    await expect(mostIdle(world.lead.ctx, 5)).rejects.toMatchObject({ code: "forbidden" });
   });
 
   it("is told of one person or one workspace alone, with the name for those who may know it", async () => {
