@@ -26,6 +26,7 @@ import { remove } from "#server/services/gpu-server/remove.ts";
 import { end } from "#server/services/lease/end.ts";
 import { endForWorkspace } from "#server/services/lease/end-for-workspace.ts";
 import { makeTeam, makeWorkspace, type TestWorkspace } from "#server/services/lease/testing.ts";
+import { VERSION } from "#server/version.ts";
 import { type Broker, startBroker } from "./broker.ts";
 import { joinSimulatedGpud, noUsage, type SimulatedGpud } from "./control/testing-gpud.ts";
 import { brokerRoutes } from "./routes.ts";
@@ -682,7 +683,9 @@ describe("a broker that is killed", () => {
 });
 
 test("health and metrics answer, and what is not there says so", async () => {
-  expect(await (await fetch(`${url()}/healthz`)).json()).toEqual({ status: "ok" });
+  expect(await (await fetch(`${url()}/healthz`)).json()).toEqual({
+    ...{ status: "ok", version: VERSION, launchers: [] },
+  });
   const metrics = await (await fetch(`${url()}/metrics`)).text();
   expect(metrics).toContain("sluice_control_connections 1");
   expect((await fetch(`${url()}/v1/nothing`)).status).toBe(404);

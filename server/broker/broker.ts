@@ -4,6 +4,7 @@ import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { OpenDatabase } from "#server/db/client.ts";
 import type { Env } from "#server/env.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
 import { createLive, type Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { loadSigner } from "#server/services/lease/signer.ts";
@@ -24,6 +25,8 @@ export type BrokerOptions = {
   /** 0 takes a free port. */
   port: number;
   host?: string;
+  /** What runs workspaces here, for whoever asks whether all is well. */
+  launchers?: ReadonlyMap<string, Launcher>;
   /** Certificate and key (PEM) to speak HTTPS with. */
   tls?: { cert: string; key: string };
 };
@@ -35,7 +38,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const watchers = createWatchers(live);
   const control = createControlServer({ db: database.db, live, signer, log });
   const metrics = createMetrics(database.db, () => control.connected());
-  const routes = brokerRoutes({ watch: watchers.watch, signer, metrics });
+  const routes = brokerRoutes({ watch: watchers.watch, signer, metrics, launchers: options.launchers ?? new Map() });
   // Clients keep their connection between long polls.
   const times = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
   const router = createRouter({ routes, db: database.db, log, onDone: metrics.observed });

@@ -19,15 +19,16 @@ setDatabase(database);
 
 async function main(): Promise<void> {
   await checkSchema(database.sql);
+  const launchers = await configuredLaunchers();
   const broker = await startBroker({
     database,
+    launchers,
     env: env(),
     log,
     port: env().SLUICE_BROKER_PORT,
     host: env().SLUICE_LISTEN,
     ...(await certificate()),
   });
-  const launchers = await configuredLaunchers();
   const reconciler = await startReconciler(database, { launchers, log: logger("reconciler") });
   const cluster = await followCluster(broker.live);
   const watch = startWorkspaceWatch(database, { launchers, log: logger("workspace-watch") });

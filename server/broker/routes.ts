@@ -1,7 +1,9 @@
 /** What the broker answers over HTTP. Rules live in the services; this maps addresses to them. */
 import { sql } from "drizzle-orm";
+import type { ProcessHealth } from "#server/contracts/health.ts";
 import { extendLeaseInput, openSessionInput } from "#server/contracts/lease.ts";
 import { SluiceError } from "#server/errors.ts";
+import type { Launcher } from "#server/launchers/launcher.ts";
 import { parse } from "#server/parse.ts";
 import { join } from "#server/services/gpu-server/join.ts";
 import { awaitNotice } from "#server/services/lease/await-notice.ts";
@@ -21,15 +23,21 @@ import { status } from "#server/services/lease/status.ts";
 import type { Watcher } from "#server/services/lease/watch.ts";
 import { admitReview } from "#server/services/pod/admit.ts";
 import { join as joinPod } from "#server/services/pod/join.ts";
+import { VERSION } from "#server/version.ts";
 import type { Metrics } from "./metrics.ts";
 import { type Call, type Route, Text } from "./router.ts";
 
 /** As much as the cluster's own store takes of one object. */
 const MAX_POD = 3 * 1024 * 1024;
 
-export type RouteOptions = { watch: Watcher; signer: Signer; metrics: Metrics };
+export type RouteOptions = {
+  watch: Watcher;
+  signer: Signer;
+  metrics: Metrics;
+  launchers: ReadonlyMap<string, Launcher>;
+};
 
-export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] {
+export function brokerRoutes({ watch, signer, metrics, launchers }: RouteOptions): Route[] {
   return [
     {
       method: "POST",
@@ -143,9 +151,12 @@ export function brokerRoutes({ watch, signer, metrics }: RouteOptions): Route[] 
       method: "GET",
       path: "/healthz",
       auth: "none",
-      handle: async (ctx) => {
+      handle: async (ctx): Promise<ProcessHealth> => {
         await ctx.db.execute(sql`select 1`);
-        return { status: "ok" };
+        const isolations = await Promise.all(
+          [...launchers.values()].map(async (each) => ({ name: each.name, ...(await each.isolation()) })),
+        );
+        return { status: "ok", version: VERSION, launchers: isolations };
       },
     },
     {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { instant } from "./common.ts";
 
 export const component = z.strictObject({
-  kind: z.enum(["portal", "broker", "gateway", "database", "gpu-server"]),
+  kind: z.enum(["portal", "broker", "gateway", "launcher", "database", "gpu-server"]),
   name: z.string(),
   state: z.enum(["ok", "warning", "down"]),
   /** What was seen, for a person. */
@@ -15,6 +15,13 @@ export const component = z.strictObject({
   next: z.string().nullable(),
 });
 export type Component = z.infer<typeof component>;
+/** What the broker and the gateway answer at `/healthz`; only the broker has launchers. */
+export const processHealth = z.object({
+  status: z.literal("ok"),
+  version: z.string(),
+  launchers: z.array(z.object({ name: z.string(), isolated: z.boolean(), reason: z.string().optional() })).optional(),
+});
+export type ProcessHealth = z.infer<typeof processHealth>;
 /** What is wrong stands first. */
 export const health = z.strictObject({ at: instant, components: z.array(component) });
 export type Health = z.infer<typeof health>;

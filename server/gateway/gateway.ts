@@ -14,6 +14,7 @@ import { SluiceError } from "#server/errors.ts";
 import { createLive } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { HANDOVER_PATH } from "#server/services/workspace/handover.ts";
+import { VERSION } from "#server/version.ts";
 import { Connections } from "./connections.ts";
 import { secretsFrom, setCookie } from "./cookies.ts";
 import { checkOrigin, checkTarget, type GatewayAddress, originOf, workspaceOfHost } from "./hosts.ts";
@@ -185,7 +186,7 @@ class Handler {
   #withoutWorkspace(target: string, response: ServerResponse): void {
     if (target === "/healthz") {
       response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" });
-      response.end(JSON.stringify({ status: "ok", connections: this.connections.size }));
+      response.end(JSON.stringify({ status: "ok", version: VERSION, connections: this.connections.size }));
       return;
     }
     throw new SluiceError("not-found", "No workspace has this hostname.");

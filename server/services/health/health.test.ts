@@ -14,7 +14,13 @@ let world: World;
 let broker: Server;
 
 beforeAll(async () => {
-  broker = createServer((_request, response) => response.end("{}"));
+  const launchers = [
+    { name: "local", isolated: false, reason: "this machine lets nobody make a user namespace" },
+    { name: "kubernetes", isolated: true },
+  ];
+  broker = createServer((_request, response) =>
+    response.end(JSON.stringify({ status: "ok", version: "0.9.0", launchers })),
+  );
   await new Promise<void>((resolve) => broker.listen(0, "127.0.0.1", resolve));
   process.env.SLUICE_BROKER_URL = `http://127.0.0.1:${(broker.address() as AddressInfo).port}`;
   // Nothing listens on port 1.
@@ -41,9 +47,12 @@ it("puts what is wrong first, and says what to do about it and nothing else", as
   const states = Object.fromEntries(components.map(({ name, state }) => [name, state]));
   expect(states).toMatchObject({
     ...{ Broker: "ok", Gateway: "down", Portal: "ok", "gpu-1": "ok" },
+    ...{ "Launcher local": "warning", "Launcher kubernetes": "ok" },
     ...{ lost: "down", draining: "warning", joining: "warning" },
   });
   expect(states).not.toHaveProperty("removed");
+  expect(components.find(({ name }) => name === "Broker")?.version).toBe("0.9.0");
+  expect(components.find(({ name }) => name === "Launcher local")?.detail).toContain("user namespace");
   expect(components[0]?.state).toBe("down");
   for (const { state, next } of components) expect(next !== null).toBe(state !== "ok");
   await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });

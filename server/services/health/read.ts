@@ -1,8 +1,11 @@
 import { ne, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import type { Component, Health } from "#server/contracts/health.ts";
+import { type Component, type Health, type ProcessHealth, processHealth } from "#server/contracts/health.ts";
 import { gpuServers } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
+import { VERSION } from "#server/version.ts";
+
+type LauncherHealth = NonNullable<ProcessHealth["launchers"]>[number];
 
 const TIMEOUT_MS = 2_000;
 const order: Component["state"][] = ["down", "warning", "ok"];
@@ -25,7 +28,7 @@ export async function read(ctx: Context): Promise<Health> {
   ]);
   const portal: Component = {
     ...{ kind: "portal", name: "Portal", state: "ok", detail: "answers, as you see", seenAt: at, next: null },
-    version: `Node ${process.versions.node}`,
+    version: `${VERSION}, Node ${process.versions.node}`,
   };
   const components = [portal, ...parts.flat()];
   components.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
@@ -46,21 +49,34 @@ async function database(ctx: Context, at: string): Promise<Component> {
 }
 
 /** One of our own processes, by its `/healthz`. */
-async function service(kind: "broker" | "gateway", url: string, at: string, meanwhile: string): Promise<Component> {
+async function service(kind: "broker" | "gateway", url: string, at: string, meanwhile: string): Promise<Component[]> {
   const name = kind === "broker" ? "Broker" : "Gateway";
-  const status = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(
-    async (answer) => {
-      await answer.body?.cancel();
-      return answer.status;
-    },
-    () => undefined,
+  const { status, body } = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(
+    async (answer) => ({ status: answer.status, body: await answer.json().catch(() => undefined) }),
+    () => ({ status: undefined, body: undefined }),
   );
   if (status === 200) {
-    return { kind, name, state: "ok", detail: `answers at ${url}`, version: null, seenAt: at, next: null };
+    // One of another version, while the installation is updated, may tell less.
+    const { version = null, launchers = [] } = processHealth.safeParse(body).data ?? {};
+    const own: Component = { kind, name, state: "ok", detail: `answers at ${url}`, version, seenAt: at, next: null };
+    return [own, ...launchers.map((launcher) => launcherHealth(launcher, version, at))];
   }
   const next = `${meanwhile} npm start starts it again by itself; if not, its last lines are in logs/${kind}.log of the state directory.`;
   const detail = status === undefined ? `does not answer at ${url}` : `answers ${status} at ${url}`;
-  return { kind, name, state: "down", detail, version: null, seenAt: null, next };
+  return [{ kind, name, state: "down", detail, version: null, seenAt: null, next }];
+}
+
+function launcherHealth({ name, isolated, reason }: LauncherHealth, version: string | null, at: string): Component {
+  return {
+    ...{ kind: "launcher", name: `Launcher ${name}`, version, seenAt: at },
+    ...(isolated
+      ? { state: "ok", detail: "keeps workspaces apart from one another and from the installation", next: null }
+      : {
+          state: "warning",
+          detail: reason ?? "cannot keep workspaces apart from one another",
+          next: "Only the first admin may launch workspaces meanwhile. Give the broker's host what is missing, then restart it.",
+        }),
+  };
 }
 
 async function servers(ctx: Context): Promise<Component[]> {
