@@ -314,6 +314,21 @@ test("audit shows who did what", async () => {
   for (const action of ["workspace.create", "workspace.stop", "lease.end", "user.invite"]) {
     await expect(table.getByText(action).first()).toBeVisible();
   }
+  // Where it came from: this machine.
+  await expect(table.getByText(/127\.0\.0\.1|::1/).first()).toBeVisible();
+  await admin.getByLabel("Who").fill("nobody of this name");
+  await admin.getByRole("button", { name: "Show" }).click();
+  await expect(admin.getByText("Nothing of this kind")).toBeVisible();
+  await admin.getByLabel("Who").fill("First Admin");
+  await admin.getByRole("button", { name: "Show" }).click();
+  await expect(table.getByText("user.invite").first()).toBeVisible();
+  const [file] = await Promise.all([
+    admin.waitForEvent("download"),
+    admin.getByRole("link", { name: "Download as CSV" }).click(),
+  ]);
+  const lines = (await readFile(await file.path(), "utf8")).split("\r\n");
+  expect(lines[0]).toMatch(/^seq,at,who/);
+  expect(lines.slice(1, -1).every((line) => line.includes("First Admin"))).toBe(true);
 });
 
 /** A workspace's leases as the admin's API tells, the latest first. */

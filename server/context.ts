@@ -16,6 +16,8 @@ export type Context = {
   principal: Principal;
   now: () => Date;
   traceId: string;
+  /** Where the request came from (server/http/client-address.ts), for the audit; left out for the product's own work. */
+  address?: string | undefined;
 };
 
 /** The context of Sluice's own work: start-up, scheduler, reconcilers. */
@@ -82,6 +84,8 @@ function auditRow(ctx: Context, input: AuditInput) {
     teamId: input.teamId ?? null,
     detail: input.detail ?? {},
     traceId: ctx.traceId,
+    address: ctx.address ?? null,
+    tokenId: ctx.principal.kind === "user" ? (ctx.principal.tokenId ?? null) : null,
   };
 }
 

@@ -17,6 +17,7 @@ const columns: Column<AuditEvent>[] = [
         {row.actorKind !== "user" && row.actorKind !== "system" && (
           <span className="block text-sm text-ink-2">{row.actorKind}</span>
         )}
+        {row.tokenName && <span className="block text-sm text-ink-2">by token {row.tokenName}</span>}
       </span>
     ),
   },
@@ -34,6 +35,13 @@ const columns: Column<AuditEvent>[] = [
   },
   { id: "team", header: "Team", from: "lg", sort: (row) => row.teamName ?? "", cell: (row) => row.teamName ?? "–" },
   {
+    id: "address",
+    header: "Address",
+    from: "xl",
+    sort: (row) => row.address ?? "",
+    cell: (row) => (row.address === null ? "–" : <code>{row.address}</code>),
+  },
+  {
     id: "detail",
     header: "Particulars",
     from: "md",
@@ -42,19 +50,16 @@ const columns: Column<AuditEvent>[] = [
   },
 ];
 
-/** Who did what, with exact times. */
+/** Who did what, with exact times; the column of addresses stands where one is known. */
 export function AuditTable({ events }: { events: AuditEvent[] }) {
+  const shown = events.some((row) => row.address !== null) ? columns : columns.filter(({ id }) => id !== "address");
   return (
     <DataTable
       caption="Audit"
       rows={events}
-      columns={columns}
+      columns={shown}
       rowKey={(row) => String(row.seq)}
       initial={{ id: "at", down: true }}
-      filter={(row) =>
-        `${row.at} ${row.actorName} ${row.action} ${row.subjectName ?? ""} ${row.subject ?? ""} ${row.teamName ?? ""} ${detailText(row)}`
-      }
-      filterLabel="Filter what is shown"
     />
   );
 }

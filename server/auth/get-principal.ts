@@ -6,6 +6,7 @@ import type { Principal } from "#server/auth/principal.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
 import type { Context } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
+import { clientAddress } from "#server/http/client-address.ts";
 import { traceIdFrom } from "#server/log.ts";
 
 /** Who makes the request that is being rendered; asked once a request. */
@@ -21,5 +22,6 @@ export const getContext = cache(async (): Promise<Context> => {
     principal: await getPrincipal(),
     now: () => new Date(),
     traceId: traceIdFrom(given.get("traceparent")),
+    address: clientAddress(given) ?? undefined,
   };
 });

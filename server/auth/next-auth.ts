@@ -11,6 +11,7 @@ import { type Context, systemContext } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
+import { clientAddress } from "#server/http/client-address.ts";
 import { logger, traceIdFrom } from "#server/log.ts";
 import { createSession, SESSION_SECONDS } from "#server/services/session/create.ts";
 import { end } from "#server/services/session/end.ts";
@@ -21,9 +22,10 @@ const hostCookie = (name: string) => ({ name: `__Host-sluice-${name}`, options: 
 
 /** The options for one request. */
 export async function authOptions(request: Request): Promise<AuthOptions> {
-  const ctx = systemContext(database().db, { traceId: traceIdFrom(request.headers.get("traceparent")) });
+  const address = clientAddress(request.headers) ?? undefined;
+  const traceId = traceIdFrom(request.headers.get("traceparent"));
+  const ctx: Context = { ...systemContext(database().db, { traceId }), address };
   const userAgent = request.headers.get("user-agent");
-  const address = addressOf(request);
   return {
     secret: await authSecret(),
     session: { strategy: "jwt", maxAge: SESSION_SECONDS, updateAge: 24 * 3600 },
@@ -81,7 +83,8 @@ function passwordProvider(ctx: Context, request: Request): AuthOptions["provider
     async authorize(credentials) {
       const { email, password } = (credentials ?? {}) as { email?: string; password?: string };
       try {
-        const address = addressOf(request);
+        // Attempts are counted for the e-mail alone too: an address can be made up.
+        const address = clientAddress(request.headers) ?? "unknown";
         const user = await signInWithPassword(ctx, { email: email ?? "", password: password ?? "", address });
         return { id: user.userId, email: user.email, name: user.name };
       } catch (error) {
@@ -92,14 +95,6 @@ function passwordProvider(ctx: Context, request: Request): AuthOptions["provider
       }
     },
   };
-}
-
-/**
- * Behind a reverse proxy the last hop is the one that it saw; what a client claims comes before it. Without a proxy a
- * client may claim any address, which is why attempts are also counted for the e-mail alone.
- */
-function addressOf(request: Request): string {
-  return request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim().slice(0, 64) || "unknown";
 }
 
 function oidcProvider(): OAuthConfig<Profile>[] {

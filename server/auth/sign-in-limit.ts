@@ -59,7 +59,8 @@ async function isKnown(ctx: Context, { email, address }: Attempt): Promise<boole
       and(
         eq(users.email, email),
         eq(auditEvents.action, "session.create"),
-        sql`${auditEvents.detail} ->> 'address' = ${address}`,
+        // Entries of older versions have it among the particulars.
+        sql`coalesce(${auditEvents.address}, ${auditEvents.detail} ->> 'address') = ${address}`,
         gt(auditEvents.at, new Date(ctx.now().getTime() - KNOWN_MS)),
       ),
     )

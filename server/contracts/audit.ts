@@ -1,6 +1,6 @@
 /** Who did what. */
 import { z } from "zod";
-import { instant, teamId } from "./common.ts";
+import { instant, searchText, teamId } from "./common.ts";
 
 export const auditEvent = z.strictObject({
   seq: z.int(),
@@ -18,6 +18,10 @@ export const auditEvent = z.strictObject({
   teamName: z.string().nullable(),
   detail: z.record(z.string(), z.unknown()),
   traceId: z.string().nullable(),
+  /** Where the request came from, when that is known; told to admins alone. */
+  address: z.string().nullable(),
+  /** The name of the access token that it was called with. */
+  tokenName: z.string().nullable(),
 });
 export type AuditEvent = z.infer<typeof auditEvent>;
 
@@ -31,6 +35,15 @@ export const listAuditInput = z.strictObject({
   action: z.string().max(60).optional(),
   subject: z.string().max(60).optional(),
   actorId: z.string().max(60).optional(),
+  /** Words, each in the name, the e-mail or the id of who did it. */
+  who: searchText.optional(),
+  /** Words, each in the name or the id of what it was done to. */
+  what: searchText.optional(),
+  /** Not before, and before this time. */
+  from: instant.optional(),
+  to: instant.optional(),
+  /** `csv` answers all that match as a file, whatever `limit` and `before` are. */
+  format: z.enum(["json", "csv"]).default("json"),
 });
 export type ListAuditInput = z.input<typeof listAuditInput>;
 export const auditList = z.strictObject({

@@ -1,6 +1,6 @@
 /** Tables as files (RFC 4180). */
 
-type Cell = string | number | null;
+export type Cell = string | number | null;
 
 /** A cell that a spreadsheet reads as text: one that begins like a formula is led by an apostrophe. */
 function cell(value: Cell): string {
@@ -10,14 +10,45 @@ function cell(value: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+const line = (row: readonly Cell[]) => `${row.map(cell).join(",")}\r\n`;
+
+const headersOf = (name: string) => ({
+  "content-type": "text/csv; charset=utf-8",
+  "content-disposition": `attachment; filename="${name.replace(/[^A-Za-z0-9._-]/g, "-")}"`,
+  "cache-control": "no-store",
+});
+
 /** A file to download, with its header line. */
 export function csvResponse(name: string, header: readonly string[], rows: readonly (readonly Cell[])[]): Response {
-  const body = [header, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
-  return new Response(body, {
-    headers: {
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": `attachment; filename="${name.replace(/[^A-Za-z0-9._-]/g, "-")}"`,
-      "cache-control": "no-store",
+  return new Response([header, ...rows].map(line).join(""), { headers: headersOf(name) });
+}
+
+/**
+ * The same for rows that come one after the other: nothing is kept of those that are sent. The first row is read before
+ * the answer begins, so that what refuses it is an answer of its own; what fails later breaks the download off.
+ */
+export async function csvStream(
+  name: string,
+  header: readonly string[],
+  rows: AsyncIterable<readonly Cell[]>,
+): Promise<Response> {
+  const iterator = rows[Symbol.asyncIterator]();
+  let next = await iterator.next();
+  const encoder = new TextEncoder();
+  let text = line(header);
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      for (; !next.done && text.length < CHUNK; next = await iterator.next()) text += line(next.value);
+      if (text !== "") controller.enqueue(encoder.encode(text));
+      text = "";
+      if (next.done) controller.close();
+    },
+    async cancel() {
+      await iterator.return?.();
     },
   });
+  return new Response(body, { headers: headersOf(name) });
 }
+
+/** Characters that are sent together. */
+const CHUNK = 64 * 1024;

@@ -6,6 +6,7 @@ import { limitToken, retryAfterSeconds } from "#server/auth/token-limit.ts";
 import type { Context } from "#server/context.ts";
 import { database } from "#server/db/client.ts";
 import { errorBody, httpStatus, type SluiceError, toSluiceError } from "#server/errors.ts";
+import { clientAddress } from "#server/http/client-address.ts";
 import { eventStream, type StreamEvent } from "#server/http/event-stream.ts";
 import { readInput } from "#server/http/read-input.ts";
 import { refuseCrossOrigin } from "#server/http/same-origin.ts";
@@ -52,7 +53,8 @@ export function route<I extends z.ZodType, O extends z.ZodType>(
       const principal = await principalFromHeaders(db, request.headers);
       limitToken(principal);
       const input = parse(definition.input, await readInput(request, await at.params));
-      const answer = await run({ db, principal, now: () => new Date(), traceId, request }, input);
+      const address = clientAddress(request.headers) ?? undefined;
+      const answer = await run({ db, principal, now: () => new Date(), traceId, address, request }, input);
       return withTrace(respond(definition, answer, request.signal), traceId);
     } catch (error) {
       return withTrace(refuse(definition, error, traceId), traceId);

@@ -1,4 +1,5 @@
 import { notFound } from "next/navigation";
+import { AuditFilter } from "#components/audit/audit-filter.tsx";
 import { AuditTable } from "#components/audit/audit-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { ButtonLink } from "#components/ui/button.tsx";
@@ -21,51 +22,76 @@ const nouns = [
   { id: "session", label: "Sign-ins", prefix: "session." },
 ] as const;
 
-/** Who did what: all of it for admins, the own team's for a lead. */
+/** Who did what: all of it for admins, the own team's for a lead; by whom, to what and when, as the address says. */
 export default async function AuditPage({
   searchParams,
 }: {
-  searchParams: Promise<Record<string, string | undefined>>;
+  searchParams: Promise<Record<string, string | string[] | undefined>>;
 }) {
   const ctx = await pageContext();
-  const { of, before, team: wanted } = await searchParams;
-  const noun = nouns.find((each) => each.id === of) ?? nouns[0];
+  const asked = await searchParams;
+  const one = (name: string) => (typeof asked[name] === "string" ? asked[name].slice(0, 100) : "");
+  const noun = nouns.find((each) => each.id === one("of")) ?? nouns[0];
   const person = await load(() => me(ctx));
   const led = person.teams.filter((team) => team.role === "lead");
-  const team = person.isAdmin ? undefined : (led.find((each) => each.name === wanted) ?? led[0]);
+  const team = person.isAdmin ? undefined : (led.find((each) => each.name === one("team")) ?? led[0]);
   if (!person.isAdmin && !team) notFound();
-  const page = await load(() =>
-    list(ctx, {
-      teamId: team?.id,
-      action: noun.prefix,
-      before: before && /^\d+$/.test(before) ? before : undefined,
-      limit: 200,
-    }),
-  );
-  const address = (more: Record<string, string>) =>
-    `/audit?${new URLSearchParams({ ...(team ? { team: team.name } : {}), ...more }).toString()}`;
+  const question = { who: one("who"), what: one("what"), from: dayOf(one("from")), to: dayOf(one("to")) };
+  const before = /^[1-9]\d{0,14}$/.test(one("before")) ? one("before") : undefined;
+  const filter = {
+    ...{ teamId: team?.id, action: noun.prefix, who: question.who, what: question.what },
+    ...(question.from && { from: `${question.from}T00:00:00Z` }),
+    // The last day is in it.
+    ...(question.to && { to: new Date(Date.parse(`${question.to}T00:00:00Z`) + DAY_MS).toISOString() }),
+  };
+  const page = await load(() => list(ctx, { ...filter, before, limit: 200 }));
+  const kept = { ...(team ? { team: team.name } : {}), of: noun.id };
+  const address = (more: Record<string, string>) => `/audit?${written({ ...kept, ...question, ...more })}`;
   return (
     <>
       {!before && <LiveRefresh topics="audit" />}
-      <PageHeader title="Audit" detail={team ? `What happened in team ${team.name}` : "Who did what"} />
+      <PageHeader
+        title="Audit"
+        detail={team ? `What happened in team ${team.name}` : "Who did what"}
+        actions={
+          <a
+            href={`/api/v1/audit?${written({ ...filter, format: "csv" })}`}
+            download
+            className="text-sm text-accent underline underline-offset-4"
+          >
+            Download as CSV
+          </a>
+        }
+      />
       <TabLinks
         label="Kinds of events"
         current={noun.id}
         tabs={nouns.map((each) => ({ id: each.id, label: each.label, href: address({ of: each.id }) }))}
       />
+      <AuditFilter key={written(question)} kept={kept} question={question} />
       {page.events.length === 0 ? (
-        <EmptyState title="Nothing of this kind yet">
+        <EmptyState title="Nothing of this kind">
           What people and machines do is written here, and never changed.
         </EmptyState>
       ) : (
         <AuditTable events={page.events} />
       )}
       <div className="mt-4 flex gap-2">
-        {before && <ButtonLink href={address({ of: noun.id })}>Newest</ButtonLink>}
-        {page.next !== null && (
-          <ButtonLink href={address({ of: noun.id, before: String(page.next) })}>Older</ButtonLink>
-        )}
+        {before && <ButtonLink href={address({})}>Newest</ButtonLink>}
+        {page.next !== null && <ButtonLink href={address({ before: String(page.next) })}>Older</ButtonLink>}
       </div>
     </>
   );
+}
+
+const DAY_MS = 24 * 3600_000;
+
+/** A query without what is not asked. */
+function written(query: Record<string, string | undefined>): string {
+  const asked = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  return new URLSearchParams(asked).toString();
+}
+
+function dayOf(text: string): string {
+  return /^[12]\d{3}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text)) ? text : "";
 }

@@ -17,8 +17,15 @@ export const auditEvents = pgTable(
     teamId: text("team_id"),
     detail: jsonb("detail").notNull(),
     traceId: text("trace_id"),
+    /** Where a person's request came from, and the access token that it came with. */
+    address: text("address"),
+    tokenId: text("token_id"),
   },
-  (t) => [index("audit_events_at").on(t.at), index("audit_events_subject").on(t.subject)],
+  (t) => [
+    index("audit_events_at").on(t.at),
+    index("audit_events_subject").on(t.subject),
+    index("audit_events_actor").on(t.actorId, t.seq),
+  ],
 );
 
 /** Steps of getting this installation ready (builds, environments), shown on the first page. */

@@ -40,6 +40,7 @@ export async function createSession(
     });
     const acting: Context = {
       ...tx,
+      address: input.address ?? tx.address,
       principal: {
         kind: "user",
         userId: user.id,
@@ -49,8 +50,8 @@ export async function createSession(
         teams: {},
       },
     };
-    const { by, openedBy, address } = input;
-    const detail = { by, ...(openedBy && { openedBy }), ...(address && { address }) };
+    const { by, openedBy } = input;
+    const detail = { by, ...(openedBy && { openedBy }) };
     await audit(acting, { action: "session.create", subject: user.id, detail });
     return { sessionId, expiresAt };
   });

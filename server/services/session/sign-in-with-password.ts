@@ -24,7 +24,7 @@ export async function signInWithPassword(ctx: Context, raw: SignInInput): Promis
   if (!(await verifyPassword(user?.passwordHash ?? null, input.password)) || user === undefined) {
     // Only what concerns somebody: strangers cannot fill the audit with names that nobody has.
     if (user !== undefined) {
-      await audit(ctx, { action: "session.refuse", subject: user.id, detail: { address: input.address } });
+      await audit({ ...ctx, address: input.address }, { action: "session.refuse", subject: user.id });
     }
     throw new SluiceError("unauthenticated", "E-mail and password do not belong together.");
   }

@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+import { type Cell, csvResponse, csvStream } from "./csv.ts";
+
+const rows: Cell[][] = [
+  ["plain", 1, null],
+  ['with "quotes", a comma', 2.5, "=1+1"],
+  ["two\r\nlines", -3, "@SUM(A1)"],
+];
+
+const many = Array.from({ length: 30_000 }, (_, at) => rows[at % rows.length] ?? []);
+
+async function* each(): AsyncGenerator<Cell[]> {
+  yield* many;
+}
+
+it("quotes what a table needs, and leaves no formula to a spreadsheet", async () => {
+  expect(await csvResponse("a b.csv", ["name", "count", "note"], rows).text()).toBe(
+    'name,count,note\r\nplain,1,\r\n"with ""quotes"", a comma",2.5,\'=1+1\r\n"two\r\nlines",-3,\'@SUM(A1)\r\n',
+  );
+});
+
+it("streams the same, with only a part of it at a time", async () => {
+  const header = ["name", "count", "note"];
+  const streamed = await csvStream("all.csv", header, each());
+  const whole = csvResponse("all.csv", header, many);
+  expect(await streamed.text()).toBe(await whole.text());
+  let read = 0;
+  async function* counted() {
+    for await (const row of each()) {
+      read += 1;
+      yield row;
+    }
+  }
+  const left = await csvStream("all.csv", header, counted());
+  await left.body?.cancel();
+  expect(read).toBeLessThan(10_000);
+});
+
+it("refuses before the answer begins what cannot be read", async () => {
+  async function* refused(): AsyncGenerator<Cell[]> {
+    yield await Promise.reject(new Error("not yours"));
+  }
+  await expect(csvStream("all.csv", ["name"], refused())).rejects.toThrow("not yours");
+});
