@@ -253,6 +253,22 @@ test("times are in the browser's zone until another is chosen", async ({ browser
   await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
 });
 
+test("Ctrl-K goes to a page by the keyboard alone", async () => {
+  await page.goto("/workspaces");
+  await expect(page.getByRole("button", { name: "Go to (Ctrl-K)" })).toBeEnabled();
+  await page.keyboard.press("Control+k");
+  const dialog = page.getByRole("dialog", { name: "Go to" });
+  await expect(dialog.getByRole("option", { name: "Launch a workspace" })).toBeVisible();
+  await expectAccessible(page, "the list behind Ctrl-K");
+  await page.keyboard.type("no such thing");
+  await expect(dialog.getByText("Nothing has this name.")).toBeVisible();
+  await dialog.getByRole("combobox").fill("cale");
+  await expect(dialog.getByRole("option")).toHaveText(["Calendars"]);
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/\/calendars$/);
+  await expect(dialog).toHaveCount(0);
+});
+
 test("a stop shows why on every page until it is lifted", async () => {
   await page.goto("/pool");
   await page.getByRole("button", { name: "Stop new leases" }).click();

@@ -3,6 +3,8 @@ import Link from "next/link";
 import type { ReactNode } from "react";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { Bell } from "#components/shell/bell.tsx";
+import { CommandMenu } from "#components/shell/command-menu.tsx";
+import { destinationsOf } from "#components/shell/destinations.ts";
 import { GpuPill } from "#components/shell/gpu-pill.tsx";
 import { Mark } from "#components/shell/mark.tsx";
 import { MobileNav } from "#components/shell/mobile-nav.tsx";
@@ -41,6 +43,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
           <Mark />
         </Link>
         <GpuPill state={await pillState()} />
+        <CommandMenu destinations={destinationsOf(tree, person.teams)} />
         <Bell {...notices} />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />
       </header>
