@@ -26,7 +26,6 @@ export default function CommandList({ destinations, onClose }: { destinations: D
     <Dialog open onOpenChange={onClose} title="Go to">
       <Command label="Go to" shouldFilter={false} loop>
         <Command.Input
-          // biome-ignore lint/a11y/noAutofocus: whoever opens this wants to type
           autoFocus
           value={search}
           onValueChange={setSearch}
