@@ -5,11 +5,19 @@ import { DialogButton } from "#components/ui/dialog-button.tsx";
 
 const QuotaForm = lazy(() => import("./quota-form.tsx"));
 
-/** Opens the form of a quota. */
-export function EditQuota(props: Omit<ComponentProps<typeof QuotaForm>, "onClose">) {
+/** Opens the form of a quota; `short` where the team and the type stand beside the button. */
+export function EditQuota({
+  short,
+  ...props
+}: Omit<ComponentProps<typeof QuotaForm>, "onClose"> & { short?: boolean }) {
+  const label = props.quota ? `Edit ${props.quota.gpuType} quota` : "Add GPU type";
   return (
-    <DialogButton size="sm" dialog={(close) => <QuotaForm {...props} onClose={close} />}>
-      {props.quota ? `Edit ${props.quota.gpuType} quota` : "Add GPU type"}
+    <DialogButton
+      size="sm"
+      {...(short && { "aria-label": `${label} of ${props.teamName}` })}
+      dialog={(close) => <QuotaForm {...props} onClose={close} />}
+    >
+      {short && props.quota ? "Edit" : label}
     </DialogButton>
   );
 }

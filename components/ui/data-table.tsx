@@ -15,6 +15,8 @@ export type Column<Row> = {
   /** Left out below this width. */
   from?: "sm" | "md" | "lg" | "xl";
   className?: string;
+  /** What stands below all rows, whatever is filtered. */
+  foot?: ReactNode;
   /** The header is only for a screen reader: the buttons below it say what they do. */
   quiet?: boolean;
 };
@@ -129,15 +131,7 @@ export function DataTable<Row>({
             {shown.map((row) => (
               <tr key={rowKey(row)} className="border-b border-line last:border-b-0 hover:bg-hover">
                 {columns.map((column) => (
-                  <td
-                    key={column.id}
-                    className={cx(
-                      "px-2 py-2 align-middle sm:px-3",
-                      column.align === "right" && "figures text-right whitespace-nowrap",
-                      column.from && fromWidth[column.from],
-                      column.className,
-                    )}
-                  >
+                  <td key={column.id} className={cellLook(column)}>
                     {column.cell(row)}
                   </td>
                 ))}
@@ -151,9 +145,29 @@ export function DataTable<Row>({
               </tr>
             )}
           </tbody>
+          {columns.some((column) => column.foot !== undefined) && (
+            <tfoot>
+              <tr className="border-t border-line-strong bg-sunken">
+                {columns.map((column) => (
+                  <td key={column.id} className={cellLook(column)}>
+                    {column.foot}
+                  </td>
+                ))}
+              </tr>
+            </tfoot>
+          )}
         </table>
       </section>
     </div>
+  );
+}
+
+function cellLook<Row>({ align, from, className }: Column<Row>): string {
+  return cx(
+    "px-2 py-2 align-middle sm:px-3",
+    align === "right" && "figures text-right whitespace-nowrap",
+    from && fromWidth[from],
+    className,
   );
 }
 

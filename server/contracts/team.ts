@@ -35,7 +35,13 @@ export const teamSummary = z.strictObject({
   quotas: z.array(quotaView),
 });
 export type TeamSummary = z.infer<typeof teamSummary>;
-export const teamList = z.strictObject({ teams: z.array(teamSummary) });
+export const teamList = z.strictObject({
+  teams: z.array(teamSummary),
+  /** For admins, by GPU type: what the pool has, what of it is guaranteed to teams, and what to nobody. */
+  pool: z.array(
+    z.strictObject({ gpuType: z.string(), capacityMilli: milli, guaranteedMilli: milli, unallocatedMilli: milli }),
+  ),
+});
 export type TeamList = z.infer<typeof teamList>;
 
 export const teamInput = z.strictObject({ id: teamId });

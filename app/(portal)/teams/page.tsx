@@ -1,5 +1,6 @@
 import { LiveRefresh } from "#components/live/live.tsx";
 import { NewTeam } from "#components/team/new-team.tsx";
+import { QuotaMatrix } from "#components/team/quota-matrix.tsx";
 import { TeamTable } from "#components/team/team-table.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
@@ -8,10 +9,10 @@ import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Teams" };
 
-/** One's teams with what they use; for an admin all of them. */
+/** One's teams with what they use; for an admin all of them by GPU type, and what is guaranteed to nobody. */
 export default async function TeamsPage() {
   const ctx = await pageContext();
-  const { teams } = await load(() => list(ctx));
+  const { teams, pool } = await load(() => list(ctx));
   const { isAdmin } = ctx.principal;
   return (
     <>
@@ -21,6 +22,8 @@ export default async function TeamsPage() {
         <EmptyState title={isAdmin ? "No team yet" : "You belong to no team yet"}>
           {isAdmin ? "A team owns workspaces and holds quotas." : "Ask a team lead or an admin to add you."}
         </EmptyState>
+      ) : isAdmin ? (
+        <QuotaMatrix teams={teams} pool={pool} />
       ) : (
         <TeamTable teams={teams} />
       )}

@@ -1,13 +1,28 @@
 import { inArray } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import type { TeamList } from "#server/contracts/team.ts";
+import type { TeamList, TeamSummary } from "#server/contracts/team.ts";
 import { teams } from "#server/db/schema/index.ts";
+import { capacityByType } from "#server/services/team/capacity.ts";
 import { readTeams } from "#server/services/team/view.ts";
 
-/** One's own teams; for an admin all of them. */
+/** One's own teams; for an admin all of them, and what of the pool is guaranteed to none. */
 export async function list(ctx: Context): Promise<TeamList> {
   authorize(ctx.principal, "team.list");
-  if (ctx.principal.kind !== "user" || ctx.principal.isAdmin) return { teams: await readTeams(ctx, undefined) };
+  if (ctx.principal.kind !== "user" || ctx.principal.isAdmin) {
+    const all = await readTeams(ctx, undefined);
+    return { teams: all, pool: unallocated(all, await capacityByType(ctx)) };
+  }
   const own = Object.keys(ctx.principal.teams);
-  return { teams: own.length === 0 ? [] : await readTeams(ctx, inArray(teams.id, own)) };
+  return { teams: own.length === 0 ? [] : await readTeams(ctx, inArray(teams.id, own)), pool: [] };
+}
+
+function unallocated(all: readonly TeamSummary[], capacity: ReadonlyMap<string, number>): TeamList["pool"] {
+  const quotas = all.flatMap((team) => team.quotas);
+  const types = [...new Set([...capacity.keys(), ...quotas.map((quota) => quota.gpuType)])].sort();
+  return types.map((gpuType) => {
+    const capacityMilli = capacity.get(gpuType) ?? 0;
+    const ofType = quotas.filter((quota) => quota.gpuType === gpuType);
+    const guaranteedMilli = ofType.reduce((sum, quota) => sum + quota.guaranteedMilli, 0);
+    return { gpuType, capacityMilli, guaranteedMilli, unallocatedMilli: Math.max(0, capacityMilli - guaranteedMilli) };
+  });
 }

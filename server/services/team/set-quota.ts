@@ -1,13 +1,14 @@
 import { and, eq, ne, sql } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type SetQuotaInput, setQuotaInput, type TeamView } from "#server/contracts/team.ts";
-import { gpuServers, gpus, quotas, teams } from "#server/db/schema/index.ts";
+import { quotas, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { lockGpuType } from "#server/services/lease/world.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
+import { capacityByType } from "#server/services/team/capacity.ts";
 import { get } from "#server/services/team/get.ts";
 import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 
@@ -67,16 +68,11 @@ async function refuseBeyondCapacity(
   teamId: string,
   quota: { gpuType: string; guaranteedMilli: number },
 ): Promise<void> {
-  const [pool] = await tx.db
-    .select({ milli: sql<number>`count(*)::int * 1000` })
-    .from(gpus)
-    .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
-    .where(and(eq(gpus.gpuType, quota.gpuType), ne(gpuServers.state, "removed")));
+  const capacity = (await capacityByType(tx, quota.gpuType)).get(quota.gpuType) ?? 0;
   const [others] = await tx.db
     .select({ milli: sql<number>`coalesce(sum(${quotas.guaranteedMilli}), 0)::int` })
     .from(quotas)
     .where(and(eq(quotas.gpuType, quota.gpuType), ne(quotas.teamId, teamId)));
-  const capacity = pool?.milli ?? 0;
   const left = Math.max(0, capacity - (others?.milli ?? 0));
   if (quota.guaranteedMilli <= left) return;
   throw new SluiceError(

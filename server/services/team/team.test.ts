@@ -209,7 +209,13 @@ describe("people of a team", () => {
     expect((await get(world.lead.ctx, { id: world.team })).members).toHaveLength(3);
     expect(await code(get(world.lead.ctx, { id: world.otherTeam }))).toBe("forbidden");
     expect((await list(world.lead.ctx)).teams.map((team) => team.id)).toEqual([world.team]);
-    expect((await list(world.admin.ctx)).teams).toHaveLength(2);
+    const all = await list(world.admin.ctx);
+    expect(all.teams).toHaveLength(2);
+    const guaranteedMilli = all.teams.flatMap((team) => team.quotas).reduce((sum, one) => sum + one.guaranteedMilli, 0);
+    expect(all.pool).toEqual([
+      { gpuType: "soft", capacityMilli: 2000, guaranteedMilli, unallocatedMilli: 2000 - guaranteedMilli },
+    ]);
+    expect((await list(world.lead.ctx)).pool).toEqual([]);
   });
 
   it("may leave by their lead's own hand", async () => {

@@ -1,0 +1,78 @@
+"use client";
+
+import Link from "next/link";
+import { formatAmount, plural } from "#components/format.ts";
+import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import type { TeamList, TeamSummary } from "#server/contracts/team.ts";
+import { EditQuota } from "./edit-quota.tsx";
+import { QuotaBar } from "./quota-bar.tsx";
+
+/** Teams by GPU types, each with its quota to edit; what is guaranteed to nobody stands below. */
+export function QuotaMatrix({ teams, pool }: TeamList) {
+  const quotaOf = (team: TeamSummary, gpuType: string) => team.quotas.find((quota) => quota.gpuType === gpuType);
+  const columns: Column<TeamSummary>[] = [
+    {
+      id: "team",
+      header: "Team",
+      sort: (team) => team.name,
+      cell: (team) => (
+        <>
+          <Link href={`/teams/${team.name}`} className="font-medium underline-offset-4 hover:underline">
+            {team.name}
+          </Link>
+          <p className="figures text-sm whitespace-nowrap text-ink-2">{plural(team.memberCount, "person", "people")}</p>
+        </>
+      ),
+      foot: <span className="font-medium">Unallocated</span>,
+    },
+    ...pool.map(({ gpuType, capacityMilli, unallocatedMilli }): Column<TeamSummary> => {
+      return {
+        id: gpuType,
+        header: gpuType,
+        className: "min-w-48",
+        sort: (team) => quotaOf(team, gpuType)?.guaranteedMilli ?? -1,
+        cell: (team) => <QuotaCell team={team} quota={quotaOf(team, gpuType)} />,
+        foot: (
+          <span className="figures">
+            {formatAmount(unallocatedMilli)} <span className="text-ink-2">of {formatAmount(capacityMilli)}</span>
+          </span>
+        ),
+      };
+    }),
+    {
+      id: "add",
+      header: "Add",
+      quiet: true,
+      align: "right",
+      cell: (team) => <EditQuota short teamId={team.id} teamName={team.name} />,
+    },
+  ];
+  return (
+    <DataTable
+      caption="Teams and quotas"
+      rows={teams}
+      columns={columns}
+      rowKey={(team) => team.id}
+      filter={teams.length > 8 ? (team) => team.name : undefined}
+      filterLabel="Filter teams"
+      initial={{ id: "team" }}
+    />
+  );
+}
+
+function QuotaCell({ team, quota }: { team: TeamSummary; quota: TeamSummary["quotas"][number] | undefined }) {
+  if (quota === undefined) return <span className="text-ink-2">–</span>;
+  const { usedMilli, guaranteedMilli, limitMilli } = quota;
+  return (
+    <div className="flex items-center gap-3">
+      <div className="min-w-0 grow">
+        <QuotaBar quota={quota} size="md" />
+        <p className="figures mt-1 text-sm whitespace-nowrap text-ink-2">
+          <span className="text-ink">{formatAmount(usedMilli)} used</span>, {formatAmount(guaranteedMilli)} guaranteed,
+          limit {formatAmount(limitMilli)}
+        </p>
+      </div>
+      <EditQuota short teamId={team.id} teamName={team.name} quota={quota} />
+    </div>
+  );
+}
