@@ -32,6 +32,7 @@ const PAGES = [
   "/costs",
   "/people",
   "/environments",
+  "/sizes",
   "/calendars",
   "/audit",
   "/settings",
@@ -116,6 +117,30 @@ test("notices, an edit of a quota, a request for more, a stop and a zone are acc
   await page.getByRole("textbox", { name: "Zone" }).fill("rack-7");
   await page.getByRole("button", { name: "Save zone" }).click();
   await expect(page.getByText("zone rack-7", { exact: false }).first()).toBeVisible();
+});
+
+test("a size is offered, shown at a launch, chosen by its link, and removed", async () => {
+  await page.goto("/sizes");
+  await page.getByRole("button", { name: "Add size" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("Tiny");
+  await dialog.getByLabel("Cores").fill("half");
+  await dialog.getByLabel("Memory").fill("1");
+  await dialog.getByRole("button", { name: "Save size" }).click();
+  await expect(dialog.getByText("A number like 2 or 0.5.")).toBeVisible();
+  await expectAccessible(page, "the form of a size");
+  await dialog.getByLabel("Cores").fill("0.5");
+  await dialog.getByRole("button", { name: "Save size" }).click();
+  await expect(page.getByRole("row").filter({ hasText: "Tiny" })).toContainText("1.0 GiB");
+  await page.goto("/workspaces/new?size=Tiny");
+  await expect(page.getByRole("radio", { name: /Tiny/ })).toBeChecked();
+  await page.getByRole("radio", { name: /Custom/ }).check();
+  await page.getByRole("textbox", { name: "Cores" }).fill("1");
+  await expectAccessible(page, "a launch with a custom size");
+  await page.goto("/sizes");
+  await page.getByRole("button", { name: "Remove Tiny" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove size" }).click();
+  await expect(page.getByRole("button", { name: "Remove Tiny" })).toHaveCount(0);
 });
 
 test("an edit of a quota says what it would do before it is saved, and saves nothing when it is left", async () => {

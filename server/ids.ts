@@ -23,7 +23,8 @@ export type IdPrefix =
   | "ntc"
   | "wif"
   | "dst"
-  | "igr";
+  | "igr"
+  | "siz";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 

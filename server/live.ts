@@ -7,7 +7,7 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
  * read it; the id is the person's. `usage`: workspaces were measured again. `ending`: leases on this GPU server are to
  * end; the broker that holds its control connection tells gpud. `what-if`: a replay has come further. `dataset`: one was
  * registered, changed, measured or removed. `environment`: one was proposed, approved or taken back, or its check has
- * come further.
+ * come further. `size`: what sizes are offered, or who may choose others, has changed.
  */
 export const liveTopics = [
   "workspace",
@@ -22,6 +22,7 @@ export const liveTopics = [
   "what-if",
   "dataset",
   "environment",
+  "size",
 ] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 

@@ -13,6 +13,7 @@ import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { propose } from "#server/services/image/propose.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
+import { list as listSizes } from "#server/services/workspace-size/list.ts";
 
 /** Who calls. */
 export const roles = [
@@ -82,6 +83,9 @@ const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const colleague = (fixture: Fixture) => ({ id: fixture.world.colleague.id });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
 
+const size = (fixture: Fixture) => ({ id: fixture.sizeId });
+const someSize = { cpuMilli: 500, memoryBytes: 2 ** 29 };
+
 const reserved = {
   ...{ gpuType: "soft", milli: 500, unitMilli: 500 },
   ...{ startsAt: "2099-01-05T10:00:00Z", endsAt: "2099-01-05T12:00:00Z" },
@@ -139,6 +143,7 @@ export const matrix: Record<string, Row> = {
     params: workspace,
     input: () => ({ idleSeconds: 3600 }),
   },
+  "PUT /workspaces/{id}/size": { expected: ownerAlone(200), params: workspace, input: () => ({ size: "Small" }) },
   "PUT /workspaces/{id}/gpu-policy": {
     expected: ownerAlone(200),
     params: workspace,
@@ -195,6 +200,18 @@ export const matrix: Record<string, Row> = {
     expected: ownerAlone(200),
     params: workspace,
     input: () => ({ datasets: [] }),
+  },
+  "GET /workspace-sizes": { expected: signedIn(200) },
+  "POST /workspace-sizes": { expected: adminOnly(201), input: () => ({ name: "Huge", ...someSize }) },
+  "PUT /workspace-sizes/{id}": {
+    expected: adminOnly(200),
+    params: size,
+    input: () => ({ name: "Smaller", ...someSize, version: 1 }),
+  },
+  "DELETE /workspace-sizes/{id}": { expected: adminOnly(200), params: size },
+  "PUT /workspace-sizes/policy": {
+    expected: adminOnly(200),
+    input: () => ({ customSizes: "nobody", maxCpuMilli: 4000, maxMemoryBytes: 2 ** 33 }),
   },
   "GET /images": { expected: signedIn(200) },
   "GET /images/bases": { expected: signedIn(200) },
@@ -444,6 +461,8 @@ export type Fixture = {
   reservationId: string;
   /** Of the team: a volume. */
   datasetId: string;
+  /** One that comes with the installation, and is not the default. */
+  sizeId: string;
   proposalId: string;
   inviteCode: string;
   sampleCode: string;
@@ -551,6 +570,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
       })
     ).id,
     datasetId: (await register(world.lead.ctx, { name: "data", teamId: world.team, source: volume })).id,
+    sizeId: (await listSizes(world.admin.ctx)).sizes.find(({ isDefault }) => !isDefault)?.id ?? "",
     inviteCode: invite.code,
     sampleCode: sample.code,
     ownerTokenId: ownerToken.token.id,

@@ -44,6 +44,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
             pages: [
               { href: "/people", label: "People" },
               { href: "/environments", label: "Environments" },
+              { href: "/sizes", label: "Sizes" },
               { href: "/calendars", label: "Calendars" },
               { href: "/audit", label: "Audit" },
             ],

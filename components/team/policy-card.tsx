@@ -1,9 +1,12 @@
+import { CUSTOM_SIZES } from "#components/size/custom-sizes.ts";
 import { Card } from "#components/ui/page.tsx";
+import { sizeInWords } from "#components/workspace/size-words.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
 import { CO_TENANCY, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
 
 /** What counts for a team's leases and workspaces, each with what it does; what the team says itself is marked. */
 export function PolicyCard({ policy }: { policy: TeamPolicyView }) {
+  const everywhere = policy.installation;
   const rows = [
     ...POLICY_TIMES.map(({ name, label }) => {
       const { text, own } = timeThatCounts(policy, name);
@@ -14,6 +17,15 @@ export function PolicyCard({ policy }: { policy: TeamPolicyView }) {
       text: CO_TENANCY[policy.coTenancy].label,
       own: policy.coTenancy !== "any",
       effect: CO_TENANCY[policy.coTenancy].does,
+    },
+    {
+      label: "Custom sizes",
+      text: CUSTOM_SIZES[policy.customSizes ?? everywhere.customSizes],
+      own: policy.customSizes !== null || policy.maxCpuMilli !== null || policy.maxMemoryBytes !== null,
+      effect: `May choose cores and memory of a workspace freely, up to ${sizeInWords({
+        cpuMilli: policy.maxCpuMilli ?? everywhere.maxCpuMilli,
+        memoryBytes: policy.maxMemoryBytes ?? everywhere.maxMemoryBytes,
+      })}.`,
     },
   ];
   return (

@@ -1,7 +1,10 @@
 import { writeDuration } from "#components/duration.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
 
-export type PolicyTime = keyof TeamPolicyView["installation"];
+export type PolicyTime = Exclude<
+  keyof TeamPolicyView["installation"],
+  "customSizes" | "maxCpuMilli" | "maxMemoryBytes"
+>;
 export type CoTenancy = TeamPolicyView["coTenancy"];
 
 /** The times of a policy in the order in which they are read, with what each of them does. */

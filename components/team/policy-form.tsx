@@ -12,8 +12,9 @@ import { useToast } from "#components/ui/toast.tsx";
 import { useEdit } from "#components/use-edit.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
 import { CO_TENANCY, type CoTenancy, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
+import { PolicySizeFields, readSizeBounds } from "./policy-size-fields.tsx";
 
-const NAMES = [...POLICY_TIMES.map(({ name }) => name), "coTenancy"];
+const NAMES = [...POLICY_TIMES.map(({ name }) => name), "coTenancy", "customSizes", "maxCpuMilli", "maxMemoryBytes"];
 
 /** Changes a team's policy; below each field stands what it does as it is typed. */
 export default function PolicyForm({
@@ -45,8 +46,12 @@ export default function PolicyForm({
     const wrong = times.filter(([, seconds]) => seconds === undefined).map(([name]) => name);
     setUnread(Object.fromEntries(wrong.map((name) => [name, "Write a time like 20m, 4h, 1h 30m or 7d."])));
     if (wrong.length > 0) return;
+    const bounds = readSizeBounds(form);
+    setUnread(bounds.wrong);
+    if (Object.keys(bounds.wrong).length > 0) return;
     const input = {
       ...Object.fromEntries(times),
+      ...bounds.input,
       coTenancy: formText(form, "coTenancy"),
       version,
     };
@@ -104,6 +109,7 @@ export default function PolicyForm({
               </option>
             ))}
           </Select>
+          <PolicySizeFields policy={policy} errors={{ ...fields, ...unread }} />
         </div>
         <FormFooter error={error} pending={pending} onCancel={onClose} save="Save policy" />
       </form>

@@ -8,10 +8,12 @@ import { FormError } from "#components/ui/field.tsx";
 import { Card } from "#components/ui/page.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { CreateWorkspaceInput, WorkspaceView } from "#server/contracts/workspace.ts";
+import type { ChosenSize } from "#server/contracts/workspace-size.ts";
+import { sizeInWords } from "./size-words.ts";
 
 /** A launch as it was asked for last, under a name that is free. */
 export type LaunchAgain = {
-  asked: Required<CreateWorkspaceInput>;
+  asked: Required<Omit<CreateWorkspaceInput, "size">> & { size: ChosenSize | undefined };
   /** As people know it. */
   like: { title: string; team: string; datasets: string[] };
 };
@@ -29,6 +31,7 @@ function useLaunchAgain({ asked }: LaunchAgain) {
 const inWords = ({ asked, like }: LaunchAgain): string =>
   [
     `${like.title}, team ${like.team}`,
+    asked.size === undefined ? [] : typeof asked.size === "string" ? asked.size : sizeInWords(asked.size),
     asked.gpuPolicy === "never" ? "no GPU" : `${formatAmount(asked.defaultMilli)} ${asked.gpuType}`,
     like.datasets.length === 0 ? [] : `datasets ${like.datasets.join(", ")}`,
   ]

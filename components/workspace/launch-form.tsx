@@ -16,8 +16,11 @@ import { State } from "#components/ui/state.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ImageView } from "#server/contracts/image.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
+import type { ChosenSize, SizeList } from "#server/contracts/workspace-size.ts";
 import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
+import { sizeChoices } from "./size-choice.ts";
+import { SizeFields, useSize } from "./size-fields.tsx";
 
 export type LaunchTeam = {
   id: string;
@@ -45,13 +48,16 @@ export type LaunchValues = {
   amount: string;
   gpuType: string | undefined;
   datasets: string[];
+  /** What the link names, or what was chosen last. */
+  size: ChosenSize | undefined;
 };
 
-/** Choose an environment, a name, a team, datasets and the default amount; on the right, what that means now. */
+/** Choose an environment, a size, a name, a team, datasets and the default amount; on the right, what that means now. */
 export function LaunchForm({
   images,
   teams,
   datasets,
+  sizes,
   currency,
   initial,
 }: {
@@ -59,13 +65,14 @@ export function LaunchForm({
   images: (ImageView & { launcher: string })[];
   teams: LaunchTeam[];
   datasets: DatasetChoice[];
+  sizes: SizeList;
   /** Of prices: ISO 4217. */
   currency: string;
   initial: LaunchValues;
 }) {
   const router = useRouter();
   const { pending, error, fields, run } = useSubmit<WorkspaceView>(
-    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy", "datasets"],
+    ["name", "image", "teamId", "defaultMilli", "gpuType", "gpuPolicy", "datasets", "size"],
     "name",
   );
   const [wantedImage, setImage] = useState(initial.image);
@@ -80,16 +87,26 @@ export function LaunchForm({
   const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
   const image = (offered.find((each) => each.name === wantedImage) ?? offered[0])?.name ?? "";
   const launcher = images.find((each) => each.name === image)?.launcher ?? "";
+  const size = useSize(sizeChoices(sizes, teamId, launcher), initial.size);
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
 
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     amount.check();
-    if (amount.milli === undefined) return;
+    if (!size.check() || amount.milli === undefined) return;
     const name = formText(new FormData(event.currentTarget), "name");
     const mounts = mounted.map(({ id }) => id);
-    const asked = { name, image, teamId, defaultMilli: amount.milli, gpuType, gpuPolicy, datasets: mounts };
+    const asked = {
+      name,
+      image,
+      teamId,
+      size: size.size,
+      defaultMilli: amount.milli,
+      gpuType,
+      gpuPolicy,
+      datasets: mounts,
+    };
     const made = await run(() => api("POST", "/workspaces", asked));
     if (made) router.push(`/workspaces/${made.id}`);
   };
@@ -115,6 +132,9 @@ export function LaunchForm({
           </div>
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
+        {(size.fields.choices.sizes.length > 0 || size.fields.choices.custom) && (
+          <SizeFields state={size} error={fields.size} />
+        )}
         <div className="grid gap-4 sm:grid-cols-2">
           <Field label="Name" name="name" defaultValue={initial.name} required maxLength={60} error={fields.name} />
           <Select

@@ -120,6 +120,12 @@ const rules = {
   "dataset.remove": teamLeadOrAdmin,
   "dataset.record-size": systemOnly,
 
+  "workspace-size.list": signedIn,
+  /** Offering sizes, and who may choose others. */
+  "workspace-size.edit": admin,
+  /** Where the policy leaves it to leads and admins. */
+  "workspace-size.choose-freely": teamLeadOrAdmin,
+
   /** The owner works in a team of their own: an admin who is not in the team cannot launch there. */
   "workspace.create": teamMember,
   "workspace.list": signedIn,

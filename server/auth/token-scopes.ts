@@ -12,6 +12,8 @@ const READS: ReadonlySet<Action> = new Set<Action>([
   ...(["quota-request.list", "access-token.list", "image.list", "image.list-versions", "image.read-version"] as const),
   ...(["dataset.list", "dataset.read", "workspace.list", "workspace.read", "workspace.read-link"] as const),
   ...(["lease.list", "lease.explain", "pool.read", "utilisation.read", "cost.read", "what-if.ask"] as const),
+  /** A role is asked about, nothing is done: the launch itself is of `workspaces`. */
+  ...(["workspace-size.list", "workspace-size.choose-freely"] as const),
   ...(["health.read", "gpu-server.list", "audit.list", "notice.list", "live.subscribe", "api.describe"] as const),
 ]);
 

@@ -1,6 +1,7 @@
 /** What shapes quotas over time: policies, calendars, reservations, requests for more, stop switches. */
 import { z } from "zod";
 import { editedVersion, gpuType, idOf, instant, milli, teamId, userId } from "./common.ts";
+import { customSizes, sizeCpuMilli, sizeMemoryBytes } from "./workspace-size.ts";
 
 export const stopId = idOf("stp");
 export const reservationId = idOf("rsv");
@@ -51,6 +52,10 @@ export const teamPolicy = z.strictObject({
   minRunSeconds: z.int().min(0).max(604_800).nullable().default(null),
   /** From the first word to the release of a lease that is taken back; null follows the installation. */
   noticeSeconds: z.int().min(10).max(86_400).nullable().default(null),
+  /** Who of the team may choose a workspace's cores and memory freely; null follows the installation, as both bounds. */
+  customSizes: customSizes.nullable().default(null),
+  maxCpuMilli: sizeCpuMilli.nullable().default(null),
+  maxMemoryBytes: sizeMemoryBytes.nullable().default(null),
 });
 /** `version` is 0 while the team has no policy of its own: the installation's counts. */
 export const teamPolicyView = teamPolicy.extend({
@@ -62,6 +67,9 @@ export const teamPolicyView = teamPolicy.extend({
     workspaceIdleSeconds: z.int(),
     minRunSeconds: z.int(),
     noticeSeconds: z.int(),
+    customSizes,
+    maxCpuMilli: z.int(),
+    maxMemoryBytes: z.int(),
   }),
 });
 export type TeamPolicyView = z.infer<typeof teamPolicyView>;

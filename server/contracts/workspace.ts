@@ -15,6 +15,7 @@ import {
   workspaceId,
 } from "./common.ts";
 import { chosenDatasets } from "./dataset.ts";
+import { chosenSize, workspaceSize } from "./workspace-size.ts";
 
 export const workspaceName = z
   .string()
@@ -44,6 +45,8 @@ export const workspaceView = z.strictObject({
   /** A newer version of its environment that its team gets; null: it has the newest. */
   update: z.strictObject({ id: idOf("imv"), version: z.string() }).nullable(),
   launcher: z.string(),
+  /** Null: what its launcher gives to all. */
+  size: workspaceSize.nullable(),
   /** What `%gpu attach` takes when no amount is given. */
   defaultMilli: milli,
   gpuType: z.string(),
@@ -131,6 +134,8 @@ export const createWorkspaceInput = z.strictObject({
   image: z.string().min(1).max(60),
   /** May be left out by somebody who belongs to one team only. */
   teamId: teamId.optional(),
+  /** Left out: the default size. */
+  size: chosenSize.optional(),
   defaultMilli: milli.min(1).default(500),
   gpuType: gpuType.default("soft"),
   gpuPolicy: gpuPolicy.default("ask"),

@@ -48,5 +48,18 @@ export function jupyterVariables(spec: WorkspaceSpec, layout: Layout): Record<st
     SLUICE_CREDENTIAL_FILE: `${layout.run}/credential`,
     SLUICE_RUNTIME_DIR: `${layout.run}/runtime`,
     SLUICE_GPU_TYPE: spec.gpuType,
+    ...sizeVariables(spec),
+  };
+}
+
+/** What programs go by: the names that notebook servers know, and how many threads are worth starting. */
+function sizeVariables({ size }: WorkspaceSpec): Record<string, string> {
+  if (size === undefined) return {};
+  const threads = String(Math.max(1, Math.ceil(size.cpuMilli / 1000)));
+  return {
+    CPU_LIMIT: String(size.cpuMilli / 1000),
+    MEM_LIMIT: String(size.memoryBytes),
+    ...{ OMP_NUM_THREADS: threads, OPENBLAS_NUM_THREADS: threads, MKL_NUM_THREADS: threads },
+    NUMEXPR_MAX_THREADS: threads,
   };
 }

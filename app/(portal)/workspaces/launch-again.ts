@@ -1,10 +1,12 @@
 import { choicesFor } from "#components/dataset/dataset-choice.ts";
 import type { LaunchAgain } from "#components/workspace/launch-again.tsx";
+import { firstChoice, sizeChoices } from "#components/workspace/size-choice.ts";
 import type { Context } from "#server/context.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
 import { list as listImages } from "#server/services/image/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { lastLaunch } from "#server/services/workspace/last-launch.ts";
+import { list as listSizes } from "#server/services/workspace-size/list.ts";
 import { datasetChoices } from "./dataset-choices.ts";
 
 /**
@@ -12,11 +14,12 @@ import { datasetChoices } from "./dataset-choices.ts";
  * environment, team or one of its datasets is no longer to be had.
  */
 export async function launchAgain(ctx: Context, taken: readonly string[]): Promise<LaunchAgain | undefined> {
-  const [last, { images }, { teams }, datasets] = await Promise.all([
+  const [last, { images }, { teams }, datasets, sizes] = await Promise.all([
     lastLaunch(ctx),
     listImages(ctx),
     me(ctx),
     datasetChoices(ctx),
+    listSizes(ctx),
   ]);
   if (last === undefined) return undefined;
   const { title, ...asked } = last;
@@ -28,8 +31,9 @@ export async function launchAgain(ctx: Context, taken: readonly string[]): Promi
   const mountable = choicesFor(datasets, team.id).filter(({ refusals }) => refusals[launcher] === undefined);
   const mounted = asked.datasets.map((id) => mountable.find((each) => each.id === id)?.name);
   if (mounted.some((name) => name === undefined)) return undefined;
+  const size = firstChoice(sizeChoices(sizes, team.id, launcher), asked.size);
   return {
-    asked: { ...asked, name: freeName(asked.name, taken) },
+    asked: { ...asked, size, name: freeName(asked.name, taken) },
     like: { title, team: team.name, datasets: mounted.flatMap((name) => name ?? []) },
   };
 }

@@ -13,7 +13,7 @@ import { mountsOf } from "#server/services/workspace-dataset/mounts.ts";
 import { values as variablesOf } from "#server/services/workspace-variable/values.ts";
 import { type Journal, type Step, workspaceJournal } from "./journal.ts";
 import { prefetchDatasets } from "./prefetch.ts";
-import { changeWhileWanted, environmentOf, isFirstAdmin, type WorkspaceRow } from "./state.ts";
+import { changeWhileWanted, environmentOf, isFirstAdmin, sizeOf, type WorkspaceRow } from "./state.ts";
 
 const JUPYTER_TIMEOUT_MS = 60_000;
 const KERNEL_TIMEOUT_MS = 45_000;
@@ -101,7 +101,9 @@ async function launch(
   const credential = newSecret("slw");
   // The secrets' row first: whatever runs can always be reached and recognised.
   const secrets = { observed: "starting", serverToken, credentialHash: hashSecret(credential) } as const;
-  if (!(await changeWhileWanted(db, row, { ...secrets, message: null, endpoint: null, handle: null })))
+  const size = sizeOf(row);
+  const given = { givenCpuMilli: size?.cpuMilli ?? null, givenMemoryBytes: size?.memoryBytes ?? null };
+  if (!(await changeWhileWanted(db, row, { ...secrets, ...given, message: null, endpoint: null, handle: null })))
     return undefined;
   const isolation = await launcher.isolation();
   const allowUnisolated = !isolation.isolated && (await isFirstAdmin(db, row.ownerId));
@@ -116,6 +118,7 @@ async function launch(
     teamId: row.teamId,
     generation: row.generation,
     ...(await environmentOf(db, row)),
+    ...(size && { size }),
     serverToken,
     credential,
     gpuType: row.gpuType,

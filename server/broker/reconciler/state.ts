@@ -92,6 +92,12 @@ export async function environmentOf(
   return { environment: word, definition: { word, lock, base: source.base, spec } };
 }
 
+/** The cores and memory that its next start gives it; undefined: what the launcher gives to all. */
+export function sizeOf({ sizeCpuMilli, sizeMemoryBytes }: WorkspaceRow): WorkspaceSpec["size"] {
+  if (sizeCpuMilli === null || sizeMemoryBytes === null) return undefined;
+  return { cpuMilli: sizeCpuMilli, memoryBytes: sizeMemoryBytes };
+}
+
 /** Whether a person is the first admin, who alone may launch where workspaces cannot be isolated. */
 export async function isFirstAdmin(db: Database, userId: string): Promise<boolean> {
   const [first] = await db

@@ -7,6 +7,7 @@ export * from "./notices.ts";
 export * from "./pool.ts";
 export * from "./sharing.ts";
 export * from "./sign-in-failures.ts";
+export * from "./sizes.ts";
 export * from "./teams.ts";
 export * from "./usage.ts";
 export * from "./users.ts";

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { bigserial, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant } from "./columns.ts";
 import { imageVersions } from "./images.ts";
+import { workspaceSizes } from "./sizes.ts";
 import { teams } from "./teams.ts";
 import { users } from "./users.ts";
 
@@ -34,6 +35,14 @@ export const workspaces = pgTable(
       .notNull()
       .default("ask"),
     gpuType: text("gpu_type").notNull().default("soft"),
+    /** Null with numbers beside it: a size of its own, or one that is no longer offered. */
+    sizeId: text("size_id").references(() => workspaceSizes.id, { onDelete: "set null" }),
+    /** What its next start gets: the size's, as that is now; null: what its launcher gives. */
+    sizeCpuMilli: integer("size_cpu_milli"),
+    sizeMemoryBytes: bytes("size_memory_bytes"),
+    /** What it was last started with. */
+    givenCpuMilli: integer("given_cpu_milli"),
+    givenMemoryBytes: bytes("given_memory_bytes"),
     desired: text("desired", { enum: ["running", "stopped", "removed"] }).notNull(),
     observed: text("observed", {
       enum: ["pending", "starting", "running", "stopping", "stopped", "failed", "removed"],
@@ -71,6 +80,7 @@ export const workspaces = pgTable(
     uniqueIndex("workspaces_credential").on(t.credentialHash),
     uniqueIndex("workspaces_pod").on(t.podUid),
     index("workspaces_team").on(t.teamId),
+    index("workspaces_size").on(t.sizeId),
   ],
 );
 

@@ -7,6 +7,7 @@ import type {
   V1Taint,
   V1Toleration,
 } from "@kubernetes/client-node";
+import { readAmount } from "./amount.ts";
 import { answers } from "./states.ts";
 
 /**
@@ -33,19 +34,8 @@ function isTolerated({ key, value, effect }: V1Taint, tolerations: readonly V1To
 function hasRoom(node: V1Node, pod: V1Pod): boolean {
   const there = node.status?.allocatable ?? {};
   const asked = (name: string) =>
-    (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + amountOf(resources?.requests?.[name]), 0);
-  return ["cpu", "memory"].every((name) => asked(name) <= amountOf(there[name]));
-}
-
-const DECIMAL = ["", "k", "M", "G", "T", "P"];
-const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
-
-/** `500m`, `2`, `8Gi`, `1e3`, as the API writes amounts; 0 for none. */
-function amountOf(quantity = "0"): number {
-  const [, number = "0", unit = ""] = /^([\d.]+(?:[eE][+-]?\d+)?)([a-zA-Z]*)$/.exec(quantity) ?? [];
-  if (unit === "m") return Number(number) / 1000;
-  const scale = BINARY.includes(unit) ? 1024 ** BINARY.indexOf(unit) : 1000 ** DECIMAL.indexOf(unit);
-  return Number(number) * scale;
+    (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + readAmount(resources?.requests?.[name]), 0);
+  return ["cpu", "memory"].every((name) => asked(name) <= readAmount(there[name]));
 }
 
 /** One of its terms has to hold, and of that everything. */

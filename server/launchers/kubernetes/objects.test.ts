@@ -86,6 +86,14 @@ describe("a workspace's pod", () => {
     });
   });
 
+  it("may use what its size says, and asks for as large a part of it as the environment's own does", () => {
+    const sized = { ...spec, size: { cpuMilli: 2000, memoryBytes: 16 * 2 ** 30 } };
+    expect(workspacePod(sized, settings, ownedBy(claim)).spec?.containers[0]?.resources).toEqual({
+      requests: { cpu: "250m", memory: "2048Mi" },
+      limits: { cpu: "2000m", memory: "16384Mi" },
+    });
+  });
+
   it("holds no secret itself: token, credential and variables lie in secrets", () => {
     const text = JSON.stringify(pod);
     for (const secret of [spec.serverToken, spec.credential, "my-secret"]) expect(text).not.toContain(secret);

@@ -13,6 +13,7 @@ import type {
   V1Pod,
   V1PodDisruptionBudget,
   V1ResourceQuota,
+  V1ResourceRequirements,
   V1Secret,
   V1Service,
   V1Toleration,
@@ -22,7 +23,8 @@ import type {
 import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
 import type { DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
-import type { KubernetesSettings, Peer } from "./settings.ts";
+import { readAmount } from "./amount.ts";
+import type { KubernetesSettings, Peer, Size } from "./settings.ts";
 
 /** Who changed a field, in the objects' own records. */
 export const FIELD_MANAGER = "sluice";
@@ -353,6 +355,27 @@ function silentNode({ lostNodeSeconds }: KubernetesSettings): V1Toleration[] {
   }));
 }
 
+/**
+ * What the container asks for and may use: the workspace's size, of which as large a part is requested as of the
+ * environment's own in the settings; without one that.
+ */
+function resourcesOf({ size: chosen }: WorkspaceSpec, { cpu, memory }: Size): V1ResourceRequirements {
+  if (chosen === undefined) {
+    return {
+      requests: { cpu: cpu.request, memory: memory.request },
+      limits: { cpu: cpu.limit, memory: memory.limit },
+    };
+  }
+  const part = ({ request, limit }: Size["cpu"], of: number) =>
+    Math.ceil(of * Math.min(1, readAmount(request) / readAmount(limit)));
+  return {
+    requests: { cpu: `${part(cpu, chosen.cpuMilli)}m`, memory: mebibytes(part(memory, chosen.memoryBytes)) },
+    limits: { cpu: `${chosen.cpuMilli}m`, memory: mebibytes(chosen.memoryBytes) },
+  };
+}
+
+const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)}Mi`;
+
 /** The image: what somebody has proposed by its digest, in the first size, or what the operator has named. */
 function environmentOn({ environment, image }: WorkspaceSpec, { environments, sizes }: KubernetesSettings) {
   const named = environments[environment];
@@ -414,10 +437,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
           env: Object.entries(variables).map(([name, value]) => ({ name, value })),
           envFrom: [{ secretRef: { name: `${spec.id}-variables` } }],
           ports: [{ name: "http", containerPort: JUPYTER_PORT, protocol: "TCP" }],
-          resources: {
-            requests: { cpu: size.cpu.request, memory: size.memory.request },
-            limits: { cpu: size.cpu.limit, memory: size.memory.limit },
-          },
+          resources: resourcesOf(spec, size),
           securityContext: {
             allowPrivilegeEscalation: false,
             capabilities: { drop: ["ALL"] },

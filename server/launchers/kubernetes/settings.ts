@@ -94,6 +94,8 @@ const schema = z
       }),
     ),
     sizes: z.record(z.string(), size),
+    /** The most that one workspace can have, as the nodes are; without it only the portal's policy bounds sizes. */
+    largest: z.strictObject({ cpu: quantity, memory: quantity }).optional(),
     home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
     /** Names of secrets in the teams' namespaces. */
     imagePullSecrets: z.array(name).default([]),

@@ -8,7 +8,7 @@ import { parse } from "#server/parse.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 import { readPolicy } from "./read-policy.ts";
 
-/** Sets how long a team's leases last, when idle ones end and how they are taken back, and with whom they share cards. */
+/** Sets how long a team's leases last, when idle ones end and how they are taken back, with whom they share cards, and who chooses sizes freely. */
 export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<TeamPolicyView> {
   const { teamId, version, ...policy } = parse(setPolicyInput, raw);
   authorize(ctx.principal, "team.set-policy", { teamId });

@@ -13,6 +13,7 @@ import { readImages } from "#server/services/image/list.ts";
 import { refuseDeactivated } from "#server/services/user/locked.ts";
 import { readWorkspaces } from "#server/services/workspace/view.ts";
 import { writeDatasets } from "#server/services/workspace-dataset/write.ts";
+import { chooseSize } from "#server/services/workspace-size/choose.ts";
 
 /** Writes what is wanted: a running workspace. The broker's reconciler brings it about. */
 export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<WorkspaceView> {
@@ -31,6 +32,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
       const version = await newestVersion(tx, input.image, teamId);
       const id = newId("ws");
       const launcher = launcherOf(input.image);
+      const size = await chooseSize(tx, { teamId, launcher, size: input.size });
       await tx.db.insert(workspaces).values({
         id,
         name: input.name,
@@ -38,6 +40,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         teamId,
         imageVersionId: version,
         launcher,
+        ...size,
         defaultMilli: input.defaultMilli,
         gpuType: input.gpuType,
         gpuPolicy: input.gpuPolicy,
@@ -50,7 +53,7 @@ export async function create(ctx: Context, raw: CreateWorkspaceInput): Promise<W
         action: "workspace.create",
         subject: id,
         teamId,
-        detail: { name: input.name, image: input.image, ...(datasets.length > 0 ? { datasets } : {}) },
+        detail: { name: input.name, image: input.image, ...size, ...(datasets.length > 0 ? { datasets } : {}) },
       });
       await notify(tx.db, "workspace", id);
       const [view] = await readWorkspaces(tx, eq(workspaces.id, id));

@@ -13,9 +13,10 @@ import { parse } from "#server/parse.ts";
 import { seal, unseal } from "#server/secrets.ts";
 import { get } from "#server/services/workspace/get.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
+import { sameSize } from "#server/services/workspace-size/choose.ts";
 
 /**
- * Launches another workspace like this one: the same version of the environment, amounts, idle limit, datasets and
+ * Launches another workspace like this one: the same version of the environment, size, amounts, idle limit, datasets and
  * variables, secrets among them. Files and installed packages stay where they are.
  */
 export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Promise<WorkspaceView> {
@@ -24,10 +25,11 @@ export async function duplicate(ctx: Context, raw: DuplicateWorkspaceInput): Pro
     return await inTransaction(ctx, async (tx) => {
       const like = await loadWorkspace(tx, input.id, "workspace.duplicate");
       const id = newId("ws");
+      const size = await sameSize(tx, like);
       const { ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy, idleSeconds } = like;
       await tx.db.insert(workspaces).values({
         ...{ id, name: input.name, ownerId, teamId, imageVersionId, launcher, defaultMilli, gpuType, gpuPolicy },
-        ...{ idleSeconds, desired: "running", observed: "pending", createdAt: tx.now() },
+        ...{ ...size, idleSeconds, desired: "running", observed: "pending", createdAt: tx.now() },
       });
       const mounted = await tx.db
         .select({ datasetId: workspaceDatasets.datasetId })

@@ -1,7 +1,9 @@
 import { and, desc, eq, isNull, lte, or } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import type { GpuPolicy } from "#server/contracts/workspace.ts";
+import type { ChosenSize } from "#server/contracts/workspace-size.ts";
 import { images, imageVersions, workspaceDatasets, workspaces } from "#server/db/schema/index.ts";
+import { sizeAsAsked } from "#server/services/workspace-size/choose.ts";
 
 /** What somebody has launched last, as `create` takes it, and the environment's title. */
 export type LastLaunch = {
@@ -9,6 +11,7 @@ export type LastLaunch = {
   image: string;
   title: string;
   teamId: string;
+  size: ChosenSize | undefined;
   defaultMilli: number;
   gpuType: string;
   gpuPolicy: GpuPolicy;
@@ -37,10 +40,12 @@ export async function lastLaunch(ctx: Context): Promise<LastLaunch | undefined> 
     .limit(1);
   if (last === undefined) return undefined;
   const { id, name, teamId, defaultMilli, gpuType, gpuPolicy } = last.workspace;
+  const size = await sizeAsAsked(ctx, last.workspace);
   const mounted = await ctx.db
     .select({ id: workspaceDatasets.datasetId })
     .from(workspaceDatasets)
     .where(eq(workspaceDatasets.workspaceId, id));
   const datasets = mounted.map((dataset) => dataset.id);
-  return { ...{ name, image: last.image, title: last.title }, teamId, defaultMilli, gpuType, gpuPolicy, datasets };
+  const environment = { name, image: last.image, title: last.title };
+  return { ...environment, teamId, size, defaultMilli, gpuType, gpuPolicy, datasets };
 }

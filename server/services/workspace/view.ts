@@ -12,6 +12,7 @@ import {
   teamPolicies,
   teams,
   users,
+  workspaceSizes,
   workspaces,
 } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
@@ -35,6 +36,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
       update: offeredUpdate,
       teamIdleSeconds: teamPolicies.workspaceIdleSeconds,
       role: roleOf(ctx.principal),
+      sizeName: workspaceSizes.name,
     })
     .from(workspaces)
     .innerJoin(users, eq(users.id, workspaces.ownerId))
@@ -42,6 +44,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     .innerJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
     .innerJoin(images, eq(images.id, imageVersions.imageId))
     .leftJoin(teamPolicies, eq(teamPolicies.teamId, workspaces.teamId))
+    .leftJoin(workspaceSizes, eq(workspaceSizes.id, workspaces.sizeId))
     .where(and(ne(workspaces.desired, "removed"), where))
     .orderBy(desc(workspaces.createdAt), desc(workspaces.id));
   const rows = await (limit === undefined ? query : query.limit(limit));
@@ -51,7 +54,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
   );
   const installation = env().SLUICE_WORKSPACE_IDLE_SECONDS;
   const limitOf = (w: WorkspaceRow, team: number | null) => idleLimit({ own: w.idleSeconds, team, installation });
-  return rows.map(({ workspace: w, ownerName, teamName, image, version, update, teamIdleSeconds, role }) => ({
+  return rows.map(({ workspace: w, ownerName, teamName, image, version, update, teamIdleSeconds, role, sizeName }) => ({
     id: w.id,
     name: w.name,
     owner: { id: w.ownerId, name: ownerName },
@@ -60,6 +63,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     image: { id: image.id, name: image.name, title: image.title, version },
     update,
     launcher: w.launcher,
+    size: sizeOf(w, sizeName),
     defaultMilli: w.defaultMilli,
     gpuPolicy: w.gpuPolicy,
     gpuType: w.gpuType,
@@ -93,6 +97,18 @@ export async function countWorkspaces(ctx: Context, where: SQL | undefined): Pro
     .innerJoin(images, eq(images.id, imageVersions.imageId))
     .where(and(ne(workspaces.desired, "removed"), where));
   return row?.n ?? 0;
+}
+
+function sizeOf(w: WorkspaceRow, name: string | null): WorkspaceView["size"] {
+  const { sizeCpuMilli: cpuMilli, sizeMemoryBytes: memoryBytes } = w;
+  if (cpuMilli === null || memoryBytes === null) return null;
+  const given = { cpuMilli: w.givenCpuMilli, memoryBytes: w.givenMemoryBytes };
+  const runsWith =
+    w.desired !== "running" || given.cpuMilli === null || given.memoryBytes === null
+      ? null
+      : { cpuMilli: given.cpuMilli, memoryBytes: given.memoryBytes };
+  const differs = runsWith?.cpuMilli !== cpuMilli || runsWith.memoryBytes !== memoryBytes;
+  return { name, cpuMilli, memoryBytes, runsWith: differs ? runsWith : null };
 }
 
 function possibilities(principal: Principal, w: WorkspaceRow, role: GivenRole | null): WorkspaceView["can"] {

@@ -6,6 +6,7 @@ import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { Steps } from "#components/ui/steps.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import { stepsOf } from "#components/workspace/event-steps.ts";
+import { SizeInWords } from "#components/workspace/size-in-words.tsx";
 import { UsageCharts } from "#components/workspace/usage-charts.tsx";
 import { events } from "#server/services/workspace/events.ts";
 import { samples } from "#server/services/workspace/samples.ts";
@@ -110,6 +111,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
                   ["Environment", `${workspace.image.title} ${workspace.image.version}`],
                   ["Owner", workspace.owner.name],
                   ["Team", workspace.team.name],
+                  ["Size", <SizeInWords key="size" workspace={workspace} />],
                   ["Default amount", `${formatAmount(workspace.defaultMilli)} ${workspace.gpuType}`],
                   ["Launched", <RelativeTime key="launched" at={workspace.createdAt} />],
                 ]}

@@ -8,7 +8,9 @@ import { LaunchForm, type LaunchTeam, type LaunchValues } from "#components/work
 import { launcherFor } from "#server/launchers/choice.ts";
 import { list as listImages } from "#server/services/image/list.ts";
 import { me } from "#server/services/session/me.ts";
+import { lastLaunch } from "#server/services/workspace/last-launch.ts";
 import { list as listWorkspaces } from "#server/services/workspace/list.ts";
+import { list as listSizes } from "#server/services/workspace-size/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
 import { readBoard } from "../../gpus/my-gpus.ts";
 import { datasetChoices } from "../dataset-choices.ts";
@@ -21,8 +23,16 @@ type Props = { searchParams: Promise<Record<string, string | string[] | undefine
 /** Choose an environment and launch. A link may fill the form in; only its button launches anything. */
 export default async function LaunchPage({ searchParams }: Props) {
   const ctx = await pageContext();
-  const [{ images: found }, person, gpus, { workspaces }, datasets] = await load(() =>
-    Promise.all([listImages(ctx), me(ctx), readBoard(), listWorkspaces(ctx), datasetChoices(ctx)]),
+  const [{ images: found }, person, gpus, { workspaces }, datasets, sizes, last] = await load(() =>
+    Promise.all([
+      listImages(ctx),
+      me(ctx),
+      readBoard(),
+      listWorkspaces(ctx),
+      datasetChoices(ctx),
+      listSizes(ctx),
+      lastLaunch(ctx),
+    ]),
   );
   const images = found.map((image) => ({ ...image, launcher: launcherFor(image.name) ?? "" }));
   const teams = person.teams.map((team) => ({
@@ -38,7 +48,7 @@ export default async function LaunchPage({ searchParams }: Props) {
   const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
   return (
     <>
-      <LiveRefresh topics="lease,pool,dataset,environment" />
+      <LiveRefresh topics="lease,pool,dataset,environment,size" />
       <PageHeader
         title="Launch a workspace"
         above={
@@ -67,8 +77,9 @@ export default async function LaunchPage({ searchParams }: Props) {
             images={images}
             teams={teams}
             datasets={datasets}
+            sizes={sizes}
             currency={gpus.currency}
-            initial={{ ...initial, name: asked.name ?? freeName("notebooks", taken) }}
+            initial={{ ...initial, size: asked.size ?? last?.size, name: asked.name ?? freeName("notebooks", taken) }}
           />
         </>
       )}
@@ -76,10 +87,10 @@ export default async function LaunchPage({ searchParams }: Props) {
   );
 }
 
-const PARAMETERS = ["name", "image", "team", "amount", "type", "datasets"] as const;
+const PARAMETERS = ["name", "image", "team", "amount", "type", "datasets", "size"] as const;
 type LaunchLink = Partial<Record<(typeof PARAMETERS)[number], string>>;
 
-/** `/workspaces/new?image=cuda-python&team=vision&amount=0.5&type=soft&datasets=imagenet,coco&name=mine`. */
+/** `/workspaces/new?image=cuda-python&team=vision&amount=0.5&type=soft&datasets=imagenet,coco&size=Small&name=mine`. */
 function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
   return Object.fromEntries(
     PARAMETERS.flatMap((name) => {
@@ -92,7 +103,7 @@ function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
 type Known = { images: string[]; teams: LaunchTeam[]; datasets: Awaited<ReturnType<typeof datasetChoices>> };
 
 /** What the link names and is there, the first of each where it does not. */
-function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<LaunchValues, "name"> {
+function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<LaunchValues, "name" | "size"> {
   const team = teams.find(({ name }) => name === link.team) ?? teams[0];
   const names = (link.datasets ?? "").split(",");
   return {

@@ -5,8 +5,11 @@ import { ExactTime } from "#components/ui/time.tsx";
 import { GpuPolicyForm } from "#components/workspace/gpu-policy-form.tsx";
 import { IdleLimitForm } from "#components/workspace/idle-limit-form.tsx";
 import { RemoveWorkspace } from "#components/workspace/remove-workspace.tsx";
+import { sizeChoices } from "#components/workspace/size-choice.ts";
+import { SizeForm } from "#components/workspace/size-form.tsx";
 import { VariableSection } from "#components/workspace-variable/variable-section.tsx";
 import { list as listDatasets } from "#server/services/workspace-dataset/list.ts";
+import { list as listSizes } from "#server/services/workspace-size/list.ts";
 import { list as listVariables } from "#server/services/workspace-variable/list.ts";
 import { load, pageContext } from "../../../../page-context.ts";
 import { datasetChoices } from "../../dataset-choices.ts";
@@ -23,6 +26,7 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
   const ctx = await pageContext();
   const workspace = await readWorkspace((await params).id);
   const variables = workspace.can.change ? await load(() => listVariables(ctx, { id: workspace.id })) : undefined;
+  const sizes = workspace.can.change ? await load(() => listSizes(ctx)) : undefined;
   const choices = workspace.can.change ? await load(() => datasetChoices(ctx)) : [];
   const { datasets: chosen } = await load(() => listDatasets(ctx, { id: workspace.id }));
   return (
@@ -49,6 +53,13 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
             />
           </Card>
         </Section>
+        {sizes && (
+          <Section title="Size" detail="Counts from the next start on, as a change of the size by an admin does.">
+            <Card className="px-4 py-3.5">
+              <SizeForm workspace={workspace} choices={sizeChoices(sizes, workspace.team.id, workspace.launcher)} />
+            </Card>
+          </Section>
+        )}
         {workspace.can.change && (
           <Section title="GPU policy" detail="Holds from the next request on; what is attached stays">
             <Card className="px-4 py-3.5">

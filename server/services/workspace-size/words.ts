@@ -1,0 +1,19 @@
+import type { CustomSize } from "#server/contracts/workspace-size.ts";
+
+/** `2 cores and 4 GiB`, `0.5 cores and 512 MiB`. */
+export function sizeInWords({ cpuMilli, memoryBytes }: CustomSize): string {
+  const cores = cpuMilli / 1000;
+  const gib = memoryBytes / 2 ** 30;
+  const memory = gib >= 1 ? `${Math.round(gib * 10) / 10} GiB` : `${Math.round(memoryBytes / 2 ** 20)} MiB`;
+  return `${cores} ${cores === 1 ? "core" : "cores"} and ${memory}`;
+}
+
+/** Whether the one has room in the other. */
+export const fits = (size: CustomSize, most: CustomSize): boolean =>
+  size.cpuMilli <= most.cpuMilli && size.memoryBytes <= most.memoryBytes;
+
+/** The smaller of both in each. */
+export const smallerOf = (a: CustomSize, b: CustomSize | undefined): CustomSize =>
+  b === undefined
+    ? a
+    : { cpuMilli: Math.min(a.cpuMilli, b.cpuMilli), memoryBytes: Math.min(a.memoryBytes, b.memoryBytes) };
