@@ -323,6 +323,26 @@ fn two_widths_and_two_numbers_at_a_time() {
     check(&out("lop3.or.b32 %r0|%p1, %a, %b, %c, 0x80, %p2; selp.u32 %r0, 1, 0, %p1;"), &[[7, 4, 6]], |_| 1);
     check(&out("mad.hi.s16 %s0, %i, %j, %l;"), &[[0x8000, 0x7fff, 3]], |_| 0xc003);
     check(&out("mad24.hi.u32 %r0, %a, %b, %c;"), &[[0xffffff, 0xffffff, 1]], |_| 0xffff_fe01);
+    // 24 bits with a sign: their product has 48, of which the upper 32 count.
+    let signed = |v: u64| i64::from((v as i32) << 8 >> 8);
+    let high = |l: Lane| signed(l[0]) * signed(l[1]) >> 16;
+    let clamped = |v: i64| u64::from(v.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32);
+    let added = [[0x7f_ffff, 0x7f_ffff, 0x7fff_ffff], [0x80_0000, 0x7f_ffff, 0x8000_0000], [0xff12_3456, 0xff, 5]];
+    check(&out("mad24.hi.sat.s32 %r0, %a, %b, %c;"), &added, |l| clamped(high(l) + i64::from(l[2] as i32)));
+    check(&out("mad24.hi.s32 %r0, %a, %b, %c;"), &added, |l| (high(l) + l[2] as i64) as u64 & 0xffff_ffff);
+    check(&out("mad24.lo.s32 %r0, %a, %b, %c;"), &added, |l| {
+        (signed(l[0]) * signed(l[1]) + l[2] as i64) as u64 & 0xffff_ffff
+    });
+    let far = [[0x8000, 0x7fff, 2], [0x7fff, 0x8000, 0xffff], [3, 3, 7], [0xffff, 0, 1]];
+    let sad = |l: Lane, sign: fn(u64) -> i64| (l[2] as i64 + (sign(l[0]) - sign(l[1])).abs()) as u64 & 0xffff;
+    check(&out("sad.u16 %s0, %i, %j, %l;"), &far, |l| sad(l, |v| v as i64));
+    check(&out("sad.s16 %s0, %i, %j, %l;"), &far, |l| sad(l, |v| i64::from(v as i16)));
+    let wide = [[i64::MIN as u64, i64::MAX as u64, 7], [5, u64::MAX, 1]];
+    check("sad.s32 %r0, %a, %b, %c; cvt.u64.u32 %o, %r0;", &wide, |l| {
+        u64::from((l[0] as i32).abs_diff(l[1] as i32).wrapping_add(l[2] as u32))
+    });
+    check("sad.u64 %o, %x, %y, %z;", &wide, |l| l[0].abs_diff(l[1]).wrapping_add(l[2]));
+    check("sad.s64 %o, %x, %y, %z;", &wide, |l| (l[0] as i64).abs_diff(l[1] as i64).wrapping_add(l[2]));
 }
 
 /// Halves and their values.
@@ -455,6 +475,12 @@ fn unknown_modifiers_are_refused() {
         "cvt.rn.satfinite.f32.f64 %r1, %d1;",
         "cvta.far.global.u64 %d1, %d1;",
         "bra.never $end;",
+        "mad24.lo.sat.s32 %r1, %r1, %r1, %r1;",
+        "mad24.hi.sat.u32 %r1, %r1, %r1, %r1;",
+        "atom.global.min.noftz.f16 %h1, [%d1], %h1;",
+        "red.global.v8.f32.add [%d1], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};",
+        "red.global.v2.f32.min [%d1], {%r1, %r1};",
+        "mma.sync.aligned.m8n8k4.row.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, {%r1, %r1, %r1, %r1};",
     ] {
         let text = format!(
             ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{\n.reg .pred %p<4>; .reg .b16 %h<4>;\n\
