@@ -17,7 +17,8 @@ pub(super) fn space_of(name: &str) -> Option<Space> {
     Some(match name {
         "global" => Space::Global,
         "const" => Space::Const,
-        "shared" | "shared::cta" => Space::Shared,
+        // A cluster is one block.
+        "shared" | "shared::cta" | "shared::cluster" => Space::Shared,
         "local" => Space::Local,
         "param" | "param::entry" | "param::func" => Space::Param,
         _ => return None,
@@ -404,6 +405,27 @@ impl Builder {
             _ => return Err(self.error(format!("too few or too many operands for {name}"))),
         }
         Ok(())
+    }
+
+    /// `mapa` and `getctarank`: shared memory of the cluster is that of its one block, whose rank is 0.
+    pub(super) fn in_cluster(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ty = match mods.last() {
+            Some(&"u32") => Type::U32,
+            Some(&"u64") => Type::U64,
+            _ => return Err(self.unsupported(Builder::full(name, mods))),
+        };
+        match (name, ops) {
+            ("mapa", [d, a, rank]) => {
+                self.source(rank, Type::U32)?;
+                let mov = if ty.wide() { Op::Mov64 } else { Op::Mov32 };
+                self.simple(mov, ty, &[d.clone(), a.clone()], &[ty])
+            }
+            ("getctarank", [d, a]) => {
+                self.source(a, ty)?;
+                self.simple(Op::Mov32, Type::U32, &[d.clone(), Operand::Int(0)], &[Type::U32])
+            }
+            _ => Err(self.error(format!("too few or too many operands for {name}"))),
+        }
     }
 
     /// `isspacep`

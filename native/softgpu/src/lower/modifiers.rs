@@ -53,8 +53,14 @@ fn allowed(opcode: &str) -> Option<(&'static [&'static str], usize)> {
             ],
             1,
         ),
-        "cvta" => (&["to", "global", "const", "shared", "shared::cta", "local", "param", "param::entry"], 1),
-        "isspacep" => (&["global", "const", "shared", "shared::cta", "local", "param", "param::entry"], 0),
+        "cvta" => (
+            &["to", "global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"],
+            1,
+        ),
+        "isspacep" => {
+            (&["global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"], 0)
+        }
+        "mapa" | "getctarank" => (&["shared::cluster"], 1),
         "bra" | "call" | "ret" => (&["uni"], 0),
         "brx" => (&["idx", "uni"], 0),
         "exit" | "trap" | "brkpt" => (PLAIN, 0),
