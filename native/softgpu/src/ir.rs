@@ -238,6 +238,8 @@ macro_rules! with_alu_table {
                     c.wrapping_add(crate::bits::sum4(crate::bits::absolute_differences4(a, b, false)));
                 VAbsDiff4AddS: u32, u32, u32 => u32 = |a, b, c|
                     c.wrapping_add(crate::bits::sum4(crate::bits::absolute_differences4(a, b, true)));
+                SadU16: u16, u16, u16 => u16 = |a, b, c| a.abs_diff(b).wrapping_add(c);
+                SadS16: u16, u16, u16 => u16 = |a, b, c| (a as i16).abs_diff(b as i16).wrapping_add(c);
                 SadU32: u32, u32, u32 => u32 = |a, b, c| a.abs_diff(b).wrapping_add(c);
                 SadS32: i32, i32, u32 => u32 = |a, b, c| a.abs_diff(b).wrapping_add(c);
                 SadU64: u64, u64, u64 => u64 = |a, b, c| a.abs_diff(b).wrapping_add(c);
@@ -489,6 +491,9 @@ pub enum Matrix {
         saturate: bool,
         differ: bool,
     },
+    /// `mma.m8n8k4` of halves: four products, each of a quad of the lower lanes and one of the upper; types of d and c,
+    /// and whether a and b are in columns.
+    Quads { types: [Type; 2], by_column: [bool; 2], d: Vec<u32>, a: Vec<u32>, b: Vec<u32>, c: Vec<u32> },
     /// `ldmatrix`: tiles of 8 x 8 16-bit elements.
     Load { d: Vec<u32>, address: Address, space: Space, transposed: bool },
     /// `stmatrix`: the same the other way.
@@ -534,7 +539,7 @@ impl Matrix {
     /// Every row that it touches.
     pub fn rows(&self) -> Vec<u32> {
         match self {
-            Matrix::Mma { d, a, b, c, .. } | Matrix::Wmma { d, a, b, c, .. } => {
+            Matrix::Mma { d, a, b, c, .. } | Matrix::Wmma { d, a, b, c, .. } | Matrix::Quads { d, a, b, c, .. } => {
                 [d, a, b, c].into_iter().flatten().copied().collect()
             }
             Matrix::Load { d: registers, address, .. } | Matrix::Store { s: registers, address, .. } => {

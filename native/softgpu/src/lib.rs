@@ -90,8 +90,7 @@
 //! - Matrix products are added in double precision and rounded once; fragments of `wmma` lie as the engine likes.
 //! - Not there: textures and surfaces, `wgmma` and tensor memory, copies of tensors, dynamic parallelism, 8-bit
 //!   floats in matrix products, floats of fewer bits, `cp.reduce.async.bulk`, video instructions but `vabsdiff2` and
-//!   `vabsdiff4` (the ones that nvcc writes), `sad` of 16 bits, `mad24.hi.sat`, `st.bulk`, `mma.m8n8k4` of halves,
-//!   `.alias`, 32-bit addresses, the smallest and largest of halves as an atomic.
+//!   `vabsdiff4` (the ones that nvcc writes), `st.bulk`, 32-bit addresses.
 
 mod arena;
 mod bits;

@@ -16,8 +16,10 @@ const MOST_PADDED: u64 = 1 << 28;
 /// Parses a whole module.
 pub fn parse(text: &str) -> Result<Module, PtxError> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { tokens: &tokens, at: 0, module: Module::default(), names: HashMap::new() };
+    let mut parser =
+        Parser { tokens: &tokens, at: 0, module: Module::default(), names: HashMap::new(), aliases: Vec::new() };
     parser.run()?;
+    parser.follow_aliases()?;
     Ok(parser.module)
 }
 
@@ -27,6 +29,8 @@ pub struct Parser<'t, 'a> {
     at: usize,
     pub module: Module,
     pub names: HashMap<String, Variable>,
+    /// `.alias`: the other name's place in the text, its function, and the one that it stands for.
+    aliases: Vec<(Token<'a>, u32, u32)>,
 }
 
 /// A variable's declaration before it is placed.
@@ -121,6 +125,39 @@ impl<'t, 'a> Parser<'t, 'a> {
         }
         if self.module.version == 0 {
             return Err(PtxError::syntax(1, 1, "no .version directive: this is not PTX"));
+        }
+        Ok(())
+    }
+
+    /// `.alias name, function;`, both declared before.
+    fn alias(&mut self) -> Result<(), PtxError> {
+        let token = self.peek();
+        let name = self.function_named()?;
+        self.expect(b',')?;
+        let function = self.function_named()?;
+        self.aliases.push((token, name, function));
+        self.expect(b';')
+    }
+
+    fn function_named(&mut self) -> Result<u32, PtxError> {
+        let token = self.peek();
+        let name = self.word()?;
+        match self.names.get(name) {
+            Some(Variable::Function(index)) if !self.module.functions[*index as usize].entry => Ok(*index),
+            _ => Err(PtxError::syntax(token.line, token.column, format!("no function `{}`", token.text))),
+        }
+    }
+
+    /// Gives each alias the body of the function that it stands for.
+    fn follow_aliases(&mut self) -> Result<(), PtxError> {
+        for (token, name, function) in std::mem::take(&mut self.aliases) {
+            let functions = &mut self.module.functions;
+            if functions[name as usize].defined || !functions[function as usize].defined {
+                let message = "an alias stands for a function with a body, and has none itself";
+                return Err(PtxError::syntax(token.line, token.column, message));
+            }
+            let name_of_alias = std::mem::take(&mut functions[name as usize].name);
+            functions[name as usize] = Function { name: name_of_alias, ..functions[function as usize].clone() };
         }
         Ok(())
     }
@@ -220,7 +257,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 }
                 self.at = self.closing(self.at)?;
             }
-            "alias" => return Err(PtxError::unsupported(token.line, token.column, ".alias")),
+            "alias" => self.alias()?,
             "visible" | "weak" | "common" => self.declaration(false)?,
             "extern" => self.declaration(true)?,
             "global" | "const" | "shared" | "func" | "entry" | "tex" | "texref" | "surfref" | "samplerref" => {
@@ -687,14 +724,14 @@ impl<'a> Parser<'_, 'a> {
             mods.push(self.next().text);
         }
         builder.start(guard, start.line, start.column);
+        let lacking = !Builder::knows(opcode) || mods.contains(&"tensor");
         let mut operands = Vec::new();
         if !self.eat(b';') {
             loop {
                 operands.push(match self.operand(builder) {
                     Ok(operand) => operand,
                     // Operands that the engine cannot read belong to instructions that it lacks.
-                    Err(error) if !Builder::knows(opcode) && self.peek().kind != Kind::End => {
-                        let _ = error;
+                    Err(_) if lacking && self.peek().kind != Kind::End => {
                         return Err(PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods)));
                     }
                     Err(error) => return Err(error),

@@ -152,6 +152,7 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                     write(f, *row, td, &out, mask);
                 }
             }
+            Matrix::Quads { types, by_column, d, a, b, c } => quads(f, *types, *by_column, (d, a, b, c), mask),
             Matrix::Load { d, address, space, transposed } => {
                 let at = super::memory::addresses(f, address);
                 for (number, row) in d.iter().enumerate() {
@@ -223,6 +224,65 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
         }
     }
     Ok(())
+}
+
+/// Where element `e` of a lane's accumulator is in the product of its quads.
+fn in_quads(ty: Type, lane: usize, e: usize) -> (usize, usize) {
+    let first = lane / 16 * 4;
+    if ty == Type::F16 {
+        (first + lane % 4, e)
+    } else {
+        (first + lane % 2 + e / 2 % 2 * 2, e / 4 * 4 + lane / 2 % 2 * 2 + e % 2)
+    }
+}
+
+/// `mma.m8n8k4` of halves: lanes 0 to 3 and 16 to 19 hold the first of four products, and so on.
+///
+/// # Safety
+/// The rows were decoded for the frame's function.
+unsafe fn quads(
+    f: Frame,
+    [td, tc]: [Type; 2],
+    by_column: [bool; 2],
+    (d, a, b, c): (&[u32], &[u32], &[u32], &[u32]),
+    mask: u32,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let gather = |rows: &[u32], ty: Type| rows.iter().map(|row| read(f, *row, ty)).collect::<Vec<_>>();
+        let (a, b, c) = (gather(a, Type::F16), gather(b, Type::F16), gather(c, tc));
+        let value = |values: &[[u64; 32]], ty: Type, lane: usize, e: usize| {
+            element(ty, values[e / ty.elements()][lane], e % ty.elements())
+        };
+        let mut out = vec![[0u64; 32]; d.len()];
+        for pair in 0..4 {
+            let (mut x, mut y, mut z) = (Dense::new(8, 4), Dense::new(4, 8), Dense::new(8, 8));
+            let lanes = || (0..32).filter(|lane| lane % 16 / 4 == pair);
+            for lane in lanes() {
+                let (within, first) = (lane % 4, lane / 16 * 4);
+                for e in 0..4 {
+                    let (i, k) = if by_column[0] { (first + e, within) } else { (first + within, e) };
+                    *x.at(i, k) = value(&a, Type::F16, lane, e);
+                    let (k, j) = if by_column[1] { (e, first + within) } else { (within, first + e) };
+                    *y.at(k, j) = value(&b, Type::F16, lane, e);
+                }
+                for e in 0..8 {
+                    let (i, j) = in_quads(tc, lane, e);
+                    *z.at(i, j) = value(&c, tc, lane, e);
+                }
+            }
+            let mut product = multiply(&x, &y, &z, 8, (false, false, false));
+            for lane in lanes() {
+                for e in 0..8 {
+                    let (i, j) = in_quads(td, lane, e);
+                    put_element(td, &mut out[e / td.elements()][lane], e % td.elements(), *product.at(i, j));
+                }
+            }
+        }
+        for (row, values) in d.iter().zip(&out) {
+            write(f, *row, td, values, mask);
+        }
+    }
 }
 
 /// `wmma.load` and `wmma.store`: a matrix of so many rows and columns between memory and the lanes.

@@ -219,17 +219,21 @@ fn combine(op: AtomicOp, ty: Type, old: u64, x: u64, swap: u64) -> u64 {
         (Add, Type::F16) => u64::from(crate::half::op16(old as u16, x as u16, |a, b| a + b)),
         (Add, Type::Bf16) => u64::from(crate::half::op_bf16(old as u16, x as u16, |a, b| a + b)),
         (Add, Type::F16x2) => u64::from(crate::half::op16x2(old as u32, x as u32, |a, b| a + b)),
-        (Add, Type::Bf16x2) => {
-            let low = crate::half::op_bf16(old as u16, x as u16, |a, b| a + b);
-            let high = crate::half::op_bf16((old >> 16) as u16, (x >> 16) as u16, |a, b| a + b);
-            u64::from(low) | u64::from(high) << 16
-        }
+        (Add, Type::Bf16x2) => u64::from(crate::half::op_bf16x2(old as u32, x as u32, |a, b| a + b)),
         (Min, Type::F32) => {
             u64::from(single(crate::float::min32(f32::from_bits(old as u32), f32::from_bits(x as u32))))
         }
         (Max, Type::F32) => {
             u64::from(single(crate::float::max32(f32::from_bits(old as u32), f32::from_bits(x as u32))))
         }
+        (Min, Type::F16) => u64::from(crate::half::op16(old as u16, x as u16, crate::float::min64)),
+        (Max, Type::F16) => u64::from(crate::half::op16(old as u16, x as u16, crate::float::max64)),
+        (Min, Type::F16x2) => u64::from(crate::half::op16x2(old as u32, x as u32, crate::float::min64)),
+        (Max, Type::F16x2) => u64::from(crate::half::op16x2(old as u32, x as u32, crate::float::max64)),
+        (Min, Type::Bf16) => u64::from(crate::half::op_bf16(old as u16, x as u16, crate::float::min64)),
+        (Max, Type::Bf16) => u64::from(crate::half::op_bf16(old as u16, x as u16, crate::float::max64)),
+        (Min, Type::Bf16x2) => u64::from(crate::half::op_bf16x2(old as u32, x as u32, crate::float::min64)),
+        (Max, Type::Bf16x2) => u64::from(crate::half::op_bf16x2(old as u32, x as u32, crate::float::max64)),
         (Min, Type::F64) => crate::float::min64(f64::from_bits(old), f64::from_bits(x)).to_bits(),
         (Max, Type::F64) => crate::float::max64(f64::from_bits(old), f64::from_bits(x)).to_bits(),
         (Add, _) => old.wrapping_add(x),

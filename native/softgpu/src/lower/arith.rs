@@ -64,6 +64,7 @@ const KNOWN: &[&str] = &[
     "fence",
     "fma",
     "fns",
+    "getctarank",
     "griddepcontrol",
     "isspacep",
     "ld",
@@ -74,6 +75,7 @@ const KNOWN: &[&str] = &[
     "mad",
     "mad24",
     "madc",
+    "mapa",
     "match",
     "max",
     "mbarrier",
@@ -194,6 +196,7 @@ impl Builder {
             "mbarrier" => self.mbarrier(mods, ops),
             "clusterlaunchcontrol" => self.launch_control(mods, ops),
             "elect" => self.elect(ops),
+            "mapa" | "getctarank" => self.in_cluster(opcode, mods, ops),
             "mma" | "ldmatrix" | "stmatrix" | "movmatrix" | "wmma" => self.matrix(opcode, mods, ops),
             "mov" => self.mov(opcode, mods, ops),
             "cvt" => self.cvt(opcode, mods, ops),
@@ -309,7 +312,7 @@ impl Builder {
         let saturating = ty == S32 && !mods.iter().any(|m| matches!(*m, "rn" | "rz" | "rm" | "rp" | "ftz"));
         if rounded
             && !ty.float()
-            && !(saturating && matches!(opcode, "add" | "sub" | "mad" | "min" | "max"))
+            && !(saturating && matches!(opcode, "add" | "sub" | "mad" | "mad24" | "min" | "max"))
             && opcode != "slct"
         {
             return no(self);
@@ -455,6 +458,7 @@ impl Builder {
             }
             "mad24" => {
                 let op = match (ty, has("hi")) {
+                    _ if has("sat") && !has("hi") => return no(self),
                     (U32, false) => Op::Mad24LoU32,
                     (S32, false) => Op::Mad24LoS32,
                     (U32 | S32, true) => {
@@ -462,7 +466,8 @@ impl Builder {
                         let product = Operand::Register(self.fresh(ty), ty);
                         let high = if ty == S32 { Op::Mul24HiS32 } else { Op::Mul24HiU32 };
                         self.simple(high, ty, &[product.clone(), a.clone(), b.clone()], &[ty, ty])?;
-                        return self.simple(Op::Add32, ty, &[d.clone(), product, c.clone()], &[ty, ty]);
+                        let sum = if has("sat") { Op::AddSat32 } else { Op::Add32 };
+                        return self.simple(sum, ty, &[d.clone(), product, c.clone()], &[ty, ty]);
                     }
                     _ => return no(self),
                 };
@@ -639,6 +644,8 @@ impl Builder {
             }
             "sad" => {
                 let op = match ty {
+                    U16 => Op::SadU16,
+                    S16 => Op::SadS16,
                     U32 => Op::SadU32,
                     S32 => Op::SadS32,
                     U64 => Op::SadU64,

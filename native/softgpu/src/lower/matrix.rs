@@ -86,6 +86,18 @@ impl Builder {
             let exact = a.len() * ta.elements() * 32 == m * k
                 && b.len() * tb.elements() * 32 == k * n
                 && d.len() * td.elements() * 32 == m * n;
+            if let ([8, 8, 4], [_, Type::F16, Type::F16, _]) = (shape, types) {
+                let layouts: Vec<bool> =
+                    mods.iter().filter(|m| matches!(**m, "row" | "col")).map(|m| *m == "col").collect();
+                let Ok(by_column) = <[bool; 2]>::try_from(layouts) else { return no(self) };
+                let whole = |registers: &[u32], ty: Type| registers.len() * ty.elements() == 8;
+                let known = matches!([td, tc], [Type::F16 | Type::F32, Type::F16] | [Type::F32, Type::F32]);
+                if !known || a.len() != 2 || b.len() != 2 || !whole(&d, td) || !whole(&c, tc) || saturate {
+                    return no(self);
+                }
+                self.emit_matrix(Matrix::Quads { types: [td, tc], by_column, d, a, b, c });
+                return Ok(());
+            }
             if n != 8
                 || (m != 8 && m != 16)
                 || !exact

@@ -54,7 +54,7 @@ impl Builder {
         if rest.iter().any(|m| !NAMES.contains(m)) {
             return no(self);
         }
-        let space = rest.iter().find_map(|m| in_cluster(m)).unwrap_or(Space::Generic);
+        let space = rest.iter().find_map(|m| space_of(m)).unwrap_or(Space::Generic);
         match (*what, ops) {
             ("init", [address, count]) => {
                 let count = self.count(Some(count))?;
@@ -229,11 +229,6 @@ impl Builder {
         self.alu(Op::Extract32, to, &[half, shift]);
         Ok(())
     }
-}
-
-/// A state space; the cluster's shared memory is the block's own.
-fn in_cluster(name: &str) -> Option<Space> {
-    if name == "shared::cluster" { Some(Space::Shared) } else { space_of(name) }
 }
 
 /// Whether these modifiers name the one block of the cluster, or nothing.

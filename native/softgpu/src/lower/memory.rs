@@ -17,7 +17,8 @@ pub(super) fn space_of(name: &str) -> Option<Space> {
     Some(match name {
         "global" => Space::Global,
         "const" => Space::Const,
-        "shared" | "shared::cta" => Space::Shared,
+        // A cluster is one block.
+        "shared" | "shared::cta" | "shared::cluster" => Space::Shared,
         "local" => Space::Local,
         "param" | "param::entry" | "param::func" => Space::Param,
         _ => return None,
@@ -255,7 +256,8 @@ impl Builder {
         let half = matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2);
         let float_ok = match op {
             AtomicOp::Add | AtomicOp::Exch => true,
-            AtomicOp::Min | AtomicOp::Max => !half,
+            // Of halves only in vectors.
+            AtomicOp::Min | AtomicOp::Max => !half || count > 1,
             _ => false,
         };
         if matches!(ty, Type::Pred | Type::B8 | Type::U8 | Type::S8) || (ty.float() && !float_ok) {
@@ -263,10 +265,14 @@ impl Builder {
         }
         if count > 1 {
             // The elements of a vector are atomic each by itself.
-            if op != AtomicOp::Add || !(half || ty == Type::F32) || !matches!(space, Space::Global | Space::Generic) {
+            let known = match ty {
+                Type::F32 => op == AtomicOp::Add,
+                _ => half && matches!(op, AtomicOp::Add | AtomicOp::Min | AtomicOp::Max),
+            };
+            if !known || count as u32 * ty.size() > 16 || !matches!(space, Space::Global | Space::Generic) {
                 return Err(self.unsupported(Builder::full(name, mods)));
             }
-            return self.vector_atomic(name, count, space, ty, ops);
+            return self.vector_atomic((name, op, count), space, ty, ops);
         }
         let (old, ops) = match (name, ops) {
             ("atom", [Operand::Sink, rest @ ..]) => (NONE, rest),
@@ -290,11 +296,10 @@ impl Builder {
         Ok(())
     }
 
-    /// `atom.add` and `red.add` of a vector: one atomic for each element.
+    /// `atom` and `red` of a vector: one atomic for each element.
     fn vector_atomic(
         &mut self,
-        name: &str,
-        count: usize,
+        (name, op, count): (&str, AtomicOp, usize),
         space: Space,
         ty: Type,
         ops: &[Operand],
@@ -331,7 +336,6 @@ impl Builder {
             let align = if k == 0 { ty.size() * count as u32 } else { ty.size() };
             let address = Address { offset: address.offset + i64::from(ty.size()) * k as i64, ..address };
             let index = self.f.atomics.len() as u32;
-            let op = AtomicOp::Add;
             self.f.atomics.push(Atomic { space, op, ty, address, align, old, operand, swap: NONE });
             self.emit(Op::Atomic, NONE, NONE, NONE, NONE, index, 0);
         }
@@ -401,6 +405,27 @@ impl Builder {
             _ => return Err(self.error(format!("too few or too many operands for {name}"))),
         }
         Ok(())
+    }
+
+    /// `mapa` and `getctarank`: shared memory of the cluster is that of its one block, whose rank is 0.
+    pub(super) fn in_cluster(&mut self, name: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let ty = match mods.last() {
+            Some(&"u32") => Type::U32,
+            Some(&"u64") => Type::U64,
+            _ => return Err(self.unsupported(Builder::full(name, mods))),
+        };
+        match (name, ops) {
+            ("mapa", [d, a, rank]) => {
+                self.source(rank, Type::U32)?;
+                let mov = if ty.wide() { Op::Mov64 } else { Op::Mov32 };
+                self.simple(mov, ty, &[d.clone(), a.clone()], &[ty])
+            }
+            ("getctarank", [d, a]) => {
+                self.source(a, ty)?;
+                self.simple(Op::Mov32, Type::U32, &[d.clone(), Operand::Int(0)], &[Type::U32])
+            }
+            _ => Err(self.error(format!("too few or too many operands for {name}"))),
+        }
     }
 
     /// `isspacep`

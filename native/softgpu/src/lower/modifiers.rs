@@ -20,7 +20,8 @@ fn allowed(opcode: &str) -> Option<(&'static [&'static str], usize)> {
         "mad" => (&["lo", "hi", "wide", "cc", "sat", "ftz", "rn", "rz", "rm", "rp"], 1),
         "madc" => (&["lo", "hi", "cc"], 1),
         "fma" => (&["sat", "ftz", "relu", "rn", "rz", "rm", "rp"], 2),
-        "mul24" | "mad24" => (&["lo", "hi"], 1),
+        "mul24" => (&["lo", "hi"], 1),
+        "mad24" => (&["lo", "hi", "sat"], 1),
         "div" => (&["ftz", "approx", "full", "rn", "rz", "rm", "rp"], 1),
         "sqrt" | "rcp" => (&["ftz", "approx", "rn", "rz", "rm", "rp"], 1),
         "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => (&["ftz", "approx"], 1),
@@ -52,8 +53,14 @@ fn allowed(opcode: &str) -> Option<(&'static [&'static str], usize)> {
             ],
             1,
         ),
-        "cvta" => (&["to", "global", "const", "shared", "shared::cta", "local", "param", "param::entry"], 1),
-        "isspacep" => (&["global", "const", "shared", "shared::cta", "local", "param", "param::entry"], 0),
+        "cvta" => (
+            &["to", "global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"],
+            1,
+        ),
+        "isspacep" => {
+            (&["global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"], 0)
+        }
+        "mapa" | "getctarank" => (&["shared::cluster"], 1),
         "bra" | "call" | "ret" => (&["uni"], 0),
         "brx" => (&["idx", "uni"], 0),
         "exit" | "trap" | "brkpt" => (PLAIN, 0),

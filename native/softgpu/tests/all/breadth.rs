@@ -209,9 +209,9 @@ fn an_address_tells_its_space() {
     let addresses =
         "mov.u64 %d3, s; cvta.shared.u64 %d3, %d3; mov.u64 %d4, own; cvta.local.u64 %d4, %d4; st.u64 [%d4], 5;\n";
     for (address, names) in
-        [("%d3", ["shared", "shared::cta"]), ("%d4", ["local", "local"]), ("%d2", ["global", "global"])]
+        [("%d3", ["shared", "shared::cta", "shared::cluster"].as_slice()), ("%d4", &["local"]), ("%d2", &["global"])]
     {
-        for space in ["shared", "shared::cta", "local", "global"] {
+        for space in ["shared", "shared::cta", "shared::cluster", "local", "global"] {
             let body = format!("{addresses}isspacep.{space} %p1, {address}; selp.u32 %r0, 1, 0, %p1;");
             check(&body, |_| u32::from(names.contains(&space)));
         }

@@ -482,6 +482,63 @@ fn atomics_on_vectors() {
 }
 
 #[test]
+fn the_least_and_the_greatest_of_vectors_of_halves() {
+    // In memory, the operand, the least and the greatest: a NaN loses (two stay one), -0 is less than +0.
+    let f16: [[u16; 4]; 8] = [
+        [0x3c00, 0x4000, 0x3c00, 0x4000],
+        [0x7e01, 0xbc00, 0xbc00, 0xbc00],
+        [0xc000, 0xfe00, 0xc000, 0xc000],
+        [0x0000, 0x8000, 0x8000, 0x0000],
+        [0x8000, 0x0000, 0x8000, 0x0000],
+        [0x7e00, 0xfe00, 0x7fff, 0x7fff],
+        [0xfc00, 0x7c00, 0xfc00, 0x7c00],
+        [0x0001, 0x8001, 0x8001, 0x0001],
+    ];
+    let bf16: [[u16; 4]; 8] = [
+        [0x3f80, 0x4000, 0x3f80, 0x4000],
+        [0x7fc1, 0xbf80, 0xbf80, 0xbf80],
+        [0xc000, 0xffc0, 0xc000, 0xc000],
+        [0x0000, 0x8000, 0x8000, 0x0000],
+        [0x8000, 0x0000, 0x8000, 0x0000],
+        [0x7fc0, 0xffc0, 0x7fff, 0x7fff],
+        [0xff80, 0x7f80, 0xff80, 0x7f80],
+        [0x0001, 0x8001, 0x8001, 0x0001],
+    ];
+    let column = |table: &[[u16; 4]; 8], k: usize| table.map(|row| row[k]).to_vec();
+    for (ty, table) in [("f16", f16), ("bf16", bf16)] {
+        for (op, want) in [("min", column(&table, 2)), ("max", column(&table, 3))] {
+            let [before, operand] = [column(&table, 0), column(&table, 1)];
+            let words = |from: &[u16]| -> Vec<String> {
+                from.chunks(2).map(|pair| format!("{:#x}", u32::from(pair[0]) | u32::from(pair[1]) << 16)).collect()
+            };
+            let (store, operands) = (words(&before).join(", "), words(&operand));
+            let operands: String =
+                operands.iter().enumerate().map(|(i, word)| format!("mov.b32 %a{i}, {word};\n")).collect();
+            let start = format!("st.global.v4.b32 [%i1], {{{store}}};\n{operands}setp.ne.u32 %p0, %t0, 0; @%p0 ret;\n");
+            let split =
+                "mov.b32 {%h0, %h1}, %a0; mov.b32 {%h2, %h3}, %a1; mov.b32 {%h4, %h5}, %a2; mov.b32 {%h6, %h7}, %a3;\n";
+            let halves = "{%h0, %h1, %h2, %h3, %h4, %h5, %h6, %h7}";
+            let pairs = "{%a0, %a1, %a2, %a3}";
+            // Once in halves, once in pairs of them; `atom` gives what was there before, then there is nothing to change.
+            for body in [
+                format!("{split} red.global.{op}.noftz.v8.{ty} [%i1], {halves};"),
+                format!("red.relaxed.gpu.global.{op}.noftz.v4.{ty}x2 [%i1], {pairs};"),
+                format!(
+                    "{split} atom.global.v4.{ty}.{op}.noftz {{%h8, %h9, _, _}}, [%i1], {{%h0, %h1, %h2, %h3}};\n\
+                         red.global.v2.{ty}x2.{op}.noftz [%i1+8], {{%a2, %a3}}; mov.b32 %a4, {{%h8, %h9}}; st.global.b32 [%i1+16], %a4;"
+                ),
+            ] {
+                let reads = body.contains("%a4");
+                let got = warp(".reg .b32 %a<5>;\n.reg .b16 %h<10>;", &format!("{start}{body}"), &[0], 5);
+                let got: Vec<u16> = got.iter().flat_map(|v| [v.to_bits() as u16, (v.to_bits() >> 16) as u16]).collect();
+                assert_eq!(got[..8], want, "{body}");
+                assert!(!reads || got[8..] == before[..2], "{body}");
+            }
+        }
+    }
+}
+
+#[test]
 fn dot_products_bits_and_halves() {
     let lanes = lanes(21);
     let low = |l: Lane| (l[0] as u32, l[1] as u32, l[2] as u32);
@@ -557,7 +614,11 @@ fn half(v: i32) -> u16 {
 
 /// Matrices of small integers, in rows, and their product.
 fn matrices(rows: usize, inner: usize, columns: usize) -> (Vec<i32>, Vec<i32>, Vec<f32>) {
-    let mut r = Random::new(31);
+    matrices_of(31, rows, inner, columns)
+}
+
+fn matrices_of(seed: u64, rows: usize, inner: usize, columns: usize) -> (Vec<i32>, Vec<i32>, Vec<f32>) {
+    let mut r = Random::new(seed);
     let mut some = |n: usize| (0..n).map(|_| (r.bits() % 17) as i32 - 8).collect::<Vec<i32>>();
     let (a, b) = (some(rows * inner), some(inner * columns));
     let sum = |i: usize, j: usize| (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum::<i32>() as f32;
@@ -587,6 +648,77 @@ fn a_tile_by_cp_async_ldmatrix_and_mma() {
     let got = warp(".reg .b32 %a<4>, %b<2>;\n.reg .f32 %c<4>;", body, &input, 128);
     for (e, (got, want)) in got.iter().zip(&product).enumerate() {
         assert_eq!(*got, want + 1.0, "row {}, column {}", e / 8, e % 8);
+    }
+}
+
+#[test]
+fn four_products_by_pairs_of_quads() {
+    // Lane l and element i: where the PTX ISA puts them in the matrices of the lane's pair of quads.
+    let second = |l: usize| if l < 16 { 0 } else { 4 };
+    let of_a = |layout: &str, l: usize, i: usize| match layout {
+        "row" => (l % 4 + second(l), i),
+        _ => (i + second(l), l % 4),
+    };
+    let of_b = |layout: &str, l: usize, i: usize| match layout {
+        "row" => (l % 4, i + second(l)),
+        _ => (i, l % 4 + second(l)),
+    };
+    let of_sum = |ty: &str, l: usize, i: usize| match ty {
+        "f16" => (l % 4 + second(l), i),
+        _ => ((l & 1) + (i & 2) + second(l), (i & 4) + (l & 2) + (i & 1)),
+    };
+    let products: Vec<_> = (0..4).map(|pair| matrices_of(31 + pair, 8, 4, 8)).collect();
+    for (layouts, types) in ["row.row", "row.col", "col.row", "col.col"]
+        .into_iter()
+        .flat_map(|layouts| [("f16", "f16"), ("f32", "f16"), ("f32", "f32")].map(|types| (layouts, types)))
+    {
+        let ((first, second), (to, from)) = (layouts.split_once('.').unwrap(), types);
+        // What is added: its row and column as a number, apart in each product.
+        let addend = |pair: usize, (i, j): (usize, usize)| (i * 8 + j) as i32 - 20 * pair as i32;
+        let mut input = Vec::new();
+        for l in 0..32 {
+            let (pair, (a, b, _)) = (l % 16 / 4, &products[l % 16 / 4]);
+            input.extend((0..4).map(|i| of_a(first, l, i)).map(|(i, k)| half(a[i * 4 + k])));
+            input.extend((0..4).map(|i| of_b(second, l, i)).map(|(k, j)| half(b[k * 8 + j])));
+            let sums = (0..8).map(|i| addend(pair, of_sum(from, l, i)));
+            if from == "f16" {
+                input.extend(sums.map(half).chain([0; 8]));
+            } else {
+                input.extend(sums.flat_map(|v| {
+                    let bits = (v as f32).to_bits();
+                    [bits as u16, (bits >> 16) as u16]
+                }));
+            }
+        }
+        let list = |name: &str, n: usize| (0..n).map(|i| format!("%{name}{i}")).collect::<Vec<_>>().join(", ");
+        let count = |ty: &str| if ty == "f16" { 4 } else { 8 };
+        let widen: String = if to == "f16" {
+            let one = |i: usize| {
+                format!(
+                    "mov.b32 {{%h0, %h1}}, %d{i}; cvt.f32.f16 %f{}, %h0; cvt.f32.f16 %f{}, %h1;\n",
+                    2 * i,
+                    2 * i + 1
+                )
+            };
+            (0..4).map(one).collect()
+        } else {
+            (0..8).map(|i| format!("mov.b32 %f{i}, %d{i};\n")).collect()
+        };
+        let body = format!(
+            "mad.wide.u32 %i2, %t0, 48, %i0; ld.global.v4.b32 {{%a0, %a1, %b0, %b1}}, [%i2];\n\
+             ld.global.v4.b32 {{%c0, %c1, %c2, %c3}}, [%i2+16]; ld.global.v4.b32 {{%c4, %c5, %c6, %c7}}, [%i2+32];\n\
+             mma.sync.aligned.m8n8k4.{layouts}.{to}.f16.f16.{from} {{{}}}, {{%a0, %a1}}, {{%b0, %b1}}, {{{}}};\n{widen}\
+             mad.wide.u32 %i3, %t0, 32, %i1; st.global.v4.f32 [%i3], {{%f0, %f1, %f2, %f3}};\n\
+             st.global.v4.f32 [%i3+16], {{%f4, %f5, %f6, %f7}};",
+            list("d", count(to)),
+            list("c", count(from)),
+        );
+        let registers = ".reg .b32 %a<2>, %b<2>, %c<8>, %d<8>;\n.reg .b16 %h<2>;\n.reg .f32 %f<8>;";
+        for (e, got) in warp(registers, &body, &input, 256).into_iter().enumerate() {
+            let (l, (pair, cell)) = (e / 8, (e / 8 % 16 / 4, of_sum(to, e / 8, e % 8)));
+            let want = products[pair].2[cell.0 * 8 + cell.1] + addend(pair, cell) as f32;
+            assert_eq!(got, want, "{layouts} {types:?}, lane {l}, element {}", e % 8);
+        }
     }
 }
 

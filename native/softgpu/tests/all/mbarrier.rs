@@ -191,4 +191,9 @@ fn the_clusters_shared_memory_is_the_blocks() {
         wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra wait; ld.shared.u32 %r9, [%r4];")
     .unwrap();
     assert!(out.iter().enumerate().all(|(k, v)| *v as usize == if k < 64 { k } else { k - 64 }), "{out:?}");
+    let out = run("mapa.shared::cluster.u32 %r5, %r4, 0; st.shared::cluster.u32 [%r5], %r0; cvt.u64.u32 %d5, %r4;\n\
+        cvta.shared::cluster.u64 %d5, %d5; mapa.u64 %d5, %d5, 0; getctarank.u64 %r5, %d5; ld.u32 %r9, [%d5];\n\
+        add.u32 %r9, %r9, %r5;")
+    .unwrap();
+    assert!(out.iter().enumerate().all(|(k, v)| *v as usize == k), "{out:?}");
 }

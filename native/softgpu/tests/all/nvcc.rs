@@ -1,7 +1,7 @@
 //! Kernels that nvcc compiled from samples.cu.
 
 use crate::common::{Device, Params, Random, ptx};
-use sluice_softgpu::{Fault, LoadedModule};
+use sluice_softgpu::{Fault, LoadedModule, Module};
 
 fn samples(threads: usize) -> (Device, LoadedModule) {
     let d = Device::new(threads);
@@ -167,6 +167,33 @@ fn recursion_with_diverging_depth() {
     let fibonacci = [0i64, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89];
     for (i, got) in d.download::<i64>(out, 64).into_iter().enumerate() {
         assert_eq!(got, fibonacci[i % 12]);
+    }
+}
+
+#[test]
+fn an_alias_is_the_function_that_it_stands_for() {
+    // Called by its other name, before the alias is given and by a pointer.
+    let text = |aliases: &str| {
+        format!(
+            ".version 7.5\n.target sm_75\n.address_size 64\n.func (.param .b32 r) other(.param .b32 x);\n\
+             .func (.param .b32 r) triple(.param .b32 x)\n{{\n.reg .b32 %r<2>; ld.param.u32 %r0, [x];\n\
+             mul.lo.u32 %r1, %r0, 3; st.param.b32 [r], %r1; ret;\n}}\n\
+             .visible .entry k(.param .u64 out)\n{{\n.reg .b32 %r<4>; .reg .b64 %d<4>;\nld.param.u64 %d0, [out];\n\
+             {{ .param .b32 x; .param .b32 r; st.param.b32 [x], 7; call.uni (r), other, (x); ld.param.b32 %r0, [r]; }}\n\
+             mov.u64 %d1, other;\n\
+             {{ .param .b32 x; .param .b32 r; st.param.b32 [x], %r0; call (r), %d1, (x), proto; ld.param.b32 %r1, [r]; }}\n\
+             proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n\
+             st.global.u32 [%d0], %r1; ret;\n}}\n{aliases}\n"
+        )
+    };
+    let d = Device::new(1);
+    let m = d.load(&text(".alias other, triple;"));
+    let out = d.alloc(4);
+    d.launch(&m, "k", [1, 1, 1], [1, 1, 1], &Params::new().u64(out)).unwrap();
+    assert_eq!(d.download::<u32>(out, 1), [63]);
+    for wrong in [".alias other, k;", ".alias other, nothing;", ".alias triple, other;", ".alias other triple;"] {
+        let error = Module::parse(text(wrong).as_bytes()).unwrap_err();
+        assert_eq!(error.line, 20, "{wrong}: {error}");
     }
 }
 

@@ -2,8 +2,8 @@
 //! the PTX ISA says.
 
 use crate::common::{Device, Params, Random};
-use sluice_softgpu::Module;
 use sluice_softgpu::half::from_f16;
+use sluice_softgpu::{Module, PtxError};
 
 type Lane = [u64; 3];
 
@@ -323,6 +323,26 @@ fn two_widths_and_two_numbers_at_a_time() {
     check(&out("lop3.or.b32 %r0|%p1, %a, %b, %c, 0x80, %p2; selp.u32 %r0, 1, 0, %p1;"), &[[7, 4, 6]], |_| 1);
     check(&out("mad.hi.s16 %s0, %i, %j, %l;"), &[[0x8000, 0x7fff, 3]], |_| 0xc003);
     check(&out("mad24.hi.u32 %r0, %a, %b, %c;"), &[[0xffffff, 0xffffff, 1]], |_| 0xffff_fe01);
+    // 24 bits with a sign: their product has 48, of which the upper 32 count.
+    let signed = |v: u64| i64::from((v as i32) << 8 >> 8);
+    let high = |l: Lane| (signed(l[0]) * signed(l[1])) >> 16;
+    let clamped = |v: i64| u64::from(v.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32);
+    let added = [[0x7f_ffff, 0x7f_ffff, 0x7fff_ffff], [0x80_0000, 0x7f_ffff, 0x8000_0000], [0xff12_3456, 0xff, 5]];
+    check(&out("mad24.hi.sat.s32 %r0, %a, %b, %c;"), &added, |l| clamped(high(l) + i64::from(l[2] as i32)));
+    check(&out("mad24.hi.s32 %r0, %a, %b, %c;"), &added, |l| (high(l) + l[2] as i64) as u64 & 0xffff_ffff);
+    check(&out("mad24.lo.s32 %r0, %a, %b, %c;"), &added, |l| {
+        (signed(l[0]) * signed(l[1]) + l[2] as i64) as u64 & 0xffff_ffff
+    });
+    let far = [[0x8000, 0x7fff, 2], [0x7fff, 0x8000, 0xffff], [3, 3, 7], [0xffff, 0, 1]];
+    let sad = |l: Lane, sign: fn(u64) -> i64| (l[2] as i64 + (sign(l[0]) - sign(l[1])).abs()) as u64 & 0xffff;
+    check(&out("sad.u16 %s0, %i, %j, %l;"), &far, |l| sad(l, |v| v as i64));
+    check(&out("sad.s16 %s0, %i, %j, %l;"), &far, |l| sad(l, |v| i64::from(v as i16)));
+    let wide = [[i64::MIN as u64, i64::MAX as u64, 7], [5, u64::MAX, 1]];
+    check("sad.s32 %r0, %a, %b, %c; cvt.u64.u32 %o, %r0;", &wide, |l| {
+        u64::from((l[0] as i32).abs_diff(l[1] as i32).wrapping_add(l[2] as u32))
+    });
+    check("sad.u64 %o, %x, %y, %z;", &wide, |l| l[0].abs_diff(l[1]).wrapping_add(l[2]));
+    check("sad.s64 %o, %x, %y, %z;", &wide, |l| (l[0] as i64).abs_diff(l[1] as i64).wrapping_add(l[2]));
 }
 
 /// Halves and their values.
@@ -455,13 +475,62 @@ fn unknown_modifiers_are_refused() {
         "cvt.rn.satfinite.f32.f64 %r1, %d1;",
         "cvta.far.global.u64 %d1, %d1;",
         "bra.never $end;",
+        "mad24.lo.sat.s32 %r1, %r1, %r1, %r1;",
+        "mad24.hi.sat.u32 %r1, %r1, %r1, %r1;",
+        "atom.global.min.noftz.f16 %h1, [%d1], %h1;",
+        "red.global.v8.f32.add [%d1], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};",
+        "red.global.v2.f32.min [%d1], {%r1, %r1};",
+        "mma.sync.aligned.m8n8k4.row.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, {%r1, %r1, %r1, %r1};",
     ] {
-        let text = format!(
-            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{\n.reg .pred %p<4>; .reg .b16 %h<4>;\n\
-             .reg .b32 %r<4>; .reg .b64 %d<4>;\nmov.u32 %r1, 0; {body}\n$end: ret;\n}}\n"
-        );
-        let module = Module::parse(text.as_bytes()).unwrap();
-        let error = module.kernel("k").unwrap().unsupported.clone().unwrap_or_else(|| panic!("{body} is accepted"));
+        let error = refused(body);
         assert_eq!((error.line, error.column), (8, 17), "{body}: {error}");
     }
+}
+
+/// Why a kernel of this body cannot run.
+fn refused(body: &str) -> PtxError {
+    let text = format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{{\n.reg .pred %p<4>; .reg .b16 %h<4>;\n\
+         .reg .b32 %r<4>; .reg .b64 %d<4>;\nmov.u32 %r1, 0; {body}\n$end: ret;\n}}\n"
+    );
+    let module = Module::parse(text.as_bytes()).unwrap();
+    module.kernel("k").unwrap().unsupported.clone().unwrap_or_else(|| panic!("{body} is accepted"))
+}
+
+#[test]
+fn what_the_documentation_says_is_missing_is_refused_by_name() {
+    for body in [
+        "tex.1d.v4.f32.s32 {%r0, %r1, %r2, %r3}, [%d1, {%r1}];",
+        "tld4.r.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%d1, {%r1, %r2}];",
+        "txq.width.b32 %r1, [%d1];",
+        "istypep.texref %p1, %d1;",
+        "suld.b.1d.b32.trap %r1, [%d1, {%r1}];",
+        "sust.b.1d.b32.trap [%d1, {%r1}], %r1;",
+        "sured.b.add.1d.u32.trap [%d1, {%r1}], %r1;",
+        "suq.width.b32 %r1, [%d1];",
+        "wgmma.fence.sync.aligned;",
+        "tcgen05.fence::before_thread_sync;",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1], 128;",
+        "cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%d1, {%r1}], [%r2];",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%r1], 16;",
+        "multimem.ld_reduce.weak.global.add.u32 %r1, [%d1];",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];",
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %r2, [%r3];",
+        "st.bulk.shared::cta [%r1], %d1, 0;",
+        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, {%r0, %r1}, \
+         {%r0, %r1, %r2, %r3};",
+        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1}, {%r0, %r1}, \
+         {%r0, %r1, %r2, %r3}, %r1, 0;",
+        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
+        "cvt.rn.satfinite.e2m1x2.f32 %h1, %r1, %r2;",
+        "cvt.rs.f16x2.f32 %r0, %r1, %r2, %r3;",
+        "vadd.s32.s32.s32 %r0, %r1, %r2;",
+        "vset2.u32.u32.eq %r0, %r1, %r2, %r3;",
+        "fma.rn.oob.f16 %h1, %h1, %h1, %h1;",
+    ] {
+        let error = refused(body);
+        assert!(error.unsupported.is_some_and(|name| body.starts_with(&name)), "{body}");
+    }
+    let narrow = Module::parse(b".version 8.0\n.target sm_75\n.address_size 32\n").unwrap_err();
+    assert_eq!((narrow.line, narrow.unsupported.as_deref()), (3, Some(".address_size 32")));
 }
