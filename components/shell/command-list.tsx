@@ -64,14 +64,15 @@ function useWorkspaces(search: string): Destination[] {
   const [list, setList] = useState<Destination[]>([]);
   useEffect(() => {
     let current = true;
-    const timer = setTimeout(async () => {
+    const ask = async () => {
       const asked = new URLSearchParams({ limit: String(MOST_WORKSPACES), search: search.slice(0, 100) });
       const answer = await api<WorkspaceList>("GET", `/workspaces?${asked.toString()}`);
       if (!current || !answer.ok) return;
       setList(
         answer.data.workspaces.map(({ id, name }) => ({ href: `/workspaces/${id}`, label: name, group: "Workspaces" })),
       );
-    }, TYPING_MS);
+    };
+    const timer = setTimeout(() => void ask(), TYPING_MS);
     return () => {
       current = false;
       clearTimeout(timer);

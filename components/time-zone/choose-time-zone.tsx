@@ -1,7 +1,7 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { useEffect, useState } from "react";
+import { useHydrated } from "#components/live/hydrated.ts";
 import { Select } from "#components/ui/field.tsx";
 import { browserTimeZone, keepTimeZone, useTimeZoneChoice } from "./time-zone-context.tsx";
 
@@ -9,8 +9,8 @@ import { browserTimeZone, keepTimeZone, useTimeZoneChoice } from "./time-zone-co
 export function ChooseTimeZone() {
   const router = useRouter();
   const { automatic, zone } = useTimeZoneChoice();
-  const [zones, setZones] = useState<string[]>([]);
-  useEffect(() => setZones([...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])]), []);
+  // The browser's list: the server's may differ.
+  const zones = useHydrated() ? [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])] : [];
   const others = zones.includes(zone) || automatic ? zones : [zone, ...zones];
   const choose = (value: string) => {
     keepTimeZone(value === "" ? { automatic: true, zone: browserTimeZone() } : { automatic: false, zone: value });

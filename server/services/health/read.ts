@@ -52,7 +52,7 @@ async function database(ctx: Context, at: string): Promise<Component> {
 async function service(kind: "broker" | "gateway", url: string, at: string, meanwhile: string): Promise<Component[]> {
   const name = kind === "broker" ? "Broker" : "Gateway";
   const { status, body } = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(
-    async (answer) => ({ status: answer.status, body: await answer.json().catch(() => undefined) }),
+    async (answer) => ({ status: answer.status, body: (await answer.json().catch(() => undefined)) as unknown }),
     () => ({ status: undefined, body: undefined }),
   );
   if (status === 200) {

@@ -125,7 +125,7 @@ describe("the time of the pool", () => {
     expect(await names("held")).toEqual(["Oto", world.member.name]);
     expect(await names("idle")).toEqual([world.member.name, "Oto"]);
     const idle = await mostIdle({ ...world.admin.ctx, now: () => at(10) }, 5);
-    expect(idle).toMatchObject([{ name: world.member.name, heldIdle: expect.closeTo(1) }]);
+    expect(idle).toMatchObject([{ name: world.member.name, heldIdle: expect.closeTo(1) as number }]);
     await expect(mostIdle(world.lead.ctx, 5)).rejects.toMatchObject({ code: "forbidden" });
   });
 
@@ -136,7 +136,7 @@ describe("the time of the pool", () => {
     const theirs = await read(world.admin.ctx, { ...span, workspaceId, by: "person" });
     expect(theirs).toMatchObject({ workspace: rows[0]?.name, person: null, grants: 1, rows: [{ name: "Oto" }] });
     const own = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.member.id });
-    expect(own).toMatchObject({ person: world.member.name, total: { used: expect.closeTo(1) } });
+    expect(own).toMatchObject({ person: world.member.name, total: { used: expect.closeTo(1) as number } });
     const none = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.outsider.id, workspaceId });
     expect(none).toMatchObject({ person: null, workspace: null, grants: 0, rows: [] });
   });
