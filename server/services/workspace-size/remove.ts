@@ -21,7 +21,7 @@ export async function remove(ctx: Context, raw: RemoveSizeInput): Promise<SizeLi
       );
     }
     await tx.db.delete(workspaceSizes).where(eq(workspaceSizes.id, id));
-    const { createdAt: _, ...before } = row;
+    const before = { ...row, createdAt: undefined };
     await audit(tx, { action: "workspace-size.remove", subject: id, detail: { before } });
     await notify(tx.db, "size", id);
     return await list(tx);
