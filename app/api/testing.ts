@@ -2,7 +2,7 @@
 import type { ApiRoute } from "#scripts/generate/routes.ts";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
-import { tokenScopes } from "#server/auth/token-scopes.ts";
+import { tokenScopes } from "#server/contracts/access-token.ts";
 import { type Database, setDatabase } from "#server/db/client.ts";
 import { leaseRequests, leases, setupSteps, users } from "#server/db/schema/index.ts";
 import type { TestDatabase } from "#server/db/testing.ts";

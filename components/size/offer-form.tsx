@@ -114,15 +114,18 @@ export default function OfferForm({
         <fieldset className="flex flex-col gap-1.5">
           <legend className="mb-1.5 text-sm font-medium">Offered to</legend>
           <Check label="Everybody" checked={everybody} onChange={(event) => setEverybody(event.target.checked)} />
-          {!everybody &&
-            teams.map((team) => (
-              <Check
-                key={team.id}
-                label={`team ${team.name}`}
-                checked={some.has(team.id)}
-                onChange={(event) => turn(team.id, event.target.checked)}
-              />
-            ))}
+          {!everybody && (
+            <div className="flex max-h-48 flex-col gap-1.5 overflow-y-auto border-l border-line pl-3">
+              {teams.map((team) => (
+                <Check
+                  key={team.id}
+                  label={team.name}
+                  checked={some.has(team.id)}
+                  onChange={(event) => turn(team.id, event.target.checked)}
+                />
+              ))}
+            </div>
+          )}
           {fields.teamIds && <p className="text-sm text-bad">Choose a team, or everybody.</p>}
         </fieldset>
         <div>

@@ -27,6 +27,15 @@ export function useSize(choices: SizeChoices, asked: ChosenSize | undefined): Si
   const [checked, setChecked] = useState(false);
   const possible = name === null ? choices.custom !== null : isOffered(choices, name);
   const wanted = name !== undefined && possible ? name : typeof first === "object" ? null : (first ?? undefined);
+  /** The numbers begin with those of the size that was chosen before them. */
+  const choose = (next: string | null) => {
+    const before = choices.sizes.find((size) => size.name === wanted);
+    if (next === null && before !== undefined && cores === "" && memory === "") {
+      setCores(String(before.cpuMilli / 1000));
+      setMemory(String(before.memoryBytes / 2 ** 30));
+    }
+    setName(next);
+  };
   const [cpuMilli, memoryBytes] = [readCores(cores), readGib(memory)];
   const own = cpuMilli === undefined || memoryBytes === undefined ? undefined : { cpuMilli, memoryBytes };
   return {
@@ -36,7 +45,7 @@ export function useSize(choices: SizeChoices, asked: ChosenSize | undefined): Si
       return wanted !== null || own !== undefined;
     },
     fields: { choices, chosen: wanted === undefined ? "" : wanted, cores, memory, checked },
-    set: { choose: setName, cores: setCores, memory: setMemory },
+    set: { choose, cores: setCores, memory: setMemory },
   };
 }
 
@@ -139,7 +148,7 @@ function Choice({
         onChange={onChoose}
         className="mt-1 size-4 shrink-0 accent-accent focus-visible:outline-none"
       />
-      <span className="flex min-w-0 grow flex-wrap justify-between gap-x-4">
+      <span className="flex min-w-0 grow flex-col justify-between gap-x-4 sm:flex-row">
         <span className="min-w-0">
           <span className="font-medium">{words}</span>
           {children && <span className="block text-sm text-ink-2">{children}</span>}

@@ -1,7 +1,8 @@
 /** The one decision about who may do what, used by HTTP handlers, server actions and WebSocket upgrades alike. */
 
 import type { Principal, UserPrincipal } from "#server/auth/principal.ts";
-import { scopeOf, type TokenScope } from "#server/auth/token-scopes.ts";
+import { scopeOf } from "#server/auth/token-scopes.ts";
+import type { TokenScope } from "#server/contracts/access-token.ts";
 import { SluiceError } from "#server/errors.ts";
 
 /** What is acted on, as far as a rule asks. */

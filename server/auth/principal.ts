@@ -1,6 +1,6 @@
 /** Who acts. Every request, job and message is done by exactly one principal. */
 
-import type { TokenScope } from "#server/auth/token-scopes.ts";
+import type { TokenScope } from "#server/contracts/access-token.ts";
 
 export type TeamRole = "lead" | "member";
 

@@ -1,9 +1,6 @@
 /** What a personal access token may do of what its person may. */
 import type { Action } from "#server/auth/authorize.ts";
-
-/** `read` is in every token; each of the others adds to it. */
-export const tokenScopes = ["read", "workspaces", "manage"] as const;
-export type TokenScope = (typeof tokenScopes)[number];
+import type { TokenScope } from "#server/contracts/access-token.ts";
 
 /** Changes nothing that anybody could see. */
 const READS: ReadonlySet<Action> = new Set<Action>([

@@ -1,6 +1,5 @@
 /** Personal access tokens for the API. */
 import { z } from "zod";
-import { tokenScopes } from "#server/auth/token-scopes.ts";
 import { accessTokenId, instant } from "./common.ts";
 
 /**
@@ -8,6 +7,8 @@ import { accessTokenId, instant } from "./common.ts";
  * change one's own, end and extend one's own leases, ask for more; `manage`: whatever else a person, a lead or an admin
  * may do without a browser session.
  */
+export const tokenScopes = ["read", "workspaces", "manage"] as const;
+export type TokenScope = (typeof tokenScopes)[number];
 export const tokenScope = z.enum(tokenScopes);
 
 export const accessTokenView = z.strictObject({

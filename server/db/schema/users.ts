@@ -1,5 +1,5 @@
 import { boolean, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import type { TokenScope } from "#server/auth/token-scopes.ts";
+import type { TokenScope } from "#server/contracts/access-token.ts";
 import { createdAt, id, instant } from "./columns.ts";
 
 /** People. A person signs in with a password of their own, or through an OIDC provider, or both. */

@@ -32,8 +32,7 @@ export async function edit(ctx: Context, raw: EditSizeInput): Promise<SizeList> 
         .set({ sizeCpuMilli: set.cpuMilli, sizeMemoryBytes: set.memoryBytes })
         .where(and(eq(workspaces.sizeId, id), ne(workspaces.desired, "removed")))
         .returning({ id: workspaces.id });
-      const before = { ...row, createdAt: undefined };
-      const detail = { before, after: set, workspaces: changed.length };
+      const detail = { before: { ...row, createdAt: undefined }, after: set, workspaces: changed.length };
       await audit(tx, { action: "workspace-size.edit", subject: id, detail });
       await notify(tx.db, "size", id);
       return await list(tx);

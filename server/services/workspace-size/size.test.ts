@@ -103,8 +103,8 @@ describe("a size", () => {
     const { id } = await launch(world.member, "Small");
     const running = { observed: "running", givenCpuMilli: 1000, givenMemoryBytes: 2 * GIB } as const;
     await test.db.update(workspaces).set(running).where(eq(workspaces.id, id));
-    const { workspaces: using, ...small } = await found("Small");
-    expect(using).toBeGreaterThan(0);
+    const { workspaces: uses, ...small } = await found("Small");
+    expect(uses).toBe(2);
     await edit(world.admin.ctx, { ...small, cpuMilli: 1500 });
     expect((await get(world.member.ctx, { id })).size).toEqual({
       ...{ name: "Small", cpuMilli: 1500, memoryBytes: 2 * GIB },
