@@ -294,6 +294,18 @@ test("Ctrl-K goes to a page by the keyboard alone", async () => {
   await expect(dialog).toHaveCount(0);
 });
 
+test("a device is drained after it is said whom that concerns, and takes leases again", async () => {
+  await page.goto("/pool");
+  await page.getByRole("button", { name: /^Drain soft-0/ }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog.getByText("would take leases instead of 1.0")).toBeVisible();
+  await expectAccessible(page, "the drain of a device");
+  await dialog.getByRole("button", { name: "Drain device" }).click();
+  await expect(dialog).toHaveCount(0);
+  await page.getByRole("button", { name: "soft-0 takes leases again" }).click();
+  await expect(page.getByRole("button", { name: "Drain soft-0" })).toBeVisible();
+});
+
 test("a stop shows why on every page until it is lifted", async () => {
   await page.goto("/pool");
   await page.getByRole("button", { name: "Stop new leases" }).click();

@@ -82,6 +82,7 @@ const proposed = (fixture: Fixture) => ({ id: fixture.proposalId });
 const team = (fixture: Fixture) => ({ id: fixture.world.team });
 const colleague = (fixture: Fixture) => ({ id: fixture.world.colleague.id });
 const server = (fixture: Fixture) => ({ id: fixture.world.serverId });
+const device = (fixture: Fixture) => ({ id: fixture.world.gpuIds[1] });
 
 const size = (fixture: Fixture) => ({ id: fixture.sizeId });
 const someSize = { cpuMilli: 500, memoryBytes: 2 ** 29 };
@@ -419,6 +420,9 @@ export const matrix: Record<string, Row> = {
   "DELETE /gpu-servers/{id}": { expected: adminOnly(200), params: server },
   "PUT /gpu-servers/{id}/zone": { expected: adminOnly(200), params: server, input: () => ({ zone: "hall-2" }) },
   "POST /gpu-servers/{id}/drain": { expected: adminOnly(200), params: server, input: () => ({ draining: true }) },
+  "GET /gpu-servers/{id}/drain-effects": { expected: adminOnly(200), params: server },
+  "GET /gpus/{id}/drain-effects": { expected: adminOnly(200), params: device },
+  "POST /gpus/{id}/drain": { expected: adminOnly(200), params: device, input: () => ({ draining: false }) },
 
   "GET /utilisation": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),

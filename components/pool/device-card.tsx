@@ -6,6 +6,7 @@ import { Meter } from "#components/ui/meter.tsx";
 import { Badge, State } from "#components/ui/state.tsx";
 import { Age } from "#components/ui/time.tsx";
 import type { PoolDevice } from "#server/contracts/gpu-server.ts";
+import { DeviceActions } from "./device-actions.tsx";
 
 const states = {
   active: { tone: "ok", word: "takes leases" },
@@ -22,7 +23,7 @@ export function DeviceCard({ device }: { device: PoolDevice }) {
         <h3 className="font-medium">
           {device.name} <span className="font-normal text-ink-2">{device.model}</span>
         </h3>
-        <p className="figures flex flex-wrap gap-x-4 text-sm text-ink-2">
+        <div className="figures flex flex-wrap items-center gap-x-4 text-sm text-ink-2">
           <State tone={state.tone}>{state.word}</State>
           <span>
             {formatAmount(device.leasedMilli)} of 1.0 {device.gpuType} leased
@@ -31,7 +32,8 @@ export function DeviceCard({ device }: { device: PoolDevice }) {
             {formatBytes(device.usedMemoryBytes)} of {formatBytes(device.memoryBytes)} used
           </span>
           <span>{Math.round(device.computePercent)} % compute</span>
-        </p>
+          <DeviceActions device={device} />
+        </div>
       </div>
       <div className="mt-2">
         <Meter

@@ -2,7 +2,7 @@
 
 import { MoreHorizontal } from "lucide-react";
 import { useRouter } from "next/navigation";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { api } from "#components/api.ts";
 import { plural } from "#components/format.ts";
 import { IconButton } from "#components/ui/button.tsx";
@@ -12,6 +12,8 @@ import { useToast } from "#components/ui/toast.tsx";
 import type { GpuServerView } from "#server/contracts/gpu-server.ts";
 import { SetZone } from "./set-zone.tsx";
 
+const DrainDialog = lazy(() => import("./drain-dialog.tsx"));
+
 /** Where it stands, drain, take leases again, remove. */
 export function ServerActions({ server }: { server: GpuServerView }) {
   const router = useRouter();
@@ -19,10 +21,10 @@ export function ServerActions({ server }: { server: GpuServerView }) {
   const [asking, setAsking] = useState<"drain" | "remove" | "zone">();
   const draining = server.state === "draining";
 
-  const drain = async (wanted: boolean) => {
-    const result = await api("POST", `/gpu-servers/${server.id}/drain`, { draining: wanted });
+  const open = async () => {
+    const result = await api("POST", `/gpu-servers/${server.id}/drain`, { draining: false });
+    if (!result.ok) toast(result.error.message, "bad");
     router.refresh();
-    return result.ok ? undefined : result.error.message;
   };
   const remove = async () => {
     const result = await api("DELETE", `/gpu-servers/${server.id}`);
@@ -43,15 +45,7 @@ export function ServerActions({ server }: { server: GpuServerView }) {
       >
         <MenuItem onSelect={() => setAsking("zone")}>Set zone</MenuItem>
         {draining ? (
-          <MenuItem
-            onSelect={() =>
-              void drain(false).then((refused) => {
-                if (refused) toast(refused, "bad");
-              })
-            }
-          >
-            Take leases again
-          </MenuItem>
+          <MenuItem onSelect={() => void open()}>Take leases again</MenuItem>
         ) : (
           <MenuItem onSelect={() => setAsking("drain")}>Drain</MenuItem>
         )}
@@ -60,16 +54,11 @@ export function ServerActions({ server }: { server: GpuServerView }) {
         </MenuItem>
       </Menu>
       <SetZone server={server} open={asking === "zone"} onOpenChange={(open) => setAsking(open ? "zone" : undefined)} />
-      <Confirm
-        open={asking === "drain"}
-        onOpenChange={(open) => setAsking(open ? "drain" : undefined)}
-        title={`Drain ${server.name}?`}
-        loses={`${running(server)} It takes no new lease until you let it again.`}
-        confirmLabel="Drain server"
-        pendingLabel="Draining"
-        danger={false}
-        act={() => drain(true)}
-      />
+      {asking === "drain" && (
+        <Suspense>
+          <DrainDialog what="server" id={server.id} name={server.name} onClose={() => setAsking(undefined)} />
+        </Suspense>
+      )}
       <Confirm
         open={asking === "remove"}
         onOpenChange={(open) => setAsking(open ? "remove" : undefined)}
@@ -85,9 +74,4 @@ export function ServerActions({ server }: { server: GpuServerView }) {
       />
     </>
   );
-}
-
-function running(server: GpuServerView): string {
-  if (server.leaseCount === 0) return "Nothing runs on it.";
-  return `${plural(server.leaseCount, "lease")} on it ${server.leaseCount === 1 ? "goes" : "go"} on to the end.`;
 }

@@ -12,6 +12,7 @@ export const sessionId = idOf("ses");
 export const leaseId = idOf("lea");
 export const accessTokenId = idOf("pat");
 export const gpuServerId = idOf("gsv");
+export const gpuId = idOf("gpu");
 export const noticeId = idOf("ntc");
 export const datasetId = idOf("dst");
 

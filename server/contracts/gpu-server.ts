@@ -1,6 +1,6 @@
 /** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
 import { z } from "zod";
-import { gpuServerId, pageSize, searchText } from "./common.ts";
+import { gpuId, gpuServerId, pageSize, searchText } from "./common.ts";
 import { runningKernel } from "./control.ts";
 import { leaseOwner } from "./lease.ts";
 
@@ -28,6 +28,44 @@ export const drainGpuServerInput = z.strictObject({
   draining: z.boolean().default(true),
 });
 export type DrainGpuServerInput = z.input<typeof drainGpuServerInput>;
+
+export const drainDeviceInput = z.strictObject({
+  id: gpuId,
+  /** false: takes leases again, as far as its server does. */
+  draining: z.boolean().default(true),
+});
+export type DrainDeviceInput = z.input<typeof drainDeviceInput>;
+export const drainDeviceOutput = z.strictObject({ id: gpuId, draining: z.boolean() });
+export type DrainDeviceOutput = z.infer<typeof drainDeviceOutput>;
+
+/** A server with all its devices, or one device. */
+export const drainEffectsInput = z.union([z.strictObject({ serverId: gpuServerId }), z.strictObject({ gpuId })]);
+export type DrainEffectsInput = z.infer<typeof drainEffectsInput>;
+const whose = { id: z.string(), userName: z.string(), teamName: z.string(), workspaceName: z.string() };
+export const drainEffects = z.strictObject({
+  /** Who holds what there: it goes on to its end. At most 200, the latest first. */
+  leases: z.array(
+    z.strictObject({
+      ...{ ...whose, gpuType: z.string(), milli: z.int(), usedMemoryBytes: z.int(), expiresAt: z.iso.datetime() },
+      /** As much is free in one piece on another device of the type. */
+      fitsElsewhere: z.boolean(),
+    }),
+  ),
+  /** Whose memory is parked there: it cannot come back while the device takes no leases. */
+  parked: z.array(z.strictObject({ ...whose, parkedBytes: z.int() })),
+  types: z.array(
+    z.strictObject({
+      gpuType: z.string(),
+      /** What devices that take leases have, now and then. */
+      openMilli: z.strictObject({ before: z.int(), after: z.int() }),
+      /** What teams are guaranteed together. */
+      guaranteedMilli: z.int(),
+      /** The largest free piece that would be left. */
+      largestFreeMilli: z.int(),
+    }),
+  ),
+});
+export type DrainEffects = z.infer<typeof drainEffects>;
 
 export const setGpuServerZoneInput = z.strictObject({
   serverId: z.string(),
@@ -137,6 +175,8 @@ export const poolDevice = z.strictObject({
   serverName: z.string(),
   /** active: takes leases; lost: its server is not connected. */
   state: z.enum(["active", "draining", "lost"]),
+  /** Drained by itself, not with its server. */
+  drained: z.boolean(),
   memoryBytes: z.int(),
   leasedMilli: z.int(),
   leasedMemoryBytes: z.int(),

@@ -10,6 +10,7 @@ import type { Launcher } from "#server/launchers/launcher.ts";
 import { logger } from "#server/log.ts";
 import { drain } from "#server/services/gpu-server/drain.ts";
 import { followNode } from "#server/services/gpu-server/follow-node.ts";
+import { poolState } from "#server/services/gpu-server/pool-state.ts";
 import { poll } from "#server/services/lease/poll.ts";
 import { request } from "#server/services/lease/request.ts";
 import { end } from "#server/services/pod/end.ts";
@@ -116,7 +117,7 @@ it("drains a node's GPU servers while it is cordoned, and leaves what an admin h
   const states = async () => {
     const [server] = await database.db.select().from(gpuServers).where(eq(gpuServers.id, world.serverId));
     const devices = await database.db.select().from(gpus).where(eq(gpus.serverId, world.serverId));
-    return [server?.state, ...devices.map(({ state }) => state)];
+    return [server?.state, ...devices.map((device) => poolState(device, server?.state ?? "removed"))];
   };
   const follow = async (cordoned: boolean) =>
     await followNode(world.system, { nodeName: "node-1", closed: cordoned ? "cordoned" : undefined });

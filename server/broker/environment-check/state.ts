@@ -1,5 +1,5 @@
 /** Reads and writes of proposed environments by the loop that checks them. Every write names the check it is about. */
-import { and, asc, eq, inArray, ne, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
 import { audit, inTransaction, systemContext } from "#server/context.ts";
 import { type Proposal, proposal } from "#server/contracts/image.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
@@ -60,7 +60,7 @@ export async function gpuTypeFor(
   const [found] = await db
     .select({ gpuType: quotas.gpuType, limit: quotas.limitMilli })
     .from(quotas)
-    .innerJoin(gpus, and(eq(gpus.gpuType, quotas.gpuType), eq(gpus.state, "active")))
+    .innerJoin(gpus, and(eq(gpus.gpuType, quotas.gpuType), eq(gpus.state, "active"), isNull(gpus.drainedAt)))
     .innerJoin(gpuServers, and(eq(gpuServers.id, gpus.serverId), eq(gpuServers.state, "online")))
     .where(and(eq(quotas.teamId, teamId), sql`${quotas.limitMilli} > 0`))
     .orderBy(quotas.gpuType)

@@ -24,6 +24,8 @@ export const gpuServers = pgTable(
     /** The cluster's node that it runs on, and since when it is drained because that node is cordoned, or its gpud is to be replaced. */
     nodeName: text("node_name"),
     cordonedAt: instant("cordoned_at"),
+    /** Since when it takes no new leases; what `state` tells while it is connected, and kept while it is not. */
+    drainedAt: instant("drained_at"),
     createdAt: createdAt(),
   },
   (t) => [uniqueIndex("gpu_servers_public_key").on(t.publicKey)],
@@ -50,7 +52,10 @@ export const gpus = pgTable(
       .default("shared"),
     /** Memory that leases may use: what the driver's and gpud's reserve leave. */
     memoryBytes: bytes("memory_bytes").notNull(),
-    state: text("state", { enum: ["active", "draining", "lost"] }).notNull(),
+    /** lost: its gpud does not report it any more. */
+    state: text("state", { enum: ["active", "lost"] }).notNull(),
+    /** Since when it takes no new leases by itself, whatever its server does. */
+    drainedAt: instant("drained_at"),
     /** Devices of one server in one group reach each other directly (NVLink). */
     linkGroup: text("link_group"),
     /** Device attributes recorded by gpud; what a client answers before anything is attached. */

@@ -27,11 +27,10 @@ export async function connect(ctx: Context, hello: Hello): Promise<Connected> {
       [...before, ...hello.devices].map((device) => device.gpuType),
     );
     const server = await findServer(tx, hello.serverId);
-    const draining = before.length > 0 && before.every((device) => device.state !== "active");
     await tx.db
       .update(gpuServers)
       .set({
-        state: draining && before.some((device) => device.state === "draining") ? "draining" : "online",
+        state: server.drainedAt === null ? "online" : "draining",
         dataAddress: hello.dataAddress,
         tlsFingerprint: hello.tlsFingerprint,
         version: hello.version,
@@ -69,10 +68,9 @@ async function keepDevices(
         .insert(gpus)
         .values({ id: newId("gpu"), serverId, uuid: report.uuid, ...facts, state: "active", createdAt: ctx.now() });
     } else {
-      const state = known.state === "lost" ? "active" : known.state;
       await ctx.db
         .update(gpus)
-        .set({ ...facts, state })
+        .set({ ...facts, state: "active" })
         .where(eq(gpus.id, known.id));
     }
   }

@@ -31,6 +31,7 @@ export async function readDevices(ctx: Context, serverIds?: readonly string[]): 
       .select({
         ...{ id: gpus.id, uuid: gpus.uuid, name: gpus.name, gpuType: gpus.gpuType, model: gpus.model },
         ...{ computeCapability: gpus.computeCapability, memoryBytes: gpus.memoryBytes, state: gpus.state },
+        drainedAt: gpus.drainedAt,
         ...{ serverId: gpuServers.id, serverName: gpuServers.name, serverState: gpuServers.state },
       })
       .from(gpus)
@@ -45,9 +46,10 @@ export async function readDevices(ctx: Context, serverIds?: readonly string[]): 
     leaseItems(ctx, and(ne(leases.state, "ended"), onThem), 10_000),
   ]);
   const byDevice = Map.groupBy(live, (lease) => lease.gpuId);
-  return rows.map(({ serverState, state, ...device }) => ({
+  return rows.map(({ serverState, state, drainedAt, ...device }) => ({
     ...device,
-    state: poolState(state, serverState),
+    state: poolState({ state, drainedAt }, serverState),
+    drained: drainedAt !== null,
     ...sums(byDevice.get(device.id) ?? []),
   }));
 }

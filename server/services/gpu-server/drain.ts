@@ -19,15 +19,14 @@ export async function drain(ctx: Context, raw: DrainGpuServerInput): Promise<{ s
       devices.map((device) => device.gpuType),
     );
     const server = await findServer(tx, input.serverId);
-    for (const device of devices) {
-      if (device.state === "lost") continue;
-      const state = input.draining ? "draining" : "active";
-      await tx.db.update(gpus).set({ state }).where(eq(gpus.id, device.id));
-    }
-    if (server.state === "online" || server.state === "draining") {
-      const state = input.draining ? "draining" : "online";
-      await tx.db.update(gpuServers).set({ state }).where(eq(gpuServers.id, server.id));
-    }
+    const connected = server.state === "online" || server.state === "draining";
+    await tx.db
+      .update(gpuServers)
+      .set({
+        drainedAt: input.draining ? (server.drainedAt ?? tx.now()) : null,
+        ...(connected && { state: input.draining ? "draining" : "online" }),
+      })
+      .where(eq(gpuServers.id, server.id));
     await audit(tx, { action: "gpu-server.drain", subject: server.id, detail: { draining: input.draining } });
     await notify(tx.db, "pool", server.id);
     for (const gpuType of types) await advanceQueue(tx, gpuType);

@@ -1,6 +1,6 @@
-import { eq } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
-import { gpuServers } from "#server/db/schema/index.ts";
+import { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 
 /** A server that is in the pool. */
@@ -13,4 +13,17 @@ export async function findServer(ctx: Context, serverId: string): Promise<typeof
     );
   }
   return server;
+}
+
+/** A device of a server that is in the pool. */
+export async function findDevice(ctx: Context, gpuId: string): Promise<{ device: typeof gpus.$inferSelect }> {
+  const [found] = await ctx.db
+    .select({ device: gpus })
+    .from(gpus)
+    .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
+    .where(and(eq(gpus.id, gpuId), ne(gpuServers.state, "removed")));
+  if (found === undefined) {
+    throw new SluiceError("not-found", "There is no such device in the pool. Reload the page to see those there are.");
+  }
+  return found;
 }

@@ -36,11 +36,11 @@ export async function readPool(ctx: Context) {
     readPoolQueue(ctx),
   ]);
   const byDevice = Map.groupBy(live, (lease) => lease.gpuId);
-  const devices = deviceRows.map(({ serverState, state, ...device }) => {
+  const devices = deviceRows.map(({ serverState, state, drainedAt, ...device }) => {
     const held = byDevice.get(device.id) ?? [];
     return {
       ...device,
-      state: poolState(state, serverState),
+      state: poolState({ state, drainedAt }, serverState),
       leasedMilli: total(held),
       idleHeldMilli: total(held.filter((lease) => lease.idle)),
       computePercent: devicePercent(held),
@@ -87,7 +87,7 @@ async function readDeviceRows(ctx: Context) {
   return await ctx.db
     .select({
       ...{ id: gpus.id, name: gpus.name, gpuType: gpus.gpuType, serverId: gpus.serverId },
-      ...{ state: gpus.state, serverState: gpuServers.state },
+      ...{ state: gpus.state, drainedAt: gpus.drainedAt, serverState: gpuServers.state },
     })
     .from(gpus)
     .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))

@@ -3,9 +3,9 @@ import type { gpuServers, gpus } from "#server/db/schema/index.ts";
 
 /** Whether a device takes leases, as its server's state and its own say. */
 export function poolState(
-  device: (typeof gpus.$inferSelect)["state"],
+  device: Pick<typeof gpus.$inferSelect, "state" | "drainedAt">,
   server: (typeof gpuServers.$inferSelect)["state"],
 ): PoolDevice["state"] {
-  if (server === "lost" || server === "joining" || device === "lost") return "lost";
-  return server === "draining" ? "draining" : device;
+  if (server === "lost" || server === "joining" || device.state === "lost") return "lost";
+  return server === "draining" || device.drainedAt !== null ? "draining" : "active";
 }

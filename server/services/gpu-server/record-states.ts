@@ -1,13 +1,14 @@
 import { eq, inArray, isNull } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { deviceIntervals, gpuServers, gpus } from "#server/db/schema/index.ts";
+import { poolState } from "./pool-state.ts";
 
 /** Writes since when each device is open, draining or lost: what is not leased of it is counted as that. */
 export async function recordStates(ctx: Context): Promise<void> {
   authorize(ctx.principal, "gpu-server.control");
   const [devices, open] = await Promise.all([
     ctx.db
-      .select({ id: gpus.id, gpu: gpus.state, server: gpuServers.state })
+      .select({ id: gpus.id, state: gpus.state, drainedAt: gpus.drainedAt, server: gpuServers.state })
       .from(gpus)
       .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId)),
     ctx.db.select().from(deviceIntervals).where(isNull(deviceIntervals.endedAt)),
@@ -29,14 +30,13 @@ export async function recordStates(ctx: Context): Promise<void> {
   });
 }
 
-type States = {
-  gpu: (typeof gpus.$inferSelect)["state"];
+type States = Pick<typeof gpus.$inferSelect, "state" | "drainedAt"> & {
   server: (typeof gpuServers.$inferSelect)["state"];
 };
 
 /** Nothing for a device that has left the pool: its time is nobody's any more. */
-function stateOf({ gpu, server }: States): "open" | "draining" | "lost" | undefined {
+function stateOf({ server, ...device }: States): "open" | "draining" | "lost" | undefined {
   if (server === "removed") return undefined;
-  if (server === "lost" || server === "joining" || gpu === "lost") return "lost";
-  return gpu === "draining" || server === "draining" ? "draining" : "open";
+  const state = poolState(device, server);
+  return state === "active" ? "open" : state;
 }

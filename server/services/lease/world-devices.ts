@@ -16,8 +16,8 @@ export function deviceFrom(row: DeviceRow): Device {
   };
 }
 
-function deviceState({ state, serverState }: Pick<DeviceRow, "state" | "serverState">): Device["state"] {
+function deviceState({ state, drained, serverState }: DeviceRow): Device["state"] {
   if (serverState === "removed") return "gone";
   if (serverState === "lost" || serverState === "joining" || state === "lost") return "away";
-  return state === "draining" || serverState === "draining" ? "draining" : "open";
+  return drained || serverState === "draining" ? "draining" : "open";
 }

@@ -17,6 +17,7 @@ export type DeviceRow = {
   id: string;
   name: string;
   state: (typeof gpus.$inferSelect)["state"];
+  drained: boolean;
   memoryBytes: number;
   linkGroup: string | null;
   cudaVersion: number | null;
@@ -102,7 +103,7 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
     with ask as materialized (select ${gpuType}::text as type, ${at}::timestamptz as at, ${month}::timestamptz as month)
     select json_build_object(
       'devices', (select coalesce(json_agg(t), '[]') from (
-        select g.id, g.name, g.state, g.memory_bytes as "memoryBytes", g.link_group as "linkGroup",
+        select g.id, g.name, g.state, g.drained_at is not null as drained, g.memory_bytes as "memoryBytes", g.link_group as "linkGroup",
           (g.profile->>'driverVersion')::int as "cudaVersion", g.profile->>'driver' as "driverVersion", s.id as "serverId", s.name as "serverName",
           s.state as "serverState", s.zone, s.rtt_us as "rttUs", s.epoch
         from gpus g join gpu_servers s on s.id = g.server_id

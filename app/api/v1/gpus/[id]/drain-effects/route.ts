@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { gpuId } from "#server/contracts/common.ts";
+import { drainEffects as output } from "#server/contracts/gpu-server.ts";
+import { route } from "#server/http/route.ts";
+import { drainEffects } from "#server/services/gpu-server/drain-effects.ts";
+
+export const GET = route(
+  {
+    method: "GET",
+    path: "/gpus/{id}/drain-effects",
+    summary: "Whom a drain of a device would concern, and what would be left",
+    action: "gpu-server.drain",
+    input: z.strictObject({ id: gpuId }),
+    output,
+  },
+  (ctx, { id }) => drainEffects(ctx, { gpuId: id }),
+);
