@@ -273,7 +273,8 @@ describe("a running workspace", () => {
     const actions = await database.db
       .select({ action: auditEvents.action })
       .from(auditEvents)
-      .where(eq(auditEvents.subject, id));
+      .where(eq(auditEvents.subject, id))
+      .orderBy(auditEvents.seq);
     expect(actions.map((entry) => entry.action)).toEqual(["workspace.create", "workspace.stop", "workspace.remove"]);
   }, 90_000);
 });
