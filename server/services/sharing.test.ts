@@ -294,7 +294,11 @@ it("a team is told once when its GPU-hours reach a level, and again at the next"
     .insert(leaseIntervals)
     .values({ ...whose, leaseId, gpuType: "soft", milli: 1000, startedAt: at(0).now() });
   for (const minutes of [10, 31, 32, 49, 50]) await warnOfBudgets(at(minutes));
-  const told = await world.db.select().from(auditEvents).where(eq(auditEvents.action, "team.budget-warning"));
+  const told = await world.db
+    .select()
+    .from(auditEvents)
+    .where(eq(auditEvents.action, "team.budget-warning"))
+    .orderBy(auditEvents.seq);
   expect(told.map(({ teamId, detail }) => [teamId, detail])).toMatchObject([
     [world.team, { level: 50, usedMilliHours: 516, milliHours: 1000, spentAt: "2026-05-10T01:00:02.400Z" }],
     [world.team, { level: 80, usedMilliHours: 816 }],

@@ -151,7 +151,7 @@ it("rolls out to teams; a workspace of an older version is offered the newer one
   expect(updated).toMatchObject({ update: null, generation: 2, observed: "pending" });
   const [row] = await test.db.select().from(workspaces).where(eq(workspaces.id, id));
   expect(row?.imageVersionId).toBe(second);
-  const told = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, second));
+  const told = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, second)).orderBy(auditEvents.seq);
   expect(told.map(({ action }) => action)).toEqual([
     "image.propose",
     "image.check-again",

@@ -93,7 +93,7 @@ describe("inviting", () => {
     await invite("viewer");
     await handover(guest.ctx, { id });
     await remove(owner.ctx, { id, userId: guest.id });
-    const events = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, id));
+    const events = await test.db.select().from(auditEvents).where(eq(auditEvents.subject, id)).orderBy(auditEvents.seq);
     expect(events.map(({ action, actorId, detail }) => ({ action, actorId, detail }))).toEqual([
       { action: "workspace.add-collaborator", actorId: owner.id, detail: { userId: guest.id, role: "viewer" } },
       { action: "workspace.open", actorId: guest.id, detail: { as: "viewer" } },
