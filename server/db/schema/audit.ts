@@ -25,6 +25,9 @@ export const auditEvents = pgTable(
     index("audit_events_at").on(t.at),
     index("audit_events_subject").on(t.subject),
     index("audit_events_actor").on(t.actorId, t.seq),
+    index("audit_events_team").on(t.teamId, t.seq),
+    // For one operation, and for all of a noun.
+    index("audit_events_action").on(t.action.op("text_pattern_ops"), t.seq),
   ],
 );
 

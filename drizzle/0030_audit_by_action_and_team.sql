@@ -1,0 +1,2 @@
+CREATE INDEX "audit_events_team" ON "audit_events" USING btree ("team_id","seq");--> statement-breakpoint
+CREATE INDEX "audit_events_action" ON "audit_events" USING btree ("action" text_pattern_ops,"seq");
