@@ -223,6 +223,26 @@ describe("reasons", () => {
     });
   });
 
+  test("of a wait for a device name those that are drained", () => {
+    const draining = (count: number) =>
+      Array.from({ length: count }, (_, index) => device(String(index + 1), { state: "draining" }));
+    const holdings = [holding("x", "0", 1000, { teamId: "nlp", userId: "lin", who: "Lin" })];
+    const quotas = [quota("vision", 0, 1000), quota("nlp", 1000, 1000)];
+    const message = (devices: Device[]) => reasonOf(waiting("r", 500), world({ devices, holdings, quotas })).message;
+    const full = "No device has 0.5 free: every soft device that takes leases is full.";
+    expect(message([device("0")])).toBe(full);
+    expect(message([device("0"), ...draining(1)])).toBe(
+      `${full} soft-1 on gpu-1 is being drained and takes no new leases.`,
+    );
+    expect(message([device("0"), ...draining(4)])).toBe(
+      `${full} soft-1 on gpu-1, soft-2 on gpu-1 and 2 more are being drained and take no new leases.`,
+    );
+    expect(reasonOf(waiting("r", 500), world({ devices: draining(1), quotas }))).toMatchObject({
+      rule: "no-server",
+      message: expect.stringMatching(/ soft-1 on gpu-1 is being drained and takes no new leases\.$/),
+    });
+  });
+
   test("of a place in the queue name who is first", () => {
     const holdings = [holding("x", "0", 500, { teamId: "x" })];
     const queue = [waiting("first", 750, { teamId: "nlp", who: "Lin", createdAt: -1 })];

@@ -7,6 +7,7 @@ import {
   calendarWords,
   deviceWords,
   needsWords,
+  noServerWords,
   orderWords,
   pinnedWords,
   reclaimWords,
@@ -49,10 +50,7 @@ function wordsFor(request: Waiting, obstacle: Obstacle, world: World, fits: numb
     case "pinned":
       return pinnedWords(request, obstacle.why, world);
     case "no-server":
-      return {
-        rule: "no-server",
-        message: `No GPU server with ${world.gpuType} takes leases just now; the request waits until one is back.`,
-      };
+      return noServerWords(request, world);
     case "reclaim":
       return reclaimWords(request, obstacle, world, fits);
     case "order":

@@ -1,4 +1,5 @@
 /** Sentences for what devices, the order and the rules of the pool stop. */
+import { meets } from "./allowed.ts";
 import { formatBytes, formatMilli } from "./amount.ts";
 import { attachHint, holders, holdingsOf, soonerHint } from "./holders.ts";
 import { reservationIdOf } from "./reservation.ts";
@@ -95,13 +96,14 @@ export function deviceWords(request: Waiting, world: World, fits: number): Words
   const [best] = rooms.sort((a, b) => b.freeMilli - a.freeMilli);
   const piece =
     best === undefined || best.freeMilli <= 0
-      ? `every ${world.gpuType} device is full`
+      ? `every ${world.gpuType} device that takes leases is full`
       : `the largest free piece is ${formatMilli(best.freeMilli)} of ${best.device.name} on ${best.device.serverName}`;
   const asked = request.memoryBytes > 0 ? formatBytes(request.memoryBytes) : formatMilli(request.milli);
   return {
     rule: "free-device",
     message: [
       `No device has ${asked} free: ${piece}.`,
+      drainedWords(request, world),
       reservedForOthers(request, world),
       scaledDown(request.teamId, world),
     ]
@@ -110,6 +112,37 @@ export function deviceWords(request: Waiting, world: World, fits: number): Words
     hint: soonerHint(request, world.holdings, fits),
     holders: holders(request, world.holdings, world.now),
   };
+}
+
+/** No device of the type takes leases: drained, or its server is not connected. */
+export function noServerWords(request: Waiting, world: World): Words {
+  return {
+    rule: "no-server",
+    message: [
+      `No GPU server with ${world.gpuType} takes leases just now; the request waits until one does.`,
+      drainedWords(request, world),
+    ]
+      .filter(Boolean)
+      .join(" "),
+  };
+}
+
+/** So many drained devices are named one by one. */
+const NAMED = 2;
+
+/** Which devices that would do for this request are being drained; nothing when none is. */
+function drainedWords({ needs }: Waiting, world: World): string | undefined {
+  const drained = world.devices.filter(
+    (device) => device.state === "draining" && (needs === undefined || meets(needs, device)),
+  );
+  if (drained.length === 0) return undefined;
+  const names = drained.slice(0, NAMED).map(({ name, serverName }) => `${name} on ${serverName}`);
+  if (drained.length > NAMED) names.push(`${drained.length - NAMED} more`);
+  const last = names.pop() ?? "";
+  const whole = names.length === 0 ? last : `${names.join(", ")} and ${last}`;
+  return drained.length === 1
+    ? `${whole} is being drained and takes no new leases.`
+    : `${whole} are being drained and take no new leases.`;
 }
 
 /** Room is being made for it. */
