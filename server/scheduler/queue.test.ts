@@ -239,7 +239,7 @@ describe("reasons", () => {
     );
     expect(reasonOf(waiting("r", 500), world({ devices: draining(1), quotas }))).toMatchObject({
       rule: "no-server",
-      message: expect.stringMatching(/ soft-1 on gpu-1 is being drained and takes no new leases\.$/),
+      message: expect.stringMatching(/ soft-1 on gpu-1 is being drained and takes no new leases\.$/) as string,
     });
   });
 
