@@ -138,9 +138,15 @@ it("counts as free elsewhere only what has as much memory, too", async () => {
   const other = world.gpuIds.find((id) => id !== gpuId) ?? "";
   const fits = async () => (await drainEffects(world.admin.ctx, { gpuId })).leases.map((lease) => lease.fitsElsewhere);
   expect(await fits()).toEqual([true]);
-  await database.db.update(gpus).set({ memoryBytes: 2 ** 30 }).where(eq(gpus.id, other));
+  await database.db
+    .update(gpus)
+    .set({ memoryBytes: 2 ** 30 })
+    .where(eq(gpus.id, other));
   expect(await fits()).toEqual([false]);
-  await database.db.update(gpus).set({ memoryBytes: 8 * 2 ** 30 }).where(eq(gpus.id, other));
+  await database.db
+    .update(gpus)
+    .set({ memoryBytes: 8 * 2 ** 30 })
+    .where(eq(gpus.id, other));
   await endAll();
 });
 
