@@ -47,7 +47,7 @@ export const drainEffects = z.strictObject({
   leases: z.array(
     z.strictObject({
       ...{ ...whose, gpuType: z.string(), milli: z.int(), usedMemoryBytes: z.int(), expiresAt: z.iso.datetime() },
-      /** As much is free in one piece on another device of the type. */
+      /** As much, of compute and of memory, is free now on one other device of the type. */
       fitsElsewhere: z.boolean(),
     }),
   ),

@@ -243,6 +243,19 @@ describe("reasons", () => {
     });
   });
 
+  test("of a wait tell how far a guarantee is scaled down, and whether by a drain or a lost server", () => {
+    const holdings = [holding("x", "0", 1000, { teamId: "nlp", userId: "lin", who: "Lin" })];
+    const quotas = [quota("vision", 1000, 2000), quota("nlp", 1000, 2000)];
+    const message = (...states: Device["state"][]) => {
+      const devices = [device("0"), ...states.map((state, index) => device(String(index + 1), { state }))];
+      return reasonOf(waiting("r", 600), world({ devices, holdings, quotas })).message;
+    };
+    const scaled = "0.5 of the 1.0 of team vision is guaranteed until they are back.";
+    expect(message("draining")).toContain(`1 of 2 soft devices are being drained: ${scaled}`);
+    expect(message("away")).toContain(`1 of 2 soft devices are away: ${scaled}`);
+    expect(message("away", "draining")).toContain(`2 of 3 soft devices are away or being drained: ${scaled}`);
+  });
+
   test("of a place in the queue name who is first", () => {
     const holdings = [holding("x", "0", 500, { teamId: "x" })];
     const queue = [waiting("first", 750, { teamId: "nlp", who: "Lin", createdAt: -1 })];

@@ -4,7 +4,7 @@ import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
 import { attachHint, holders, soonerHint } from "./holders.ts";
 import { promisesNow, usedBy } from "./share.ts";
 import { quotaFor } from "./team-state.ts";
-import type { Waiting, World } from "./types.ts";
+import type { Device, Waiting, World } from "./types.ts";
 import { reservedInTeam } from "./words-reservation.ts";
 
 export type Words = Pick<LeaseReason, "rule" | "message" | "hint" | "holders">;
@@ -102,6 +102,8 @@ export function scaledDown(teamId: string, world: World): string | undefined {
   const quota = promises.quotas.get(teamId);
   const now = promises.guarantees.get(teamId);
   if (quota === undefined || now === undefined || now >= quota.guaranteedMilli) return undefined;
-  const missing = world.devices.filter((device) => device.state === "away").length;
-  return `${missing} of ${world.devices.length} ${world.gpuType} devices are away: ${formatQuota(now)} of the ${formatQuota(quota.guaranteedMilli)} of team ${quota.teamName} is guaranteed until they are back.`;
+  const are = (state: Device["state"]) => world.devices.filter((device) => device.state === state).length;
+  const [away, drained] = [are("away"), are("draining")];
+  const how = [away > 0 && "away", drained > 0 && "being drained"].filter(Boolean).join(" or ");
+  return `${away + drained} of ${world.devices.length} ${world.gpuType} devices are ${how}: ${formatQuota(now)} of the ${formatQuota(quota.guaranteedMilli)} of team ${quota.teamName} is guaranteed until they are back.`;
 }

@@ -4,6 +4,7 @@ import { type DrainEffects, type DrainEffectsInput, drainEffectsInput } from "#s
 import { gpus, leases } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
+import { type Room, roomOf } from "#server/scheduler/room.ts";
 import { leaseItems } from "#server/services/lease/list.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 import { findDevice, findServer } from "./find.ts";
@@ -23,17 +24,19 @@ export async function drainEffects(ctx: Context, raw: DrainEffectsInput): Promis
     leaseItems(ctx, and(there, eq(leases.state, "ended"), gt(leases.parkedBytes, 0)), MOST),
     Promise.all([...new Set(devices.map(({ gpuType }) => gpuType))].sort().map((type) => leftOf(ctx, type, ids))),
   ]);
-  const roomOf = new Map(types.map(({ gpuType, largestFreeMilli }) => [gpuType, largestFreeMilli]));
+  const roomsOf = new Map(types.map(({ left, rooms }) => [left.gpuType, rooms]));
+  const fitsElsewhere = ({ gpuType, milli, memoryBytes }: (typeof held)[number]) =>
+    (roomsOf.get(gpuType) ?? []).some((room) => milli <= room.freeMilli && memoryBytes <= room.freeBytes);
   return {
     leases: held.map((lease) => ({
       ...{ id: lease.id, gpuType: lease.gpuType, milli: lease.milli, usedMemoryBytes: lease.usedMemoryBytes },
       ...{ userName: lease.userName, teamName: lease.teamName, workspaceName: lease.workspaceName },
-      ...{ expiresAt: lease.expiresAt, fitsElsewhere: lease.milli <= (roomOf.get(lease.gpuType) ?? 0) },
+      ...{ expiresAt: lease.expiresAt, fitsElsewhere: fitsElsewhere(lease) },
     })),
     parked: parked.map(({ id, userName, teamName, workspaceName, parkedBytes }) => {
       return { id, userName, teamName, workspaceName, parkedBytes };
     }),
-    types,
+    types: types.map(({ left }) => left),
   };
 }
 
@@ -44,22 +47,22 @@ async function devicesOf(ctx: Context, input: DrainEffectsInput): Promise<{ id: 
   return await ctx.db.select({ id, gpuType }).from(gpus).where(eq(gpus.serverId, server.id)).orderBy(asc(gpus.name));
 }
 
-/** What takes leases of a type now and would then, and the largest free piece that would be left. */
+/** What takes leases of a type now and would then, and what would be free on each device that is left. */
 async function leftOf(
   ctx: Context,
   gpuType: string,
   drained: readonly string[],
-): Promise<DrainEffects["types"][number]> {
+): Promise<{ left: DrainEffects["types"][number]; rooms: Room[] }> {
   const world = await loadWorld(ctx.db, gpuType, ctx.now());
   const open = world.devices.filter((device) => device.state === "open");
-  const left = open.filter((device) => !drained.includes(device.id));
-  const heldOn = (id: string) =>
-    world.holdings.reduce((sum, holding) => sum + (holding.gpuId === id ? holding.milli : 0), 0);
+  const staying = open.filter((device) => !drained.includes(device.id));
+  const rooms = [...roomOf(staying, world.holdings).values()];
   const guaranteed = [...world.quotas.values()].reduce((sum, quota) => sum + quota.guaranteedMilli, 0);
-  return {
+  const left = {
     gpuType,
-    openMilli: { before: open.length * WHOLE, after: left.length * WHOLE },
+    openMilli: { before: open.length * WHOLE, after: staying.length * WHOLE },
     guaranteedMilli: guaranteed,
-    largestFreeMilli: Math.max(0, ...left.map((device) => WHOLE - heldOn(device.id))),
+    largestFreeMilli: Math.max(0, ...rooms.map((room) => room.freeMilli)),
   };
+  return { left, rooms };
 }

@@ -30,7 +30,8 @@ async function ask(amount: string) {
   const owner = { kind: "process" as const, pid: 1, startTime: 1, label: "train" };
   const answer = await request({ ...world.system, principal }, { requestId, amount, waitSeconds: 60, owner });
   const [row] = await database.db.select().from(leases).where(eq(leases.workspaceId, id));
-  return { state: answer.state, workspaceId: id, row };
+  const reason = answer.state === "queued" ? answer.reason : undefined;
+  return { state: answer.state, reason, workspaceId: id, row };
 }
 const endAll = async () => {
   await database.db.update(leases).set({ state: "ended" });
@@ -128,4 +129,38 @@ it("tells beforehand whom it concerns and what is left", async () => {
   }
   const removed = drainDevice(world.admin.ctx, { id: "gpu-aaaaaaaaaaaaaaaaaaaaaaaaaa" });
   await expect(removed).rejects.toMatchObject({ code: "not-found" });
+});
+
+it("counts as free elsewhere only what has as much memory, too", async () => {
+  await endAll();
+  const { row } = await ask("0.5");
+  const gpuId = row?.gpuId ?? "";
+  const other = world.gpuIds.find((id) => id !== gpuId) ?? "";
+  const fits = async () => (await drainEffects(world.admin.ctx, { gpuId })).leases.map((lease) => lease.fitsElsewhere);
+  expect(await fits()).toEqual([true]);
+  await database.db
+    .update(gpus)
+    .set({ memoryBytes: 2 ** 30 })
+    .where(eq(gpus.id, other));
+  expect(await fits()).toEqual([false]);
+  await database.db
+    .update(gpus)
+    .set({ memoryBytes: 8 * 2 ** 30 })
+    .where(eq(gpus.id, other));
+  await endAll();
+});
+
+it("is named to who waits, by the device", async () => {
+  const [first] = world.gpuIds;
+  await drainDevice(world.admin.ctx, { id: first });
+  await ask("1.0");
+  const waits = await ask("0.5");
+  expect(waits.reason).toMatchObject({
+    rule: "free-device",
+    message: expect.stringContaining("soft-0 on gpu-1 is being drained and takes no new leases."),
+  });
+  await drainDevice(world.admin.ctx, { id: first, draining: false });
+  const [granted] = await database.db.select().from(leases).where(eq(leases.workspaceId, waits.workspaceId));
+  expect(granted?.gpuId).toBe(first);
+  await endAll();
 });
