@@ -157,7 +157,7 @@ it("is named to who waits, by the device", async () => {
   const waits = await ask("0.5");
   expect(waits.reason).toMatchObject({
     rule: "free-device",
-    message: expect.stringContaining("soft-0 on gpu-1 is being drained and takes no new leases."),
+    message: expect.stringContaining("soft-0 on gpu-1 is being drained and takes no new leases.") as string,
   });
   await drainDevice(world.admin.ctx, { id: first, draining: false });
   const [granted] = await database.db.select().from(leases).where(eq(leases.workspaceId, waits.workspaceId));
