@@ -48,7 +48,10 @@ const inNotebook = async (id: string, code: string) => await installation.inNote
 const throughGateway = async (id: string, wanted: string) => await installation.throughGateway(id, wanted);
 
 beforeAll(async () => {
-  installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 8 });
+  const database = await useTestDatabase({ max: 10 });
+  // No size is offered: a pod has what the settings give its environment.
+  await database.sql`delete from workspace_sizes`;
+  installation = await startInstallation(database, cluster, { settings, homes: 8 });
   ({ world } = installation);
 });
 afterAll(async () => await installation?.stop());
