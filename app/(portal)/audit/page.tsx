@@ -49,7 +49,7 @@ export default async function AuditPage({
   const address = (more: Record<string, string>) => `/audit?${written({ ...kept, ...question, ...more })}`;
   return (
     <>
-      {!before && <LiveRefresh topics="audit" />}
+      {!before && <LiveRefresh topics={["audit"]} />}
       <PageHeader
         title="Audit"
         detail={team ? `What happened in team ${team.name}` : "Who did what"}

@@ -54,7 +54,7 @@ export default async function PoolPage({ searchParams }: Props) {
   const week = { from: day(MOST_IDLE_DAYS), to: day(0) };
   return (
     <>
-      <LiveRefresh topics="lease,pool" />
+      <LiveRefresh topics={["lease", "pool"]} />
       <PageHeader
         title="Pool"
         actions={

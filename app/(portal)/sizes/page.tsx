@@ -17,7 +17,7 @@ export default async function SizesPage() {
   const [{ sizes, policy, launchers }, { teams }] = await load(() => Promise.all([listSizes(ctx), listTeams(ctx)]));
   return (
     <>
-      <LiveRefresh topics="size" />
+      <LiveRefresh topics={["size"]} />
       <PageHeader title="Sizes" detail="What a workspace has of processor and memory" />
       <SizeSection sizes={sizes} teams={teams.map(({ id, name }) => ({ id, name }))} />
       <Section

@@ -1,6 +1,7 @@
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
 import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
@@ -75,6 +76,7 @@ export default async function UsagePage({ searchParams }: Props) {
   const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
   return (
     <>
+      <LiveRefresh topics={["usage", "lease", "pool"]} seconds={30} />
       <PageHeader title="Usage" detail="What became of the pool's time, and who had it" />
       <UsageFilter
         key={JSON.stringify(question)}

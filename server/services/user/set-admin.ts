@@ -3,6 +3,7 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { type SetAdminInput, setAdminInput, type UserView } from "#server/contracts/user.ts";
 import { users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { endOpened } from "#server/services/session/end-ways-in.ts";
 import { lockOther, refuseWithoutAdmin } from "./locked.ts";
@@ -23,6 +24,7 @@ export async function setAdmin(ctx: Context, raw: SetAdminInput): Promise<UserVi
       await tx.db.update(users).set({ isAdmin, adminByGroup: false }).where(eq(users.id, id));
       const detail = { before: { isAdmin: row.isAdmin }, after: { isAdmin } };
       await audit(tx, { action: "user.set-admin", subject: id, detail });
+      await notify(tx.db, "people", id);
     }
     return await viewOf(tx, id);
   });
