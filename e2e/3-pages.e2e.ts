@@ -347,6 +347,7 @@ test("a token that may only read is made, shown once, does no more than that, an
   playwright,
 }) => {
   await page.goto("/settings");
+  await expect(page.getByText("600 calls a minute at most")).toBeVisible();
   await page.getByRole("button", { name: "New token" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("nightly report");
@@ -401,6 +402,14 @@ test("the dialogs of a workspace are accessible", async () => {
 test("sign-in and set-up are accessible and fit without a session", async ({ browser }) => {
   const stranger = await (await browser.newContext()).newPage();
   for (const address of ["/sign-in", "/setup"]) await check(stranger, address);
+});
+
+test("a day that is none is answered with a sentence", async () => {
+  for (const address of ["/usage", "/audit"]) {
+    await page.goto(`${address}?from=2026-02-30`);
+    await expect(page.getByText("“2026-02-30” is no day")).toBeVisible();
+    await expectAccessible(page, `${address} with a day that is none`);
+  }
 });
 
 test("no page had a script or its live stream refused, or differed from what the server sent", () => {
