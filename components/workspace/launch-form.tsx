@@ -1,13 +1,12 @@
 "use client";
 
-import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { DatasetChecks } from "#components/dataset/dataset-checks.tsx";
 import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { formText } from "#components/form-text.ts";
-import { cx, formatAmount, formatMoney } from "#components/format.ts";
+import { formatAmount, formatMoney } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Field, FormError, Select } from "#components/ui/field.tsx";
 import { Meter } from "#components/ui/meter.tsx";
@@ -18,6 +17,7 @@ import type { ImageView } from "#server/contracts/image.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
 import type { ChosenSize, SizeList } from "#server/contracts/workspace-size.ts";
 import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
+import { EnvironmentCard } from "./environment-card.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 import { sizeChoices } from "./size-choice.ts";
 import { SizeFields, useSize } from "./size-fields.tsx";
@@ -270,46 +270,5 @@ function FreeNow({ type, wanted }: { type: LaunchTeam["types"][number]; wanted: 
         <p className="text-sm text-warn">{formatAmount(wanted)} would wait in the queue.</p>
       )}
     </>
-  );
-}
-
-const builds = {
-  ready: { tone: "ok", word: "ready" },
-  building: { tone: "busy", word: "being built; the launch waits for it" },
-  pending: { tone: "busy", word: "built at the first launch" },
-  failed: { tone: "bad", word: "its build failed" },
-} as const;
-
-function EnvironmentCard({ image, chosen, onChoose }: { image: ImageView; chosen: boolean; onChoose: () => void }) {
-  const build = builds[image.version.buildState];
-  return (
-    <label
-      className={cx(
-        "flex cursor-pointer gap-3 rounded-lg border bg-surface p-4 hover:bg-hover has-focus-visible:outline-2 has-focus-visible:outline-offset-2 has-focus-visible:outline-accent",
-        chosen ? "border-accent ring-1 ring-accent" : "border-line-strong",
-      )}
-    >
-      <input
-        type="radio"
-        name="image"
-        value={image.name}
-        checked={chosen}
-        onChange={onChoose}
-        className="mt-1 size-4 shrink-0 accent-accent focus-visible:outline-none"
-      />
-      <span className="min-w-0">
-        <span className="block font-medium">{image.title}</span>
-        <span className="mt-0.5 block text-sm text-ink-2">{image.description}</span>
-        <span className="mt-2 flex flex-wrap justify-between gap-x-4 text-sm">
-          <State tone={build.tone}>{build.word}</State>
-          <Link href={`/environments/${image.version.id}`} className="underline underline-offset-4">
-            What is inside
-          </Link>
-        </span>
-        {image.version.buildState === "failed" && image.version.buildMessage && (
-          <span className="mt-1 block text-sm text-bad">{image.version.buildMessage}</span>
-        )}
-      </span>
-    </label>
   );
 }

@@ -69,6 +69,13 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
   await db.execute(sql`insert into workspace_samples (workspace_id, at, cpu_milli, memory_bytes)
     select ${idOf("ws", "n")}, now() - m * interval '30 seconds', (n * m) % 4000, (n % 64) * 268435456::bigint
     from ${rows(Math.min(50, size.workspaces))}, generate_series(1, 2880) m`);
+  // What those that run were started by: in a few seconds each.
+  await db.execute(sql`insert into workspace_events (workspace_id, generation, at, kind, step, message)
+    select id, generation, started_at + after * interval '1 second' - (4 + hashtext(id) & 7) * interval '1 second',
+      kind, 'kernel', told
+    from workspaces, (values (0, 'step-started', 'Starting a first notebook kernel'),
+      (2, 'step-done', 'A notebook kernel computed 6 * 7')) step (after, kind, told)
+    where desired = 'running'`);
   await db.execute(sql`insert into device_intervals (gpu_id, state, started_at, ended_at)
     select ${idOf("gpu", "n")}, state, now() - ${size.days} * interval '1 day' + f * interval '1 day',
       case when t is null then null else now() - ${size.days} * interval '1 day' + t * interval '1 day' end

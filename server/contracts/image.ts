@@ -108,7 +108,15 @@ export const imageView = z.strictObject({
     version: z.string(),
     buildState: z.enum(["pending", "building", "ready", "failed"]),
     buildMessage: z.string().nullable(),
+    /** How many packages it holds; null before it is built here. */
+    packageCount: z.int().nullable(),
+    /** Who has approved it, and when; null: it comes with this installation. */
+    approved: z.strictObject({ by: z.string().nullable(), at: instant }).nullable(),
   }),
+  /** Those before it that are approved, the newest first; workspaces may still have them. */
+  older: z.array(z.strictObject({ id: idOf("imv"), version: z.string() })),
+  /** How long its latest starts took in the median, until a kernel answered; null: none is known. */
+  startSeconds: z.number().nullable(),
 });
 export type ImageView = z.infer<typeof imageView>;
 export const imageList = z.strictObject({ images: z.array(imageView) });

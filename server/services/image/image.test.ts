@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { auditEvents, imageVersions } from "#server/db/schema/index.ts";
+import { auditEvents, imageVersions, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
@@ -66,4 +66,40 @@ it("tells what is inside once it is built", async () => {
   await test.db.update(imageVersions).set({ packages }).where(eq(imageVersions.id, id));
   expect(await getVersion(world.outsider.ctx, { id })).toMatchObject({ packages, packageCount: 1 });
   await expect(getVersion(world.outsider.ctx, { id: newId("imv") })).rejects.toMatchObject({ code: "not-found" });
+});
+
+it("is listed with its start time, who has approved it, what it holds and which versions came before", async () => {
+  const id = world.imageVersionId;
+  const approvedAt = new Date(Date.now() + 60_000);
+  await test.db.update(imageVersions).set({ state: "retired" });
+  await test.db.update(imageVersions).set({ state: "approved" }).where(eq(imageVersions.id, id));
+  const card = async () => (await list(world.member.ctx)).images.find(({ version }) => version.id === id);
+  expect(await card()).toMatchObject({ startSeconds: null, older: [], version: { approved: null, packageCount: 1 } });
+  // Three starts of 4, 10 and 12 s; one that has not come to its end, and an older one of the same workspace, count not.
+  const began = new Date(Date.now() - 3_600_000);
+  const after = (seconds: number) => new Date(began.getTime() + seconds * 1000);
+  for (const seconds of [4, 10, 12, undefined]) {
+    const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
+    const ended = seconds === undefined ? { observed: "starting" as const } : { startedAt: after(seconds) };
+    await test.db
+      .update(workspaces)
+      .set({ generation: 2, startedAt: null, ...ended })
+      .where(eq(workspaces.id, workspaceId));
+    const event = { workspaceId, kind: "step-started" as const, message: "" };
+    await test.db.insert(workspaceEvents).values([
+      { ...event, generation: 1, step: "environment", at: after(-500) },
+      { ...event, generation: 2, step: "environment", at: began },
+      { ...event, generation: 2, step: "jupyter", at: after(3) },
+    ]);
+  }
+  expect((await card())?.startSeconds).toBeCloseTo(10, 3);
+  const [old] = await test.db.select().from(imageVersions).where(eq(imageVersions.id, id));
+  if (old === undefined) throw new Error("no version");
+  const next = { ...old, id: newId("imv"), version: "next", approvedBy: world.admin.id, approvedAt };
+  await test.db.insert(imageVersions).values({ ...next, check: "passed" });
+  const { images } = await list(world.member.ctx);
+  expect(images.find(({ version }) => version.id === next.id)).toMatchObject({
+    version: { approved: { by: world.admin.name, at: approvedAt.toISOString() } },
+    older: [{ id, version: old.version }],
+  });
 });
