@@ -415,6 +415,7 @@ pub fn session_for_child(process: &'static Process, request: &Value) -> Result<V
         "token": opened.get("token"),
         "address": opened.get("address"),
         "fingerprint": opened.get("tlsFingerprint"),
+        "hardwareTypes": opened.get("hardwareTypes"),
         "leaseId": part.lease,
         "lease": lease,
     }))
