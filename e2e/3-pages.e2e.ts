@@ -1,4 +1,4 @@
-/** Every page, in light and dark, narrow and wide: nothing for axe to find, nothing that overflows, no script refused. */
+/** Every page, in light and dark, narrow and wide: nothing for axe to find, nothing that overflows, no script and no stream refused. */
 import { type BrowserContext, expect, type Page, test } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import { asAdmin } from "./fixtures/portal.ts";
@@ -10,6 +10,10 @@ const refused: string[] = [];
 test.beforeAll(async ({ browser }) => {
   context = await browser.newContext();
   page = await asAdmin(await context.newPage());
+  page.on("response", (response) => {
+    if (new URL(response.url()).pathname === "/api/v1/live" && !response.ok())
+      refused.push(`${response.status()} for ${response.url()} on ${page.url()}`);
+  });
   page.on("console", (message) => {
     if (message.type() === "error" && /Content Security Policy|Hydration/i.test(message.text()))
       refused.push(message.text());
@@ -343,6 +347,7 @@ test("a token that may only read is made, shown once, does no more than that, an
   playwright,
 }) => {
   await page.goto("/settings");
+  await expect(page.getByText("600 calls a minute at most")).toBeVisible();
   await page.getByRole("button", { name: "New token" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("nightly report");
@@ -399,6 +404,14 @@ test("sign-in and set-up are accessible and fit without a session", async ({ bro
   for (const address of ["/sign-in", "/setup"]) await check(stranger, address);
 });
 
-test("no page had a script refused or differed from what the server sent", () => {
+test("a day that is none is answered with a sentence", async () => {
+  for (const address of ["/usage", "/audit"]) {
+    await page.goto(`${address}?from=2026-02-30`);
+    await expect(page.getByText("“2026-02-30” is no day")).toBeVisible();
+    await expectAccessible(page, `${address} with a day that is none`);
+  }
+});
+
+test("no page had a script or its live stream refused, or differed from what the server sent", () => {
   expect(refused).toEqual([]);
 });

@@ -94,6 +94,15 @@ export function isUniqueViolation(error: unknown): boolean {
   return databaseCode(error) === "23505";
 }
 
+/** The unique index that refused a write; undefined when none did. */
+export function violatedIndex(error: unknown): string | undefined {
+  if (!isUniqueViolation(error)) return undefined;
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if ("constraint_name" in at && typeof at.constraint_name === "string") return at.constraint_name;
+  }
+  return undefined;
+}
+
 /** An `invalid` error that names each wrong field. */
 export function invalidInput(error: z.ZodError): SluiceError {
   const fields = error.issues.map((issue) => ({ field: issue.path.join("."), message: issue.message }));

@@ -1,29 +1,14 @@
 /** Live data: writers notify inside their transaction, readers hear of it when the transaction is committed. */
 import { type SQL, sql as statement } from "drizzle-orm";
+import { publicTopic } from "#server/contracts/live.ts";
 import { type Database, database, type Sql, type Transaction } from "#server/db/client.ts";
 
 /**
- * `session`: a browser session ended; the gateway closes what it opened. `notice`: a person was told something, or has
- * read it; the id is the person's. `usage`: workspaces were measured again. `ending`: leases on this GPU server are to
- * end; the broker that holds its control connection tells gpud. `what-if`: a replay has come further. `dataset`: one was
- * registered, changed, measured or removed. `environment`: one was proposed, approved or taken back, or its check has
- * come further. `size`: what sizes are offered, or who may choose others, has changed.
+ * What browsers may follow, and what processes tell each other alone. `session`: a browser session ended; the gateway
+ * closes what it opened. `ending`: leases on this GPU server are to end; the broker that holds its control connection
+ * tells gpud.
  */
-export const liveTopics = [
-  "workspace",
-  "lease",
-  "pool",
-  "setup",
-  "audit",
-  "session",
-  "notice",
-  "usage",
-  "ending",
-  "what-if",
-  "dataset",
-  "environment",
-  "size",
-] as const;
+export const liveTopics = [...publicTopic.options, "session", "ending"] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
 /** `id` is what changed; null after the connection was lost, when anything may have changed. */

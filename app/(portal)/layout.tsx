@@ -30,7 +30,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
   const [{ stops }, notices] = await load(() => Promise.all([listStops(ctx), listNotices(ctx)]));
   return (
     <>
-      <LiveRefresh topics="lease,notice" />
+      <LiveRefresh topics={["lease", "notice"]} />
       <a
         href="#main"
         className="sr-only z-50 rounded-md bg-raised px-3 py-2 focus:not-sr-only focus:fixed focus:top-2 focus:left-2"

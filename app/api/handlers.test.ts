@@ -1,12 +1,14 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { publicTopic } from "#server/contracts/live.ts";
 import { workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { SluiceError } from "#server/errors.ts";
 import { route } from "#server/http/route.ts";
 import { live, notify } from "#server/live.ts";
 import { end } from "#server/services/session/end.ts";
+import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { GET as getLive } from "./v1/live/route.ts";
 import { GET as getEvents } from "./v1/workspaces/[id]/events/route.ts";
@@ -217,6 +219,21 @@ describe("a stream", () => {
     expect(await member?.nextData()).toEqual({ topic: "notice", id: null });
     member?.close();
     admin?.close();
+  });
+
+  it("follows all topics that pages may name at once, and hears of a change of people", async () => {
+    const stream = await open(
+      getLive,
+      `live?topics=${publicTopic.options.join(",")}`,
+      {},
+      { cookie: world.member.cookie },
+    );
+    await live().ready();
+    const { email } = await makePerson(test.db, { name: "Vera" });
+    await addMember(world.admin.ctx, { teamId: world.team, email, role: "member" });
+    // The audit's is not for members.
+    expect(await stream.nextData()).toEqual({ topic: "people", id: null });
+    stream.close();
   });
 
   it("of sessions is not for browsers", async () => {

@@ -4,6 +4,7 @@ import { useRouter } from "next/navigation";
 import { type FormEvent, useState } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
+import { formatCount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Copyable } from "#components/ui/copy.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
@@ -26,8 +27,8 @@ const MAY: Record<Scope, { label: string; hint: string }> = {
   manage: { label: "Manage", hint: "Whatever else you may do, as a lead or an admin too." },
 };
 
-/** Personal access tokens for the API: each shown once, named, revoked here. */
-export function TokenSection({ tokens }: { tokens: AccessTokenView[] }) {
+/** Personal access tokens for the API: each shown once, named, revoked here; how many calls a minute one may make. */
+export function TokenSection({ tokens, callsPerMinute }: { tokens: AccessTokenView[]; callsPerMinute: number }) {
   const router = useRouter();
   const [ending, setEnding] = useState<AccessTokenView>();
   const columns: Column<AccessTokenView>[] = [
@@ -74,7 +75,11 @@ export function TokenSection({ tokens }: { tokens: AccessTokenView[] }) {
     },
   ];
   return (
-    <Section title="Personal access tokens" detail="For scripts that call the API in your name" actions={<NewToken />}>
+    <Section
+      title="Personal access tokens"
+      detail={`For scripts that call the API in your name; each makes ${formatCount(callsPerMinute)} calls a minute at most`}
+      actions={<NewToken />}
+    >
       {tokens.length === 0 ? (
         <EmptyState title="No token yet">
           A token goes into the header <code>Authorization: Bearer slp_…</code> of a call to <code>/api/v1</code>.

@@ -76,20 +76,24 @@ function useLive(topics: string, since: number, onEvent: (event: LiveEvent) => v
 }
 
 let refreshTimer: ReturnType<typeof setTimeout> | undefined;
+/** When the page is rendered again; whoever wants it sooner moves it. */
+let refreshDue = Number.POSITIVE_INFINITY;
 let refreshedAt = 0;
 
-/** What [`LiveRefresh`] is in the browser: refreshes at most three times a second. */
-export function Follow({ topics, since }: { topics: string; since: number }) {
+/** What [`LiveRefresh`] is in the browser: `seconds` after the last refresh at the soonest, together with what is due. */
+export function Follow({ topics, seconds, since }: { topics: string; seconds: number; since: number }) {
   const router = useRouter();
   const refresh = useCallback(() => {
-    if (refreshTimer !== undefined) return;
-    const wait = Math.max(20, 333 - (Date.now() - refreshedAt));
+    const due = Math.max(Date.now() + 20, refreshedAt + seconds * 1000);
+    if (refreshDue <= due) return;
+    clearTimeout(refreshTimer);
+    refreshDue = due;
     refreshTimer = setTimeout(() => {
-      refreshTimer = undefined;
+      refreshDue = Number.POSITIVE_INFINITY;
       refreshedAt = Date.now();
       router.refresh();
-    }, wait);
-  }, [router]);
+    }, due - Date.now());
+  }, [router, seconds]);
   useLive(topics, since, refresh);
   return null;
 }

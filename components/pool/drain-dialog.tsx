@@ -54,14 +54,14 @@ export default function DrainDialog({ what, id, name, onClose }: Props) {
   );
 }
 
-function Effects({ effects: { leases, parked, types } }: { effects: DrainEffects }) {
+function Effects({ effects: { leaseCount, leases, parked, types } }: { effects: DrainEffects }) {
   return (
     <div className="flex flex-col gap-3 rounded-md bg-sunken px-3 py-2">
       {leases.length === 0 ? (
         <p>Nobody holds anything on it.</p>
       ) : (
         <div>
-          <h3 className="font-medium">{plural(leases.length, "lease")} on it</h3>
+          <h3 className="font-medium">{plural(leaseCount, "lease")} on it</h3>
           <ul className="mt-0.5 list-disc pl-4 text-ink-2">
             {leases.map((lease) => (
               <li key={lease.id}>
@@ -70,6 +70,7 @@ function Effects({ effects: { leases, parked, types } }: { effects: DrainEffects
                 {lease.fitsElsewhere ? "; as much is free elsewhere" : "; nothing of this size is free elsewhere now"}
               </li>
             ))}
+            {leaseCount > leases.length && <li>and {plural(leaseCount - leases.length, "older lease")}</li>}
           </ul>
         </div>
       )}
@@ -86,9 +87,12 @@ function Effects({ effects: { leases, parked, types } }: { effects: DrainEffects
         </div>
       )}
       <ul>
-        {types.map(({ gpuType, openMilli, guaranteedMilli }) => (
+        {types.map(({ gpuType, openMilli, guaranteedMilli, largestFreeMilli }) => (
           <li key={gpuType}>
-            {formatAmount(openMilli.after)} {gpuType} would take leases instead of {formatAmount(openMilli.before)}
+            {formatAmount(openMilli.after)} {gpuType} would take leases instead of {formatAmount(openMilli.before)};{" "}
+            {largestFreeMilli > 0
+              ? `the largest free piece would be ${formatAmount(largestFreeMilli)}`
+              : "nothing would be free"}
             {guaranteedMilli > openMilli.after && (
               <span className="text-warn">
                 ; teams are guaranteed {formatAmount(guaranteedMilli)}, so not all of them can have theirs

@@ -9,7 +9,7 @@ export function BootSteps({ steps }: { steps: Step[] }) {
   const failed = steps.some((step) => step.state === "failed");
   return (
     <section aria-labelledby="boot-title">
-      <LiveRefresh topics="setup" />
+      <LiveRefresh topics={["setup"]} />
       <h2 id="boot-title" className="text-lg font-semibold">
         Getting ready
       </h2>

@@ -6,7 +6,7 @@ import { useEffect, useState } from "react";
 import { api } from "#components/api.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import type { WorkspaceList } from "#server/contracts/workspace.ts";
-import { type Destination, found } from "./destinations.ts";
+import { type Destination, found, stillFound } from "./destinations.ts";
 
 const MOST_WORKSPACES = 8;
 const TYPING_MS = 150;
@@ -61,16 +61,16 @@ export default function CommandList({ destinations, onClose }: { destinations: D
 
 /** One's own workspaces that have the words, a moment after typing ends; none while they cannot be read. */
 function useWorkspaces(search: string): Destination[] {
-  const [list, setList] = useState<Destination[]>([]);
+  const [answer, setAnswer] = useState<{ search: string; list: Destination[] }>({ search: "", list: [] });
   useEffect(() => {
     let current = true;
     const ask = async () => {
       const asked = new URLSearchParams({ limit: String(MOST_WORKSPACES), search: search.slice(0, 100) });
-      const answer = await api<WorkspaceList>("GET", `/workspaces?${asked.toString()}`);
-      if (!current || !answer.ok) return;
-      setList(
-        answer.data.workspaces.map(({ id, name }) => ({ href: `/workspaces/${id}`, label: name, group: "Workspaces" })),
-      );
+      const read = await api<WorkspaceList>("GET", `/workspaces?${asked.toString()}`);
+      if (!current) return;
+      const workspaces = read.ok ? read.data.workspaces : [];
+      const list = workspaces.map(({ id, name }) => ({ href: `/workspaces/${id}`, label: name, group: "Workspaces" }));
+      setAnswer({ search, list });
     };
     const timer = setTimeout(() => void ask(), TYPING_MS);
     return () => {
@@ -78,5 +78,5 @@ function useWorkspaces(search: string): Destination[] {
       clearTimeout(timer);
     };
   }, [search]);
-  return list;
+  return stillFound(answer, search);
 }

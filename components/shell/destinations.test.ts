@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { destinationsOf, found } from "./destinations.ts";
+import { destinationsOf, found, stillFound } from "./destinations.ts";
 import { treeFor } from "./tree.ts";
 
 const all = (isAdmin: boolean) =>
@@ -17,4 +17,12 @@ it("offers only what the person's tree has, and teams by their address", () => {
   expect(labels(true, "pool")).toEqual(["Pool"]);
   expect(found(all(false), "vision")).toMatchObject([{ href: "/teams/vision%20%26%20nlp" }]);
   expect(labels(false, "")).toHaveLength(all(false).length);
+});
+
+it("keeps of what the server found for other words only what has the new ones, too", () => {
+  const place = (label: string) => ({ href: `/workspaces/${label}`, label, group: "Workspaces" });
+  const answer = { search: "pytorch", list: [place("train"), place("trade")] };
+  expect(stillFound(answer, "pytorch")).toHaveLength(2);
+  expect(stillFound(answer, "trai").map(({ label }) => label)).toEqual(["train"]);
+  expect(stillFound(answer, "gone")).toEqual([]);
 });

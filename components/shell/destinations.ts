@@ -19,6 +19,11 @@ export function destinationsOf(tree: Branch[], teams: { name: string }[]): Desti
   ];
 }
 
+/** What the server found for some words, as far as it answers other ones, too, until their own answer comes. */
+export function stillFound(answer: { search: string; list: readonly Destination[] }, search: string): Destination[] {
+  return answer.search === search ? [...answer.list] : found(answer.list, search);
+}
+
 /** Those with each word of a search in their label or words; a label that begins with it first. */
 export function found(destinations: readonly Destination[], search: string): Destination[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);

@@ -33,7 +33,9 @@ export function effectSentences(effects: QuotaEffects, gpuType: string, zone: st
   const { borrowedMilli, overLimitMilli, overCeiling, granted, takenBack, budget } = effects;
   const amount = (milli: number) => `${formatAmount(milli)} ${gpuType}`.trim();
   const sentences = [
-    `leave ${amount(effects.unallocatedMilli)} of ${formatAmount(effects.capacityMilli)} guaranteed to nobody`,
+    effects.unallocatedMilli < 0
+      ? `guarantee ${amount(-effects.unallocatedMilli)} more than the ${formatAmount(effects.capacityMilli)} that there is`
+      : `leave ${amount(effects.unallocatedMilli)} of ${formatAmount(effects.capacityMilli)} guaranteed to nobody`,
   ];
   for (const { who, teamName, milli } of granted)
     sentences.push(`grant ${amount(milli)} to ${who} (${teamName}) at once`);

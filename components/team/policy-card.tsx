@@ -1,7 +1,7 @@
 import { CUSTOM_SIZES } from "#components/size/custom-sizes.ts";
 import { Card } from "#components/ui/page.tsx";
-import { sizeInWords } from "#components/workspace/size-words.ts";
 import type { TeamPolicyView } from "#server/contracts/sharing.ts";
+import { sizeInWords } from "#server/contracts/size-words.ts";
 import { CO_TENANCY, effectOf, POLICY_TIMES, timeThatCounts } from "./policy-fields.ts";
 
 /** What counts for a team's leases and workspaces, each with what it does; what the team says itself is marked. */

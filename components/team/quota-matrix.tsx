@@ -34,7 +34,12 @@ export function QuotaMatrix({ teams, pool }: TeamList) {
         cell: (team) => <QuotaCell team={team} quota={quotaOf(team, gpuType)} />,
         foot: (
           <span className="figures">
-            {formatAmount(unallocatedMilli)} <span className="text-ink-2">of {formatAmount(capacityMilli)}</span>
+            {unallocatedMilli < 0 ? (
+              <span className="text-warn">{formatAmount(unallocatedMilli)}: more is guaranteed than there is,</span>
+            ) : (
+              formatAmount(unallocatedMilli)
+            )}{" "}
+            <span className="text-ink-2">of {formatAmount(capacityMilli)}</span>
           </span>
         ),
       };

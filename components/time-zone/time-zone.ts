@@ -1,4 +1,5 @@
 /** The person's time zone: what is kept of it, and how instants read in it. Names are IANA's, such as `Europe/Berlin`. */
+import { remembered } from "#components/remembered.ts";
 
 export const timeZoneCookie = "sluice-time-zone";
 
@@ -28,25 +29,24 @@ function isZone(zone: string): boolean {
   }
 }
 
-/** Making a format takes many times as long as using it. */
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-function formatIn(zone: string): Intl.DateTimeFormat {
-  const known = formats.get(zone);
-  if (known) return known;
-  const format = new Intl.DateTimeFormat("en", {
-    timeZone: zone,
-    hourCycle: "h23",
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-  });
-  formats.set(zone, format);
-  return format;
-}
+/**
+ * Making a format takes many times as long as using it. The server writes for people in any zone, whose names come from
+ * their cookies in whatever spelling: as many are kept as people at one time have among them.
+ */
+const formatIn = remembered(
+  64,
+  (zone) =>
+    new Intl.DateTimeFormat("en", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+    }),
+);
 
 /** How far a zone's clocks are ahead of UTC at an instant, in milliseconds. */
 function aheadOf(zone: string, at: number): number {

@@ -15,7 +15,7 @@ const columns: Column<UserView>[] = [
     cell: (row) => (
       <span className="inline-flex flex-wrap items-center gap-2">
         <span className="font-medium">{row.name}</span>
-        {row.isAdmin && <Badge tone="busy">admin</Badge>}
+        {row.isAdmin && <Badge tone="busy">{row.adminByGroup ? "admin by group" : "admin"}</Badge>}
         {row.isSample && <Badge>sample</Badge>}
         {row.disabled && <Badge tone="bad">deactivated</Badge>}
       </span>

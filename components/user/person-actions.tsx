@@ -11,7 +11,7 @@ import { Menu, MenuItem } from "#components/ui/menu.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { UserView } from "#server/contracts/user.ts";
 
-type Deed = "admin" | "deactivate";
+type Deed = "admin" | "keep" | "deactivate";
 
 /** Make an admin, take that back, close the account, open it again. */
 export function PersonActions({ person }: { person: UserView }) {
@@ -47,6 +47,7 @@ export function PersonActions({ person }: { person: UserView }) {
             {person.isAdmin ? "Take admin rights back" : "Make an admin"}
           </MenuItem>
         )}
+        {person.adminByGroup && <MenuItem onSelect={() => setAsking("keep")}>Keep as an admin</MenuItem>}
         {person.disabled ? (
           <MenuItem onSelect={() => void reactivate()}>Reactivate</MenuItem>
         ) : (
@@ -60,7 +61,7 @@ export function PersonActions({ person }: { person: UserView }) {
         title={person.isAdmin ? `Take admin rights back from ${person.name}?` : `Make ${person.name} an admin?`}
         loses={
           person.isAdmin
-            ? "They keep their teams and workspaces, and no longer see what is other people's."
+            ? `They keep their teams and workspaces, and no longer see what is other people's.${person.adminByGroup ? " A group of the identity provider gives them these rights, and gives them again at their next sign-in while they are in it." : ""}`
             : "An admin sees and changes everything here: every team, workspace, GPU server and person."
         }
         confirmLabel={person.isAdmin ? "Take back" : "Make an admin"}
@@ -71,6 +72,15 @@ export function PersonActions({ person }: { person: UserView }) {
             isAdmin: !person.isAdmin,
           })
         }
+      />
+      <Confirm
+        {...place("keep")}
+        title={`Keep ${person.name} as an admin?`}
+        loses="A group of the identity provider gives them these rights, and leaving it takes them back. Kept, they stay until an admin takes them back here."
+        confirmLabel="Keep as an admin"
+        pendingLabel="Saving"
+        danger={false}
+        act={() => call("PUT", "admin", `${person.name} stays an admin.`, { isAdmin: true })}
       />
       <Confirm
         {...place("deactivate")}

@@ -7,9 +7,9 @@ import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { Card } from "#components/ui/page.tsx";
 import { useSubmit } from "#components/use-submit.ts";
+import { sizeInWords } from "#server/contracts/size-words.ts";
 import type { CreateWorkspaceInput, WorkspaceView } from "#server/contracts/workspace.ts";
 import type { ChosenSize } from "#server/contracts/workspace-size.ts";
-import { sizeInWords } from "./size-words.ts";
 
 /** A launch as it was asked for last, under a name that is free. */
 export type LaunchAgain = {

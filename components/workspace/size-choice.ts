@@ -1,3 +1,4 @@
+import { fits, smallerOf } from "#server/contracts/size-words.ts";
 /** What can be chosen as a workspace's size, for the forms of a launch and of a workspace. */
 import type { ChosenSize, CustomSize, SizeList, SizeView } from "#server/contracts/workspace-size.ts";
 
@@ -10,9 +11,6 @@ export type SizeChoices = {
   most: CustomSize | undefined;
 };
 
-const fits = (size: CustomSize, most: CustomSize | undefined): boolean =>
-  most === undefined || (size.cpuMilli <= most.cpuMilli && size.memoryBytes <= most.memoryBytes);
-
 /** What one may choose in a team for a workspace that this launcher runs. */
 export function sizeChoices(list: SizeList, teamId: string, launcher: string): SizeChoices {
   const limit = list.launchers.find((each) => each.launcher === launcher);
@@ -22,7 +20,7 @@ export function sizeChoices(list: SizeList, teamId: string, launcher: string): S
     .filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId))
     .map((size) => ({ ...size, tooLarge: !fits(size, most) }));
   const custom = rule?.mayChoose === true ? { cpuMilli: rule.maxCpuMilli, memoryBytes: rule.maxMemoryBytes } : null;
-  return { sizes, custom: custom && smaller(custom, most), most };
+  return { sizes, custom: custom && smallerOf(custom, most), most };
 }
 
 /** What is chosen before anybody chooses: what was asked for where that can still be had, else what the API takes. */
@@ -33,12 +31,4 @@ export function firstChoice({ sizes, custom }: SizeChoices, asked: ChosenSize | 
     if (same !== undefined) return same.name;
   } else if (asked !== undefined && custom !== null && fits(asked, custom)) return asked;
   return (free.find(({ isDefault }) => isDefault) ?? free.at(-1))?.name;
-}
-
-function smaller(size: CustomSize, most: CustomSize | undefined): CustomSize {
-  if (most === undefined) return size;
-  return {
-    cpuMilli: Math.min(size.cpuMilli, most.cpuMilli),
-    memoryBytes: Math.min(size.memoryBytes, most.memoryBytes),
-  };
 }

@@ -3,9 +3,10 @@
 import { type ReactNode, useState } from "react";
 import { cx } from "#components/format.ts";
 import { Field } from "#components/ui/field.tsx";
+import { sizeInWords } from "#server/contracts/size-words.ts";
 import type { ChosenSize } from "#server/contracts/workspace-size.ts";
 import { firstChoice, type SizeChoices } from "./size-choice.ts";
-import { readCores, readGib, sizeInWords } from "./size-words.ts";
+import { readCores, readGib } from "./size-words.ts";
 
 export type SizeState = {
   /** As the API takes it; undefined: something typed is no number, or nothing is offered. */

@@ -7,10 +7,10 @@ import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import { useSubmit } from "#components/use-submit.ts";
+import { sizeInWords } from "#server/contracts/size-words.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import type { SizeChoices } from "./size-choice.ts";
 import { SizeFields, useSize } from "./size-fields.tsx";
-import { sizeInWords } from "./size-words.ts";
 
 /** What the workspace has of processor and memory from its next start on. */
 export function SizeForm({ workspace, choices }: { workspace: WorkspaceView; choices: SizeChoices }) {

@@ -1,5 +1,5 @@
+import { sizeInWords } from "#server/contracts/size-words.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
-import { sizeInWords } from "./size-words.ts";
 
 /** What a workspace has of processor and memory, and what its next start changes of that. */
 export function SizeInWords({ workspace: { size } }: { workspace: Pick<WorkspaceView, "size"> }) {

@@ -14,6 +14,7 @@ import { resetEnv } from "#server/env.ts";
 import { add as addGroup } from "#server/services/identity-group/add.ts";
 import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
+import { setAdmin } from "#server/services/user/set-admin.ts";
 
 /** What the provider says of whoever signs in there, by the name typed into its form. */
 const accounts = new Map<string, { email: string; email_verified: boolean; groups?: string[] | string }>();
@@ -144,6 +145,13 @@ describe("through the OIDC provider", () => {
     expect(await seen(["cooks"])).toEqual(["grace", false, {}]);
     const [stopped] = await test.db.select().from(workspaces).where(eq(workspaces.id, workspaceId));
     expect(stopped?.desired).toBe("stopped");
+
+    // An admin by group is kept as one by hand.
+    expect(await seen(["platform"])).toEqual(["grace", true, {}]);
+    const kept = await setAdmin(world.admin.ctx, { ...owner, isAdmin: true });
+    expect(kept).toMatchObject({ isAdmin: true, adminByGroup: false });
+    expect(await seen([])).toEqual(["grace", true, {}]);
+    await setAdmin(world.admin.ctx, { ...owner, isAdmin: false });
 
     // What was given by hand stays, whatever a group says.
     await addMember(world.admin.ctx, { teamId: world.team, email, role: "member" });

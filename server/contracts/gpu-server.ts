@@ -43,6 +43,8 @@ export const drainEffectsInput = z.union([z.strictObject({ serverId: gpuServerId
 export type DrainEffectsInput = z.infer<typeof drainEffectsInput>;
 const whose = { id: z.string(), userName: z.string(), teamName: z.string(), workspaceName: z.string() };
 export const drainEffects = z.strictObject({
+  /** How many leases are held there. */
+  leaseCount: z.int(),
   /** Who holds what there: it goes on to its end. At most 200, the latest first. */
   leases: z.array(
     z.strictObject({

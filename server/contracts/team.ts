@@ -39,7 +39,11 @@ export const teamList = z.strictObject({
   teams: z.array(teamSummary),
   /** For admins, by GPU type: what the pool has, what of it is guaranteed to teams, and what to nobody. */
   pool: z.array(
-    z.strictObject({ gpuType: z.string(), capacityMilli: milli, guaranteedMilli: milli, unallocatedMilli: milli }),
+    z.strictObject({
+      ...{ gpuType: z.string(), capacityMilli: milli, guaranteedMilli: milli },
+      /** Guaranteed to nobody; below zero where more is guaranteed than there is. */
+      unallocatedMilli: z.int(),
+    }),
   ),
 });
 export type TeamList = z.infer<typeof teamList>;

@@ -7,6 +7,8 @@ export const userView = z.strictObject({
   email: z.string(),
   name: z.string(),
   isAdmin: z.boolean(),
+  /** A group of the identity provider gives the admin's rights, and takes them back when its person leaves it. */
+  adminByGroup: z.boolean(),
   isSample: z.boolean(),
   /** Deactivated: nothing and nobody signs in as this person; workspaces are stopped, their files stay. */
   disabled: z.boolean(),

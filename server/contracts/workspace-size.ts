@@ -44,7 +44,7 @@ export const sizeView = z.strictObject({
   memoryBytes: z.int(),
   /** Smaller is offered earlier. */
   position: z.int(),
-  /** Those it is offered to; null: everybody. */
+  /** Those it is offered to, for others than admins their own alone; null: everybody. */
   teamIds: z.array(teamId).nullable(),
   /** What a launch gets that names none. */
   isDefault: z.boolean(),

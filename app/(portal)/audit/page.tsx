@@ -9,6 +9,7 @@ import { TabLinks } from "#components/ui/tabs.tsx";
 import { list } from "#server/services/audit/list.ts";
 import { me } from "#server/services/session/me.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { askedDays } from "../asked-days.ts";
 
 export const metadata = { title: "Audit" };
 
@@ -36,20 +37,19 @@ export default async function AuditPage({
   const led = person.teams.filter((team) => team.role === "lead");
   const team = person.isAdmin ? undefined : (led.find((each) => each.name === one("team")) ?? led[0]);
   if (!person.isAdmin && !team) notFound();
-  const question = { who: one("who"), what: one("what"), from: dayOf(one("from")), to: dayOf(one("to")) };
+  const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now() });
+  const question = { who: one("who"), what: one("what"), from: days.from, to: days.to };
   const before = /^[1-9]\d{0,14}$/.test(one("before")) ? one("before") : undefined;
   const filter = {
     ...{ teamId: team?.id, action: noun.prefix, who: question.who, what: question.what },
-    ...(question.from && { from: `${question.from}T00:00:00Z` }),
-    // The last day is in it.
-    ...(question.to && { to: new Date(Date.parse(`${question.to}T00:00:00Z`) + DAY_MS).toISOString() }),
+    ...days.span,
   };
-  const page = await load(() => list(ctx, { ...filter, before, limit: 200 }));
+  const page = days.wrong ? { events: [], next: null } : await load(() => list(ctx, { ...filter, before, limit: 200 }));
   const kept = { ...(team ? { team: team.name } : {}), of: noun.id };
   const address = (more: Record<string, string>) => `/audit?${written({ ...kept, ...question, ...more })}`;
   return (
     <>
-      {!before && <LiveRefresh topics="audit" />}
+      {!before && <LiveRefresh topics={["audit"]} />}
       <PageHeader
         title="Audit"
         detail={team ? `What happened in team ${team.name}` : "Who did what"}
@@ -70,8 +70,8 @@ export default async function AuditPage({
       />
       <AuditFilter key={written(question)} kept={kept} question={question} />
       {page.events.length === 0 ? (
-        <EmptyState title="Nothing of this kind">
-          What people and machines do is written here, and never changed.
+        <EmptyState title={days.wrong?.title ?? "Nothing of this kind"}>
+          {days.wrong?.hint ?? "What people and machines do is written here, and never changed."}
         </EmptyState>
       ) : (
         <AuditTable events={page.events} />
@@ -84,14 +84,8 @@ export default async function AuditPage({
   );
 }
 
-const DAY_MS = 24 * 3600_000;
-
 /** A query without what is not asked. */
 function written(query: Record<string, string | undefined>): string {
   const asked = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
   return new URLSearchParams(asked).toString();
-}
-
-function dayOf(text: string): string {
-  return /^[12]\d{3}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text)) ? text : "";
 }

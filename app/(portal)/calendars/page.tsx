@@ -26,7 +26,7 @@ export default async function CalendarsPage() {
     .map(({ id, name, quotas }) => ({ id, name, gpuTypes: quotas.map(({ gpuType }) => gpuType) }));
   return (
     <>
-      <LiveRefresh topics="pool" />
+      <LiveRefresh topics={["pool"]} />
       <PageHeader title="Calendars" detail="What differs by weekday and hour, and what is reserved; times are UTC" />
       <Section
         title="Reservations"

@@ -3,6 +3,7 @@ import { CloseMonth } from "#components/cost/close-month.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
 import { cx, formatGpuHours, formatMoney } from "#components/format.ts";
+import { LiveRefresh } from "#components/live/live.tsx";
 import { ButtonLink } from "#components/ui/button.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
@@ -43,6 +44,7 @@ export default async function CostsPage({ searchParams }: Props) {
   const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
   return (
     <>
+      {costs.closed === null && <LiveRefresh topics={["usage", "lease", "pool"]} seconds={60} />}
       <PageHeader
         title={`Costs of ${month}`}
         detail={

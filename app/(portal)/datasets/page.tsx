@@ -18,7 +18,7 @@ export default async function DatasetsPage() {
   const registers = person.isAdmin || teams.length > 0;
   return (
     <>
-      <LiveRefresh topics="dataset" />
+      <LiveRefresh topics={["dataset"]} />
       <PageHeader
         title="Datasets"
         detail="Files that a workspace finds at ~/datasets; chosen at launch or in its settings"

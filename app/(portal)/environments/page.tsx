@@ -20,7 +20,7 @@ export default async function EnvironmentsPage() {
   );
   return (
     <>
-      <LiveRefresh topics="setup,workspace,environment" />
+      <LiveRefresh topics={["setup", "workspace", "environment"]} />
       <PageHeader
         title="Environments"
         detail="What people launch with. Some come with this installation; others are proposed, tested and approved here."

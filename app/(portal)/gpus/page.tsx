@@ -19,7 +19,7 @@ export default async function GpusPage() {
   );
   return (
     <>
-      <LiveRefresh topics="lease,pool" />
+      <LiveRefresh topics={["lease", "pool"]} />
       <PageHeader title="GPUs" />
       <Section title="Yours">
         {leases.length === 0 ? (

@@ -1,3 +1,4 @@
+import { LiveRefresh } from "#components/live/live.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { IdentityGroupSection } from "#components/user/identity-group-section.tsx";
@@ -29,6 +30,7 @@ export default async function PeoplePage({ searchParams }: Props) {
   const place = { path: "/people", question: {}, search, label: "Search people" };
   return (
     <>
+      <LiveRefresh topics={["people"]} />
       <PageHeader
         title="People"
         actions={

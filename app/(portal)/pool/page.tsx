@@ -17,7 +17,7 @@ import { gpuServerId } from "#server/contracts/common.ts";
 import type { PoolMap } from "#server/contracts/gpu-server.ts";
 import { readDevices } from "#server/services/gpu-server/devices.ts";
 import { map } from "#server/services/gpu-server/map.ts";
-import { MOST_IDLE_DAYS, mostIdle } from "#server/services/utilisation/most-idle.ts";
+import { MOST_IDLE_DAYS, mostIdle, mostIdleFrom } from "#server/services/utilisation/most-idle.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Pool" };
@@ -50,11 +50,11 @@ export default async function PoolPage({ searchParams }: Props) {
   const cards = open.map((server) => (
     <ServerCard key={server.id} server={server} devices={devices.filter((device) => device.serverId === server.id)} />
   ));
-  const day = (ago: number) => new Date(ctx.now().getTime() - ago * 86_400_000).toISOString().slice(0, 10);
-  const week = { from: day(MOST_IDLE_DAYS), to: day(0) };
+  const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+  const week = { from: dayOf(mostIdleFrom(ctx.now())), to: dayOf(ctx.now().getTime()) };
   return (
     <>
-      <LiveRefresh topics="lease,pool" />
+      <LiveRefresh topics={["lease", "pool"]} />
       <PageHeader
         title="Pool"
         actions={
@@ -97,7 +97,7 @@ export default async function PoolPage({ searchParams }: Props) {
       {idle.length > 0 && (
         <Section
           title="Held idle, by person"
-          detail={`GPU-hours of the last ${MOST_IDLE_DAYS} days in which a GPU was held and did nothing`}
+          detail={`GPU-hours of the last ${MOST_IDLE_DAYS} days (UTC) in which a GPU was held and did nothing`}
           actions={
             <Link
               href={`/usage?${new URLSearchParams({ ...week, by: "person", order: "idle" }).toString()}`}

@@ -2,6 +2,7 @@ import { TokenSection } from "#components/access-token/token-section.tsx";
 import { SessionSection } from "#components/session/session-section.tsx";
 import { ChooseTimeZone } from "#components/time-zone/choose-time-zone.tsx";
 import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
+import { env } from "#server/env.ts";
 import { list as listTokens } from "#server/services/access-token/list.ts";
 import { list as listSessions } from "#server/services/session/list.ts";
 import { me } from "#server/services/session/me.ts";
@@ -38,7 +39,7 @@ export default async function SettingsPage() {
           </div>
         </Card>
       </Section>
-      <TokenSection tokens={tokens} />
+      <TokenSection tokens={tokens} callsPerMinute={env().SLUICE_TOKEN_REQUESTS_PER_MINUTE} />
       <SessionSection sessions={sessions} />
     </div>
   );

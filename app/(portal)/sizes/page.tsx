@@ -3,7 +3,7 @@ import { LiveRefresh } from "#components/live/live.tsx";
 import { SizePolicyForm } from "#components/size/size-policy-form.tsx";
 import { SizeSection } from "#components/size/size-section.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
-import { sizeInWords } from "#components/workspace/size-words.ts";
+import { sizeInWords } from "#server/contracts/size-words.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
 import { list as listSizes } from "#server/services/workspace-size/list.ts";
 import { load, pageContext } from "../../page-context.ts";
@@ -17,7 +17,7 @@ export default async function SizesPage() {
   const [{ sizes, policy, launchers }, { teams }] = await load(() => Promise.all([listSizes(ctx), listTeams(ctx)]));
   return (
     <>
-      <LiveRefresh topics="size" />
+      <LiveRefresh topics={["size"]} />
       <PageHeader title="Sizes" detail="What a workspace has of processor and memory" />
       <SizeSection sizes={sizes} teams={teams.map(({ id, name }) => ({ id, name }))} />
       <Section

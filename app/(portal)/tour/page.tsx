@@ -32,7 +32,7 @@ export default async function TourPage() {
       : undefined;
   return (
     <>
-      <LiveRefresh topics="lease,pool,workspace" />
+      <LiveRefresh topics={["lease", "pool", "workspace"]} />
       <PageHeader
         title="Tour"
         detail="Two notebooks share a GPU: it comes, goes, and comes back, and nothing in them is lost"

@@ -1,6 +1,7 @@
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
 import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
@@ -9,8 +10,9 @@ import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
 import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
 import { userId, workspaceId } from "#server/contracts/common.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
-import { read } from "#server/services/utilisation/read.ts";
+import { LONGEST_DAYS, read } from "#server/services/utilisation/read.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { askedDays } from "../asked-days.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Usage" };
@@ -32,13 +34,12 @@ export default async function UsagePage({ searchParams }: Props) {
   const { isAdmin, teams } = await load(() => ledTeams(ctx));
   const asked = await searchParams;
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
-  const now = ctx.now().getTime();
-  const days = { from: dayOr(one("from"), new Date(now - 6 * 24 * HOUR)), to: dayOr(one("to"), new Date(now)) };
+  const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now(), usually: 7, most: LONGEST_DAYS });
   const by = (["team", "person", "workspace", "type"] as const).find((each) => each === one("by")) ?? "team";
   const team = teams.find((each) => each.id === one("team")) ?? (isAdmin ? undefined : teams[0]);
   const asks = {
     ...({
-      ...days,
+      ...{ from: days.from, to: days.to },
       type: one("type"),
       team: team?.id ?? "",
       by,
@@ -50,9 +51,7 @@ export default async function UsagePage({ searchParams }: Props) {
     },
   };
   const question = {
-    from: `${days.from}T00:00:00Z`,
-    // The last day is in it.
-    to: new Date(Date.parse(`${days.to}T00:00:00Z`) + 24 * HOUR).toISOString(),
+    ...days.span,
     ...(one("type") ? { gpuType: one("type") } : {}),
     ...(team ? { teamId: team.id } : {}),
     ...(asks.person ? { userId: asks.person } : {}),
@@ -63,7 +62,9 @@ export default async function UsagePage({ searchParams }: Props) {
   const search = one("search").slice(0, 100);
   const after = one("after").slice(0, 100);
   const usage =
-    days.from > days.to ? undefined : await load(() => read(ctx, { ...question, search, ...(after && { after }) }));
+    days.wrong !== undefined
+      ? undefined
+      : await load(() => read(ctx, { ...question, search, ...(after && { after }) }));
   const place = {
     path: "/usage",
     question: asks,
@@ -75,6 +76,7 @@ export default async function UsagePage({ searchParams }: Props) {
   const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
   return (
     <>
+      <LiveRefresh topics={["usage", "lease", "pool"]} seconds={30} />
       <PageHeader title="Usage" detail="What became of the pool's time, and who had it" />
       <UsageFilter
         key={JSON.stringify(question)}
@@ -85,7 +87,7 @@ export default async function UsagePage({ searchParams }: Props) {
         anyTeam={isAdmin}
       />
       {usage === undefined ? (
-        <EmptyState title="The time ends before it begins">Choose a first day that is not after the last.</EmptyState>
+        <EmptyState title={days.wrong?.title ?? ""}>{days.wrong?.hint}</EmptyState>
       ) : usage.bins.length === 0 ? (
         <EmptyState title="Nothing was in the pool in this time">
           Choose another time or type; a GPU server that joins is counted from its first minute.
@@ -179,9 +181,4 @@ function deliveredDetail(promised: number, fairness: number | null): string {
 function perHour(bin: Utilisation["bins"][number]): Record<string, number> {
   const hours = Math.max(1e-9, (Date.parse(bin.to) - Date.parse(bin.from)) / HOUR);
   return Object.fromEntries(SERIES.map(({ key }) => [key, bin[key as "used"] / hours]));
-}
-
-function dayOr(text: string, other: Date): string {
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text)) ? text : undefined;
-  return day ?? other.toISOString().slice(0, 10);
 }

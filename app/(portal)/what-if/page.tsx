@@ -93,7 +93,7 @@ function Progress({ view }: { view: WhatIfView }) {
   const percent = Math.round(view.progress * 100);
   return (
     <Card className="mb-8 px-3.5 py-3">
-      <LiveRefresh topics="what-if" />
+      <LiveRefresh topics={["what-if"]} />
       <div className="flex items-center justify-between gap-4">
         <State tone="busy">{percent === 0 ? "Reading the log" : "Playing it again"}</State>
         <span className="figures text-ink-2">

@@ -38,7 +38,7 @@ export default async function WorkspacesPage({ searchParams }: Props) {
   const place = { path: "/workspaces", question: {}, search, label: "Search workspaces of others" };
   return (
     <>
-      <LiveRefresh topics="workspace,lease,usage" />
+      <LiveRefresh topics={["workspace", "lease", "usage"]} />
       <PageHeader
         title="Workspaces"
         actions={

@@ -130,6 +130,19 @@ it("drains a node's GPU servers while it is cordoned, and leaves what an admin h
   await drain(world.admin.ctx, { serverId: world.serverId, draining: true });
   expect([await follow(true), await follow(false)]).toEqual([[], []]);
   expect(await states()).toEqual(["draining", "draining", "draining"]);
+  // The same of one whose gpud is away, and of one that is drained after its node.
+  await database.db.update(gpuServers).set({ state: "lost" }).where(eq(gpuServers.id, world.serverId));
+  const drained = async () => {
+    const [server] = await database.db.select().from(gpuServers).where(eq(gpuServers.id, world.serverId));
+    return server?.drainedAt !== null;
+  };
+  expect([await follow(true), await follow(false)]).toEqual([[world.serverId], [world.serverId]]);
+  expect(await drained()).toBe(true);
+  await drain(world.admin.ctx, { serverId: world.serverId, draining: false });
+  await follow(true);
+  await drain(world.admin.ctx, { serverId: world.serverId, draining: true });
+  await follow(false);
+  expect(await drained()).toBe(true);
   await expect(followNode(world.admin.ctx, { nodeName: "node-1", closed: "cordoned" })).rejects.toThrow("not allowed");
 });
 

@@ -1,4 +1,4 @@
-import { bigserial, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { bigserial, boolean, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, createdAt, id, instant } from "./columns.ts";
 
 /** A host that runs gpud. */
@@ -26,6 +26,8 @@ export const gpuServers = pgTable(
     cordonedAt: instant("cordoned_at"),
     /** Since when it takes no new leases; what `state` tells while it is connected, and kept while it is not. */
     drainedAt: instant("drained_at"),
+    /** It is drained for its node's sake alone, and takes leases again with the node; not what an admin has drained. */
+    drainedByNode: boolean("drained_by_node").notNull().default(false),
     createdAt: createdAt(),
   },
   (t) => [uniqueIndex("gpu_servers_public_key").on(t.publicKey)],

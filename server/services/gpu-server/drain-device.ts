@@ -17,7 +17,7 @@ export async function drainDevice(ctx: Context, raw: DrainDeviceInput): Promise<
     await lockGpuTypes(tx.db, [device.gpuType]);
     const drainedAt = draining ? (device.drainedAt ?? tx.now()) : null;
     await tx.db.update(gpus).set({ drainedAt }).where(eq(gpus.id, id));
-    await audit(tx, { action: "gpu.drain", subject: id, detail: { device: device.name, draining } });
+    await audit(tx, { action: "gpu-server.drain-device", subject: id, detail: { device: device.name, draining } });
     await notify(tx.db, "pool", id);
     await advanceQueue(tx, device.gpuType);
     return { id, draining };

@@ -19,8 +19,10 @@ export async function drainEffects(ctx: Context, raw: DrainEffectsInput): Promis
   const devices = await devicesOf(ctx, input);
   const ids = devices.map(({ id }) => id);
   const there = inArray(leases.gpuId, ids);
-  const [held, parked, types] = await Promise.all([
-    leaseItems(ctx, and(there, ne(leases.state, "ended")), MOST),
+  const holds = and(there, ne(leases.state, "ended"));
+  const [leaseCount, held, parked, types] = await Promise.all([
+    ctx.db.$count(leases, holds),
+    leaseItems(ctx, holds, MOST),
     leaseItems(ctx, and(there, eq(leases.state, "ended"), gt(leases.parkedBytes, 0)), MOST),
     Promise.all([...new Set(devices.map(({ gpuType }) => gpuType))].sort().map((type) => leftOf(ctx, type, ids))),
   ]);
@@ -28,6 +30,7 @@ export async function drainEffects(ctx: Context, raw: DrainEffectsInput): Promis
   const fitsElsewhere = ({ gpuType, milli, memoryBytes }: (typeof held)[number]) =>
     (roomsOf.get(gpuType) ?? []).some((room) => milli <= room.freeMilli && memoryBytes <= room.freeBytes);
   return {
+    leaseCount,
     leases: held.map((lease) => ({
       ...{ id: lease.id, gpuType: lease.gpuType, milli: lease.milli, usedMemoryBytes: lease.usedMemoryBytes },
       ...{ userName: lease.userName, teamName: lease.teamName, workspaceName: lease.workspaceName },

@@ -61,7 +61,7 @@ it("of one device leaves the other to lend, and whoever waits gets the first tha
     { gpu_id: first, state: "open" },
   ]);
   const [told] = await database.db.select().from(auditEvents).where(eq(auditEvents.subject, second));
-  expect(told).toMatchObject({ action: "gpu.drain", detail: { device: "soft-1", draining: true } });
+  expect(told).toMatchObject({ action: "gpu-server.drain-device", detail: { device: "soft-1", draining: true } });
   await drainDevice(world.admin.ctx, { id: second, draining: false });
   await endAll();
 });
@@ -110,6 +110,7 @@ it("tells beforehand whom it concerns and what is left", async () => {
   const who = { userName: world.outsider.name, teamName: "nlp" };
   // Half of the other device is free, and 0.75 is asked for.
   expect(await drainEffects(world.admin.ctx, { gpuId })).toMatchObject({
+    leaseCount: 1,
     leases: [{ ...who, milli: 750, fitsElsewhere: false }],
     parked: [],
     types: [

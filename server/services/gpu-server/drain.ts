@@ -24,6 +24,7 @@ export async function drain(ctx: Context, raw: DrainGpuServerInput): Promise<{ s
       .update(gpuServers)
       .set({
         drainedAt: input.draining ? (server.drainedAt ?? tx.now()) : null,
+        drainedByNode: false,
         ...(connected && { state: input.draining ? "draining" : "online" }),
       })
       .where(eq(gpuServers.id, server.id));

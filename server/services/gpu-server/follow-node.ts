@@ -9,7 +9,7 @@ export type Closed = "cordoned" | "update";
 
 /**
  * The GPU servers on a node of the cluster follow it: none of them takes new leases while it is closed, and those that
- * were drained for that take leases again afterwards. What an admin has drained stays so, and what an admin opened on a
+ * were drained for that take leases again afterwards. What an admin has drained, before or meanwhile, stays so; what an admin opened on a
  * cordoned node stays open; before an update it is closed again, because the new lease would end with the old gpud. The
  * servers that changed.
  */
@@ -28,13 +28,17 @@ export async function followNode(
     : and(isNotNull(gpuServers.cordonedAt), ne(gpuServers.state, "removed"));
   const other = and(eq(gpuServers.nodeName, nodeName), differs);
   const found = await ctx.db.select({ id: gpuServers.id }).from(gpuServers).where(other);
+  const draining = closed !== undefined;
   for (const { id } of found) {
     await inTransaction(ctx, async (tx) => {
-      await drain(tx, { serverId: id, draining: closed !== undefined });
+      const is = eq(gpuServers.id, id);
+      const [server] = await tx.db.select().from(gpuServers).where(is).for("update");
+      const byAdmin = server !== undefined && server.drainedAt !== null && !server.drainedByNode;
+      if (!byAdmin) await drain(tx, { serverId: id, draining });
       await tx.db
         .update(gpuServers)
-        .set({ cordonedAt: closed ? tx.now() : null })
-        .where(eq(gpuServers.id, id));
+        .set({ cordonedAt: draining ? tx.now() : null, drainedByNode: draining && !byAdmin })
+        .where(is);
       if (closed === undefined) await stay(tx, { serverId: id });
       await audit(tx, { action: "gpu-server.follow-node", subject: id, detail: { nodeName, closed: closed ?? null } });
     });

@@ -6,6 +6,7 @@ import {
 } from "#server/contracts/identity-group.ts";
 import { identityGroups } from "#server/db/schema/index.ts";
 import { newId } from "#server/ids.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { get } from "#server/services/team/get.ts";
 import { list } from "./list.ts";
@@ -28,6 +29,7 @@ export async function add(ctx: Context, raw: AddIdentityGroupInput): Promise<Ide
       .returning({ id: identityGroups.id });
     const subject = row?.id ?? name;
     await audit(tx, { action: "identity-group.add", subject, ...(teamId && { teamId }), detail: { name, role } });
+    await notify(tx.db, "people", subject);
     return await list(tx);
   });
 }

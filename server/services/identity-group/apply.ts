@@ -3,6 +3,7 @@ import { and, eq, inArray } from "drizzle-orm";
 import { audit, type Context } from "#server/context.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { identityGroups, memberships, users } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
 import { endOpened } from "#server/services/session/end-ways-in.ts";
 import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
 
@@ -48,12 +49,14 @@ async function joinAndLeave(tx: Tx, userId: string, given: readonly Given[]): Pr
       .onConflictDoUpdate({ target: [memberships.teamId, memberships.userId], set: { role } });
     const detail = { role, group: name, before: now === undefined ? null : { role: now.role } };
     await audit(tx, { action: "team.add-member", subject: userId, teamId, detail });
+    await notify(tx.db, "people", userId);
   }
   for (const { teamId, role, byGroup } of before) {
     if (!byGroup || given.some((each) => each.teamId === teamId)) continue;
     await tx.db.delete(memberships).where(and(eq(memberships.teamId, teamId), eq(memberships.userId, userId)));
     const detail = { before: { role }, by: "group left" };
     await audit(tx, { action: "team.remove-member", subject: userId, teamId, detail });
+    await notify(tx.db, "people", userId);
     await stopOfPerson(tx, { userId, teamId });
   }
 }
@@ -73,4 +76,5 @@ async function setAdmin(tx: Tx, userId: string, isAdmin: boolean, group?: string
   await tx.db.update(users).set({ isAdmin, adminByGroup: isAdmin }).where(eq(users.id, userId));
   const detail = { before: { isAdmin: !isAdmin }, after: { isAdmin }, ...(group === undefined ? {} : { group }) };
   await audit(tx, { action: "user.set-admin", subject: userId, detail });
+  await notify(tx.db, "people", userId);
 }

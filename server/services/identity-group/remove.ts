@@ -7,6 +7,7 @@ import {
 } from "#server/contracts/identity-group.ts";
 import { identityGroups } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { list } from "./list.ts";
 
@@ -20,6 +21,7 @@ export async function remove(ctx: Context, raw: RemoveIdentityGroupInput): Promi
     const { name, role, teamId } = gone;
     const before = { name, role };
     await audit(tx, { action: "identity-group.remove", subject: id, ...(teamId && { teamId }), detail: { before } });
+    await notify(tx.db, "people", id);
     return await list(tx);
   });
 }

@@ -6,6 +6,7 @@ import { type OidcIdentity, oidcIdentity } from "#server/contracts/session.ts";
 import { users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { applyGroups, givenBy } from "#server/services/identity-group/apply.ts";
 import { endWaysIn } from "#server/services/session/end-ways-in.ts";
@@ -65,6 +66,7 @@ async function make(tx: Tx, identity: Identity, oidcSubject: string): Promise<Us
     .returning();
   if (made === undefined) return undefined;
   await audit(tx, { action: "user.create-by-group", subject: made.id, detail: { issuer, email, name: made.name } });
+  await notify(tx.db, "people", made.id);
   return made;
 }
 

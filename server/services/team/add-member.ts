@@ -3,6 +3,7 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { type AddMemberInput, addMemberInput, type TeamView } from "#server/contracts/team.ts";
 import { memberships, users } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { get } from "#server/services/team/get.ts";
 
@@ -31,6 +32,7 @@ export async function addMember(ctx: Context, raw: AddMemberInput): Promise<Team
       teamId: input.teamId,
       detail: { role: input.role, before: before ?? null },
     });
+    await notify(tx.db, "people", user.id);
     return await get(tx, { id: input.teamId });
   });
 }

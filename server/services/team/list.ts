@@ -23,6 +23,6 @@ function unallocated(all: readonly TeamSummary[], capacity: ReadonlyMap<string, 
     const capacityMilli = capacity.get(gpuType) ?? 0;
     const ofType = quotas.filter((quota) => quota.gpuType === gpuType);
     const guaranteedMilli = ofType.reduce((sum, quota) => sum + quota.guaranteedMilli, 0);
-    return { gpuType, capacityMilli, guaranteedMilli, unallocatedMilli: Math.max(0, capacityMilli - guaranteedMilli) };
+    return { gpuType, capacityMilli, guaranteedMilli, unallocatedMilli: capacityMilli - guaranteedMilli };
   });
 }

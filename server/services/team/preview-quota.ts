@@ -44,7 +44,7 @@ function effects(
   return {
     refusal,
     capacityMilli,
-    unallocatedMilli: Math.max(0, capacityMilli - guaranteed),
+    unallocatedMilli: capacityMilli - guaranteed,
     usedMilli: usedBy(teamId, before),
     borrowedMilli: { before: borrowedBy(teamId, before), after: borrowedBy(teamId, after) },
     overLimitMilli: refusal === null ? Math.max(0, usedBy(teamId, before) - limitMilli) : 0,

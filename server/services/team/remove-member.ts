@@ -3,6 +3,7 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { type RemoveMemberInput, removeMemberInput, type TeamView } from "#server/contracts/team.ts";
 import { memberships } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { get } from "#server/services/team/get.ts";
 import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
@@ -26,6 +27,7 @@ export async function removeMember(ctx: Context, raw: RemoveMemberInput): Promis
       teamId: input.teamId,
       detail: { before },
     });
+    await notify(tx.db, "people", input.userId);
     await stopOfPerson(tx, input);
     return await get({ ...tx, principal: { kind: "system" } }, { id: input.teamId });
   });

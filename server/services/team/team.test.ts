@@ -216,6 +216,13 @@ describe("people of a team", () => {
       { gpuType: "soft", capacityMilli: 2000, guaranteedMilli, unallocatedMilli: 2000 - guaranteedMilli },
     ]);
     expect((await list(world.lead.ctx)).pool).toEqual([]);
+    // A device that left the pool may leave more guaranteed than there is.
+    const removed = async (state: "online" | "removed") => await db().update(gpuServers).set({ state });
+    await removed("removed");
+    const [soft] = (await list(world.admin.ctx)).pool;
+    expect(soft).toMatchObject({ capacityMilli: 0, unallocatedMilli: -guaranteedMilli });
+    expect(guaranteedMilli).toBeGreaterThan(0);
+    await removed("online");
   });
 
   it("may leave by their lead's own hand", async () => {

@@ -5,6 +5,7 @@ import { type AcceptInviteInput, type AcceptInviteOutput, acceptInviteInput } fr
 import { memberships, users } from "#server/db/schema/index.ts";
 import { isUniqueViolation, SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 
 const notValid = () =>
@@ -32,6 +33,7 @@ export async function acceptInvite(ctx: Context, raw: AcceptInviteInput): Promis
         { ...tx, principal: { kind: "user", userId, ...person, isAdmin: false, teams: { [code.teamId]: role } } },
         { action: "user.accept-invite", subject: userId, teamId: code.teamId, detail: { role } },
       );
+      await notify(tx.db, "people", userId);
       return { userId, email: code.email };
     });
   } catch (error) {

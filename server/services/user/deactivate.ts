@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type UserInput, type UserView, userInput } from "#server/contracts/user.ts";
 import { users } from "#server/db/schema/index.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { endWaysIn } from "#server/services/session/end-ways-in.ts";
 import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
@@ -23,6 +24,7 @@ export async function deactivate(ctx: Context, raw: UserInput): Promise<UserView
       await tx.db.update(users).set({ disabledAt: tx.now() }).where(eq(users.id, id));
       await endWaysIn(tx, id);
       await audit(tx, { action: "user.deactivate", subject: id, detail: { stoppedWorkspaces: stopped } });
+      await notify(tx.db, "people", id);
     }
     return await viewOf(tx, id);
   });
@@ -37,6 +39,7 @@ export async function reactivate(ctx: Context, raw: UserInput): Promise<UserView
     if (row.disabledAt !== null) {
       await tx.db.update(users).set({ disabledAt: null }).where(eq(users.id, id));
       await audit(tx, { action: "user.reactivate", subject: id });
+      await notify(tx.db, "people", id);
     }
     return await viewOf(tx, id);
   });

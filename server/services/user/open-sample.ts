@@ -6,6 +6,7 @@ import { memberships, teams, users } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { newId } from "#server/ids.ts";
+import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 
 const SAMPLE_SECONDS = 60;
@@ -23,6 +24,7 @@ export async function openSample(ctx: Context, raw: OpenSampleInput = {}): Promi
       .insert(memberships)
       .values({ teamId: team.id, userId, role: "member", createdAt: tx.now() })
       .onConflictDoNothing();
+    await notify(tx.db, "people", userId);
     // `sessionId` tells the new session which admin's session opened it.
     const sessionId = tx.principal.kind === "user" ? tx.principal.sessionId : undefined;
     const { code, expiresAt } = await createCode(tx, "sample", SAMPLE_SECONDS, { userId, teamId: team.id, sessionId });

@@ -9,8 +9,8 @@ export type UserRow = typeof users.$inferSelect;
 export async function viewsOf(ctx: Context, rows: readonly UserRow[]): Promise<UserView[]> {
   const ids = rows.map(({ id }) => id);
   const [teamsOf, runningOf] = await Promise.all([readTeamsOf(ctx, ids), readRunningOf(ctx, ids)]);
-  return rows.map(({ id, email, name, isAdmin, isSample, disabledAt, createdAt }) => ({
-    ...{ id, email, name, isAdmin, isSample, disabled: disabledAt !== null },
+  return rows.map(({ id, email, name, isAdmin, adminByGroup, isSample, disabledAt, createdAt }) => ({
+    ...{ id, email, name, isAdmin, adminByGroup, isSample, disabled: disabledAt !== null },
     running: runningOf.get(id) ?? 0,
     createdAt: createdAt.toISOString(),
     teams: teamsOf.get(id) ?? [],

@@ -21,7 +21,8 @@ import { readWaits, readWaitsByTeam } from "./waits.ts";
 import { whose } from "./whose.ts";
 
 const DAY_MS = 24 * 3600_000;
-const LONGEST_DAYS = 731;
+/** So many may be asked for at once. */
+export const LONGEST_DAYS = 731;
 
 /** What became of the pool's time, over any span, and who had it. Admins ask for all of it, a lead for the own team. */
 export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Utilisation> {

@@ -1,12 +1,20 @@
 /** What became of the pool's time, from real rows: the parts sum to wall time, whatever the span and the bins. */
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { TimeParts } from "#server/contracts/utilisation.ts";
-import { deviceIntervals, leaseIntervals, leaseRequests, leases, leaseWork } from "#server/db/schema/index.ts";
+import {
+  deviceIntervals,
+  leaseIntervals,
+  leaseRequests,
+  leases,
+  leaseWork,
+  memberships,
+} from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 import { lentBy } from "./lent.ts";
-import { mostIdle } from "./most-idle.ts";
+import { mostIdle, mostIdleFrom } from "./most-idle.ts";
 import { read } from "./read.ts";
 
 let test: TestDatabase;
@@ -126,6 +134,7 @@ describe("the time of the pool", () => {
     expect(await names("idle")).toEqual([world.member.name, "Oto"]);
     const idle = await mostIdle({ ...world.admin.ctx, now: () => at(10) }, 5);
     expect(idle).toMatchObject([{ name: world.member.name, heldIdle: expect.closeTo(1) as number }]);
+    expect(new Date(mostIdleFrom(new Date("2026-11-24T13:14:15Z"))).toISOString()).toBe("2026-11-18T00:00:00.000Z");
     await expect(mostIdle(world.lead.ctx, 5)).rejects.toMatchObject({ code: "forbidden" });
   });
 
@@ -137,6 +146,11 @@ describe("the time of the pool", () => {
     expect(theirs).toMatchObject({ workspace: rows[0]?.name, person: null, grants: 1, rows: [{ name: "Oto" }] });
     const own = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.member.id });
     expect(own).toMatchObject({ person: world.member.name, total: { used: expect.closeTo(1) as number } });
+    // Also when the person has left the team, which still tells what they held.
+    const were = await test.db.delete(memberships).where(eq(memberships.userId, world.member.id)).returning();
+    const left = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.member.id });
+    expect(left.person).toBe(world.member.name);
+    await test.db.insert(memberships).values(were);
     const none = await read(world.lead.ctx, { ...span, teamId: world.team, userId: world.outsider.id, workspaceId });
     expect(none).toMatchObject({ person: null, workspace: null, grants: 0, rows: [] });
   });

@@ -1,11 +1,11 @@
 import { asc, eq } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
+import { fits, sizeInWords, smallerOf } from "#server/contracts/size-words.ts";
 import type { ChosenSize, CustomSize } from "#server/contracts/workspace-size.ts";
 import { teams, workspaceSizes } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { capacityOf } from "#server/launchers/capacity.ts";
 import { ruleIn } from "./policy.ts";
-import { fits, sizeInWords, smallerOf } from "./words.ts";
 
 type Row = typeof workspaceSizes.$inferSelect;
 /** The columns of a workspace's row. */
@@ -22,7 +22,7 @@ export async function chooseSize(
   const most = await capacityOf(launcher);
   // Nobody changes a size between the choice and the workspace that remembers it.
   const offered = await offeredTo(ctx, teamId);
-  const fitting = offered.filter((each) => most === undefined || fits(each, most));
+  const fitting = offered.filter((each) => fits(each, most));
   if (size === undefined) return columnsOf(fitting.find(({ isDefault }) => isDefault) ?? fitting.at(-1));
   if (typeof size === "string") return columnsOf(named(size, offered, fitting, most));
   const same = fitting.find((each) => each.cpuMilli === size.cpuMilli && each.memoryBytes === size.memoryBytes);

@@ -21,7 +21,12 @@ export async function list(ctx: Context): Promise<SizeList> {
   return {
     sizes: rows
       .filter(({ teamIds }) => all || teamIds === null || teamIds.some((each) => own.includes(each)))
-      .map(({ createdAt: _, ...row }) => ({ ...row, workspaces: uses === undefined ? null : (uses.get(row.id) ?? 0) })),
+      .map(({ createdAt: _, ...row }) => ({
+        ...row,
+        // To which other teams it is offered is theirs to know.
+        teamIds: all ? row.teamIds : (row.teamIds?.filter((each) => own.includes(each)) ?? null),
+        workspaces: uses === undefined ? null : (uses.get(row.id) ?? 0),
+      })),
     custom: custom.map(({ customSizes: _, ...rule }) => rule),
     launchers: await readLaunchers(),
     policy: await installationPolicy(ctx),

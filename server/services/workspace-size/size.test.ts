@@ -48,6 +48,13 @@ const found = async (name: string) => {
   return size;
 };
 
+/** What an edit of it sends. */
+const editable = async (name: string) => {
+  const { workspaces: uses, ...size } = await found(name);
+  expect(uses).not.toBeNull();
+  return size;
+};
+
 describe("a launch", () => {
   it("gets the default size when it names none, and one that it names in whatever case", async () => {
     expect((await launch(world.member)).size).toEqual({
@@ -130,6 +137,28 @@ describe("a size", () => {
     expect(await offered(world.outsider)).toContain("Theirs");
     expect(await offered(world.member)).not.toContain("Theirs");
     await expect(launch(world.member, "Theirs")).rejects.toMatchObject({ code: "not-found" });
+    const teamIds = [world.otherTeam, world.team];
+    await add(world.admin.ctx, { name: "Both", cpuMilli: 800, memoryBytes: GIB, teamIds });
+    const shown = async ({ ctx }: Person) => (await list(ctx)).sizes.find(({ name }) => name === "Both")?.teamIds;
+    expect(await shown(world.member)).toEqual([world.team]);
+    expect(await shown(world.admin)).toEqual(teamIds);
+  });
+
+  it("is not made the default while somebody else makes another one it", async () => {
+    const small = await editable("Small");
+    const large = await found("Large");
+    let saved: Promise<unknown> | undefined;
+    await test.sql.begin(async (other) => {
+      await other`update workspace_sizes set is_default = false where is_default`;
+      await other`update workspace_sizes set is_default = true where id = ${large.id}`;
+      saved = edit(world.admin.ctx, { ...small, isDefault: true }).catch((error: unknown) => error);
+      const waiting = async () =>
+        (await test.sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)
+          .length;
+      await expect.poll(waiting).toBeGreaterThan(0);
+    });
+    expect(await saved).toMatchObject({ code: "conflict", message: expect.stringContaining("the default") as string });
+    await edit(world.admin.ctx, { ...(await editable("Medium")), isDefault: true });
   });
 
   it("of a workspace is changed by the rules of a launch, and audited", async () => {

@@ -2,14 +2,17 @@
 import { eq, inArray } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { teams, workspaceSizes } from "#server/db/schema/index.ts";
-import { isUniqueViolation, SluiceError } from "#server/errors.ts";
+import { isUniqueViolation, SluiceError, violatedIndex } from "#server/errors.ts";
 
-/** Runs it, and says that the name is taken when that is why it fails. */
+/** Runs it, and says so when it fails because the name is taken, or another size was made the default meanwhile. */
 export async function refuseTaken<T>(name: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
+    if (violatedIndex(error) === "workspace_sizes_default") {
+      throw new SluiceError("conflict", "Somebody else has made another size the default meanwhile. Reload the page.");
+    }
     throw new SluiceError("conflict", `There is a size named "${name}" already. Choose another name.`);
   }
 }

@@ -44,7 +44,7 @@ export default async function EnvironmentPage({ params }: Props) {
   const events = proposed === null ? [] : (await load(() => listEvents(ctx, { id, limit: 2000 }))).events;
   return (
     <>
-      <LiveRefresh topics="setup,environment" />
+      <LiveRefresh topics={["setup", "environment"]} />
       <PageHeader
         above={
           ours && (

@@ -73,7 +73,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
   return (
     <>
-      <LiveRefresh topics="lease,pool" />
+      <LiveRefresh topics={["lease", "pool", "people"]} />
       <PageHeader
         above={
           <Link href="/teams" className="underline-offset-4 hover:underline">

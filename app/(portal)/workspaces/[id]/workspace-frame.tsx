@@ -30,7 +30,7 @@ export function WorkspaceFrame({
   const base = `/workspaces/${workspace.id}`;
   return (
     <>
-      <LiveRefresh topics="workspace,lease,usage,dataset" />
+      <LiveRefresh topics={["workspace", "lease", "usage", "dataset"]} />
       <PageHeader
         above={
           <Link href="/workspaces" className="underline-offset-4 hover:underline">

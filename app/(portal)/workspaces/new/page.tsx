@@ -48,7 +48,7 @@ export default async function LaunchPage({ searchParams }: Props) {
   const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
   return (
     <>
-      <LiveRefresh topics="lease,pool,dataset,environment,size" />
+      <LiveRefresh topics={["lease", "pool", "dataset", "environment", "size"]} />
       <PageHeader
         title="Launch a workspace"
         above={

@@ -1,4 +1,5 @@
-import type { CustomSize } from "#server/contracts/workspace-size.ts";
+/** A size in words and beside another, the same in the API's answers and on pages. */
+import type { CustomSize } from "./workspace-size.ts";
 
 /** `2 cores and 4 GiB`, `0.5 cores and 512 MiB`. */
 export function sizeInWords({ cpuMilli, memoryBytes }: CustomSize): string {
@@ -8,9 +9,9 @@ export function sizeInWords({ cpuMilli, memoryBytes }: CustomSize): string {
   return `${cores} ${cores === 1 ? "core" : "cores"} and ${memory}`;
 }
 
-/** Whether the one has room in the other. */
-export const fits = (size: CustomSize, most: CustomSize): boolean =>
-  size.cpuMilli <= most.cpuMilli && size.memoryBytes <= most.memoryBytes;
+/** Whether the one has room in the other; what knows no bound has room for all. */
+export const fits = (size: CustomSize, most: CustomSize | undefined): boolean =>
+  most === undefined || (size.cpuMilli <= most.cpuMilli && size.memoryBytes <= most.memoryBytes);
 
 /** The smaller of both in each. */
 export const smallerOf = (a: CustomSize, b: CustomSize | undefined): CustomSize =>

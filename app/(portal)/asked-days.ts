@@ -1,0 +1,62 @@
+/** The days (UTC) that a page's address asks for: what they are, or in a sentence what is wrong with them. */
+
+const DAY_MS = 86_400_000;
+
+export type AskedDays = {
+  /** As the fields show them; empty where nothing is asked, or no day. */
+  from: string;
+  to: string;
+  /** The same as instants, the last day in it; what is not asked is left out. */
+  span: { from?: string; to?: string };
+  /** Why nothing can be read for them. */
+  wrong: { title: string; hint: string } | undefined;
+};
+
+type Bounds = {
+  now: Date;
+  /** So many days are meant where no first one is asked, to the last or today; without it: all before. */
+  usually?: number;
+  /** So many at once. */
+  most?: number;
+};
+
+/** Reads `from` and `to` of an address. */
+export function askedDays(asked: { from: string; to: string }, { now, usually, most }: Bounds): AskedDays {
+  const today = dayAt(now.getTime());
+  const bad = [asked.from, asked.to].find((text) => text !== "" && !isDay(text));
+  const to = isDay(asked.to) ? asked.to : usually === undefined ? "" : today;
+  const first = usually === undefined ? "" : dayAt(Date.parse(to) - (usually - 1) * DAY_MS);
+  const from = isDay(asked.from) ? asked.from : first;
+  const span = {
+    ...(from && { from: new Date(from).toISOString() }),
+    ...(to && { to: new Date(Date.parse(to) + DAY_MS).toISOString() }),
+  };
+  return { from, to, span, wrong: bad === undefined ? wrongWith({ from, to, today, most }) : noDay(bad) };
+}
+
+const noDay = (text: string) => ({
+  title: `“${text.slice(0, 20)}” is no day`,
+  hint: "Choose a day in the field, or write it like 2026-11-24.",
+});
+
+function wrongWith(days: { from: string; to: string; today: string; most: number | undefined }): AskedDays["wrong"] {
+  const { from, to, today, most } = days;
+  if (from === "") return undefined;
+  if (to !== "" && from > to) {
+    return { title: "The time ends before it begins", hint: "Choose a first day that is not after the last." };
+  }
+  if (from > today) return { title: "This time has not come yet", hint: `It is ${today} in UTC: choose a day before.` };
+  if (most !== undefined && Date.parse(to || today) - Date.parse(from) >= most * DAY_MS) {
+    return { title: "This time is too long", hint: `Choose ${most.toLocaleString("en")} days at most.` };
+  }
+  return undefined;
+}
+
+const dayAt = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+/** A day of the calendar of these centuries: the 30th of February is none. */
+function isDay(text: string): boolean {
+  if (!/^[12]\d{3}-\d{2}-\d{2}$/.test(text)) return false;
+  const at = Date.parse(`${text}T00:00:00Z`);
+  return Number.isFinite(at) && dayAt(at) === text;
+}
