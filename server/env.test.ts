@@ -7,7 +7,9 @@ describe("settings", () => {
       SLUICE_PORTAL_PORT: 3000,
       SLUICE_GATEWAY_HOST: "localhost",
       SLUICE_LAUNCHERS: ["local"],
+      SLUICE_PROXY_HOPS: 0,
     });
+    expect(() => readEnv({ SLUICE_PROXY_HOPS: "-1" })).toThrow("SLUICE_PROXY_HOPS");
   });
 
   it("count as not given when empty", () => {

@@ -40,6 +40,11 @@ const schema = z.object({
     .string()
     .regex(/^[a-z0-9.-]+$/)
     .default("localhost"),
+  /**
+   * How many proxies stand in front of the portal, each of which writes at the end of X-Forwarded-For whom it saw. 0: none,
+   * a client is where its socket is from, and the header is not believed.
+   */
+  SLUICE_PROXY_HOPS: z.coerce.number().int().min(0).max(20).default(0),
   /** Where browsers reach the gateway, without a workspace's label. */
   SLUICE_GATEWAY_URL: url("http://localhost:3002"),
   SLUICE_LAUNCHERS: z.string().default("local").transform(listed),

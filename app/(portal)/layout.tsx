@@ -47,7 +47,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
         <Bell {...notices} />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />
       </header>
-      {env().SLUICE_SAMPLE_DATA && <SampleDataBanner mayRemove={person.isAdmin} />}
+      {env().SLUICE_SAMPLE_DATA && <SampleDataBanner mayRemove={ctx.principal.isAdmin} />}
       <StopBanner stops={stops} person={person} />
       {person.isSample && (
         <p className="border-b border-line bg-warn-soft px-4 py-1.5 text-sm text-warn">

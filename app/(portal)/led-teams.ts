@@ -1,17 +1,17 @@
 import { notFound } from "next/navigation";
-import type { Context } from "#server/context.ts";
 import { me } from "#server/services/session/me.ts";
 import { list } from "#server/services/team/list.ts";
+import type { PageContext } from "../page-context.ts";
 
 export type LedTeams = { isAdmin: boolean; teams: { id: string; name: string }[] };
 
 /** The teams whose figures a person may see: all for an admin, the led ones for a lead; others do not find the page. */
-export async function ledTeams(ctx: Context): Promise<LedTeams> {
-  const person = await me(ctx);
-  if (person.isAdmin) {
+export async function ledTeams(ctx: PageContext): Promise<LedTeams> {
+  if (ctx.principal.isAdmin) {
     const { teams } = await list(ctx);
     return { isAdmin: true, teams: teams.map(({ id, name }) => ({ id, name })) };
   }
+  const person = await me(ctx);
   const teams = person.teams.filter((team) => team.role === "lead").map(({ id, name }) => ({ id, name }));
   if (teams.length === 0) notFound();
   return { isAdmin: false, teams };

@@ -59,7 +59,7 @@ export function TokenSection({ tokens, callsPerMinute }: { tokens: AccessTokenVi
       id: "ends",
       header: "Ends",
       align: "right",
-      sort: (row) => row.expiresAt ?? "9",
+      sort: (row) => row.expiresAt ?? "9999",
       cell: (row) => (row.expiresAt ? <RelativeTime at={row.expiresAt} /> : "never"),
     },
     {

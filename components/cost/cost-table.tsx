@@ -26,7 +26,7 @@ export function CostTable({
           {
             id: "name",
             header,
-            sort: (row) => row.name.toLowerCase(),
+            sort: (row) => row.name,
             cell: (row) => (
               <div className={row.nobody ? "min-w-20 text-ink-2" : "min-w-20"}>
                 {row.name}

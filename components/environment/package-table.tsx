@@ -17,14 +17,14 @@ export function PackageTable({ packages }: { packages: PackageView[] }) {
         {
           id: "name",
           header: "Package",
-          sort: (row) => row.name.toLowerCase(),
+          sort: (row) => row.name,
           cell: (row) => <code>{row.name}</code>,
         },
         { id: "version", header: "Version", cell: (row) => row.version, className: "figures" },
         {
           id: "licence",
           header: "Licence",
-          sort: (row) => row.licence?.toLowerCase() ?? "",
+          sort: (row) => row.licence ?? "",
           cell: (row) => row.licence ?? <span className="text-ink-2">not told</span>,
         },
       ]}

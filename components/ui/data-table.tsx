@@ -3,12 +3,13 @@
 import { ChevronDown, ChevronsUpDown, ChevronUp, Search } from "lucide-react";
 import { type ReactNode, useMemo, useState } from "react";
 import { cx } from "#components/format.ts";
+import { compareNames } from "#server/contracts/names.ts";
 
 export type Column<Row> = {
   id: string;
   header: string;
   cell: (row: Row) => ReactNode;
-  /** What the column sorts by; without it the header is not a button. */
+  /** What the column sorts by: a name or an instant as text, `9999` for none after all; without it the header is not a button. */
   sort?: (row: Row) => string | number;
   /** Figures stand on the right. */
   align?: "right";
@@ -60,7 +61,7 @@ export function DataTable<Row>({
     const sign = order?.down ? -1 : 1;
     return [...kept].sort((a, b) => {
       const [x, y] = [by(a), by(b)];
-      return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y)));
+      return sign * (typeof x === "number" && typeof y === "number" ? x - y : compareNames(String(x), String(y)));
     });
   }, [rows, columns, filter, word, order]);
 

@@ -11,7 +11,7 @@ const columns: Column<UserView>[] = [
   {
     id: "name",
     header: "Name",
-    sort: (row) => row.name.toLowerCase(),
+    sort: (row) => row.name,
     cell: (row) => (
       <span className="inline-flex flex-wrap items-center gap-2">
         <span className="font-medium">{row.name}</span>

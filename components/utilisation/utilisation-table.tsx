@@ -43,7 +43,7 @@ export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; q
         {
           id: "name",
           header: words[by],
-          sort: (row) => row.name.toLowerCase(),
+          sort: (row) => row.name,
           cell: (row) => (
             <div className="min-w-20">
               <Link

@@ -29,7 +29,7 @@ export function TeamOutcomes({ type }: { type: WhatIfType }) {
       rows={type.teams}
       rowKey={(row) => row.teamId}
       columns={[
-        { id: "name", header: "Team", sort: (row) => row.name.toLowerCase(), cell: (row) => row.name },
+        { id: "name", header: "Team", sort: (row) => row.name, cell: (row) => row.name },
         pair("guaranteed", "Guaranteed", (one) => one.guaranteedMilli, formatAmount, "md"),
         pair("limit", "Limit", (one) => one.limitMilli, formatAmount, "lg"),
         pair("median", "Median wait", (one) => one.waitP50, duration, "lg"),

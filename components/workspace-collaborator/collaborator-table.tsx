@@ -33,7 +33,7 @@ export function CollaboratorTable({
     {
       id: "name",
       header: "Name",
-      sort: (row) => row.name.toLowerCase(),
+      sort: (row) => row.name,
       cell: (row) => (
         <span className="inline-flex flex-wrap items-center gap-2">
           {row.name} {row.userId === me && <Badge>you</Badge>} {row.disabled && <Badge>cannot sign in</Badge>}

@@ -62,7 +62,7 @@ export function KernelTable({
           header: "Idle for",
           align: "right",
           from: "sm",
-          sort: (row) => (row.state === "busy" ? "9" : (row.lastActivityAt ?? "")),
+          sort: (row) => (row.state === "busy" ? "9999" : (row.lastActivityAt ?? "")),
           cell: (row) =>
             row.state === "busy" || row.lastActivityAt === null ? (
               <span className="text-ink-2">–</span>

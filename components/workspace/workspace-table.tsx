@@ -23,7 +23,7 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
     {
       id: "name",
       header: "Workspace",
-      sort: (row) => row.name.toLowerCase(),
+      sort: (row) => row.name,
       cell: (row) => (
         <div className="min-w-24">
           <Link href={`/workspaces/${row.id}`} className="font-medium underline-offset-4 hover:underline">
@@ -91,7 +91,7 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
       header: "GPU ends in",
       align: "right",
       from: "xl",
-      sort: (row) => firstEnd(row) ?? "9",
+      sort: (row) => firstEnd(row) ?? "9999",
       cell: (row) => {
         const end = firstEnd(row);
         return end ? <Remaining until={end} /> : none;
@@ -110,7 +110,7 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
       header: "Stops in",
       align: "right",
       from: "lg",
-      sort: (row) => row.stopsAt ?? "9",
+      sort: (row) => row.stopsAt ?? "9999",
       cell: (row) => (row.stopsAt ? <Remaining until={row.stopsAt} /> : none),
     },
     {

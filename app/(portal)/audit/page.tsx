@@ -35,8 +35,9 @@ export default async function AuditPage({
   const noun = nouns.find((each) => each.id === one("of")) ?? nouns[0];
   const person = await load(() => me(ctx));
   const led = person.teams.filter((team) => team.role === "lead");
-  const team = person.isAdmin ? undefined : (led.find((each) => each.name === one("team")) ?? led[0]);
-  if (!person.isAdmin && !team) notFound();
+  const { isAdmin } = ctx.principal;
+  const team = isAdmin ? undefined : (led.find((each) => each.name === one("team")) ?? led[0]);
+  if (!isAdmin && !team) notFound();
   const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now() });
   const question = { who: one("who"), what: one("what"), from: days.from, to: days.to };
   const before = /^[1-9]\d{0,14}$/.test(one("before")) ? one("before") : undefined;

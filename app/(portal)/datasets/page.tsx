@@ -14,17 +14,16 @@ export const metadata = { title: "Datasets" };
 export default async function DatasetsPage() {
   const ctx = await pageContext();
   const [{ datasets }, person, all] = await load(() => Promise.all([list(ctx), me(ctx), listTeams(ctx)]));
-  const teams = person.isAdmin ? all.teams : person.teams.filter(({ role }) => role === "lead");
-  const registers = person.isAdmin || teams.length > 0;
+  const { isAdmin } = ctx.principal;
+  const teams = isAdmin ? all.teams : person.teams.filter(({ role }) => role === "lead");
+  const registers = isAdmin || teams.length > 0;
   return (
     <>
       <LiveRefresh topics={["dataset"]} />
       <PageHeader
         title="Datasets"
         detail="Files that a workspace finds at ~/datasets; chosen at launch or in its settings"
-        actions={
-          registers && <RegisterDataset teams={teams.map(({ id, name }) => ({ id, name }))} isAdmin={person.isAdmin} />
-        }
+        actions={registers && <RegisterDataset teams={teams.map(({ id, name }) => ({ id, name }))} isAdmin={isAdmin} />}
       />
       {datasets.length === 0 ? (
         <EmptyState title="No dataset is registered yet">

@@ -7,7 +7,6 @@ import { Meter } from "#components/ui/meter.tsx";
 import { Card, PageHeader } from "#components/ui/page.tsx";
 import type { LeaseBoard } from "#server/contracts/lease-board.ts";
 import { list as listImages } from "#server/services/image/list.ts";
-import { me } from "#server/services/session/me.ts";
 import { list as listWorkspaces } from "#server/services/workspace/list.ts";
 import { load, pageContext } from "../../page-context.ts";
 import { readBoard } from "../gpus/my-gpus.ts";
@@ -20,8 +19,8 @@ const ENVIRONMENT = "cuda-python";
 /** Ninety seconds: two notebooks on the left, the GPU that they share on the right. */
 export default async function TourPage() {
   const ctx = await pageContext();
-  const [{ images }, person, board, { workspaces }] = await load(() =>
-    Promise.all([listImages(ctx), me(ctx), readBoard(), listWorkspaces(ctx, { scope: "mine" })]),
+  const [{ images }, board, { workspaces }] = await load(() =>
+    Promise.all([listImages(ctx), readBoard(), listWorkspaces(ctx, { scope: "mine" })]),
   );
   const quota = board.quotas.find(({ limitMilli, capacityMilli }) => limitMilli > 0 && capacityMilli > 0);
   const earlier = workspaces.find(({ name, image }) => name === "tour" && image.name === ENVIRONMENT);
@@ -60,7 +59,7 @@ export default async function TourPage() {
                 {quota.gpuType === "soft" && (
                   <p className="mb-2">The software GPU is correct, not fast; PyTorch needs a real GPU.</p>
                 )}
-                {person.isAdmin ? (
+                {ctx.principal.isAdmin ? (
                   <p>
                     Now your real GPU:{" "}
                     <Link href="/pool" className="text-accent underline underline-offset-4">

@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import type { PackageView } from "#server/contracts/image.ts";
+import { compareNames } from "#server/contracts/names.ts";
 
 /** A package as it describes itself; `spdx`: its licence is an expression of SPDX. */
 export type Described = PackageView & { spdx: boolean };
@@ -14,7 +15,7 @@ export async function readPackages(stateDir: string, name: string, hash: string)
   return described
     .flat()
     .map(withoutSpdx)
-    .sort((a, b) => a.name.toLowerCase().localeCompare(b.name.toLowerCase()));
+    .sort((a, b) => compareNames(a.name, b.name));
 }
 
 /** The packages of one `site-packages`. */

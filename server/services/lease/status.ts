@@ -2,6 +2,7 @@ import { and, eq, inArray } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import type { LeaseStatus } from "#server/contracts/lease.ts";
+import { compareNames } from "#server/contracts/names.ts";
 import { leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
@@ -57,7 +58,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     team: {
       name: found.teamName,
       quotas: limits
-        .sort((a, b) => a.gpuType.localeCompare(b.gpuType))
+        .sort((a, b) => compareNames(a.gpuType, b.gpuType))
         .map(({ gpuType, guaranteedMilli, limitMilli }) => {
           const world = worlds.get(gpuType);
           return { gpuType, guaranteedMilli, limitMilli, usedMilli: world === undefined ? 0 : usedBy(teamId, world) };

@@ -1,11 +1,13 @@
 import { and, asc, count, eq, inArray, isNull, ne, type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
+import { compareNames } from "#server/contracts/names.ts";
 import type { QuotaView, TeamSummary } from "#server/contracts/team.ts";
 import { leases, memberships, quotas, teams, workspaces } from "#server/db/schema/index.ts";
 
 /** Teams by name, with their quotas and what they have borrowed. */
 export async function readTeams(ctx: Context, where: SQL | undefined): Promise<TeamSummary[]> {
-  const rows = await ctx.db.select().from(teams).where(where).orderBy(asc(teams.name));
+  const rows = await ctx.db.select().from(teams).where(where);
+  rows.sort((a, b) => compareNames(a.name, b.name));
   const ids = rows.map((row) => row.id);
   if (ids.length === 0) return [];
   const [members, spaces, quotaViews] = await Promise.all([

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
+import { compareNames } from "#server/contracts/names.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 import { account, DAY_S } from "./account.ts";
 import type { Filter, Span } from "./ledger.ts";
@@ -79,5 +80,5 @@ export function rowsOf(times: readonly HeldTime[], by: By, order: Order = "held"
   const belongs = by === "person" || by === "workspace";
   return [...rows.values()]
     .map(({ teams, ...row }) => ({ ...row, within: belongs ? [...teams].sort().join(", ") : null }))
-    .sort((a, b) => weight(b) - weight(a) || a.name.localeCompare(b.name));
+    .sort((a, b) => weight(b) - weight(a) || compareNames(a.name, b.name));
 }

@@ -1,5 +1,6 @@
 import { desc } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
+import { compareNames } from "#server/contracts/names.ts";
 import type { WhatIfList } from "#server/contracts/what-if.ts";
 import { whatIfs } from "#server/db/schema/index.ts";
 import { knownGpuTypes } from "#server/services/lease/world.ts";
@@ -26,7 +27,7 @@ export async function list(ctx: Context): Promise<WhatIfList> {
         .map(({ teamId, guaranteedMilli, limitMilli }) => {
           return { teamId, name: names.get(teamId) ?? teamId, guaranteedMilli, limitMilli };
         })
-        .sort((a, b) => a.name.localeCompare(b.name)),
+        .sort((a, b) => compareNames(a.name, b.name)),
     })),
     recent: rows.map(questionOf),
   };

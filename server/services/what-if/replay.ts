@@ -1,3 +1,4 @@
+import { compareNames } from "#server/contracts/names.ts";
 /** One GPU type's answer: the log, the pool of now and the proposed one, counted alike. Pure; runs in a worker thread. */
 import type { WhatIfOutcome, WhatIfType } from "#server/contracts/what-if.ts";
 import type { Record } from "#server/scheduler/simulate/demand.ts";
@@ -85,7 +86,7 @@ function teamsOf(
         proposed: { ...quota, ...proposal.quotas.get(teamId), ...of(proposed, teamId) },
       };
     })
-    .sort((a, b) => b.now.heldHours - a.now.heldHours || a.name.localeCompare(b.name));
+    .sort((a, b) => b.now.heldHours - a.now.heldHours || compareNames(a.name, b.name));
 }
 
 function binsOf(now: Record, proposed: Record, time: Time): WhatIfType["bins"] {

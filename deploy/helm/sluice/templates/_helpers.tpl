@@ -39,6 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- /* The environment of every process of the control plane. */ -}}
 {{- define "sluice.environment" -}}
 - { name: SLUICE_PORTAL_URL, value: {{ required "portal.url is the address that people type" .Values.portal.url | quote }} }
+- { name: SLUICE_PROXY_HOPS, value: {{ .Values.portal.proxyHops | quote }} }
 - { name: SLUICE_GATEWAY_URL, value: {{ required "gateway.url is the address of notebooks without their ids" .Values.gateway.url | quote }} }
 - { name: SLUICE_GATEWAY_HOST, value: {{ required "gateway.host is what comes after a workspace's id" .Values.gateway.host | quote }} }
 - { name: SLUICE_BROKER_URL, value: {{ include "sluice.brokerUrl" . | quote }} }
