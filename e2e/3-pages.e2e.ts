@@ -399,6 +399,30 @@ test("the dialogs of a workspace are accessible", async () => {
   await page.keyboard.press("Escape");
 });
 
+test("a setting of a workspace that was changed meanwhile is not overwritten, and what was chosen stays", async () => {
+  const response = await page.request.get("/api/v1/workspaces");
+  const { workspaces } = (await response.json()) as { workspaces: { id: string }[] };
+  const [first] = workspaces;
+  if (first === undefined) return;
+  await page.goto(`/workspaces/${first.id}/settings`);
+  const limit = page.getByRole("region", { name: "Idle limit" });
+  const choice = limit.getByLabel("Stop after");
+  const save = limit.getByRole("button", { name: "Save" });
+  await choice.selectOption("1 h");
+  const headers = { origin: new URL(page.url()).origin };
+  const other = { data: { idleSeconds: 7200 }, headers };
+  expect((await page.request.put(`/api/v1/workspaces/${first.id}/idle-limit`, other)).status()).toBe(200);
+  await save.click();
+  await expect(limit.getByText("Somebody else has changed", { exact: false })).toBeVisible();
+  await expect(choice).toHaveValue("3600");
+  await save.click();
+  await expect(page.getByText("The idle limit was changed.")).toBeVisible();
+  // The form stays open: one's own edit is none of somebody else.
+  await choice.selectOption("what my team says");
+  await save.click();
+  await expect(limit.getByText("Somebody else has changed", { exact: false })).toHaveCount(0);
+});
+
 test("sign-in and set-up are accessible and fit without a session", async ({ browser }) => {
   const stranger = await (await browser.newContext()).newPage();
   for (const address of ["/sign-in", "/setup"]) await check(stranger, address);

@@ -6,7 +6,7 @@ import { api } from "#components/api.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { WorkspaceDatasetList } from "#server/contracts/dataset.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import { DatasetChecks } from "./dataset-checks.tsx";
@@ -17,14 +17,21 @@ export function ChooseDatasets({
   workspace,
   choices,
   chosen: before,
+  version: seen,
 }: {
   workspace: WorkspaceView;
   choices: DatasetChoice[];
   chosen: string[];
+  /** Of what is chosen. */
+  version: number;
 }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<WorkspaceDatasetList>(["datasets"]);
+  const { pending, error, fields, run, version } = useEdit<WorkspaceDatasetList>(
+    ["datasets"],
+    seen,
+    (saved) => saved.version,
+  );
   const offered = choicesFor(choices, workspace.team.id);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(
     () => new Set(before.filter((id) => offered.some((each) => each.id === id))),
@@ -32,7 +39,7 @@ export function ChooseDatasets({
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const datasets = [...chosen];
-    const done = await run(() => api("PUT", `/workspaces/${workspace.id}/datasets`, { datasets }));
+    const done = await run(() => api("PUT", `/workspaces/${workspace.id}/datasets`, { datasets, version }));
     if (!done) return;
     const running = workspace.desired === "running";
     toast(`The datasets were changed${running ? ": restart the workspace to have them" : ""}.`);

@@ -17,7 +17,11 @@ export function SizePolicyForm({ policy }: { policy: SizeList["policy"] }) {
   const router = useRouter();
   const toast = useToast();
   const known = ["customSizes", "maxCpuMilli", "maxMemoryBytes"];
-  const { pending, error, fields, run, version } = useEdit<SizeList>(known, policy.version);
+  const { pending, error, fields, run, version } = useEdit<SizeList>(
+    known,
+    policy.version,
+    (saved) => saved.policy.version,
+  );
   const [unread, setUnread] = useState<{ cpu?: string; memory?: string }>({});
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -34,7 +38,7 @@ export function SizePolicyForm({ policy }: { policy: SizeList["policy"] }) {
     router.refresh();
   };
   return (
-    <form className="flex flex-wrap items-start gap-4" onSubmit={(event) => void submit(event)} key={policy.version}>
+    <form className="flex flex-wrap items-start gap-4" onSubmit={(event) => void submit(event)}>
       <Select
         label="Who may"
         name="customSizes"

@@ -19,8 +19,8 @@ export function MemberTable({ team, mayChange }: { team: TeamView; mayChange: bo
   const router = useRouter();
   const toast = useToast();
   const [leaving, setLeaving] = useState<Member>();
-  const setRole = async ({ email, name }: Member, role: Member["role"]) => {
-    const result = await api("POST", `/teams/${team.id}/members`, { email, role });
+  const setRole = async ({ email, name, version }: Member, role: Member["role"]) => {
+    const result = await api("POST", `/teams/${team.id}/members`, { email, role, version });
     router.refresh();
     if (result.ok) toast(`${name} is now ${role === "lead" ? "a team lead" : "a member"}.`);
     else toast(result.error.message, "bad");

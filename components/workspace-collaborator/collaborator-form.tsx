@@ -8,7 +8,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import type { WorkspaceCollaborators } from "#server/contracts/workspace-collaborator.ts";
 
@@ -33,12 +33,16 @@ export default function CollaboratorForm({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<WorkspaceCollaborators>(["person", "role"]);
+  const known = ["person", "role"];
+  const { pending, error, fields, run, version } = useEdit<WorkspaceCollaborators, number | undefined>(
+    known,
+    collaborator?.version,
+  );
   const [role, setRole] = useState<keyof typeof MEANS>(collaborator?.role ?? "viewer");
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const person = collaborator?.email ?? formText(new FormData(event.currentTarget), "person");
-    const done = await run(() => api("POST", `/workspaces/${workspace.id}/collaborators`, { person, role }));
+    const done = await run(() => api("POST", `/workspaces/${workspace.id}/collaborators`, { person, role, version }));
     if (!done) return;
     toast(collaborator ? `${collaborator.name} is now ${role}.` : "Invited: they find it in their notices.");
     onClose();

@@ -7,7 +7,7 @@ import { formText } from "#components/form-text.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Check, Field, TextArea } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { WorkspaceVariable, WorkspaceVariableList } from "#server/contracts/workspace-variable.ts";
 
 /** A new variable or secret of a workspace, or a new value of one that is there. */
@@ -21,14 +21,15 @@ export default function VariableForm({
   onClose: () => void;
 }) {
   const router = useRouter();
-  const { pending, error, fields, run } = useSubmit<WorkspaceVariableList>(["name", "value"]);
+  const known = ["name", "value"];
+  const { pending, error, fields, run, version } = useEdit<WorkspaceVariableList>(known, variable?.version ?? 0);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const name = variable?.name ?? formText(form, "name");
     const secret = variable?.secret ?? form.get("secret") !== null;
     const path = `/workspaces/${workspaceId}/variables/${encodeURIComponent(name)}`;
-    const done = await run(() => api("PUT", path, { value: form.get("value"), secret }));
+    const done = await run(() => api("PUT", path, { value: form.get("value"), secret, version }));
     if (!done) return;
     onClose();
     router.refresh();

@@ -7,7 +7,7 @@ import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
 import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
@@ -16,14 +16,19 @@ import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 export function GpuPolicyForm({ workspace }: { workspace: WorkspaceView }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["gpuPolicy", "defaultMilli"]);
+  const { versions } = workspace;
+  const { pending, error, fields, run, version } = useEdit<WorkspaceView>(
+    ["gpuPolicy", "defaultMilli"],
+    versions.gpuPolicy,
+    (saved) => saved.versions.gpuPolicy,
+  );
   const [policy, setPolicy] = useState<GpuPolicy>(workspace.gpuPolicy);
   const amount = useDefaultAmount(formatAmount(workspace.defaultMilli));
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     amount.check();
     if (amount.milli === undefined) return;
-    const body = { gpuPolicy: policy, defaultMilli: amount.milli };
+    const body = { gpuPolicy: policy, defaultMilli: amount.milli, version };
     const done = await run(() => api("PUT", `/workspaces/${workspace.id}/gpu-policy`, body));
     if (!done) return;
     toast("The GPU policy was changed. It holds from the next request on.");

@@ -6,7 +6,7 @@ import { api } from "#components/api.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError, Select } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 
 const CHOICES = [
@@ -22,12 +22,17 @@ const CHOICES = [
 export function IdleLimitForm({ workspace }: { workspace: WorkspaceView }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["idleSeconds"]);
+  const { versions } = workspace;
+  const { pending, error, fields, run, version } = useEdit<WorkspaceView>(
+    ["idleSeconds"],
+    versions.idleLimit,
+    (saved) => saved.versions.idleLimit,
+  );
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const chosen = new FormData(event.currentTarget).get("idleSeconds");
     const idleSeconds = chosen === "team" ? null : Number(chosen);
-    const done = await run(() => api("PUT", `/workspaces/${workspace.id}/idle-limit`, { idleSeconds }));
+    const done = await run(() => api("PUT", `/workspaces/${workspace.id}/idle-limit`, { idleSeconds, version }));
     if (!done) return;
     toast("The idle limit was changed.");
     router.refresh();

@@ -6,7 +6,7 @@ import { api } from "#components/api.ts";
 import { Button } from "#components/ui/button.tsx";
 import { FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import { sizeInWords } from "#server/contracts/size-words.ts";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import type { SizeChoices } from "./size-choice.ts";
@@ -16,13 +16,18 @@ import { SizeFields, useSize } from "./size-fields.tsx";
 export function SizeForm({ workspace, choices }: { workspace: WorkspaceView; choices: SizeChoices }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<WorkspaceView>(["size"]);
+  const { versions } = workspace;
+  const { pending, error, fields, run, version } = useEdit<WorkspaceView>(
+    ["size"],
+    versions.size,
+    (saved) => saved.versions.size,
+  );
   const now = workspace.size;
   const state = useSize(choices, now === null ? undefined : (now.name ?? sizeOnly(now)));
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     if (!state.check()) return;
-    const done = await run(() => api("PUT", `/workspaces/${workspace.id}/size`, { size: state.size }));
+    const done = await run(() => api("PUT", `/workspaces/${workspace.id}/size`, { size: state.size, version }));
     if (!done) return;
     toast("The size is saved. The next start has it.");
     router.refresh();

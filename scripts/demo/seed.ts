@@ -10,10 +10,21 @@ export const FULL: Size = { servers: 125, devices: 1000, teams: 25, users: 500, 
 export const idOf = (prefix: string, n: string) =>
   sql.raw(`'${prefix}-' || translate(substr(md5('${prefix}' || (${n})::text), 1, 26), '0189', 'xyzw')`);
 
+/** A device's types, one after the other. */
+const TYPES = "array['h200', 'a100', 'l40s', 'soft']";
+
+/** What a team is guaranteed of a type, four fifths of the devices in all, and may hold at most. */
+export function quotaOf({ devices, teams }: Size): { guaranteedMilli: number; limitMilli: number } {
+  const guaranteedMilli = Math.floor((0.8 * 1000 * (devices / 4)) / teams / 250) * 250;
+  return { guaranteedMilli, limitMilli: 5 * guaranteedMilli };
+}
+
 /**
  * Fills a database that holds nothing but its catalogue: servers, devices, teams, people, workspaces, and for each day
  * and device three leases with their requests and intervals, those on most devices still open, with samples of their
- * work; half the devices have been away for a day. Hours are not rolled up yet: that is the broker's work.
+ * work; half the devices have been away for a day. Most of a type is held by all teams alike, the rest by a fifth of
+ * them in turn, who borrow for that. Whoever holds something is in the team, works in a workspace of it, and keeps to
+ * its limits. Hours are not rolled up yet: that is the broker's work.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
   // On one connection: what is worked out once lies in a table of its own.
@@ -28,7 +39,8 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
     .limit(1);
   if (newest === undefined) throw new Error("The catalogue is empty: prepare it first.");
   const rows = (n: number) => sql.raw(`generate_series(1, ${n}) n`);
-  const type = sql.raw(`(array['h200', 'a100', 'l40s', 'soft'])[1 + n % 4]`);
+  const type = sql.raw(`(${TYPES})[1 + n % 4]`);
+  const { guaranteedMilli, limitMilli } = quotaOf(size);
   await db.execute(
     sql`insert into teams (id, name) select ${idOf("team", "n")}, 'team-' || n from ${rows(size.teams)}`,
   );
@@ -38,8 +50,8 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
     select ${idOf("team", `1 + n % ${size.teams}`)}, ${idOf("usr", "n")}, case when n <= ${size.teams} then 'lead' else 'member' end
     from ${rows(size.users)}`);
   await db.execute(sql`insert into quotas (team_id, gpu_type, guaranteed_milli, limit_milli)
-    select ${idOf("team", "t")}, gpu_type, 8000, 40000
-    from generate_series(1, ${size.teams}::int) t, unnest(array['h200', 'a100', 'l40s', 'soft']) gpu_type`);
+    select ${idOf("team", "t")}, gpu_type, ${guaranteedMilli}, ${limitMilli}
+    from generate_series(1, ${size.teams}::int) t, unnest(${sql.raw(TYPES)}) gpu_type`);
   await db.execute(sql`insert into gpu_prices (gpu_type, basis, micro, changed_at)
     select gpu_type, 'hour', 2150000, now() from unnest(array['h200', 'a100', 'l40s']) gpu_type`);
   await db.execute(sql`insert into gpu_servers (id, name, public_key, state, last_seen_at)
@@ -63,42 +75,64 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
     from ${rows(size.devices)}, (values ('open', 0.0, 30.0, 1), ('lost', 30.0, 30.4, 1), ('draining', 30.4, 31.0, 1),
       ('open', 31.0, null, 1), ('open', 0.0, null, 0)) p (state, f, t, odd)
     where odd = n % 2`);
-  // One row for each device, day and third of a day; `k` numbers them, and decides whose it is.
+  // Workspaces of each team in a row, all of them and those that run.
+  await db.execute(sql`create temporary table homes as
+    select w.id, w.owner_id, w.team_id, r.running, row_number() over (partition by w.team_id, r.running order by w.id) - 1 as i,
+      count(*) over (partition by w.team_id, r.running)::int as many
+    from workspaces w, (values (true), (false)) r (running) where w.desired = 'running' or not r.running`);
+  // One row for each device, day and third of a day, `slot` by `slot`; `k` numbers them, and `chance` follows from it.
   // The newest begin in the fourth hour before now and end two to seven hours later: more than half of them last.
-  const begun = sql.raw(`now() - ${size.days} * interval '1 day' + d * interval '1 day' + third * interval '8 hours'
-    + interval '4 hours'`);
+  const perType = Math.ceil(size.devices / 4);
+  const fifth = Math.max(1, Math.floor(size.teams / 5));
+  const alike = Math.floor(perType * 0.8);
+  const begun = sql.raw(`now() - ${size.days} * interval '1 day' + slot * interval '8 hours' + interval '4 hours'`);
   await db.execute(sql`create temporary table seeded as
-    select n, k, ${idOf("req", "k")} as request, ${idOf("lea", "k")} as lease, ${idOf("ws", `1 + k % ${size.workspaces}`)} as workspace,
-      ${idOf("gpu", "n")} as gpu, ${idOf("gsv", `1 + n % ${size.servers}`)} as server, ${type} as gpu_type,
-      250 * (1 + k % 4) as milli, ${begun} + (k % 60) * interval '1 minute' as s,
-      ${begun} + interval '2 hours' + (k % 300) * interval '1 minute' as e
-    from (select n, d, third, ((n * ${size.days}::int + d) * 3 + third) as k from ${rows(size.devices)},
-      generate_series(0, ${size.days - 1}::int) d, generate_series(0, 2) third) each`);
+    with each as (
+      select n, n / 4 as m, slot, k, hashint4(k)::bigint & 1048575 as chance,
+        ${begun} + (k % 60) * interval '1 minute' as s,
+        ${begun} + interval '2 hours' + (hashint4(k)::bigint & 1048575) % 300 * interval '1 minute' as e
+      from (select n, slot, n * ${size.days * 3}::int + slot as k
+        from ${rows(size.devices)}, generate_series(0, ${size.days * 3 - 1}::int) slot) numbered
+      -- What was away for a day had nobody on it.
+      where n % 2 = 0 or slot not between 89 and 92),
+    placed as (
+      select each.*, 250 * (1 + chance % 4)::int as milli, ${type} as gpu_type, ${idOf("gpu", "n")} as gpu,
+        ${idOf("gsv", `1 + n % ${size.servers}`)} as server,
+        (case when m < ${alike}::int then (m + slot) % ${size.teams}::int
+          else m % ${fifth}::int + slot / 3 % ${Math.floor(size.teams / fifth)}::int * ${fifth}::int end) as team
+      from each)
+    select n, k, chance, s, e, milli, gpu_type, gpu, server, ${idOf("req", "k")} as request, ${idOf("lea", "k")} as lease,
+      h.id as workspace, h.team_id, h.owner_id,
+      -- In per cent of its time the GPU works, for some hardly ever.
+      (case when chance % 9 = 0 then chance % 10 else 20 + chance % 80 end)::int as busy,
+      (sum(milli) over (partition by slot, gpu_type, team order by n) > ${guaranteedMilli}::int)::int as borrowed
+    from placed join homes h on h.team_id = ${idOf("team", "1 + team")} and h.running = (e >= now())
+      and h.i = (chance / 7) % h.many`);
   await db.execute(sql`insert into lease_requests (id, workspace_id, team_id, user_id, idempotency_key, gpu_type, milli,
       memory_bytes, owner, state, created_at, decided_at, last_polled_at, wait_until)
-    select request, workspace, w.team_id, w.owner_id, request, x.gpu_type, milli, 1073741824, '{"kind":"process","pid":1,"startTime":1}',
+    select request, workspace, team_id, owner_id, request, gpu_type, milli, 1073741824, '{"kind":"process","pid":1,"startTime":1}',
       'granted', s - (k % 600) * interval '1 second', s, s, s
-    from seeded x join workspaces w on w.id = x.workspace`);
+    from seeded`);
   await db.execute(sql`insert into leases (id, request_id, workspace_id, team_id, user_id, gpu_id, server_id, gpu_type, milli,
       memory_bytes, borrowed, owner, state, epoch, granted_at, claimed_at, owner_seen_at, expires_at, ended_at, end_reason,
       gpu_time_us, promised_us, delivered_us)
-    select lease, request, workspace, w.team_id, w.owner_id, gpu, server, x.gpu_type, milli, 1073741824, (k % 5 = 0)::int,
+    select lease, request, workspace, team_id, owner_id, gpu, server, gpu_type, milli, 1073741824, borrowed,
       '{"kind":"kernel","pid":1,"startTime":1,"label":"train.ipynb"}', case when e < now() then 'ended' else 'active' end, 1,
       s, s, least(e, now()), e + interval '1 hour', case when e < now() then e end,
       case when e < now() then 'given back' end,
-      (extract(epoch from least(e, now()) - s) * 1000000 * (k % 100) / 100)::bigint, (k % 7) * 1000000000::bigint,
+      (extract(epoch from least(e, now()) - s) * 10000 * busy)::bigint, (k % 7) * 1000000000::bigint,
       (k % 7) * 960000000::bigint
-    from seeded x join workspaces w on w.id = x.workspace where s < now()`);
+    from seeded where s < now()`);
   await db.execute(sql`insert into lease_intervals (lease_id, team_id, user_id, gpu_id, gpu_type, milli, started_at, ended_at)
-    select lease, w.team_id, w.owner_id, gpu, x.gpu_type, milli, s, case when e < now() then e end
-    from seeded x join workspaces w on w.id = x.workspace where s < now()`);
+    select lease, team_id, owner_id, gpu, gpu_type, milli, s, case when e < now() then e end
+    from seeded where s < now()`);
   // One sample an hour of each lease: what the seconds between would add up to all the same.
   await db.execute(sql`insert into usage_samples (lease_id, at, memory_bytes, gpu_time_us, delivered_us, promised_us, calls)
-    select lease, h, 1073741824, (k % 100) * 36000000::bigint, (k % 7) * 200000000::bigint, (k % 7) * 210000000::bigint, 1000
+    select lease, h, 1073741824, busy * 36000000::bigint, (k % 7) * 200000000::bigint, (k % 7) * 210000000::bigint, 1000
     from seeded, generate_series(s + interval '1 minute', least(e, now()), interval '1 hour') h`);
   await db.execute(sql`insert into lease_work (lease_id, hour, gpu_time_us, delivered_us, promised_us)
     select lease_id, date_bin('1 hour', at, timestamptz 'epoch'), sum(gpu_time_us), sum(delivered_us), sum(promised_us)
     from usage_samples group by 1, 2`);
-  await db.execute(sql`drop table seeded`);
+  await db.execute(sql`drop table seeded, homes`);
   await db.execute(sql`analyze`);
 }

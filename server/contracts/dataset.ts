@@ -146,12 +146,20 @@ export const workspaceDataset = z.strictObject({
     .nullable(),
 });
 export type WorkspaceDataset = z.infer<typeof workspaceDataset>;
-export const workspaceDatasetList = z.strictObject({ datasets: z.array(workspaceDataset) });
+export const workspaceDatasetList = z.strictObject({
+  datasets: z.array(workspaceDataset),
+  /** What an edit of which they are was made on. */
+  version,
+});
 export type WorkspaceDatasetList = z.infer<typeof workspaceDatasetList>;
 
 /** Ids of datasets for a workspace: each once, and no two of one name. */
 export const chosenDatasets = z.array(datasetId).max(20, "A workspace mounts at most 20 datasets.");
 
 /** Takes effect at the next start of the workspace. */
-export const chooseDatasetsInput = z.strictObject({ id: workspaceId, datasets: chosenDatasets });
+export const chooseDatasetsInput = z.strictObject({
+  id: workspaceId,
+  datasets: chosenDatasets,
+  version: editedVersion,
+});
 export type ChooseDatasetsInput = z.input<typeof chooseDatasetsInput>;

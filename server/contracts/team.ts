@@ -56,6 +56,7 @@ export const teamView = teamSummary.extend({
       ...{ userId, name: z.string(), email: z.string(), role: teamRole, isSample: z.boolean() },
       /** Put in by a group of the identity provider. */
       byGroup: z.boolean(),
+      version,
     }),
   ),
 });
@@ -123,7 +124,10 @@ export const teamBudget = z.strictObject({
 });
 export type TeamBudget = z.infer<typeof teamBudget>;
 
-export const addMemberInput = z.strictObject({ teamId, email, role: teamRole.default("member") });
+export const addMemberInput = z.strictObject({
+  ...{ teamId, email, role: teamRole.default("member") },
+  version: editedVersion,
+});
 export type AddMemberInput = z.input<typeof addMemberInput>;
 
 export const removeMemberInput = z.strictObject({ teamId, userId });

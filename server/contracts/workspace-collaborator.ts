@@ -1,6 +1,6 @@
 /** Who else may come into a workspace. */
 import { z } from "zod";
-import { instant, userId, workspaceId } from "./common.ts";
+import { editedVersion, instant, userId, version, workspaceId } from "./common.ts";
 
 /** A viewer sees files and saved results and starts nothing; an editor works in the notebooks as the owner does. */
 export const collaboratorRole = z.enum(["viewer", "editor"]);
@@ -13,6 +13,7 @@ export const workspaceCollaborators = z.strictObject({
       email: z.string(),
       role: collaboratorRole,
       since: instant,
+      version,
       /** Cannot sign in any more, and so not come in. */
       disabled: z.boolean(),
     }),
@@ -27,6 +28,7 @@ export const addCollaboratorInput = z.strictObject({
   /** The e-mail, or the name when only one person here has it. */
   person: z.string().trim().min(1, "Whom? A name or an e-mail is needed.").max(254),
   role: collaboratorRole,
+  version: editedVersion,
 });
 export type AddCollaboratorInput = z.input<typeof addCollaboratorInput>;
 

@@ -104,7 +104,7 @@ export const setSizePolicyInput = z.strictObject({
 });
 export type SetSizePolicyInput = z.input<typeof setSizePolicyInput>;
 
-export const setWorkspaceSizeInput = z.strictObject({ id: workspaceId, size: chosenSize });
+export const setWorkspaceSizeInput = z.strictObject({ id: workspaceId, size: chosenSize, version: editedVersion });
 export type SetWorkspaceSizeInput = z.input<typeof setWorkspaceSizeInput>;
 
 /** What a workspace has of processor and memory. */

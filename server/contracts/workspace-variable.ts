@@ -1,6 +1,6 @@
 /** Environment variables of a workspace. A secret's value goes in and never comes out. */
 import { z } from "zod";
-import { instant, workspaceId } from "./common.ts";
+import { editedVersion, instant, version, workspaceId } from "./common.ts";
 
 /** Set by Sluice itself, or able to change what runs before anything that the person started. */
 const RESERVED =
@@ -18,6 +18,7 @@ export const workspaceVariable = z.strictObject({
   /** null for a secret: its value is never shown again. */
   value: z.string().nullable(),
   updatedAt: instant,
+  version,
 });
 export type WorkspaceVariable = z.infer<typeof workspaceVariable>;
 export const workspaceVariableList = z.strictObject({
@@ -35,6 +36,8 @@ export const setVariableInput = z.strictObject({
     .max(32_768, "A value has at most 32,768 characters.")
     .refine((value) => !value.includes("\0"), "A value cannot hold a zero byte."),
   secret: z.boolean().default(false),
+  /** 0: a new one, refused where there is one of this name. */
+  version: editedVersion,
 });
 export type SetVariableInput = z.input<typeof setVariableInput>;
 export const removeVariableInput = z.strictObject({ id: workspaceId, name: z.string().max(100) });

@@ -1,6 +1,7 @@
 /** Workspaces. */
 import { z } from "zod";
 import {
+  editedVersion,
   gpuType,
   idOf,
   instant,
@@ -12,6 +13,7 @@ import {
   sessionId,
   teamId,
   userId,
+  version,
   workspaceId,
 } from "./common.ts";
 import { chosenDatasets } from "./dataset.ts";
@@ -89,6 +91,8 @@ export const workspaceView = z.strictObject({
       idleEndsAt: instant.nullable(),
     }),
   ),
+  /** What an edit of each setting was made on. */
+  versions: z.strictObject({ gpuPolicy: version, idleLimit: version, size: version }),
   /** What the one who asks may do. */
   can: z.strictObject({
     open: z.boolean(),
@@ -163,6 +167,7 @@ export type ExtendWorkspaceInput = z.input<typeof extendWorkspaceInput>;
 export const setIdleLimitInput = z.strictObject({
   id: workspaceId,
   idleSeconds: z.int().min(300).max(31_536_000).nullable(),
+  version: editedVersion,
 });
 export type SetIdleLimitInput = z.input<typeof setIdleLimitInput>;
 
@@ -171,6 +176,7 @@ export const setGpuPolicyInput = z.strictObject({
   gpuPolicy,
   /** What `%gpu attach` takes when no amount is given, and what the first use attaches. */
   defaultMilli: milli.min(1),
+  version: editedVersion,
 });
 export type SetGpuPolicyInput = z.input<typeof setGpuPolicyInput>;
 

@@ -13,8 +13,8 @@ export const createdAt = () => instant("created_at").notNull().defaultNow();
 /** A count of bytes that fits a JavaScript number (up to 9 PB). */
 export const bytes = (name: string) => bigint(name, { mode: "number" });
 
-/** Counts the edits of a row, so that whoever edits what has changed meanwhile is told. */
-export const version = () => integer("version").notNull().default(1);
+/** Counts the edits of a row, or of one setting in it, so that whoever edits what has changed meanwhile is told. */
+export const version = (name = "version") => integer(name).notNull().default(1);
 
 /** Octets as they are. */
 export const octets = customType<{ data: Buffer }>({ dataType: () => "bytea" });

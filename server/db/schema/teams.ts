@@ -28,6 +28,7 @@ export const memberships = pgTable(
     role: text("role", { enum: ["lead", "member"] }).notNull(),
     /** A group of the identity provider has put them in, and leaving it takes them out. */
     byGroup: boolean("by_group").notNull().default(false),
+    version: version(),
     createdAt: createdAt(),
   },
   (t) => [primaryKey({ columns: [t.teamId, t.userId] })],

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigserial, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { bytes, createdAt, id, instant } from "./columns.ts";
+import { bytes, createdAt, id, instant, version } from "./columns.ts";
 import { imageVersions } from "./images.ts";
 import { workspaceSizes } from "./sizes.ts";
 import { teams } from "./teams.ts";
@@ -68,6 +68,11 @@ export const workspaces = pgTable(
     movesAt: instant("moves_at"),
     /** When a variable was last set or removed: one that started before has the old ones. */
     variablesChangedAt: instant("variables_changed_at"),
+    /** How often each of its settings was edited. */
+    gpuPolicyVersion: version("gpu_policy_version"),
+    idleLimitVersion: version("idle_limit_version"),
+    sizeVersion: version("size_version"),
+    datasetsVersion: version("datasets_version"),
     /** Processor time of the last half minute (thousandths of a core) and memory of its processes, while it runs. */
     cpuMilli: integer("cpu_milli"),
     memoryBytes: bytes("memory_bytes"),
@@ -95,6 +100,7 @@ export const workspaceCollaborators = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
     role: text("role", { enum: ["viewer", "editor"] }).notNull(),
+    version: version(),
     createdAt: createdAt(),
   },
   (t) => [primaryKey({ columns: [t.workspaceId, t.userId] }), index("workspace_collaborators_user").on(t.userId)],
@@ -128,6 +134,7 @@ export const workspaceVariables = pgTable(
     /** Encrypted (server/secrets.ts), secret or not. */
     sealed: text("sealed").notNull(),
     updatedAt: instant("updated_at").notNull(),
+    version: version(),
   },
   (t) => [primaryKey({ columns: [t.workspaceId, t.name] })],
 );

@@ -46,7 +46,10 @@ async function joinAndLeave(tx: Tx, userId: string, given: readonly Given[]): Pr
     await tx.db
       .insert(memberships)
       .values({ teamId, userId, role, byGroup: true, createdAt: tx.now() })
-      .onConflictDoUpdate({ target: [memberships.teamId, memberships.userId], set: { role } });
+      .onConflictDoUpdate({
+        target: [memberships.teamId, memberships.userId],
+        set: { role, version: (now?.version ?? 0) + 1 },
+      });
     const detail = { role, group: name, before: now === undefined ? null : { role: now.role } };
     await audit(tx, { action: "team.add-member", subject: userId, teamId, detail });
     await notify(tx.db, "people", userId);

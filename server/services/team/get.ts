@@ -20,6 +20,7 @@ export async function get(ctx: Context, raw: TeamInput): Promise<TeamView> {
       role: memberships.role,
       isSample: users.isSample,
       byGroup: memberships.byGroup,
+      version: memberships.version,
     })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))

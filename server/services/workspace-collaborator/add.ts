@@ -12,24 +12,28 @@ import { parse } from "#server/parse.ts";
 import { withdrawNotices } from "#server/services/notice/withdraw.ts";
 import { invitationKey, invited } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
+import { refuseStale } from "#server/services/refuse-stale.ts";
 import { loadWorkspace } from "#server/services/workspace/load.ts";
 import { list } from "./list.ts";
 
 /** Invites somebody who has an account into a workspace, or changes what they may do there, and tells them. */
 export async function add(ctx: Context, raw: AddCollaboratorInput): Promise<WorkspaceCollaborators> {
-  const { id, person, role } = parse(addCollaboratorInput, raw);
+  const { id, person, role, version } = parse(addCollaboratorInput, raw);
   return await inTransaction(ctx, async (tx) => {
     const row = await loadWorkspace(tx, id, "workspace.change", { lock: true });
     const found = await findPerson(tx, person);
     if (found.id === row.ownerId) {
       throw new SluiceError("conflict", "person: This workspace is theirs. Only others can be invited.");
     }
+    const is = and(eq(workspaceCollaborators.workspaceId, id), eq(workspaceCollaborators.userId, found.id));
+    const [before] = await tx.db.select().from(workspaceCollaborators).where(is);
+    refuseStale(version, before, "their role");
     await tx.db
       .insert(workspaceCollaborators)
       .values({ workspaceId: id, userId: found.id, role, createdAt: tx.now() })
       .onConflictDoUpdate({
         target: [workspaceCollaborators.workspaceId, workspaceCollaborators.userId],
-        set: { role },
+        set: { role, version: (before?.version ?? 0) + 1 },
       });
     const key = invitationKey(id, found.id);
     await withdrawNotices(tx, [key]);

@@ -19,7 +19,7 @@ export async function list(ctx: Context, raw: WorkspaceInput): Promise<Workspace
     .orderBy(asc(users.name), asc(users.id));
   return {
     collaborators: rows.map(({ given, name, email, disabledAt }) => ({
-      ...{ userId: given.userId, name, email, role: given.role },
+      ...{ userId: given.userId, name, email, role: given.role, version: given.version },
       ...{ since: given.createdAt.toISOString(), disabled: disabledAt !== null },
     })),
     link: new URL(`/shared/${id}`, env().SLUICE_PORTAL_URL).href,

@@ -12,7 +12,7 @@ const SILENT_MS = 15_000;
 /** The datasets of a workspace, by name, and how far each is in its node's cache. */
 export async function list(ctx: Context, raw: WorkspaceInput): Promise<WorkspaceDatasetList> {
   const { id } = parse(workspaceInput, raw);
-  await loadWorkspace(ctx, id, "workspace.read");
+  const { datasetsVersion: version } = await loadWorkspace(ctx, id, "workspace.read");
   const rows = await ctx.db
     .select({ dataset: datasets, chosen: workspaceDatasets })
     .from(workspaceDatasets)
@@ -20,6 +20,7 @@ export async function list(ctx: Context, raw: WorkspaceInput): Promise<Workspace
     .where(eq(workspaceDatasets.workspaceId, id))
     .orderBy(asc(datasets.name), asc(datasets.id));
   return {
+    version,
     datasets: rows.map(({ dataset, chosen }) => ({
       id: dataset.id,
       name: dataset.name,

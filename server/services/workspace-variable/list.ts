@@ -17,8 +17,8 @@ export async function list(ctx: Context, raw: WorkspaceInput): Promise<Workspace
     .where(eq(workspaceVariables.workspaceId, id))
     .orderBy(asc(workspaceVariables.name));
   const variables = await Promise.all(
-    rows.map(async ({ name, secret, sealed, updatedAt }) => ({
-      ...{ name, secret, updatedAt: updatedAt.toISOString() },
+    rows.map(async ({ name, secret, sealed, updatedAt, version }) => ({
+      ...{ name, secret, version, updatedAt: updatedAt.toISOString() },
       // One that cannot be opened any more is shown without its value, so that it can be set again.
       value: secret ? null : await unseal(sealed, `${id}/${name}`).catch(() => null),
     })),

@@ -81,6 +81,7 @@ export async function readWorkspaces(ctx: Context, where: SQL | undefined, limit
     ownIdleSeconds: w.idleSeconds,
     stopsAt: stopTime(w, limitOf(w, teamIdleSeconds))?.toISOString() ?? null,
     movesAt: w.movesAt?.toISOString() ?? null,
+    versions: { gpuPolicy: w.gpuPolicyVersion, idleLimit: w.idleLimitVersion, size: w.sizeVersion },
     leases: held.get(w.id) ?? [],
     can: possibilities(ctx.principal, w, role),
   }));

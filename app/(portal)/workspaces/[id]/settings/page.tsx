@@ -28,7 +28,7 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
   const variables = workspace.can.change ? await load(() => listVariables(ctx, { id: workspace.id })) : undefined;
   const sizes = workspace.can.change ? await load(() => listSizes(ctx)) : undefined;
   const choices = workspace.can.change ? await load(() => datasetChoices(ctx)) : [];
-  const { datasets: chosen } = await load(() => listDatasets(ctx, { id: workspace.id }));
+  const { datasets: chosen, version } = await load(() => listDatasets(ctx, { id: workspace.id }));
   return (
     <WorkspaceFrame workspace={workspace} tab="settings">
       <div className="max-w-3xl">
@@ -83,7 +83,12 @@ export default async function WorkspaceSettingsPage({ params }: Props) {
             detail="Mounted at ~/datasets. What is changed here counts from the next start of the workspace on."
           >
             <Card className="px-4 py-3.5">
-              <ChooseDatasets workspace={workspace} choices={choices} chosen={chosen.map(({ id }) => id)} />
+              <ChooseDatasets
+                version={version}
+                workspace={workspace}
+                choices={choices}
+                chosen={chosen.map(({ id }) => id)}
+              />
             </Card>
           </Section>
         )}
