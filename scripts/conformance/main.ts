@@ -51,7 +51,8 @@ if (values.again) {
   const only = path.join(cache, `${name}.only.json`);
   const failedBefore = before.filter(({ outcome }) => outcome === "failed").map(({ test }) => test);
   await writeFile(only, JSON.stringify(failedBefore));
-  pytestArguments.push("--sluice-only", only);
+  // As one word: pytest takes a word that is a path for where the tests are, and names them from there.
+  pytestArguments.push(`--sluice-only=${only}`);
 }
 await runSuite(suite, python, report);
 if (!existsSync(report)) {

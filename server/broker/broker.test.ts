@@ -8,6 +8,7 @@ import { decodeProtectedHeader, importJWK, jwtVerify } from "jose";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { systemContext } from "#server/context.ts";
+import { deviceProfile } from "#server/contracts/control.ts";
 import type {
   GiveBackAnswer,
   LeaseExplanation,
@@ -16,7 +17,7 @@ import type {
   OpenSessionAnswer,
 } from "#server/contracts/lease.ts";
 import { sessionTokenClaims } from "#server/contracts/session-token.ts";
-import { leaseIntervals, leaseRequests, leases, quotas, workspaces } from "#server/db/schema/index.ts";
+import { gpus, leaseIntervals, leaseRequests, leases, quotas, workspaces } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { closeLost } from "#server/services/gpu-server/lose.ts";
@@ -171,6 +172,35 @@ describe("a workspace", () => {
     expect(await leaseRow(lease.id)).toMatchObject({ state: "ended", endReason: "given back" });
     const [interval] = await database.db.select().from(leaseIntervals).where(eq(leaseIntervals.leaseId, lease.id));
     expect(interval?.endedAt).not.toBeNull();
+  });
+
+  test("learns with a session on a software GPU which types of the pool are cards", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    const typesNow = async () => {
+      const input = { publicKey: "A".repeat(43), pid: 1, startTime: 1 };
+      const session = await call<OpenSessionAnswer>(ada, "POST", `/v1/leases/${lease.id}/sessions`, input);
+      return session.body.hardwareTypes;
+    };
+    expect(await typesNow()).toEqual([]);
+    const [soft] = await database.db.select().from(gpus);
+    if (soft === undefined) throw new Error("The pool has no device.");
+    const profile = { ...deviceProfile.parse(soft.profile), driver: "580.65.06" };
+    const card = (gpuType: string, index: number) => ({
+      ...soft,
+      ...{
+        id: `gpu-${gpuType}-${index}`,
+        uuid: `GPU-${gpuType}-${index}`,
+        name: `${gpuType}-${index}`,
+        gpuType,
+        profile,
+      },
+    });
+    await database.db.insert(gpus).values([card("h200", 0), card("a100", 0), card("a100", 1)]);
+    await database.db.insert(gpus).values({ ...card("t4", 0), state: "lost" });
+    expect(await typesNow()).toEqual(["a100", "h200"]);
+    await database.db.update(gpus).set({ profile }).where(eq(gpus.id, soft.id));
+    expect(await typesNow()).toBeUndefined();
   });
 
   test("gets one lease for one key, however often it asks", async () => {

@@ -216,6 +216,11 @@ export const openSessionAnswer = z.strictObject({
   address: z.string(),
   /** SHA-256 of the server's TLS certificate, base64url; the client pins it. */
   tlsFingerprint: z.string().nullable(),
+  /**
+   * GPU types of the pool that are cards with a driver, in order: what a program of machine code can ask for. Said only
+   * where this lease is on a software GPU.
+   */
+  hardwareTypes: z.array(z.string()).optional(),
   lease: leaseView,
 });
 export type OpenSessionAnswer = z.infer<typeof openSessionAnswer>;

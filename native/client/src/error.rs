@@ -1,5 +1,6 @@
 //! What a CUDA function of the client can fail with.
 
+use crate::message;
 use sluice_protocol::{Failure, cuda};
 
 /// Result of a CUDA function.
@@ -26,7 +27,9 @@ impl CudaError {
 
 impl From<Failure> for CudaError {
     fn from(failure: Failure) -> Self {
-        Self { code: failure.code, text: (!failure.text.is_empty()).then_some(failure.text) }
+        let text =
+            if failure.text.ends_with(cuda::PTX_ONLY) { message::with_hardware(failure.text) } else { failure.text };
+        Self { code: failure.code, text: (!text.is_empty()).then_some(text) }
     }
 }
 

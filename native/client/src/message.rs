@@ -67,6 +67,26 @@ pub fn reset() {
     *PRINTED.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
+/// What the broker said of the pool's cards; none before the first session on a software GPU.
+static HARDWARE: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+/// Keeps which GPU types of the pool run machine code; the broker says so with a session on a software GPU.
+pub fn set_hardware(types: Option<Vec<String>>) {
+    *HARDWARE.lock().unwrap_or_else(PoisonError::into_inner) = types;
+}
+
+/// A sentence about machine code that this GPU cannot run, with the GPU types that can.
+pub fn with_hardware(text: String) -> String {
+    match HARDWARE.lock().unwrap_or_else(PoisonError::into_inner).as_deref() {
+        None => text,
+        Some([]) => format!("{text}. This pool has no GPU that runs it"),
+        Some([only]) => format!("{text}. A GPU of type {only} runs it: %gpu attach --type {only}"),
+        Some([first, others @ ..]) => {
+            format!("{text}. GPUs of type {first}, {} run it: %gpu attach --type {first}", others.join(", "))
+        }
+    }
+}
+
 /// Remembers what this thread's last failure meant, for `cuGetErrorString`.
 pub fn remember(code: u32, text: String) {
     THREAD.with(|last| *last.borrow_mut() = Some((code, text)));
@@ -91,4 +111,21 @@ pub fn interned(text: &str) -> &'static CString {
     let made: &'static CString = Box::leak(Box::new(CString::new(text.replace('\0', " ")).unwrap_or_default()));
     texts.insert(text.to_owned(), made);
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_code_that_cannot_run_here_names_the_types_that_can() {
+        let said = |types: Option<&[&str]>| {
+            set_hardware(types.map(|types| types.iter().map(|name| (*name).to_owned()).collect()));
+            with_hardware("no PTX".to_owned())
+        };
+        assert_eq!(said(None), "no PTX");
+        assert_eq!(said(Some(&[])), "no PTX. This pool has no GPU that runs it");
+        assert_eq!(said(Some(&["a100"])), "no PTX. A GPU of type a100 runs it: %gpu attach --type a100");
+        assert_eq!(said(Some(&["a100", "h200"])), "no PTX. GPUs of type a100, h200 run it: %gpu attach --type a100");
+    }
 }

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def pytest_addoption(parser):
     """`--sluice-report FILE`, `--sluice-only FILE`."""
@@ -32,6 +34,16 @@ class Report:
     def __init__(self, path):
         self._path = path
         self._outcomes = {}
+        self._collected = ()
+
+    def pytest_collection_finish(self, session):
+        """Every collected test is to be told of."""
+        self._collected = [item.nodeid for item in session.items]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node, ids):
+        """With workers they collect, not this process."""
+        self._collected = ids
 
     def pytest_runtest_logreport(self, report):
         """Each test reports its set-up, its call and its tear-down."""
@@ -51,7 +63,9 @@ class Report:
             self._outcomes[report.nodeid] = ("failed", str(report.longrepr)[-600:])
 
     def pytest_sessionfinish(self):
-        """Written at the end, also after an interruption."""
+        """Written at the end, also after an interruption; a test that told nothing has failed."""
+        for test in self._collected:
+            self._outcomes.setdefault(test, ("failed", "nothing was told of it: the suite ended before"))
         rows = [
             {"test": test, "outcome": outcome, "reason": reason}
             for test, (outcome, reason) in sorted(self._outcomes.items())

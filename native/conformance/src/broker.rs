@@ -123,6 +123,7 @@ fn answer(
                 json!({
                     "token": gpud.token_on(device_of(id), key, id, 500, memory_bytes), "sessionId": "gws-test", "address": gpud.address,
                     "tlsFingerprint": gpud.fingerprint.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)),
+                    "hardwareTypes": ["h200"],
                     "lease": lease(gpud, id, memory_bytes),
                 }),
             )

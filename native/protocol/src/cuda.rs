@@ -1,5 +1,8 @@
 //! CUresult values (CUDA Driver API, `cuda.h`).
 
+/// How a refusal of machine code without PTX ends; the client adds which GPU types of the pool can run it.
+pub const PTX_ONLY: &str = "the software GPU runs PTX only";
+
 macro_rules! results {
     ($($constant:ident = $code:literal, $name:literal, $text:literal;)*) => {
         $(#[doc = $text] pub const $constant: u32 = $code;)*

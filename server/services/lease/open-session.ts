@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { and, eq, sql } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
+import { deviceProfile } from "#server/contracts/control.ts";
 import { type OpenSessionAnswer, openSessionInput } from "#server/contracts/lease.ts";
+import { gpus } from "#server/db/schema/pool.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { endSentence } from "./ending.ts";
@@ -59,6 +62,22 @@ export async function openSession(
     sessionId,
     address: server.dataAddress,
     tlsFingerprint: server.tlsFingerprint,
+    ...(!hasDriver(gpu) && { hardwareTypes: await hardwareTypes(ctx.db) }),
     lease: leaseViewOf(placed),
   };
+}
+
+/** The software GPU's profile names no driver. */
+function hasDriver({ profile }: { profile: unknown }): boolean {
+  return deviceProfile.parse(profile).driver !== undefined;
+}
+
+/** What somebody can ask for whose program holds machine code alone. */
+async function hardwareTypes(db: Context["db"]): Promise<string[]> {
+  const rows = await db
+    .selectDistinct({ gpuType: gpus.gpuType })
+    .from(gpus)
+    .where(and(eq(gpus.state, "active"), sql`${gpus.profile} ->> 'driver' is not null`))
+    .orderBy(gpus.gpuType);
+  return rows.map(({ gpuType }) => gpuType);
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{CudaError, CudaResult, code};
 use crate::fat_binary::{Entry, Kind, entries, is_fat};
+use sluice_protocol::cuda::PTX_ONLY;
 use std::borrow::Cow;
 
 /// The software GPU's compute capability.
@@ -10,10 +11,15 @@ const OURS: u32 = 75;
 /// The PTX for this device.
 pub fn ptx_of(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     if image.starts_with(b"\x7fELF") {
-        let text = "this module holds machine code for an NVIDIA GPU and no PTX; the software GPU runs PTX only";
-        return Err(CudaError::new(code::NO_BINARY_FOR_GPU, text));
+        return Err(machine_code("module"));
     }
     if is_fat(image) { from_fat_binary(image) } else { Ok(Cow::Borrowed(image)) }
+}
+
+/// There is nothing that this device could run in what a program handed over.
+fn machine_code(what: &str) -> CudaError {
+    let text = format!("this {what} holds machine code for NVIDIA GPUs and no PTX; {PTX_ONLY}");
+    CudaError::new(code::NO_BINARY_FOR_GPU, text)
 }
 
 /// The newest PTX that is not newer than the device, else the oldest.
@@ -22,10 +28,7 @@ fn from_fat_binary(image: &[u8]) -> CudaResult<Cow<'_, [u8]>> {
     let found = entries(image).ok_or_else(broken)?;
     let ptx = || found.iter().filter(|entry| entry.kind == Kind::Ptx);
     let best = ptx().filter(|entry| entry.arch <= OURS).max_by_key(|entry| entry.arch);
-    let best = best.or_else(|| ptx().min_by_key(|entry| entry.arch)).ok_or_else(|| {
-        let text = "this fat binary holds machine code for NVIDIA GPUs and no PTX; the software GPU runs PTX only";
-        CudaError::new(code::NO_BINARY_FOR_GPU, text)
-    })?;
+    let best = best.or_else(|| ptx().min_by_key(|entry| entry.arch)).ok_or_else(|| machine_code("fat binary"))?;
     best.unpacked().ok_or_else(broken)
 }
 

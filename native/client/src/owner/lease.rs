@@ -5,6 +5,7 @@ use super::socket;
 use crate::device::{Device, MOST_DEVICES};
 use crate::dial::{Key, Ticket};
 use crate::journal;
+use crate::message;
 use crate::process::Process;
 use crate::session::{Session, Unusable};
 use base64::Engine;
@@ -256,7 +257,7 @@ fn connect_device(device: Device, part: &Part) -> Result<(), Failure> {
         if let Some(token) = string(&opened, "token")
             && session.rebind(&token).is_ok()
         {
-            crate::message::reset();
+            message::reset();
             return Ok(());
         }
     }
@@ -281,6 +282,12 @@ fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Resu
         }
     };
     let token = string(opened, "token").ok_or_else(|| unusable("token"))?;
+    message::set_hardware(
+        opened
+            .get("hardwareTypes")
+            .and_then(Value::as_array)
+            .map(|types| types.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+    );
     let ticket = Ticket { address, pin, token, key };
     let session = Session::open(ticket, device.process.next_generation(), device.ordinal, lease_id)
         .map_err(|error| failure("unavailable", error.to_string()))?;
@@ -408,6 +415,7 @@ pub fn session_for_child(process: &'static Process, request: &Value) -> Result<V
         "token": opened.get("token"),
         "address": opened.get("address"),
         "fingerprint": opened.get("tlsFingerprint"),
+        "hardwareTypes": opened.get("hardwareTypes"),
         "leaseId": part.lease,
         "lease": lease,
     }))

@@ -104,6 +104,37 @@ def test_a_small_network_learns_as_on_the_cpu(rng):
     agrees(train, start, rtol=1e-3)
 
 
+def test_a_network_learns_handwritten_digits_with_the_losses_of_the_cpu(rng):
+    """Mini-batches of scikit-learn's digits; losses within 1 in 1,000 of JAX on the CPU, and it has learnt to read."""
+    from sklearn.datasets import load_digits
+
+    pixels, digits = load_digits(return_X_y=True)
+    pixels = (pixels / 16).astype(np.float32)
+    batches = rng.permutation(len(pixels))[:1792].reshape(-1, 128)
+    start = [rng.normal(size=shape).astype(np.float32) * 0.1 for shape in ((64, 64), (64,), (64, 10), (10,))]
+
+    def logits(parameters, x):
+        first, first_bias, second, second_bias = parameters
+        return jax.nn.relu(x @ first + first_bias) @ second + second_bias
+
+    def loss(parameters, x, y):
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits(parameters, x)), y[:, None], axis=1))
+
+    def train(parameters):
+        def step(parameters, batch):
+            x, y = jnp.asarray(pixels)[batch], jnp.asarray(digits)[batch]
+            value, slopes = jax.value_and_grad(loss)(parameters, x, y)
+            return [p - 0.5 * slope for p, slope in zip(parameters, slopes)], value
+
+        parameters, losses = jax.lax.scan(step, parameters, jnp.tile(jnp.asarray(batches), (10, 1)))
+        right = jnp.mean(jnp.argmax(logits(parameters, jnp.asarray(pixels)), axis=1) == jnp.asarray(digits))
+        return losses, right
+
+    agrees(train, start, rtol=1e-3)
+    losses, right = (np.asarray(part) for part in jax.jit(train)(start))
+    assert losses[-1] < losses[0] / 10 and right > 0.9
+
+
 TYPES = ["float32", "float64", "complex64", "complex128"]
 
 
