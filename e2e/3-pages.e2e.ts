@@ -416,7 +416,7 @@ test("a setting of a workspace that was changed meanwhile is not overwritten, an
   await expect(limit.getByText("Somebody else has changed", { exact: false })).toBeVisible();
   await expect(choice).toHaveValue("3600");
   await save.click();
-  await expect(page.getByText("The idle limit was changed.")).toBeVisible();
+  await expect(page.getByText("The idle limit was changed.", { exact: true })).toBeVisible();
   // The form stays open: one's own edit is none of somebody else.
   await choice.selectOption("what my team says");
   await save.click();

@@ -71,7 +71,7 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
     from ${rows(Math.min(50, size.workspaces))}, generate_series(1, 2880) m`);
   // What those that run were started by: in a few seconds each.
   await db.execute(sql`insert into workspace_events (workspace_id, generation, at, kind, step, message)
-    select id, generation, started_at + after * interval '1 second' - (4 + hashtext(id) & 7) * interval '1 second',
+    select id, generation, started_at + after * interval '1 second' - (4 + (hashtext(id) & 7)) * interval '1 second',
       kind, 'kernel', told
     from workspaces, (values (0, 'step-started', 'Starting a first notebook kernel'),
       (2, 'step-done', 'A notebook kernel computed 6 * 7')) step (after, kind, told)
