@@ -1,18 +1,18 @@
 import { defineConfig } from "@playwright/test";
 
-/** Journeys with an installation of their own. They wait half of their time, so they run beside the others. */
-const OWN = ["**/4-restart.e2e.ts", "**/7-environments.e2e.ts"];
+/** What only looks at pages, none of which needs a notebook. */
+const PAGES = ["**/3-pages.e2e.ts"];
 
-/** Journeys in real Chromium against whole installations started by e2e/fixtures/installation.ts. */
+/** Journeys in real Chromium, in two lanes side by side, each with an installation of its own (e2e/fixtures/lane.ts). */
 export default defineConfig({
   testDir: "e2e",
   testMatch: "**/*.e2e.ts",
   fullyParallel: false,
   workers: 2,
-  // One after the other each: the first share an installation, whose quotas and stops they change.
+  // One after the other in each: they share its installation, whose quotas and stops they change.
   projects: [
-    { name: "shared", testIgnore: OWN, workers: 1 },
-    { name: "own", testMatch: OWN, workers: 1 },
+    { name: "journeys", testIgnore: PAGES, workers: 1 },
+    { name: "pages", testMatch: PAGES, workers: 1 },
   ],
   // What passes the second time is named as flaky in the closing table.
   retries: 1,
@@ -21,7 +21,6 @@ export default defineConfig({
   reporter: [["list"], ["json", { outputFile: process.env.SLUICE_E2E_REPORT ?? "test-results/e2e.json" }]],
   globalSetup: "./e2e/fixtures/global-setup.ts",
   use: {
-    baseURL: process.env.SLUICE_PORTAL_URL,
     // Only where something failed once: recording every test takes a core for itself.
     trace: "on-first-retry",
     screenshot: "only-on-failure",

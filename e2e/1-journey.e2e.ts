@@ -3,8 +3,9 @@
  * running notebooks. One installation, real Chromium, real JupyterLab, the software GPU.
  */
 import { readFile } from "node:fs/promises";
-import { type BrowserContext, expect, type Page, test } from "@playwright/test";
+import { type BrowserContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { acceptInvitation, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
 
@@ -35,8 +36,8 @@ test.beforeAll(async ({ browser }) => {
   scientist = await scientists.newPage();
 });
 
-test("the set-up link is one form and makes the first admin", async () => {
-  await setUp(admin, process.env.SLUICE_E2E_SETUP_LINK ?? "", async () => {
+test("the set-up link is one form and makes the first admin", async ({ installation }) => {
+  await setUp(admin, installation.setupLink, async () => {
     await expect(admin.getByRole("button", { name: "Set up Sluice" })).toBeVisible();
     await expectAccessible(admin, "the set-up form");
   });

@@ -2,7 +2,9 @@
 import { spawn } from "node:child_process";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { type BrowserContext, expect, type Page, test } from "@playwright/test";
+import { type BrowserContext, expect, type Page } from "@playwright/test";
+import type { Installation } from "./fixtures/installation.ts";
+import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { asAdmin, launchWorkspace, openLab } from "./fixtures/portal.ts";
 
@@ -59,9 +61,9 @@ assert err == 0, err
 // Names of their own, so that the suite can be run again on one installation.
 const run = Date.now().toString(36);
 
-test.beforeAll(async ({ browser }) => {
+test.beforeAll(async ({ browser, installation }) => {
   context = await browser.newContext();
-  page = await asAdmin(await context.newPage());
+  page = await asAdmin(await context.newPage(), installation);
   await launchWorkspace(page, `faults ${run}`);
   notebook = await Notebook.create(await openLab(page, `faults ${run}`));
   await launchWorkspace(page, `queue ${run}`);
@@ -69,8 +71,7 @@ test.beforeAll(async ({ browser }) => {
 });
 
 /** The process whose command line holds all these words and that belongs to this installation. */
-async function processOf(...words: string[]): Promise<number> {
-  const state = process.env.SLUICE_E2E_STATE ?? "";
+async function processOf({ stateDir: state }: Installation, ...words: string[]): Promise<number> {
   for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
     const command = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0").join(" ");
     const environment = await readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
@@ -104,10 +105,12 @@ test("an instruction that is not supported yet is named, and the notebook goes o
   expect(await notebook.run("print(works())")).toContain("8.0");
 });
 
-test("gpud killed during a kernel: the cell gets an error, the lease ends, the notebook lives", async () => {
+test("gpud killed during a kernel: the cell gets an error, the lease ends, the notebook lives", async ({
+  installation,
+}) => {
   const cell = await notebook.begin("x = 42; e = cuda.to_device(np.zeros(1)); endless[1, 1](e); cuda.synchronize()");
   await page.waitForTimeout(1500);
-  process.kill(await processOf("gpud", "--state"), "SIGKILL");
+  process.kill(await processOf(installation, "gpud", "--state"), "SIGKILL");
   const text = await notebook.outputOf(cell, 60_000);
   expect(text).toMatch(/Error|lost/);
   expect(await notebook.run("print(x)")).toContain("42");
@@ -117,12 +120,12 @@ test("gpud killed during a kernel: the cell gets an error, the lease ends, the n
   expect(await notebook.run("print(works())")).toContain("8.0");
 });
 
-test("the broker killed while somebody waits in the queue: the place is kept", async () => {
+test("the broker killed while somebody waits in the queue: the place is kept", async ({ installation }) => {
   expect(await notebook.run("%gpu detach")).not.toContain("Error");
   expect(await notebook.run("%gpu attach 1")).toContain("Attached 1 GPU");
   const waiting = await queued.begin("%gpu attach 0.5");
   await expect(waiting).toContainText("Queued", { timeout: 20_000 });
-  process.kill(await processOf("server/broker/main.ts"), "SIGKILL");
+  process.kill(await processOf(installation, "server/broker/main.ts"), "SIGKILL");
   // Whoever waits sees nothing of it; the others are told until it is back.
   await expect(async () => {
     expect(await notebook.run("%gpu", 30_000)).not.toContain("cannot be reached");
@@ -143,8 +146,8 @@ test("a notebook killed while it holds a lease: released within 15 s", async () 
   }).toPass({ timeout: 15_000 });
 });
 
-test("the example notebooks run on a borrowed slice and agree with NumPy", async () => {
-  const state = process.env.SLUICE_E2E_STATE ?? "";
+test("the example notebooks run on a borrowed slice and agree with NumPy", async ({ installation }) => {
+  const state = installation.stateDir;
   const environments = (await readdir(path.join(state, "environments"), { withFileTypes: true })).find((entry) =>
     entry.isDirectory(),
   );
@@ -152,7 +155,7 @@ test("the example notebooks run on a borrowed slice and agree with NumPy", async
   const { code, output } = await runProgram(python, [
     "native/python/tests/run_notebooks.py",
     "--portal",
-    process.env.SLUICE_PORTAL_URL ?? "",
+    installation.portalUrl,
     "--email",
     "admin@example.test",
   ]);
@@ -160,7 +163,7 @@ test("the example notebooks run on a borrowed slice and agree with NumPy", async
   expect(code).toBe(0);
 });
 
-test("a second gpud joins with the line of the pool page, and removing it ends it", async () => {
+test("a second gpud joins with the line of the pool page, and removing it ends it", async ({ installation }) => {
   await page.goto("/pool");
   await page.getByRole("button", { name: "Add GPU server" }).first().click();
   const dialog = page.getByRole("dialog");
@@ -168,7 +171,7 @@ test("a second gpud joins with the line of the pool page, and removing it ends i
   expect(line).toMatch(/gpud join http\S+ --token slj_/);
   // As pasted, in a home of its own; only the name is chosen, to find it again.
   const [, ...words] = line.split(/\s+/);
-  const home = path.join(process.env.SLUICE_E2E_STATE ?? "", `gpud-second-${run}`);
+  const home = path.join(installation.stateDir, `gpud-second-${run}`);
   await mkdir(home);
   const gpud = spawn("native/target/release/gpud", [...words, "--name", "second"], {
     env: { PATH: process.env.PATH ?? "", HOME: home, NODE_ENV: "test" },

@@ -1,15 +1,18 @@
 /** Every page, in light and dark, narrow and wide: nothing for axe to find, nothing that overflows, no script and no stream refused. */
-import { type BrowserContext, expect, type Page, test } from "@playwright/test";
+import { type BrowserContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { launchByApi, signInByApi, type Workspace } from "./fixtures/api.ts";
+import type { Installation } from "./fixtures/installation.ts";
+import { test } from "./fixtures/lane.ts";
 import { asAdmin } from "./fixtures/portal.ts";
 
 let context: BrowserContext;
 let page: Page;
 const refused: string[] = [];
 
-test.beforeAll(async ({ browser }) => {
+test.beforeAll(async ({ browser, installation }) => {
   context = await browser.newContext();
-  page = await asAdmin(await context.newPage());
+  page = await asAdmin(await context.newPage(), installation);
   page.on("response", (response) => {
     if (new URL(response.url()).pathname === "/api/v1/live" && !response.ok())
       refused.push(`${response.status()} for ${response.url()} on ${page.url()}`);
@@ -254,8 +257,11 @@ test("a reservation says whom it displaces, is made, listed, and cancelled", asy
   await expect(reservations.getByText("Nothing is reserved")).toBeVisible();
 });
 
-test("times are in the browser's zone until another is chosen", async ({ browser }) => {
-  const berlin = await asAdmin(await (await browser.newContext({ timezoneId: "Europe/Berlin" })).newPage());
+test("times are in the browser's zone until another is chosen", async ({ browser, installation }) => {
+  const berlin = await asAdmin(
+    await (await browser.newContext({ timezoneId: "Europe/Berlin" })).newPage(),
+    installation,
+  );
   await berlin.goto("/settings");
   const chosen = berlin.getByLabel("Time zone");
   await expect(chosen.locator("option:checked")).toHaveText("As the browser (Europe/Berlin)");
@@ -325,10 +331,10 @@ test("a stop shows why on every page until it is lifted", async () => {
   await expect(banner).toHaveCount(0);
 });
 
-test("another browser is signed out from the settings", async ({ browser }) => {
+test("another browser is signed out from the settings", async ({ browser, installation }) => {
   const userAgent =
     "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Safari/605.1";
-  const other = await asAdmin(await (await browser.newContext({ userAgent })).newPage());
+  const other = await asAdmin(await (await browser.newContext({ userAgent })).newPage(), installation);
   await page.goto("/settings");
   const sessions = page.getByRole("region", { name: "Sign-in sessions" });
   const there = sessions.getByRole("button", { name: /^Sign out there: Safari on iOS/ }).first();
@@ -372,46 +378,55 @@ test("a token that may only read is made, shown once, does no more than that, an
   await script.dispose();
 });
 
-test("every page of a workspace is accessible and fits", async () => {
-  await page.goto("/workspaces?scope=all");
-  const response = await page.request.get("/api/v1/workspaces?scope=all");
-  const { workspaces } = (await response.json()) as { workspaces: { id: string }[] };
-  for (const { id } of workspaces.slice(0, 1)) {
-    for (const tab of ["", "/notebooks", "/log", "/gpu", "/people", "/settings"])
-      await check(page, `/workspaces/${id}${tab}`);
-  }
-});
+/** A workspace of the admin's that runs, made when it is first asked for. */
+let made: Promise<Workspace> | undefined;
+async function aWorkspace({ portalUrl }: Installation): Promise<Workspace> {
+  made ??= signInByApi(portalUrl).then(async (api) => {
+    const workspace = await launchByApi(api, "looked at");
+    await api.dispose();
+    return workspace;
+  });
+  return await made;
+}
 
-test("the dialogs of a workspace are accessible", async () => {
-  const response = await page.request.get("/api/v1/workspaces?scope=all");
-  const { workspaces } = (await response.json()) as { workspaces: { id: string; name: string }[] };
-  const [first] = workspaces;
-  if (first === undefined) return;
-  await page.goto(`/workspaces/${first.id}/settings`);
-  await page.getByRole("button", { name: `More for ${first.name}` }).click();
+for (const tab of ["", "/notebooks", "/log", "/gpu", "/people", "/settings"]) {
+  test(`the page of a workspace is accessible and fits: ${tab === "" ? "overview" : tab.slice(1)}`, async ({
+    installation,
+  }) => {
+    const { id } = await aWorkspace(installation);
+    await check(page, `/workspaces/${id}${tab}`);
+  });
+}
+
+test("the dialog to duplicate a workspace is accessible", async ({ installation }) => {
+  const { id, name } = await aWorkspace(installation);
+  await page.goto(`/workspaces/${id}`);
+  await page.getByRole("button", { name: `More for ${name}` }).click();
   await page.getByRole("menuitem", { name: "Duplicate" }).click();
   await expect(page.getByRole("dialog")).toBeVisible();
   await expectAccessible(page, "Duplicate");
-  await page.keyboard.press("Escape");
+});
+
+test("the dialog to add a variable to a workspace is accessible", async ({ installation }) => {
+  const { id } = await aWorkspace(installation);
+  await page.goto(`/workspaces/${id}/settings`);
   await page.getByRole("button", { name: "Add variable" }).click();
   await expect(page.getByRole("dialog")).toBeVisible();
   await expectAccessible(page, "Add variable");
-  await page.keyboard.press("Escape");
 });
 
-test("a setting of a workspace that was changed meanwhile is not overwritten, and what was chosen stays", async () => {
-  const response = await page.request.get("/api/v1/workspaces");
-  const { workspaces } = (await response.json()) as { workspaces: { id: string }[] };
-  const [first] = workspaces;
-  if (first === undefined) return;
-  await page.goto(`/workspaces/${first.id}/settings`);
+test("a setting of a workspace that was changed meanwhile is not overwritten, and what was chosen stays", async ({
+  installation,
+}) => {
+  const { id } = await aWorkspace(installation);
+  await page.goto(`/workspaces/${id}/settings`);
   const limit = page.getByRole("region", { name: "Idle limit" });
   const choice = limit.getByLabel("Stop after");
   const save = limit.getByRole("button", { name: "Save" });
   await choice.selectOption("1 h");
   const headers = { origin: new URL(page.url()).origin };
   const other = { data: { idleSeconds: 7200 }, headers };
-  expect((await page.request.put(`/api/v1/workspaces/${first.id}/idle-limit`, other)).status()).toBe(200);
+  expect((await page.request.put(`/api/v1/workspaces/${id}/idle-limit`, other)).status()).toBe(200);
   await save.click();
   await expect(limit.getByText("Somebody else has changed", { exact: false })).toBeVisible();
   await expect(choice).toHaveValue("3600");

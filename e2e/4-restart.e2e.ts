@@ -2,6 +2,7 @@
 import { type APIRequestContext, expect, type Page, test } from "@playwright/test";
 import { launchByApi, signInByApi, stopWorkspaces } from "./fixtures/api.ts";
 import { type Installation, startInstallation } from "./fixtures/installation.ts";
+import { BUILT } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { ADMIN, openLab, PASSWORD, signIn } from "./fixtures/portal.ts";
 
@@ -13,7 +14,7 @@ test.describe.configure({ timeout: 420_000 });
 test("a notebook keeps its variables and gets a GPU again after the installation was stopped and started", async ({
   browser,
 }) => {
-  let installation: Installation = await startInstallation({ env, builtBy: process.env.SLUICE_E2E_STATE });
+  let installation: Installation = await startInstallation({ env, builtBy: BUILT });
   let api: APIRequestContext | undefined;
   try {
     await installation.ready;

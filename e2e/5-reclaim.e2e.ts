@@ -2,8 +2,9 @@
  * Two teams and one device: what one team does not use is lent, and comes back with notice when its team asks for it.
  * The times are short by the lending team's own policy.
  */
-import { type APIRequestContext, expect, type Page, test } from "@playwright/test";
+import { type APIRequestContext, expect, type Page } from "@playwright/test";
 import { signInByApi, stopWorkspaces } from "./fixtures/api.ts";
+import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { ADMIN, asAdmin, openLab } from "./fixtures/portal.ts";
 
@@ -36,9 +37,10 @@ async function notebookIn(page: Page, workspaceId: string, name: string): Promis
 
 test("what a team borrows goes back with notice when its owner claims it, and the owner gets it", async ({
   browser,
+  installation,
 }) => {
-  const page = await asAdmin(await (await browser.newContext()).newPage());
-  const api = await signInByApi(new URL(page.url()).origin);
+  const page = await asAdmin(await (await browser.newContext()).newPage(), installation);
+  const api = await signInByApi(installation.portalUrl);
   const put = async (path: string, data: Record<string, unknown>) => {
     const answer = await api.put(`/api/v1${path}`, { data });
     expect(answer.status(), await answer.text()).toBe(200);

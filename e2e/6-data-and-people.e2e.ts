@@ -1,8 +1,9 @@
 /** Files that a team has registered reach a notebook; a colleague who was invited to look sees its files and runs nothing. */
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type BrowserContext, expect, type Page, test } from "@playwright/test";
+import { type BrowserContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { acceptInvitation, asAdmin, inviteMember, openLab, signIn } from "./fixtures/portal.ts";
 
@@ -16,13 +17,13 @@ const viewer = `viewer-${run}@example.test`;
 let owners: BrowserContext;
 let page: Page;
 
-test.beforeAll(async ({ browser }) => {
+test.beforeAll(async ({ browser, installation }) => {
   owners = await browser.newContext();
-  page = await asAdmin(await owners.newPage());
+  page = await asAdmin(await owners.newPage(), installation);
 });
 
-test("an admin registers a folder, and the server measures it", async () => {
-  const folder = path.join(process.env.SLUICE_E2E_STATE ?? "", "datasets", dataset);
+test("an admin registers a folder, and the server measures it", async ({ installation }) => {
+  const folder = path.join(installation.stateDir, "datasets", dataset);
   await mkdir(folder, { recursive: true });
   await writeFile(path.join(folder, "pi.txt"), "3.14159");
   for (const each of [folder, path.join(folder, "pi.txt")]) await chmod(each, 0o755);

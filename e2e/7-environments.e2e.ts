@@ -3,6 +3,7 @@ import { expect, type Page, test } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import { signInByApi, stopWorkspaces } from "./fixtures/api.ts";
 import { type Installation, startInstallation } from "./fixtures/installation.ts";
+import { BUILT } from "./fixtures/lane.ts";
 import { ADMIN, PASSWORD, signIn } from "./fixtures/portal.ts";
 
 // It starts an installation.
@@ -17,7 +18,7 @@ let launched: string;
 
 test.beforeAll(async ({ browser }) => {
   const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD };
-  installation = await startInstallation({ env, builtBy: process.env.SLUICE_E2E_STATE });
+  installation = await startInstallation({ env, builtBy: BUILT });
   await installation.ready;
   page = await (await browser.newContext({ baseURL: installation.portalUrl })).newPage();
   await signIn(page, ADMIN);

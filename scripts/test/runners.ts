@@ -4,10 +4,10 @@ import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { installChromium } from "#scripts/lib/chromium.ts";
 import { run } from "#scripts/lib/processes.ts";
-import { buildPortal, buildWheel } from "#scripts/start/builds.ts";
+import { buildPortal } from "#scripts/start/builds.ts";
+import { buildEnvironment } from "#scripts/test/environment.ts";
 import type { Result } from "#scripts/test/result.ts";
 import { vitestCounts, vitestWords } from "#scripts/test/vitest.ts";
-import { ensureEnvironment } from "#server/launchers/local/environment.ts";
 
 export type Runner = {
   name: string;
@@ -35,12 +35,8 @@ async function attempt(work: () => Promise<void>): Promise<string | undefined> {
 export const vitest: Runner = {
   name: "vitest",
   budget: 300,
-  // What workspaces run in; the installation of the journeys takes it over (e2e/fixtures/global-setup.ts).
-  buildAhead: async (root, out) => {
-    const onLine = () => undefined;
-    const wheel = await buildWheel(root, out, onLine);
-    await ensureEnvironment("cuda-python", { stateDir: out, wheel, onLine });
-  },
+  // The installations of the journeys take it over (e2e/fixtures/global-setup.ts).
+  buildAhead: async (root, out) => await buildEnvironment(root, out, () => undefined),
   run: async (root, out) => {
     const report = path.join(out, "vitest.json");
     const flaky: string[] = [];
