@@ -1,9 +1,10 @@
-/** Every page, in light and dark, narrow and wide: nothing for axe to find, nothing that overflows, no script and no stream refused. */
+/** Every page, in light and dark, narrow and wide: nothing for axe to find, nothing that overflows or moves while it comes, no script and no stream refused. */
 import { type BrowserContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import { launchByApi, signInByApi, type Workspace } from "./fixtures/api.ts";
 import type { Installation } from "./fixtures/installation.ts";
 import { test } from "./fixtures/lane.ts";
+import { expectSteady, expectToFit } from "./fixtures/layout.ts";
 import { asAdmin } from "./fixtures/portal.ts";
 
 let context: BrowserContext;
@@ -47,15 +48,18 @@ const PAGES = [
 ];
 
 async function check(at: Page, address: string): Promise<void> {
-  await at.goto(address);
-  await expect(at.getByRole("heading", { level: 1 })).toHaveCount(1);
   for (const width of [390, 1440]) {
-    await at.setViewportSize({ width, height: 900 });
     const where = `${address} ${width}`;
+    await at.setViewportSize({ width, height: 900 });
+    await at.goto(address);
+    await expect(at.getByRole("heading", { level: 1 })).toHaveCount(1);
+    await expectSteady(at, where);
     await expectAccessible(at, where);
-    const overflow = await at.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    expect(overflow, `${where} is wider than the window`).toBeLessThanOrEqual(0);
+    await expectToFit(at, where);
   }
+  await at.setViewportSize({ width: 2560, height: 1440 });
+  await expectToFit(at, `${address} 2560`);
+  await at.setViewportSize({ width: 1440, height: 900 });
 }
 
 for (const address of PAGES) {
