@@ -70,6 +70,12 @@ export class KubernetesLauncher implements Launcher {
   readonly #client: ClusterClient;
   readonly #log: Logger;
   readonly #places: PlaceWatch;
+  /** Workspaces that we are stopping: what goes with them was deleted by nobody else. */
+  readonly #stopping = new Set<string>();
+  /** Why pods went that somebody else deleted. */
+  readonly #lost = new Map<string, string>();
+  /** Services that somebody else deleted, until the watch shows them again. */
+  readonly #repaired = new Map<string, Promise<V1Service | undefined>>();
   /** When the objects of teams were put last. */
   readonly #teams = new Map<string, number>();
   #watches: Promise<Watches> | undefined;
@@ -149,12 +155,20 @@ export class KubernetesLauncher implements Launcher {
   async observe(id: string): Promise<Observation> {
     const { pods, services, nodes } = await this.#watch();
     const pod = podOf(pods, id);
-    if (pod === undefined) return { state: "stopped" };
+    if (pod === undefined) {
+      const reason = this.#lost.get(id);
+      return { state: "stopped", ...(reason === undefined ? {} : { reason }) };
+    }
     const state = podState(pod);
     if (state.kind === "failed" || state.kind === "ended") return { state: "stopped", reason: state.sentence };
-    // A container that is being started again is not lost yet.
-    const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
-    if (service === undefined) return { state: "stopped" };
+    // A container that is being started again is not lost yet, nor is one whose service is being made again.
+    const found = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
+    const service = found ?? (await this.#repaired.get(id));
+    if (service === undefined)
+      return {
+        state: "stopped",
+        reason: "The service of this workspace was deleted by somebody else than Sluice. Start brings it back.",
+      };
     const news = await this.#places.of(pod, nodes.all());
     return {
       state: "running",
@@ -165,12 +179,19 @@ export class KubernetesLauncher implements Launcher {
 
   async stop(id: string): Promise<void> {
     const { pods } = await this.#watch();
-    const left = await this.#ofWorkspace("Pod", id);
-    for (const pod of left) await this.#client.remove(pod);
-    for (const kind of ["Secret", "Service"]) {
-      for (const object of await this.#ofWorkspace(kind, id)) await this.#client.remove(object);
+    this.#stopping.add(id);
+    this.#lost.delete(id);
+    this.#repaired.delete(id);
+    try {
+      const left = await this.#ofWorkspace("Pod", id);
+      for (const pod of left) await this.#client.remove(pod);
+      for (const kind of ["Secret", "Service"]) {
+        for (const object of await this.#ofWorkspace(kind, id)) await this.#client.remove(object);
+      }
+      if (left.length > 0) await gone(pods, id);
+    } finally {
+      this.#stopping.delete(id);
     }
-    if (left.length > 0) await gone(pods, id);
   }
 
   async remove(id: string): Promise<void> {
@@ -263,8 +284,9 @@ export class KubernetesLauncher implements Launcher {
     ]);
     pods.onChange((pod, deleted) => {
       if (deleted) this.#places.forget(pod);
+      this.#rememberLoss(pod, deleted);
     });
-    services.onChange((service, deleted) => void this.#repairService(service, deleted, pods));
+    services.onChange((service, deleted) => this.#repairService(service, deleted, pods));
     policies.onChange((policy, deleted) => void this.#repairPolicy(policy, deleted));
     return { pods, services, policies, nodes };
   }
@@ -278,13 +300,30 @@ export class KubernetesLauncher implements Launcher {
     this.#teams.set(teamId, began);
   }
 
+  /** Keeps why a pod went that we did not stop, until it is there again: who asks may come after it. */
+  #rememberLoss(pod: V1Pod, deleted: boolean): void {
+    const id = pod.metadata?.labels?.[WORKSPACE_LABEL];
+    if (id === undefined || this.#stopping.has(id)) return;
+    if (!deleted) {
+      this.#lost.delete(id);
+      return;
+    }
+    // One that is deleted by force has no time of deletion.
+    const deletionTimestamp = pod.metadata?.deletionTimestamp ?? new Date();
+    const state = podState({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
+    if (state.kind === "ended") this.#lost.set(id, state.sentence);
+  }
+
   /** Somebody deleted a running workspace's service: it comes back at the same address. */
-  async #repairService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): Promise<void> {
+  #repairService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): void {
     const id = service.metadata?.labels?.[WORKSPACE_LABEL];
-    if (!deleted || id === undefined || this.#closed) return;
+    if (id === undefined) return;
+    this.#repaired.delete(id);
+    if (!deleted || this.#closed || this.#stopping.has(id)) return;
     const pod = podOf(pods, id);
     if (pod?.metadata === undefined || podState(pod).kind !== "running") return;
-    await this.#repair(workspaceService(pod.metadata.labels ?? {}, pod.metadata, service.spec?.clusterIP));
+    const wanted = workspaceService(pod.metadata.labels ?? {}, pod.metadata, service.spec?.clusterIP);
+    this.#repaired.set(id, this.#repair(wanted));
   }
 
   /** Without its policy a namespace's pods would talk to anybody. */
@@ -296,14 +335,16 @@ export class KubernetesLauncher implements Launcher {
     await this.#repair(networkPolicy(this.#settings, teamId));
   }
 
-  async #repair(object: V1Service | V1NetworkPolicy): Promise<void> {
+  async #repair<T extends V1Service | V1NetworkPolicy>(object: T): Promise<T | undefined> {
     const where = { kind: object.kind, namespace: object.metadata?.namespace, name: object.metadata?.name };
     try {
-      await this.#client.apply(object);
+      const made = await this.#client.apply(object);
       this.#log.warn(where, "an object that somebody deleted was made again");
+      return made;
     } catch (error) {
       // A namespace that is being deleted takes nothing new, and needs nothing.
       this.#log.warn({ err: error, ...where }, "a deleted object could not be made again");
+      return undefined;
     }
   }
 

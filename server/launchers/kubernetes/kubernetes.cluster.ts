@@ -179,7 +179,11 @@ it("makes a service again that somebody deleted, at the same address", async () 
   };
   const before = await cluster.objects.read<V1Service>(service);
   await cluster.objects.delete(service);
-  const uid = async () => (await cluster.objects.read<V1Service>(service).catch(() => before)).metadata?.uid;
+  const uid = async () => {
+    // Who looks meanwhile takes it for running all the same.
+    expect((await installation.launcher().observe(first)).state).toBe("running");
+    return (await cluster.objects.read<V1Service>(service).catch(() => before)).metadata?.uid;
+  };
   await expect.poll(uid, { timeout: 10_000, interval: 100 }).not.toBe(before.metadata?.uid);
   expect((await row(first)).endpoint).toBe(endpoint);
   // A connection that is begun before the node knows the address again waits in vain.
