@@ -32,8 +32,8 @@ const COPY_BYTES: u64 = 16 << 20;
 const MEMORY: u64 = 64 << 20;
 const GRID: [u32; 3] = [4, 1, 1];
 const BLOCK: [u32; 3] = [64, 1, 1];
-/// Parts into which a measurement is cut.
-const ROUNDS: u32 = 10;
+/// A measurement is cut into parts of about this length: two periods of the longest kernel beside its neighbour.
+const PART: Duration = Duration::from_secs(1);
 
 type Outcome<T> = Result<T, String>;
 
@@ -146,30 +146,21 @@ impl Running {
     }
 }
 
-/// What a program has finished since counting began.
-#[derive(Default)]
-struct Tally {
-    first: Option<Instant>,
-    last: Option<Instant>,
-    /// After the first.
-    count: u64,
-}
+/// What a program has finished since counting began: when, and how many operations each time.
+type Tally = Vec<(Instant, u64)>;
 
-impl Tally {
-    fn add(&mut self, done: u64) {
-        let now = Instant::now();
-        match self.first {
-            Some(_) => self.count += done,
-            None => self.first = Some(now),
-        }
-        self.last = Some(now);
-    }
-
-    /// Operations a second, from the end of one to the end of another.
-    fn rate(&self) -> f64 {
-        let (Some(first), Some(last)) = (self.first, self.last) else { return 0.0 };
-        self.count as f64 / (last - first).as_secs_f64().max(1e-9)
-    }
+/// Operations a second of programs that worked at the same time.  All are counted over one span, from the first to the
+/// last completion of the one that completed least often: whole periods of the slowest, so that it makes no difference
+/// whose turn it was when the counting began or ended.
+fn rates(tallies: &[Tally]) -> Vec<f64> {
+    let slowest = tallies.iter().min_by_key(|tally| tally.len());
+    let Some((&(first, _), &(last, _))) = slowest.and_then(|tally| Some((tally.first()?, tally.last()?))) else {
+        return vec![0.0; tallies.len()];
+    };
+    let seconds = (last - first).as_secs_f64();
+    let counted = |tally: &Tally| tally.iter().filter(|(at, _)| *at > first && *at <= last).map(|(_, done)| done).sum();
+    let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    tallies.iter().map(counted).map(rate).collect()
 }
 
 /// Programs with a thread each, of which some work at a time.
@@ -205,7 +196,8 @@ impl Field {
             if self.works[at].load(Ordering::SeqCst) {
                 let done = self.programs[at].step()?;
                 if self.counting.load(Ordering::SeqCst) {
-                    self.tallies[at].lock().unwrap_or_else(PoisonError::into_inner).add(done);
+                    let mut tally = self.tallies[at].lock().unwrap_or_else(PoisonError::into_inner);
+                    tally.push((Instant::now(), done));
                 }
             } else {
                 self.busy[at].store(false, Ordering::SeqCst);
@@ -220,11 +212,11 @@ impl Field {
         let tally = |at: &usize| self.tallies[*at].lock().unwrap_or_else(PoisonError::into_inner);
         which.iter().for_each(|at| self.works[*at].store(true, Ordering::SeqCst));
         std::thread::sleep(Duration::from_millis(250));
-        which.iter().for_each(|at| *tally(at) = Tally::default());
+        which.iter().for_each(|at| tally(at).clear());
         self.counting.store(true, Ordering::SeqCst);
         std::thread::sleep(time);
         self.counting.store(false, Ordering::SeqCst);
-        let rates = which.iter().map(|at| tally(at).rate()).collect();
+        let rates = rates(&which.iter().map(|at| tally(at).clone()).collect::<Vec<_>>());
         which.iter().for_each(|at| self.works[*at].store(false, Ordering::SeqCst));
         while self.busy.iter().any(|busy| busy.load(Ordering::SeqCst)) && !self.over.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
@@ -237,12 +229,13 @@ impl Field {
     fn shares(&self, time: Duration) -> Vec<f64> {
         let all: Vec<usize> = (0..self.programs.len()).filter(|at| self.programs[*at].work != Work::Nothing).collect();
         let mut shares: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
-        for _ in 0..ROUNDS {
-            let together = self.rates(&all, time / ROUNDS);
+        let rounds = time.div_duration_f64(PART).round().max(1.0) as u32;
+        for _ in 0..rounds {
+            let together = self.rates(&all, time / rounds);
             let mut known: BTreeMap<Work, f64> = BTreeMap::new();
             for ((at, together), shares) in all.iter().zip(together).zip(&mut shares) {
                 let work = self.programs[*at].work;
-                let alone = *known.entry(work).or_insert_with(|| self.rates(&[*at], time / (2 * ROUNDS))[0]);
+                let alone = *known.entry(work).or_insert_with(|| self.rates(&[*at], time / (2 * rounds))[0]);
                 shares.push(together / alone);
             }
         }
@@ -360,4 +353,37 @@ fn run() -> Outcome<Value> {
         "off_max_deviation_pp": off_max_deviation_pp,
         "shares": cases,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Completions of a program that has the device in turns, `(from, to)` in microseconds of each period.
+    fn tally(start: Instant, period: u64, turn: (u64, u64), operation: u64, window: (u64, u64)) -> Tally {
+        let turns = (0..20).map(|number| (number * period + turn.0, number * period + turn.1));
+        let ends =
+            turns.flat_map(|(from, to)| (1..=(to - from) / operation).map(move |count| from + count * operation));
+        let seen = ends.filter(|end| (window.0..window.1).contains(end));
+        seen.map(|end| (start + Duration::from_micros(end), 1)).collect()
+    }
+
+    #[test]
+    fn half_of_the_device_is_told_as_half_wherever_counting_begins() {
+        let start = Instant::now();
+        for offset in (0..400_000).step_by(25_000) {
+            let window = (offset, offset + 1_000_000);
+            let short = tally(start, 400_000, (0, 200_000), 50, window);
+            let long = tally(start, 400_000, (200_000, 400_000), 200_000, window);
+            let got = rates(&[short, long]);
+            let shares = [got[0] / 20_000.0, got[1] / 5.0];
+            assert!(shares.iter().all(|share| (share - 0.5).abs() < 0.01), "{shares:?} from {offset}");
+        }
+    }
+
+    #[test]
+    fn one_completion_is_no_rate() {
+        assert_eq!(rates(&[vec![(Instant::now(), 1)]]), [0.0]);
+        assert_eq!(rates(&[Vec::new()]), [0.0]);
+    }
 }
