@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How far a lease's virtual time may run ahead of the others', for a device of which all shares are taken.
+/// How long a turn is among leases with equal shares.
 const QUANTUM: Duration = Duration::from_millis(10);
 /// How long the device is kept at least for a holder that has nothing to do: a program that waits for each kernel is
 /// back by then.
@@ -150,10 +150,14 @@ impl Turns {
         Some(Duration::from_secs_f64(left).clamp(Duration::from_micros(50), pause.max(Duration::from_micros(50))))
     }
 
-    /// The lead that ends a turn: turns are as long as shares are large, and a round takes twice the quantum.
+    /// The lead that ends a turn: turns are as long as shares are large, and a round takes the quantum times the number
+    /// of leases.  A lead that did not grow with their number would make turns shorter the more there are, and each
+    /// change of turn costs the device the time in which two processes wake.
     fn most_lead(&self, demands: &BTreeMap<Key, Demand>) -> f64 {
         let active = demands.iter().filter(|(key, _)| self.accounts.get(key).is_some_and(|account| account.active));
-        QUANTUM.as_secs_f64() / active.map(|(_, demand)| demand.weight()).sum::<f64>().max(0.001)
+        let (count, total) =
+            active.fold((0.0, 0.0), |(count, total), (_, demand)| (count + 1.0, total + demand.weight()));
+        QUANTUM.as_secs_f64() * f64::max(count - 1.0, 1.0) / f64::max(total, 0.001)
     }
 
     /// Charges the time since the last look to those that held the device.
@@ -301,6 +305,29 @@ mod tests {
         assert_shares(&[busy(100, 500), busy(900, 500)], &[0.1, 0.9]);
         assert_shares(&[busy(500, 2_000), busy(500, 300)], &[0.5, 0.5]);
         assert_shares(&[busy(250, 700); 4], &[0.25; 4]);
+    }
+
+    #[test]
+    fn turns_do_not_get_shorter_with_more_leases() {
+        for count in [2_u64, 4, 10] {
+            let milli = 1_000 / count as u32;
+            let demand = |waiting| Demand { milli, running: 1 - waiting, waiting, idle: Duration::ZERO };
+            let (mut turns, mut open, mut changes) = (Turns::default(), None, 0);
+            for now in (0..10_000).map(|step| Duration::from_micros(step * 200)) {
+                let demands = (0..count).map(|key| (key, demand(u32::from(open != Some(key)))));
+                let mut demands: BTreeMap<Key, Demand> = demands.collect();
+                let mut verdict = turns.decide(now, &demands);
+                if verdict.open.is_none() {
+                    // The kernel of the last turn ends at once.
+                    demands.values_mut().for_each(|demand| (demand.running, demand.waiting) = (0, 1));
+                    verdict = turns.decide(now, &demands);
+                }
+                changes += u32::from(verdict.open != open);
+                open = verdict.open;
+            }
+            let turn = Duration::from_secs(2) / changes;
+            assert!(turn.abs_diff(QUANTUM) < QUANTUM / 4, "{count} leases: turns of {turn:?}");
+        }
     }
 
     #[test]
