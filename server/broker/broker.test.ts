@@ -17,7 +17,17 @@ import type {
   OpenSessionAnswer,
 } from "#server/contracts/lease.ts";
 import { sessionTokenClaims } from "#server/contracts/session-token.ts";
-import { gpus, leaseIntervals, leaseRequests, leases, quotas, workspaces } from "#server/db/schema/index.ts";
+import {
+  auditEvents,
+  gpus,
+  leaseIntervals,
+  leaseRequests,
+  leases,
+  memberships,
+  notices,
+  quotas,
+  workspaces,
+} from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { createJoinToken } from "#server/services/gpu-server/create-join-token.ts";
 import { closeLost } from "#server/services/gpu-server/lose.ts";
@@ -484,7 +494,7 @@ describe("gpud", () => {
     const lease = await granted(ada);
     await claim(lease.id);
     const seen = async () => (await call<LeaseStatus>(ada, "GET", "/v1/status")).body.leases[0]?.running;
-    const running = { kernel: "matmul", blocksDone: 1204, blocks: 16_384 };
+    const running = { kernel: "matmul", blocksDone: 1204, blocks: 16_384, seconds: 9 };
     gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), running }] });
     await vi.waitFor(async () => expect(await seen()).toEqual(running));
     // A gpud of before says nothing of it.
@@ -492,6 +502,36 @@ describe("gpud", () => {
     delete before.running;
     gpud.send({ type: "usage", leases: [before as ReturnType<typeof noUsage>] });
     await vi.waitFor(async () => expect(await seen()).toBeNull());
+  });
+
+  test("reports a kernel over the policy's length with its team, once a run", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lead = await makeWorkspace(database.db, team, "Lea");
+    await database.db.update(memberships).set({ role: "lead" }).where(eq(memberships.userId, lead.userId));
+    const lease = await granted(ada);
+    await claim(lease.id);
+    const kernel = { kernel: "matmul", blocksDone: 7, blocks: 64 };
+    const reports = () => database.db.select().from(auditEvents).where(eq(auditEvents.action, "lease.long-kernel"));
+    const report = async (running: typeof kernel & { seconds: number }, memoryBytes: number) => {
+      gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), running, memoryBytes }] });
+      await vi.waitFor(async () => expect((await leaseRow(lease.id)).usedMemoryBytes).toBe(memoryBytes));
+    };
+    await report({ ...kernel, seconds: 299 }, 1);
+    expect(await reports()).toEqual([]);
+    await report({ ...kernel, seconds: 300 }, 2);
+    await report({ ...kernel, seconds: 301 }, 3);
+    expect(await reports()).toMatchObject([
+      { subject: lease.id, teamId: team, detail: { kernel: "matmul", seconds: 300, milli: 500 } },
+    ]);
+    const told = await database.db.select().from(notices).where(eq(notices.kind, "long-kernel"));
+    expect(told.map(({ userId }) => userId).sort()).toEqual([ada.userId, lead.userId].sort());
+    expect(told[0]).toMatchObject({ title: "A kernel of kmeans.ipynb has run for 5 min" });
+    expect(told[0]?.body).toContain("matmul, of team vision, on 0.5 ");
+    // The next launch of the same kernel is a run of its own.
+    await report({ ...kernel, seconds: 302 }, 4);
+    await report({ ...kernel, seconds: 4 }, 5);
+    await report({ ...kernel, seconds: 305 }, 6);
+    expect(await reports()).toHaveLength(2);
   });
 
   test("takes back with notice what is above a guarantee, parks it, and gives it to the team below its own", async () => {

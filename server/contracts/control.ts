@@ -43,7 +43,13 @@ export const deviceReport = z.strictObject({
 export type DeviceReport = z.infer<typeof deviceReport>;
 
 /** A kernel that has run for a second and more, and how far it has come. */
-export const runningKernel = z.strictObject({ kernel: z.string(), blocksDone: z.int(), blocks: z.int() });
+export const runningKernel = z.strictObject({
+  kernel: z.string(),
+  blocksDone: z.int(),
+  blocks: z.int(),
+  /** How long it has worked; a gpud of before does not say. */
+  seconds: z.int().default(0),
+});
 export type RunningKernel = z.infer<typeof runningKernel>;
 
 export const leaseUsage = z.strictObject({

@@ -5,6 +5,7 @@ import { instant, noticeId } from "./common.ts";
 export const noticeKind = z.enum([
   "reclaim",
   "idle",
+  "long-kernel",
   "granted",
   "budget",
   "quota-request",

@@ -1,6 +1,7 @@
 //! Handles, addresses and descriptions that cross the backend's border.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A stream's handle, chosen by the client; never used twice in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -182,6 +183,8 @@ pub struct Running {
     pub done: u64,
     /// Blocks of the grid.
     pub blocks: u64,
+    /// How long it has worked.
+    pub worked: Duration,
 }
 
 /// What a library answered.

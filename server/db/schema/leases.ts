@@ -19,7 +19,7 @@ export type LeaseOwner = {
 };
 
 /** A kernel and the blocks of its grid (server/contracts/control.ts). */
-type RunningKernel = { kernel: string; blocksDone: number; blocks: number };
+type RunningKernel = { kernel: string; blocksDone: number; blocks: number; seconds: number };
 
 /** What a request needs of a device's labels (server/scheduler/types.ts). */
 type Needs = { zone?: string; maxRttUs?: number; minCudaVersion?: number; minDriverVersion?: string };

@@ -4,6 +4,7 @@ import type { LeaseUsage } from "#server/contracts/control.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { leases, leaseWork, usageSamples } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
+import { type Runs, reportLongKernels } from "./report-long-kernels.ts";
 
 /** Takes what gpud measured: totals go to the lease, the difference since the last report into a sample. */
 export async function recordUsage(ctx: Context, input: { serverId: string; usages: LeaseUsage[] }): Promise<void> {
@@ -20,9 +21,11 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
       )
       .orderBy(leases.id)
       .for("update");
+    const runs: Runs[] = [];
     for (const lease of rows) {
       const usage = input.usages.find((candidate) => candidate.leaseId === lease.id);
       if (usage === undefined) continue;
+      runs.push({ lease, running: usage.running });
       const gpuTimeUs = Math.max(0, usage.gpuTimeUs - lease.gpuTimeUs);
       const deliveredUs = Math.max(0, usage.deliveredUs - lease.deliveredUs);
       const promisedUs = Math.max(0, usage.promisedUs - lease.promisedUs);
@@ -47,6 +50,7 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
       await addWork(tx.db, measured, now);
       await notify(tx.db, "pool", lease.gpuId);
     }
+    await reportLongKernels(tx, runs);
   });
 }
 

@@ -129,6 +129,25 @@ export function invited(
   };
 }
 
+/** A kernel of this lease runs longer than the installation's policy says; `userId` is its holder or leads the team. */
+export function longKernel(
+  userId: string,
+  lease: TheirLease,
+  run: { kernel: string; seconds: number; team: string },
+): Notice {
+  const { kernel, seconds, team } = run;
+  return {
+    userId,
+    kind: "long-kernel",
+    key: `long-kernel/${lease.requestId}/${kernel}`,
+    title: `A kernel of ${nameOf(lease)} has run for ${formatSpan(seconds)}`,
+    body:
+      `${kernel}, of team ${team}, on ${amountOf(lease)}: who shares the device waits until it ends. ` +
+      "Split it into shorter launches, or stop it by interrupting the notebook.",
+    href: gpuPage(lease),
+  };
+}
+
 /** Its turn came while its owner may have been elsewhere. */
 export function granted(lease: TheirLease, waitedMs: number): Notice {
   return {

@@ -641,7 +641,8 @@ impl Device for SoftDevice {
 
     fn running(&self) -> Option<Running> {
         let oldest = self.shared.engine.running().into_iter().find(|launch| launch.worked >= LONG)?;
-        Some(Running { kernel: plain_name(&oldest.kernel).to_owned(), done: oldest.done, blocks: oldest.blocks })
+        let kernel = plain_name(&oldest.kernel).to_owned();
+        Some(Running { kernel, done: oldest.done, blocks: oldest.blocks, worked: oldest.worked })
     }
 
     fn pause(&self, paused: bool) {

@@ -58,6 +58,8 @@ pub struct RunningKernel {
     pub kernel: String,
     pub blocks_done: u64,
     pub blocks: u64,
+    /// How long it has worked; time in which it was held does not count.
+    pub seconds: u64,
 }
 
 /// What a lease has used since it began.

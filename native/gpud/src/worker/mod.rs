@@ -186,9 +186,10 @@ fn measure(session: &Mutex<Session>) {
             lock(session).settle();
         }
         let session = lock(session);
-        let running = session.device.running();
-        let running =
-            running.map(|now| RunningKernel { kernel: now.kernel, blocks_done: now.done, blocks: now.blocks });
+        let running = session.device.running().map(|now| {
+            let seconds = now.worked.as_secs();
+            RunningKernel { kernel: now.kernel, blocks_done: now.done, blocks: now.blocks, seconds }
+        });
         if running != told {
             session.report(&Report::Running { running: running.clone() });
             told = running;

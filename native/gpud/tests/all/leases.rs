@@ -352,8 +352,10 @@ fn a_kernel_that_runs_long_is_reported_with_its_blocks() {
     client.send(&m::Launch { module: 1, function: 0, grid, block, shared_bytes: 0, flags: 0, stream: 9, parameters });
     client.call(&m::Empty).expect("the launch is queued");
     let running = usage(&mut broker, "lea-1", |usage| usage.running.is_some());
-    let expected = RunningKernel { kernel: "waiting".to_owned(), blocks_done: 40, blocks: 64 };
+    let seconds = running.running.as_ref().map_or(0, |kernel| kernel.seconds);
+    let expected = RunningKernel { kernel: "waiting".to_owned(), blocks_done: 40, blocks: 64, seconds };
     assert_eq!(running.running, Some(expected));
+    usage(&mut broker, "lea-1", |usage| usage.running.as_ref().is_some_and(|kernel| kernel.seconds > seconds));
     // Its time counts while it runs: a lease with one long kernel is not idle.
     assert!(running.gpu_time_us > 900_000, "{running:?}");
     client.write(data, &[1; 4]);
