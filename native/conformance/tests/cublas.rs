@@ -24,6 +24,114 @@ fn at(data: &[u8]) -> usize {
     data.as_ptr() as usize
 }
 
+fn sum(terms: impl Iterator<Item = Number>) -> Number {
+    terms.fold(Number::default(), |sum, term| sum + term)
+}
+
+/// Where element `index` of a vector of `count` lies: a negative step runs backwards.
+fn spot(index: usize, count: usize, step: i32) -> usize {
+    let index = if step < 0 { count - 1 - index } else { index };
+    index * step.unsigned_abs() as usize
+}
+
+/// A vector of `count` with this step, out of what lies in memory.
+fn strided(all: &[Number], count: usize, step: i32) -> Vec<Number> {
+    (0..count).map(|index| all[spot(index, count, step)]).collect()
+}
+
+/// A vector with this step, over what lies in memory.
+fn put_strided(all: &mut [Number], values: &[Number], step: i32) {
+    for (index, value) in values.iter().enumerate() {
+        all[spot(index, values.len(), step)] = *value;
+    }
+}
+
+/// Whether an element is in the triangle that `uplo` names.
+fn given(uplo: usize, row: usize, column: usize) -> bool {
+    if uplo == 1 { row <= column } else { row >= column }
+}
+
+fn pairs(rows: usize, columns: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..columns).flat_map(move |column| (0..rows).map(move |row| (row, column)))
+}
+
+/// The steps of vectors: of both signs.
+const STEPS: [i32; 4] = [1, 2, -1, -3];
+/// How a triangle lies in memory.
+const FORMS: [char; 3] = ['r', 'b', 'p'];
+
+/// One triangle of a square matrix of `n` rows in one of the forms: `r` whole, `b` as a band of `k` diagonals beside the
+/// main one, `p` packed.
+#[derive(Clone, Copy)]
+struct Triangle {
+    form: char,
+    uplo: usize,
+    n: usize,
+    k: usize,
+    lead: usize,
+}
+
+impl Triangle {
+    fn of(form: char, uplo: usize) -> Self {
+        Self { form, uplo, n: 7, k: 2, lead: if form == 'b' { 4 } else { 9 } }
+    }
+
+    fn length(self) -> usize {
+        if self.form == 'p' { self.n * (self.n + 1) / 2 } else { self.lead * self.n }
+    }
+
+    /// Where an element lies; none for what is not there.
+    fn place(self, row: usize, column: usize) -> Option<usize> {
+        if !given(self.uplo, row, column) || (self.form == 'b' && row.abs_diff(column) > self.k) {
+            return None;
+        }
+        let before = |columns: usize| {
+            if self.uplo == 1 { columns * (columns + 1) / 2 } else { (0..columns).map(|c| self.n - c).sum() }
+        };
+        Some(match (self.form, self.uplo) {
+            ('r', _) => column * self.lead + row,
+            ('b', 1) => column * self.lead + self.k + row - column,
+            ('b', _) => column * self.lead + row - column,
+            (_, 1) => before(column) + row,
+            _ => before(column) + row - column,
+        })
+    }
+
+    fn at(self, data: &[Number], row: usize, column: usize) -> Number {
+        self.place(row, column).map_or(Number::default(), |place| data[place])
+    }
+
+    /// An element of the symmetric or Hermitian matrix of which this is given.
+    fn whole(self, data: &[Number], hermitian: bool, row: usize, column: usize) -> Number {
+        match (given(self.uplo, row, column), hermitian) {
+            (true, true) if row == column => Number(self.at(data, row, column).0, 0.0),
+            (true, _) => self.at(data, row, column),
+            (false, false) => self.at(data, column, row),
+            (false, true) => self.at(data, column, row).conj(),
+        }
+    }
+
+    /// An element of op(triangle).
+    fn turned(self, data: &[Number], trans: usize, unit: usize, row: usize, column: usize) -> Number {
+        let (r, c) = if trans == 0 { (row, column) } else { (column, row) };
+        match (r == c && unit == 1, trans) {
+            (true, _) => Number(1.0, 0.0),
+            (_, 2) => self.at(data, r, c).conj(),
+            _ => self.at(data, r, c),
+        }
+    }
+
+    /// A matrix's arguments: its address, and its leading dimension where it has one.
+    fn slots(self, address: usize) -> Vec<usize> {
+        if self.form == 'p' { vec![address] } else { vec![address, self.lead] }
+    }
+
+    /// The diagonals of a band.
+    fn diagonals(self) -> Vec<usize> {
+        if self.form == 'b' { vec![self.k] } else { Vec::new() }
+    }
+}
+
 impl Blas {
     fn run(&self, name: &str, slots: &[usize]) {
         let symbol = format!("cublas{}{name}", self.letter.0);
@@ -82,6 +190,329 @@ impl Blas {
         let size = |x: &Number| x.0.abs() + x.1.abs();
         let largest = (0..n).fold(0, |best, i| if size(&wanted[i]) > size(&wanted[best]) { i } else { best });
         assert_eq!(i32::from_le_bytes(place), largest as i32 + 1);
+    }
+
+    /// What has no complex form, or another name there.
+    fn real(&self) -> Letter {
+        if matches!(self.letter.0, 'S' | 'C') { Letter('S') } else { Letter('D') }
+    }
+
+    /// The remaining vector functions, for steps of both signs.
+    fn vectors(&self) {
+        let (n, complex, real) = (11, self.letter.is_complex(), self.real());
+        let all = |seed| self.letter.random(seed, 3 * n);
+        let (x, y) = (all(20), all(21));
+        let size = |x: &Number| x.0.abs() + x.1.abs();
+        let asum = match self.letter.0 {
+            'C' => "cublasScasum_v2".to_owned(),
+            'Z' => "cublasDzasum_v2".to_owned(),
+            letter => format!("cublas{letter}asum_v2"),
+        };
+        for step in [1, 3] {
+            let (dx, mut result, mut place) = (self.put(&x), real.encode(&[Number::default()]), [0u8; 4]);
+            let values = strided(&x, n, step);
+            self.library.run(&asum, &[self.handle, n, dx, step as usize, result.as_mut_ptr() as usize]);
+            self.close("asum", &real.decode(&result), &[Number(values.iter().map(size).sum(), 0.0)]);
+            let symbol = format!("cublasI{}amin_v2", self.letter.0.to_lowercase());
+            self.library.run(&symbol, &[self.handle, n, dx, step as usize, place.as_mut_ptr() as usize]);
+            let least = (0..n).fold(0, |best, i| if size(&values[i]) < size(&values[best]) { i } else { best });
+            assert_eq!(i32::from_le_bytes(place), least as i32 + 1, "{symbol}");
+        }
+        // A rotation of each kind: (cosine, sine) as the function takes them.
+        let (cosine, sine) = (Number(0.6, 0.0), Number(0.64, if complex { 0.48 } else { 0.0 }));
+        for (step_x, step_y) in STEPS.into_iter().zip([-2, 1, 3, -1]) {
+            let (a, b) = (strided(&x, n, step_x), strided(&y, n, step_y));
+            let check = |name: &str, dx: usize, dy: usize, term: &dyn Fn(usize) -> (Number, Number)| {
+                let (new_x, new_y): (Vec<Number>, Vec<Number>) = (0..n).map(term).unzip();
+                let (mut wanted_x, mut wanted_y) = (x.clone(), y.clone());
+                put_strided(&mut wanted_x, &new_x, step_x);
+                put_strided(&mut wanted_y, &new_y, step_y);
+                self.close(name, &self.get(dx, x.len()), &wanted_x);
+                self.close(name, &self.get(dy, y.len()), &wanted_y);
+            };
+            let (steps, fresh) = ([step_x as usize, step_y as usize], || (self.put(&x), self.put(&y)));
+            let (dx, dy) = fresh();
+            self.run("swap_v2", &[n, dx, steps[0], dy, steps[1]]);
+            check("swap", dx, dy, &|i| (b[i], a[i]));
+            let (dx, dy) = fresh();
+            let (c, s) = (real.encode(&[cosine]), self.host(sine));
+            self.run("rot_v2", &[n, dx, steps[0], dy, steps[1], at(&c), at(&s)]);
+            check("rot", dx, dy, &|i| (cosine * a[i] + sine * b[i], cosine * b[i] - sine.conj() * a[i]));
+            if complex {
+                let (dx, dy) = fresh();
+                let (name, s) =
+                    (if self.letter.0 == 'C' { "cublasCsrot_v2" } else { "cublasZdrot_v2" }, real.encode(&[sine]));
+                self.library.run(name, &[self.handle, n, dx, steps[0], dy, steps[1], at(&c), at(&s)]);
+                let sine = Number(sine.0, 0.0);
+                check("rot by real numbers", dx, dy, &|i| (cosine * a[i] + sine * b[i], cosine * b[i] - sine * a[i]));
+                continue;
+            }
+            // The four flags say which elements of the matrix are given.
+            let h = [0.5, -1.25, 0.75, 2.0];
+            for flag in [-2.0, -1.0, 0.0, 1.0] {
+                let (dx, dy) = fresh();
+                let param: Vec<Number> = [flag, h[0], h[1], h[2], h[3]].map(|x| Number(x, 0.0)).to_vec();
+                let param = self.letter.encode(&param);
+                self.run("rotm_v2", &[n, dx, steps[0], dy, steps[1], at(&param)]);
+                let [h11, h21, h12, h22] = match flag as i32 {
+                    -2 => [1.0, 0.0, 0.0, 1.0],
+                    -1 => h,
+                    0 => [1.0, h[1], h[2], 1.0],
+                    _ => [h[0], -1.0, 1.0, h[3]],
+                }
+                .map(|x| Number(x, 0.0));
+                check("rotm", dx, dy, &|i| (h11 * a[i] + h12 * b[i], h21 * a[i] + h22 * b[i]));
+            }
+        }
+        self.rotations();
+    }
+
+    /// Rotations that are made: they take the second number to zero.
+    fn rotations(&self) {
+        let (complex, real) = (self.letter.is_complex(), self.real());
+        let zero = Number::default();
+        let imaginary = |x: f64| if complex { x } else { 0.0 };
+        let cases = [(0.3, -0.8), (-0.9, 0.2), (0.7, 0.0), (0.0, -0.4), (0.0, 0.0)];
+        for (a, b) in cases.map(|(a, b)| (Number(a, imaginary(a * 0.5)), Number(b, imaginary(b * -0.25)))) {
+            let (mut ra, mut rb) = (self.host(a), self.host(b));
+            let (mut c, mut s) = (real.encode(&[zero]), self.host(zero));
+            let slots = [&mut ra, &mut rb, &mut c, &mut s].map(|bytes| bytes.as_mut_ptr() as usize);
+            self.run("rotg_v2", &slots);
+            let (r, c, s) = (self.letter.decode(&ra)[0], real.decode(&c)[0], self.letter.decode(&s)[0]);
+            let rotated = [c * a + s * b, c * b - s.conj() * a, Number(c.0 * c.0 + s.abs() * s.abs(), 0.0)];
+            self.close("rotg", &rotated, &[r, zero, Number(1.0, 0.0)]);
+            if !complex {
+                // z gives both back: the cosine by 1/z where it is above 1, else the sine.
+                let z = self.letter.decode(&rb)[0].0;
+                let (cosine, sine) = match z.abs() {
+                    1.0 => (0.0, 1.0),
+                    size if size < 1.0 => ((1.0 - z * z).sqrt(), z),
+                    _ => (1.0 / z, (1.0 - 1.0 / (z * z)).sqrt()),
+                };
+                self.close("rotg's z", &[c, s], &[Number(cosine, 0.0), Number(sine, 0.0)]);
+            }
+        }
+        if complex {
+            return;
+        }
+        // Large and small factors are brought near one; a negative one makes everything zero.
+        for (d1, d2, x1, y1) in [
+            (0.5, 0.25, 0.75, 0.5),
+            (0.25, 0.5, 0.5, -1.5),
+            (0.5, 0.75, 0.5, 0.0),
+            (1e10, 2e9, 3.0, 1.0),
+            (1e-9, 2e-9, 1.0, 2.0),
+            (-1.0, 0.5, 0.5, 0.5),
+        ] {
+            let mut hosts = [d1, d2, x1].map(|x| self.host(Number(x, 0.0)));
+            let y = self.host(Number(y1, 0.0));
+            let mut param = self.letter.encode(&[Number(9.0, 0.0), zero, zero, zero, zero]);
+            let [p1, p2, p3] = hosts.each_mut().map(|bytes| bytes.as_mut_ptr() as usize);
+            self.run("rotmg_v2", &[p1, p2, p3, at(&y), param.as_mut_ptr() as usize]);
+            let [n1, n2, nx] = hosts.each_ref().map(|bytes| self.letter.decode(bytes)[0].0);
+            let param: Vec<f64> = self.letter.decode(&param).iter().map(|x| x.0).collect();
+            let [h11, h21, h12, h22] = match param[0] as i32 {
+                -2 => [1.0, 0.0, 0.0, 1.0],
+                -1 => [param[1], param[2], param[3], param[4]],
+                0 => [1.0, param[2], param[3], 1.0],
+                1 => [param[1], -1.0, 1.0, param[4]],
+                flag => panic!("flag {flag}"),
+            };
+            if d1 < 0.0 {
+                assert_eq!([n1, n2, nx, h11, h12, h21, h22], [0.0; 7]);
+                continue;
+            }
+            // H takes (x1, y1) to (x, 0), and the weighted length d1 x1² + d2 y1² is kept.
+            let near = |got: f64, wanted: f64, scale: f64| {
+                let difference = (got - wanted).abs();
+                assert!(
+                    difference <= self.letter.tolerance() * scale,
+                    "rotmg of {d1} {d2} {x1} {y1}: {got}, not {wanted}"
+                );
+            };
+            near(h11 * x1 + h12 * y1, nx, 1.0 + nx.abs());
+            near(h21 * x1 + h22 * y1, 0.0, 1.0 + (h21 * x1).abs());
+            let length = d1 * x1 * x1 + d2 * y1 * y1;
+            near(n1 * nx * nx, length, length);
+            let range = 2f64.powi(-24)..=2f64.powi(24);
+            assert!(range.contains(&n1) && range.contains(&n2), "rotmg: {n1} {n2}");
+        }
+    }
+
+    /// Products of matrices, bands, triangles and vectors with steps of both signs.
+    fn products(&self) {
+        let complex = self.letter.is_complex();
+        let alpha = Number(1.25, if complex { -0.5 } else { 0.0 });
+        let beta = Number(-0.75, if complex { 0.25 } else { 0.0 });
+        let (a1, b1) = (self.host(alpha), self.host(beta));
+        let (x, y) = (self.letter.random(22, 32), self.letter.random(23, 32));
+        let dx = self.put(&x);
+        let steps: Vec<(i32, i32)> = STEPS.into_iter().zip([-2, 1, 3, -1]).collect();
+        // y = alpha a x + beta y for what gives the elements of a.
+        let check = |what: &str,
+                     name: &str,
+                     before: &[usize],
+                     [rows, columns]: [usize; 2],
+                     element: &dyn Fn(usize, usize) -> Number| {
+            for (step_x, step_y) in &steps {
+                let dy = self.put(&y);
+                let after = [dx, *step_x as usize, at(&b1), dy, *step_y as usize];
+                self.run(name, &[before, &after].concat());
+                let (given, old) = (strided(&x, columns, *step_x), strided(&y, rows, *step_y));
+                let value = |row| alpha * sum((0..columns).map(|k| element(row, k) * given[k])) + beta * old[row];
+                let mut wanted = y.clone();
+                put_strided(&mut wanted, &(0..rows).map(value).collect::<Vec<Number>>(), *step_y);
+                self.close(what, &self.get(dy, y.len()), &wanted);
+            }
+        };
+        // Whole matrices and bands; some bands have columns that lie beside the matrix.
+        for (m, n, below, above) in [(8, 6, 2, 1), (4, 9, 1, 2), (5, 5, 0, 0), (6, 7, 9, 9)] {
+            let lead = below + above + 2;
+            let a = self.letter.random(24, lead.max(m) * n);
+            let da = self.put(&a);
+            for trans in 0..3 {
+                let size = if trans == 0 { [m, n] } else { [n, m] };
+                check("gemv", "gemv_v2", &[trans, m, n, at(&a1), da, m], size, &|row, column| {
+                    op(&a, m, trans, row, column)
+                });
+                check("gbmv", "gbmv_v2", &[trans, m, n, below, above, at(&a1), da, lead], size, &|row, column| {
+                    let (r, c) = if trans == 0 { (row, column) } else { (column, row) };
+                    if r + above < c || r > c + below {
+                        return Number::default();
+                    }
+                    let value = a[c * lead + above + r - c];
+                    if trans == 2 { value.conj() } else { value }
+                });
+            }
+        }
+        for (form, uplo) in FORMS.into_iter().flat_map(|form| [(form, 0), (form, 1)]) {
+            let triangle = Triangle::of(form, uplo);
+            let (a, n) = (self.letter.random(25, triangle.length()), triangle.n);
+            let da = self.put(&a);
+            let (symmetric, hermitian) = match form {
+                'r' => ("symv_v2", "hemv_v2"),
+                'b' => ("sbmv_v2", "hbmv_v2"),
+                _ => ("spmv_v2", "hpmv_v2"),
+            };
+            let before = [&[uplo, n][..], &triangle.diagonals(), &[at(&a1)], &triangle.slots(da)].concat();
+            if !complex || form == 'r' {
+                check(symmetric, symmetric, &before, [n, n], &|row, column| triangle.whole(&a, false, row, column));
+            }
+            if complex {
+                check(hermitian, hermitian, &before, [n, n], &|row, column| triangle.whole(&a, true, row, column));
+            }
+        }
+    }
+
+    /// Triangles times vectors, and their solutions: every form, triangle, operation and diagonal, steps of both signs.
+    fn triangles(&self) {
+        let x = self.letter.random(26, 32);
+        let kinds = (0..2).flat_map(|uplo| (0..3).flat_map(move |trans| (0..2).map(move |unit| (uplo, trans, unit))));
+        for (form, (uplo, trans, unit)) in
+            FORMS.into_iter().flat_map(|form| kinds.clone().map(move |kind| (form, kind)))
+        {
+            let triangle = Triangle::of(form, uplo);
+            let n = triangle.n;
+            let mut a = self.letter.random(27, triangle.length());
+            for i in 0..n {
+                let place = triangle.place(i, i).expect("the diagonal");
+                a[place] = Number(2.5, a[place].1);
+            }
+            let da = self.put(&a);
+            let before = [&[uplo, trans, unit, n][..], &triangle.diagonals(), &triangle.slots(da)].concat();
+            let name = |end: &str| format!("t{form}{end}_v2");
+            for step in STEPS {
+                let dx = self.put(&x);
+                let slots = [&before[..], &[dx, step as usize]].concat();
+                self.run(&name("mv"), &slots);
+                let given = strided(&x, n, step);
+                let value = |row| sum((0..n).map(|k| triangle.turned(&a, trans, unit, row, k) * given[k]));
+                let mut wanted = x.clone();
+                put_strided(&mut wanted, &(0..n).map(value).collect::<Vec<Number>>(), step);
+                self.close(&name("mv"), &self.get(dx, x.len()), &wanted);
+                // What was just checked, solved for, is what there was.
+                self.run(&name("sv"), &slots);
+                assert_close(&name("sv"), &self.get(dx, x.len()), &x, self.letter.tolerance() * 10.0);
+            }
+        }
+    }
+
+    /// Updates of rank one and two of every form, and what copies one form to another.
+    fn updates(&self) {
+        let complex = self.letter.is_complex();
+        let (x, y) = (self.letter.random(28, 32), self.letter.random(29, 32));
+        let (dx, dy) = (self.put(&x), self.put(&y));
+        let alpha = Number(1.5, if complex { 0.5 } else { 0.0 });
+        let (whole, real) = (self.host(alpha), self.real().encode(&[alpha]));
+        for (form, uplo, hermitian) in
+            ['r', 'p'].into_iter().flat_map(|form| pairs(2, 2).map(move |(uplo, kind)| (form, uplo, kind == 1)))
+        {
+            if (hermitian && !complex) || (!hermitian && complex && form == 'p') {
+                continue;
+            }
+            let triangle = Triangle::of(form, uplo);
+            let (a, n) = (self.letter.random(30, triangle.length()), triangle.n);
+            let other = |x: Number| if hermitian { x.conj() } else { x };
+            let start = match (form, hermitian) {
+                ('r', false) => "sy",
+                ('r', true) => "he",
+                (_, false) => "sp",
+                _ => "hp",
+            };
+            for (step_x, step_y) in STEPS.into_iter().zip([-2, 1, 3, -1]) {
+                let (vx, vy) = (strided(&x, n, step_x), strided(&y, n, step_y));
+                let check = |name: &str, scalar: usize, second: &[usize], term: &dyn Fn(usize, usize) -> Number| {
+                    let da = self.put(&a);
+                    let before = [uplo, n, scalar, dx, step_x as usize];
+                    self.run(name, &[&before[..], second, &triangle.slots(da)].concat());
+                    let mut wanted = a.clone();
+                    for (row, column) in pairs(n, n) {
+                        if let Some(place) = triangle.place(row, column) {
+                            let value = wanted[place] + term(row, column);
+                            wanted[place] = if hermitian && row == column { Number(value.0, 0.0) } else { value };
+                        }
+                    }
+                    self.close(name, &self.get(da, a.len()), &wanted);
+                };
+                let (scalar, factor) = if hermitian { (&real, Number(alpha.0, 0.0)) } else { (&whole, alpha) };
+                check(&format!("{start}r_v2"), at(scalar), &[], &|row, column| factor * vx[row] * other(vx[column]));
+                check(&format!("{start}r2_v2"), at(&whole), &[dy, step_y as usize], &|row, column| {
+                    alpha * vx[row] * other(vy[column]) + other(alpha) * vy[row] * other(vx[column])
+                });
+            }
+        }
+        for (step_x, step_y) in STEPS.into_iter().zip([-2, 1, 3, -1]) {
+            let (m, n, lead) = (6, 5, 8);
+            let a = self.letter.random(31, lead * n);
+            let (vx, vy) = (strided(&x, m, step_x), strided(&y, n, step_y));
+            let names: &[&str] = if complex { &["geru_v2", "gerc_v2"] } else { &["ger_v2"] };
+            for name in names {
+                let da = self.put(&a);
+                self.run(name, &[m, n, at(&whole), dx, step_x as usize, dy, step_y as usize, da, lead]);
+                let mut wanted = a.clone();
+                for (row, column) in pairs(m, n) {
+                    let second = if *name == "gerc_v2" { vy[column].conj() } else { vy[column] };
+                    wanted[column * lead + row] = wanted[column * lead + row] + alpha * vx[row] * second;
+                }
+                self.close(name, &self.get(da, a.len()), &wanted);
+            }
+        }
+        for uplo in 0..2 {
+            let (from, to) = (Triangle::of('p', uplo), Triangle::of('r', uplo));
+            let (packed, whole) = (self.letter.random(32, from.length()), self.letter.random(33, to.length()));
+            let (dp, dw) = (self.put(&packed), self.put(&whole));
+            self.run("tpttr", &[uplo, from.n, dp, dw, to.lead]);
+            let mut wanted = whole.clone();
+            for (row, column) in pairs(from.n, from.n) {
+                if let Some(place) = to.place(row, column) {
+                    wanted[place] = from.at(&packed, row, column);
+                }
+            }
+            self.close("tpttr", &self.get(dw, whole.len()), &wanted);
+            let back = self.put(&vec![Number::default(); packed.len()]);
+            self.run("trttp", &[uplo, from.n, dw, to.lead, back]);
+            self.close("trttp", &self.get(back, packed.len()), &packed);
+        }
     }
 
     fn level2(&self) {
@@ -367,7 +798,11 @@ fn cublas_computes_what_it_should() {
     for letter in LETTERS {
         let blas = Blas { library, handle, letter };
         blas.level1();
+        blas.vectors();
         blas.level2();
+        blas.products();
+        blas.triangles();
+        blas.updates();
         blas.gemm();
         blas.level3();
         blas.batches();

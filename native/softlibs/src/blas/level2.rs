@@ -1,95 +1,262 @@
 //! Level 2: a matrix and vectors.
 
+use super::level1::dot_of;
 use crate::Problem;
-use crate::arguments::{Call, mirrored, triangle};
-use crate::memory::{Matrix, Memory, Place, load_numbers, store_numbers};
-use crate::number::{Field, Op, applied};
+use crate::arguments::Call;
+use crate::memory::{Fault, Memory, Place, bytes_of, load_numbers, store_numbers};
+use crate::number::{Field, Op};
 use crate::objects::{Job, job};
+use std::ops::Range;
 
-/// `alpha op(a) x + beta y`
-pub fn product<T: Field>(alpha: T, a: &Matrix<T>, op: Op, x: &[T], beta: T, y: &mut [T]) {
-    for value in y.iter_mut() {
-        *value = if beta == T::zero() { T::zero() } else { beta * *value };
+/// How the elements of a matrix lie in memory.
+#[derive(Clone, Copy)]
+enum Form {
+    /// All of each column.
+    Whole,
+    /// The upper or lower triangle of a whole matrix.
+    Triangle { upper: bool },
+    /// So many diagonals below the main one and above it.
+    Band { below: usize, above: usize },
+    /// One triangle without gaps.
+    Packed { upper: bool },
+}
+
+/// A matrix of which each column holds one range of rows, and where that lies.
+#[derive(Clone, Copy)]
+struct Stored {
+    form: Form,
+    address: u64,
+    rows: usize,
+    columns: usize,
+    /// Elements from one column to the next; not of a packed one.
+    lead: usize,
+    single: bool,
+}
+
+impl Stored {
+    fn of(place: Place, form: Form) -> Self {
+        let Place { address, rows, columns, lead, single } = place;
+        Self { form, address, rows, columns, lead, single }
     }
-    for column in 0..a.columns {
-        match op {
-            Op::None => {
-                let factor = alpha * x[column];
-                y.iter_mut().zip(a.column(column)).for_each(|(y, a)| *y += factor * *a);
+
+    /// The packed triangle `ap`.
+    fn packed(call: &Call) -> Result<Self, Problem> {
+        let (n, form) = (call.size("n")?, Form::Packed { upper: call.upper()? });
+        Ok(Self::of(Place { address: call.device("ap")?, rows: n, columns: n, lead: 0, single: call.single() }, form))
+    }
+
+    /// The triangle `a` of a whole matrix.
+    fn triangle(call: &Call) -> Result<Self, Problem> {
+        let n = call.size("n")?;
+        Ok(Self::of(call.matrix("a", n, n)?, Form::Triangle { upper: call.upper()? }))
+    }
+
+    /// The triangle of a call, in the form that its parameters say.
+    fn one_of(call: &Call) -> Result<Self, Problem> {
+        if call.has("ap") {
+            return Self::packed(call);
+        }
+        if !call.has("k") {
+            return Self::triangle(call);
+        }
+        let (n, k) = (call.size("n")?, call.size("k")?);
+        let (below, above) = if call.upper()? { (0, k) } else { (k, 0) };
+        Ok(Self { rows: n, ..Self::of(call.matrix("a", k.saturating_add(1), n)?, Form::Band { below, above }) })
+    }
+
+    /// The rows that a column holds, and where the first of them is.
+    fn span(&self, column: usize) -> (Range<usize>, usize) {
+        let (start, n) = (column * self.lead, self.rows);
+        match self.form {
+            Form::Whole => (0..n, start),
+            Form::Triangle { upper: true } => (0..column + 1, start),
+            Form::Triangle { upper: false } => (column..n, start + column),
+            Form::Packed { upper: true } => (0..column + 1, column * (column + 1) / 2),
+            Form::Packed { upper: false } => (column..n, (2 * n - column + 1) * column / 2),
+            Form::Band { below, above } => {
+                let first = column.saturating_sub(above);
+                if first >= n {
+                    return (n..n, start);
+                }
+                let end = column.saturating_add(below).saturating_add(1).min(n);
+                (first..end, start + above + first - column)
             }
-            Op::Transpose => y[column] += alpha * a.column(column).iter().zip(x).map(|(a, x)| *a * *x).sum::<T>(),
-            Op::Conjugate => {
-                y[column] += alpha * a.column(column).iter().zip(x).map(|(a, x)| a.conj() * *x).sum::<T>();
+        }
+    }
+
+    fn load<T: Field>(&self, memory: &dyn Memory) -> Result<Columns<T>, Fault> {
+        // The columns to the right of a band hold nothing.
+        let columns = match self.form {
+            Form::Band { above, .. } => self.columns.min(self.rows.saturating_add(above)),
+            _ => self.columns,
+        };
+        let count = match columns.checked_sub(1).map(|last| self.span(last)) {
+            Some((rows, start)) if !rows.is_empty() => start + rows.len(),
+            _ => 0,
+        };
+        Ok(Columns { stored: *self, data: load_numbers(memory, self.address, count, self.single)? })
+    }
+}
+
+/// The elements of a [`Stored`].
+struct Columns<T> {
+    stored: Stored,
+    data: Vec<T>,
+}
+
+impl<T: Field> Columns<T> {
+    fn column(&self, column: usize) -> (Range<usize>, &[T]) {
+        let (rows, start) = self.stored.span(column);
+        let start = start.min(self.data.len());
+        let end = start + rows.len();
+        (rows, &self.data[start..end])
+    }
+
+    fn column_mut(&mut self, column: usize) -> (Range<usize>, &mut [T]) {
+        let (rows, start) = self.stored.span(column);
+        let start = start.min(self.data.len());
+        let end = start + rows.len();
+        (rows, &mut self.data[start..end])
+    }
+
+    /// A column of a triangle: its element on the diagonal, and the others with their rows.
+    fn split(&self, column: usize) -> (T, Range<usize>, &[T]) {
+        let (rows, data) = self.column(column);
+        if rows.start == column {
+            (data[0], rows.start + 1..rows.end, &data[1..])
+        } else {
+            (data[data.len() - 1], rows.start..rows.end - 1, &data[..data.len() - 1])
+        }
+    }
+
+    /// Writes the elements; what lies between the columns stays.
+    fn store(&self, memory: &dyn Memory) -> Result<(), Fault> {
+        (0..self.stored.columns).try_for_each(|column| {
+            let (_, start) = self.stored.span(column);
+            let address = self.stored.address + (start * bytes_of::<T>(self.stored.single)) as u64;
+            store_numbers(memory, address, self.column(column).1, self.stored.single)
+        })
+    }
+
+    /// `y += alpha op(a) x`
+    fn product(&self, alpha: T, op: Op, x: &[T], y: &mut [T]) {
+        for column in 0..self.stored.columns {
+            let (rows, data) = self.column(column);
+            if op == Op::None {
+                add(alpha * x[column], data, &mut y[rows]);
+            } else {
+                y[column] += alpha * dot_of(data, &x[rows], op == Op::Conjugate);
+            }
+        }
+    }
+
+    /// `y += alpha a x` for the whole of which this is one triangle.
+    fn symmetric_product(&self, alpha: T, hermitian: bool, x: &[T], y: &mut [T]) {
+        for column in 0..self.stored.columns {
+            let (diagonal, rows, data) = self.split(column);
+            let diagonal = if hermitian { T::from_real(diagonal.re()) } else { diagonal };
+            y[column] += alpha * (diagonal * x[column] + dot_of(data, &x[rows.clone()], hermitian));
+            add(alpha * x[column], data, &mut y[rows]);
+        }
+    }
+
+    /// `op(a) x` for a triangle, with ones on the diagonal where `unit`.
+    fn triangular_product(&self, op: Op, unit: bool, x: &[T]) -> Vec<T> {
+        let mut y = vec![T::zero(); x.len()];
+        for column in 0..self.stored.columns {
+            let (diagonal, rows, data) = self.split(column);
+            y[column] += turned(diagonal, op, unit) * x[column];
+            if op == Op::None {
+                add(x[column], data, &mut y[rows]);
+            } else {
+                y[column] += dot_of(data, &x[rows], op == Op::Conjugate);
+            }
+        }
+        y
+    }
+
+    /// `x = op(a)⁻¹ x` for a triangle, with ones on the diagonal where `unit`.
+    fn solve(&self, upper: bool, op: Op, unit: bool, x: &mut [T]) {
+        let n = self.stored.columns;
+        for step in 0..n {
+            // From the column of which all but one unknown is known.
+            let column = if upper == (op == Op::None) { n - 1 - step } else { step };
+            let (diagonal, rows, data) = self.split(column);
+            let diagonal = turned(diagonal, op, unit);
+            if op == Op::None {
+                x[column] /= diagonal;
+                add(-x[column], data, &mut x[rows]);
+            } else {
+                let known = dot_of(data, &x[rows], op == Op::Conjugate);
+                x[column] = (x[column] - known) / diagonal;
             }
         }
     }
 }
 
-/// A call with `alpha`, a matrix `a`, `x`, `beta` and `y`; the matrix is made by `make`.
+/// An element of the diagonal as op(a) has it.
+fn turned<T: Field>(value: T, op: Op, unit: bool) -> T {
+    match op {
+        _ if unit => T::one(),
+        Op::Conjugate => value.conj(),
+        _ => value,
+    }
+}
+
+/// `y += factor x`
+fn add<T: Field>(factor: T, x: &[T], y: &mut [T]) {
+    y.iter_mut().zip(x).for_each(|(y, x)| *y += factor * *x);
+}
+
+/// A call with `alpha`, a matrix, `x`, `beta` and `y`: `run` adds the product to `y`.
 fn multiply<T: Field>(
     call: &Call,
-    op: Op,
-    [rows, columns]: [usize; 2],
-    place: Place,
-    make: impl FnOnce(Matrix<T>) -> Matrix<T> + Send + 'static,
+    stored: Stored,
+    [wide, long]: [usize; 2],
+    run: impl FnOnce(Columns<T>, T, &[T], &mut [T]) + Send + 'static,
 ) -> Result<Job, Problem> {
-    let (wide, long) = if op == Op::None { (columns, rows) } else { (rows, columns) };
     let (x, y) = (call.vector("x", wide)?, call.vector("y", long)?);
     let (alpha, beta) = (call.scalar("alpha")?, call.scalar("beta")?);
     job(move |memory, _| {
         let (alpha, beta): (T, T) = (alpha.one(memory)?, beta.one(memory)?);
-        let matrix = make(place.load(memory)?);
+        // With beta 0, y is not read.
         let mut out = if beta == T::zero() { vec![T::zero(); y.count] } else { y.load(memory)? };
-        product(alpha, &matrix, op, &x.load::<T>(memory)?, beta, &mut out);
+        out.iter_mut().for_each(|value| *value *= beta);
+        run(stored.load(memory)?, alpha, &x.load::<T>(memory)?, &mut out);
         y.store(memory, &out)
     })
 }
 
-pub fn gemv<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (m, n) = (call.size("m")?, call.size("n")?);
-    multiply::<T>(call, call.op("trans")?, [m, n], call.matrix("a", m, n)?, |matrix| matrix)
+fn general<T: Field>(call: &Call, stored: Stored) -> Result<Job, Problem> {
+    let op = call.op("trans")?;
+    let (long, wide) = op.stored(stored.rows, stored.columns);
+    multiply::<T>(call, stored, [wide, long], move |a, alpha, x, y| a.product(alpha, op, x, y))
 }
 
-/// A band matrix, written out.
+pub fn gemv<T: Field>(call: &Call) -> Result<Job, Problem> {
+    general::<T>(call, Stored::of(call.matrix("a", call.size("m")?, call.size("n")?)?, Form::Whole))
+}
+
 pub fn gbmv<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (m, n, kl, ku) = (call.size("m")?, call.size("n")?, call.size("kl")?, call.size("ku")?);
-    let band = call.matrix("a", kl + ku + 1, n)?;
-    multiply::<T>(call, call.op("trans")?, [m, n], band, move |band| {
-        Matrix::build(m, n, |row, column| {
-            let inside = row + ku >= column && row <= column + kl;
-            if inside { band.at(ku + row - column, column) } else { T::zero() }
-        })
-    })
+    let (m, n, below, above) = (call.size("m")?, call.size("n")?, call.size("kl")?, call.size("ku")?);
+    let place = call.matrix("a", below.saturating_add(above).saturating_add(1), n)?;
+    general::<T>(call, Stored { rows: m, ..Stored::of(place, Form::Band { below, above }) })
 }
 
 fn symmetric<T: Field>(call: &Call, hermitian: bool) -> Result<Job, Problem> {
-    let (n, upper) = (call.size("n")?, call.upper()?);
-    multiply::<T>(call, Op::None, [n, n], call.matrix("a", n, n)?, move |a| mirrored(&a, upper, hermitian))
+    let stored = Stored::one_of(call)?;
+    let sizes = [stored.rows; 2];
+    multiply::<T>(call, stored, sizes, move |a, alpha, x, y| a.symmetric_product(alpha, hermitian, x, y))
 }
 
+/// symv, sbmv and spmv
 pub fn symv<T: Field>(call: &Call) -> Result<Job, Problem> {
     symmetric::<T>(call, false)
 }
 
+/// hemv, hbmv and hpmv
 pub fn hemv<T: Field>(call: &Call) -> Result<Job, Problem> {
     symmetric::<T>(call, true)
-}
-
-pub fn sbmv<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (n, k, upper) = (call.size("n")?, call.size("k")?, call.upper()?);
-    let band = call.matrix("a", k + 1, n)?;
-    multiply::<T>(call, Op::None, [n, n], band, move |band| {
-        Matrix::build(n, n, |row, column| {
-            let (low, high) = (row.min(column), row.max(column));
-            if high - low > k {
-                T::zero()
-            } else if upper {
-                band.at(k + low - high, high)
-            } else {
-                band.at(high - low, low)
-            }
-        })
-    })
 }
 
 fn outer<T: Field>(call: &Call, conjugate: bool) -> Result<Job, Problem> {
@@ -118,120 +285,103 @@ pub fn gerc<T: Field>(call: &Call) -> Result<Job, Problem> {
 /// `a += term(row, column)` in one triangle; a Hermitian result has a real diagonal.
 fn update<T: Field>(
     memory: &dyn Memory,
-    place: Place,
-    upper: bool,
+    stored: Stored,
     hermitian: bool,
     term: impl Fn(usize, usize) -> T,
-) -> Result<(), crate::Fault> {
-    let mut a = place.load::<T>(memory)?;
-    for column in 0..a.columns {
-        let rows = if upper { 0..column + 1 } else { column..a.rows };
-        for row in rows {
-            let value = a.at(row, column) + term(row, column);
-            *a.at_mut(row, column) = if hermitian && row == column { T::from_real(value.re()) } else { value };
+) -> Result<(), Fault> {
+    let mut a = stored.load::<T>(memory)?;
+    for column in 0..stored.columns {
+        let (rows, data) = a.column_mut(column);
+        for (row, value) in rows.zip(data) {
+            *value += term(row, column);
+            if hermitian && row == column {
+                *value = T::from_real(value.re());
+            }
         }
     }
-    place.store_triangle(memory, &a, upper)
+    a.store(memory)
 }
 
 fn rank1<T: Field>(call: &Call, hermitian: bool) -> Result<Job, Problem> {
-    let (n, upper) = (call.size("n")?, call.upper()?);
-    let (x, place, alpha) = (call.vector("x", n)?, call.matrix("a", n, n)?, call.scalar("alpha")?);
+    let stored = Stored::one_of(call)?;
+    let (x, alpha) = (call.vector("x", stored.rows)?, call.scalar("alpha")?);
     job(move |memory, _| {
         let alpha: T = if hermitian { T::from_real(alpha.one(memory)?) } else { alpha.one(memory)? };
         let x = x.load::<T>(memory)?;
         let other = |value: T| if hermitian { value.conj() } else { value };
-        update(memory, place, upper, hermitian, |row, column| alpha * x[row] * other(x[column]))
+        update(memory, stored, hermitian, |row, column| alpha * x[row] * other(x[column]))
     })
 }
 
+/// syr and spr
 pub fn syr<T: Field>(call: &Call) -> Result<Job, Problem> {
     rank1::<T>(call, false)
 }
 
+/// her and hpr
 pub fn her<T: Field>(call: &Call) -> Result<Job, Problem> {
     rank1::<T>(call, true)
 }
 
 fn rank2<T: Field>(call: &Call, hermitian: bool) -> Result<Job, Problem> {
-    let (n, upper) = (call.size("n")?, call.upper()?);
-    let (x, y, place) = (call.vector("x", n)?, call.vector("y", n)?, call.matrix("a", n, n)?);
-    let alpha = call.scalar("alpha")?;
+    let stored = Stored::one_of(call)?;
+    let (x, y, alpha) = (call.vector("x", stored.rows)?, call.vector("y", stored.rows)?, call.scalar("alpha")?);
     job(move |memory, _| {
         let alpha: T = alpha.one(memory)?;
         let (x, y) = (x.load::<T>(memory)?, y.load::<T>(memory)?);
         let other = |value: T| if hermitian { value.conj() } else { value };
-        update(memory, place, upper, hermitian, |row, column| {
+        update(memory, stored, hermitian, |row, column| {
             alpha * x[row] * other(y[column]) + other(alpha) * y[row] * other(x[column])
         })
     })
 }
 
+/// syr2 and spr2
 pub fn syr2<T: Field>(call: &Call) -> Result<Job, Problem> {
     rank2::<T>(call, false)
 }
 
+/// her2 and hpr2
 pub fn her2<T: Field>(call: &Call) -> Result<Job, Problem> {
     rank2::<T>(call, true)
 }
 
+/// trmv, tbmv and tpmv
 pub fn trmv<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (n, upper, op, unit) = (call.size("n")?, call.upper()?, call.op("trans")?, call.flag("diag")?);
-    let (x, place) = (call.vector("x", n)?, call.matrix("a", n, n)?);
+    let (stored, op, unit) = (Stored::one_of(call)?, call.op("trans")?, call.flag("diag")?);
+    let x = call.vector("x", stored.rows)?;
     job(move |memory, _| {
-        let a = triangle(&place.load::<T>(memory)?, upper, unit);
-        let mut out = vec![T::zero(); n];
-        product(T::one(), &a, op, &x.load::<T>(memory)?, T::zero(), &mut out);
+        let out = stored.load::<T>(memory)?.triangular_product(op, unit, &x.load::<T>(memory)?);
         x.store(memory, &out)
     })
 }
 
+/// trsv, tbsv and tpsv
 pub fn trsv<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (n, upper, op, unit) = (call.size("n")?, call.upper()?, call.op("trans")?, call.flag("diag")?);
-    let (x, place) = (call.vector("x", n)?, call.matrix("a", n, n)?);
+    let (stored, upper, op, unit) = (Stored::one_of(call)?, call.upper()?, call.op("trans")?, call.flag("diag")?);
+    let x = call.vector("x", stored.rows)?;
     job(move |memory, _| {
-        let a = applied(&triangle(&place.load::<T>(memory)?, upper, unit), op);
-        let mut b = Matrix { rows: n, columns: 1, data: x.load::<T>(memory)? };
-        super::level3::solve(&a, upper == (op == Op::None), &mut b);
-        x.store(memory, &b.data)
+        let mut out = x.load::<T>(memory)?;
+        stored.load::<T>(memory)?.solve(upper, op, unit, &mut out);
+        x.store(memory, &out)
     })
 }
 
-/// Where an element of a packed triangle lies.
-fn packed(n: usize, upper: bool, row: usize, column: usize) -> usize {
-    if upper { row + column * (column + 1) / 2 } else { row + (2 * n - column - 1) * column / 2 }
+/// The elements of one triangle in another form.
+fn moved<T: Field>(memory: &dyn Memory, from: Stored, to: Stored) -> Result<(), Fault> {
+    let given = from.load::<T>(memory)?;
+    (0..from.columns).try_for_each(|column| {
+        let address = to.address + (to.span(column).1 * bytes_of::<T>(to.single)) as u64;
+        store_numbers(memory, address, given.column(column).1, to.single)
+    })
 }
 
 pub fn tpttr<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (n, upper, from, place) =
-        (call.size("n")?, call.upper()?, call.device("ap")?, call.matrix("a", call.size("n")?, call.size("n")?)?);
-    job(move |memory, _| {
-        let given: Vec<T> = load_numbers(memory, from, n * (n + 1) / 2, place.single)?;
-        let inside = |row: usize, column: usize| if upper { row <= column } else { row >= column };
-        let whole =
-            Matrix::build(
-                n,
-                n,
-                |row, column| {
-                    if inside(row, column) { given[packed(n, upper, row, column)] } else { T::zero() }
-                },
-            );
-        place.store_triangle(memory, &whole, upper)
-    })
+    let (from, to) = (Stored::packed(call)?, Stored::triangle(call)?);
+    job(move |memory, _| moved::<T>(memory, from, to))
 }
 
 pub fn trttp<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (n, upper, to, place) =
-        (call.size("n")?, call.upper()?, call.device("ap")?, call.matrix("a", call.size("n")?, call.size("n")?)?);
-    job(move |memory, _| {
-        let a = place.load::<T>(memory)?;
-        let mut out = vec![T::zero(); n * (n + 1) / 2];
-        for column in 0..n {
-            let rows = if upper { 0..column + 1 } else { column..n };
-            for row in rows {
-                out[packed(n, upper, row, column)] = a.at(row, column);
-            }
-        }
-        store_numbers(memory, to, &out, place.single)
-    })
+    let (from, to) = (Stored::triangle(call)?, Stored::packed(call)?);
+    job(move |memory, _| moved::<T>(memory, from, to))
 }

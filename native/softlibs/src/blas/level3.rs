@@ -165,6 +165,10 @@ pub fn syrkx<T: Field>(call: &Call) -> Result<Job, Problem> {
     rank::<T>(call, Rank::Mixed, false)
 }
 
+pub fn herkx<T: Field>(call: &Call) -> Result<Job, Problem> {
+    rank::<T>(call, Rank::Mixed, true)
+}
+
 /// What trmm and trsm have in common.
 struct Triangular {
     right: bool,
