@@ -87,6 +87,18 @@ pub struct Pending {
     pub reduction: Reduction,
 }
 
+/// Lanes that have come to barriers that count warps, and wait for the others of their own.
+#[derive(Clone, Copy, Default)]
+pub struct Coming {
+    pub lanes: u32,
+    /// Those that only arrive.
+    arriving: u32,
+    /// Those with a true predicate.
+    yes: u32,
+    /// Threads that complete the barrier.
+    count: u32,
+}
+
 /// The state of a warp.
 pub struct Warp {
     regs: Vec<Row>,
@@ -102,6 +114,7 @@ pub struct Warp {
     /// Lanes that wait at a barrier of the block, and at which.
     pub waiting: u32,
     pub barrier: [u8; 32],
+    pub coming: Coming,
     pub pending: Vec<Pending>,
     /// Lanes that wait for the other members of a warp-wide instruction.
     gathering: u32,
@@ -148,6 +161,7 @@ impl Warp {
             live: 0,
             waiting: 0,
             barrier: [0; 32],
+            coming: Coming::default(),
             pending: Vec::new(),
             gathering: 0,
             forced: false,
@@ -197,6 +211,7 @@ impl Warp {
         (self.pc[0], self.base[0], self.together) = (0, 0, true);
         self.live = lanes;
         self.waiting = 0;
+        self.coming = Coming::default();
         self.pending.clear();
         self.gathering = 0;
         self.forced = false;
@@ -234,23 +249,23 @@ impl Warp {
         Frame(unsafe { self.regs.as_mut_ptr().add(base as usize) })
     }
 
-    /// Delivers what barriers computed, and lets their lanes go on.
+    /// Delivers what barriers computed, and lets their lanes go on; not those whose warp has yet to come.
     pub fn release(&mut self, barrier: u8, result: impl Fn(Reduction) -> u32) {
         if self.barrier == [barrier; 32] {
-            self.waiting = 0;
+            self.waiting &= self.coming.lanes;
         } else {
             let mut lanes = 0;
             for l in 0..32 {
                 lanes |= u32::from(self.barrier[l] == barrier) << l;
             }
-            self.waiting &= !lanes;
+            self.waiting &= !lanes | self.coming.lanes;
         }
         if self.pending.is_empty() {
             return;
         }
         let pending = std::mem::take(&mut self.pending);
         for p in pending {
-            if p.barrier != barrier {
+            if p.barrier != barrier || p.mask & self.coming.lanes != 0 {
                 self.pending.push(p);
                 continue;
             }
@@ -484,9 +499,21 @@ impl Warp {
 
     /// All lanes come to a plain barrier at once.
     fn wait_together(&mut self, barriers: &mut Barriers, number: u8) {
-        barriers.arrive(number, self.live.count_ones(), 0, None);
+        barriers.arrive(number, self.live.count_ones(), 0, true, None);
         self.waiting = self.live;
         self.barrier = [number; 32];
+    }
+
+    /// The warp arrives where the last of its lanes has come.
+    fn complete(&mut self, barriers: &mut Barriers) {
+        let Coming { lanes, arriving, yes, count } = self.coming;
+        let id = self.barrier[(lanes.trailing_zeros() & 31) as usize];
+        if lanes == 0 || lanes != self.live || (0..32).any(|l| lanes >> l & 1 == 1 && self.barrier[l] != id) {
+            return;
+        }
+        barriers.arrive(id, lanes.count_ones(), yes.count_ones(), true, Some(count));
+        self.coming = Coming::default();
+        self.waiting &= !arriving;
     }
 
     /// Where the group, now at `pc`, would meet other lanes; nothing if another group should go first.
@@ -686,6 +713,7 @@ impl Warp {
                 self.spent &= self.live;
                 self.gathering &= self.live;
                 barriers.exited(mask.count_ones());
+                self.complete(barriers);
                 return Ok(Next::Choose);
             }
             Op::Trap => {
@@ -708,11 +736,25 @@ impl Warp {
                 if site.reduction.is_some() {
                     // SAFETY: decoding checked the row.
                     let p = unsafe { f.mask(site.predicate) };
-                    yes = (if site.negate { !p } else { p } & mask).count_ones();
+                    yes = (if site.negate { !p } else { p }) & mask;
                 }
-                barriers.arrive(id, mask.count_ones(), yes, count);
                 pass(self);
-                if site.arrive {
+                match count {
+                    Some(count) if count == 0 || !count.is_multiple_of(32) => {
+                        let place = self.place(c, mask.trailing_zeros() as usize, i.line);
+                        let message = format!("barrier {id} for {count} threads, which are no whole warps, {place}");
+                        return Err(Stop::Fault(Fault::LaunchFailure(message)));
+                    }
+                    // The others of the warp, too, have to come to this barrier.
+                    Some(count) if mask != self.live => {
+                        self.coming.lanes |= mask;
+                        self.coming.arriving |= if site.arrive { mask } else { 0 };
+                        self.coming.yes |= yes;
+                        self.coming.count = count;
+                    }
+                    _ => barriers.arrive(id, mask.count_ones(), yes.count_ones(), mask == self.live, count),
+                }
+                if site.arrive && self.coming.lanes == 0 {
                     return Ok(Next::Choose);
                 }
                 self.waiting |= mask;
@@ -728,6 +770,7 @@ impl Warp {
                 if let Some(reduction) = site.reduction {
                     self.pending.push(Pending { mask, barrier: id, row: g.base + site.result, reduction });
                 }
+                self.complete(barriers);
                 return Ok(Next::Choose);
             }
             Op::WarpSync | Op::Vote | Op::Shuffle | Op::Match | Op::Redux | Op::Elect | Op::Matrix => {
