@@ -176,7 +176,8 @@ impl Block {
         let barrier = warp.barrier[lane];
         let place = warp.place(c, lane, warp.line(c, lane));
         if warp.coming.lanes >> lane & 1 == 1 {
-            let (some, all) = (warp.coming.lanes.count_ones(), warp.live.count_ones());
+            let some = (0..32).filter(|l| warp.coming.lanes >> l & 1 == 1 && warp.barrier[*l] == barrier).count();
+            let all = warp.live.count_ones();
             return format!("barrier {barrier} cannot complete: {some} of a warp's {all} threads have come, {place}");
         }
         let (arrived, expected) = self.barriers.barriers[usize::from(barrier)].progress(self.barriers.live);
