@@ -219,7 +219,12 @@ fn printf_and_assert() {
     match d.launch(&m, "check", [1, 1, 1], [3, 1, 1], &Params::new().u64(bad)) {
         Err(fault @ Fault::Assert { .. }) => {
             assert_eq!(fault.cuda_code(), 710);
-            assert!(fault.to_string().contains("x[threadIdx.x] != 7"), "{fault}");
+            let text = fault.to_string();
+            assert!(text.starts_with("device-side assertion failed in check: "), "{text}");
+            assert!(
+                text.ends_with("block: [0,0,0], thread: [1,0,0] Assertion `x[threadIdx.x] != 7` failed."),
+                "{text}"
+            );
         }
         other => panic!("{other:?}"),
     }
