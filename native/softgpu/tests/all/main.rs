@@ -18,3 +18,4 @@ mod reference;
 mod rounding;
 mod shapes;
 mod variables;
+mod wmma;
