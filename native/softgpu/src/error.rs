@@ -91,7 +91,7 @@ pub enum Fault {
     /// The kernel executed `trap` (719).
     Trap { place: Place },
     /// A device-side `assert` failed (710).
-    Assert { message: String },
+    Assert { kernel: String, message: String },
     /// The kernel cannot go on (719).
     LaunchFailure(String),
     /// The kernel needs an instruction that the engine does not have (209, no image for the device).
@@ -141,7 +141,7 @@ impl fmt::Display for Fault {
             Fault::Timeout { kernel, seconds } => {
                 write!(f, "{kernel} ran longer than {seconds} s, which is this device's limit for one kernel")
             }
-            Fault::Assert { message } => write!(f, "device-side assertion failed: {message}"),
+            Fault::Assert { kernel, message } => write!(f, "device-side assertion failed in {kernel}: {message}"),
             Fault::LaunchFailure(reason) => write!(f, "launch failed: {reason}"),
             Fault::Unsupported { instruction, line } => {
                 write!(f, "the software GPU does not support `{instruction}` (PTX line {line})")

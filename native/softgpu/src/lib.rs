@@ -60,7 +60,8 @@
 //! Lanes that stand at the same instruction in the same frame run together; of several such
 //! groups the deepest call and then the lowest address goes first, and a group that keeps jumping backward is set
 //! aside for the others, so that spin locks between the lanes of a warp make progress.  `.sync` instructions wait for
-//! the members of their mask.  Barriers count threads, not warps: they may stand in diverged code.
+//! the members of their mask.  A barrier of the whole block counts threads, one for a number of threads whole warps
+//! (those whose lanes have all come or exited); both may stand in diverged code.
 //!
 //! Calls are real calls, with frames of registers stacked in each lane; recursion and function pointers work.
 //! Parameters of functions, like all local memory, lie in granules of 8 bytes, the 32 lanes side by side.

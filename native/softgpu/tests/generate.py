@@ -2,8 +2,8 @@
 
 Every kernel here is our own. Beside each `<name>.ptx` the kernel's parameter layout is noted in
 `layouts.txt`: numba passes an array as meminfo, parent, nitems, itemsize, data, shape..., strides...,
-each a parameter of its own of 8 bytes.  With nvcc on the path the C++ samples of `samples.cu` are
-compiled as well.
+each a parameter of its own of 8 bytes.  With nvcc on the path the C++ samples of `samples.cu` and
+`lines.cu` are compiled as well.
 """
 
 import math
@@ -333,6 +333,9 @@ def main():
             check=True,
             cwd=HERE,
         )
+        subprocess.run([nvcc, "-ptx", "-arch=compute_75", "-lineinfo", "-o", "ptx/lines.ptx", "lines.cu"], check=True, cwd=HERE)
+        lines = OUT / "lines.ptx"
+        lines.write_text(lines.read_text().replace(f"{HERE}/", ""))
 
 
 if __name__ == "__main__":

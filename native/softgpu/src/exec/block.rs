@@ -16,10 +16,20 @@ pub struct Barriers {
 
 #[derive(Clone, Copy, Default)]
 struct Barrier {
+    /// Threads that have come, and with a true predicate.
     arrived: u32,
     yes: u32,
-    /// Threads that complete it; nothing means all of the block.
+    /// Warps of which all threads have come.
+    warps: u32,
+    /// Threads that complete it, a whole warp for each 32; nothing means all threads of the block.
     expected: Option<u32>,
+}
+
+impl Barrier {
+    /// How many have come of how many, as whoever waits counts.
+    fn progress(&self, live: u32) -> (u32, u32) {
+        self.expected.map_or((self.arrived, live), |expected| (32 * self.warps, expected))
+    }
 }
 
 impl Barriers {
@@ -27,13 +37,15 @@ impl Barriers {
         Barriers { barriers: [Barrier::default(); 16], live, touched: 0 }
     }
 
-    /// Threads arrive, so many of them with a true predicate.
-    pub fn arrive(&mut self, id: u8, threads: u32, yes: u32, expected: Option<u32>) {
+    /// Threads arrive, so many of them with a true predicate; whether with them all of their warp have.
+    pub fn arrive(&mut self, id: u8, threads: u32, yes: u32, whole: bool, expected: Option<u32>) {
         let barrier = &mut self.barriers[usize::from(id)];
         barrier.arrived += threads;
         barrier.yes += yes;
+        barrier.warps += u32::from(whole);
         barrier.expected = expected;
-        self.touched |= u16::from(barrier.arrived >= expected.unwrap_or(self.live)) << id;
+        let (arrived, expected) = barrier.progress(self.live);
+        self.touched |= u16::from(arrived >= expected) << id;
     }
 
     /// Threads exit: barriers of the whole block no longer wait for them.
@@ -49,8 +61,8 @@ impl Barriers {
             let id = touched.trailing_zeros() as u8;
             touched &= touched - 1;
             let barrier = &mut self.barriers[usize::from(id)];
-            let expected = barrier.expected.unwrap_or(self.live);
-            if barrier.arrived == 0 || barrier.arrived < expected {
+            let (arrived, expected) = barrier.progress(self.live);
+            if arrived == 0 || arrived < expected {
                 continue;
             }
             let done = std::mem::take(barrier);
@@ -162,10 +174,14 @@ impl Block {
             self.warps.iter().find_map(|w| (w.waiting != 0).then(|| (w, w.waiting.trailing_zeros() as usize)));
         let Some((warp, lane)) = waiting else { return "a block in which no thread can go on".to_string() };
         let barrier = warp.barrier[lane];
-        let at = &self.barriers.barriers[usize::from(barrier)];
-        let expected = at.expected.unwrap_or(self.barriers.live);
         let place = warp.place(c, lane, warp.line(c, lane));
-        format!("barrier {barrier} cannot complete: {} of {expected} threads have come, {place}", at.arrived)
+        if warp.coming.lanes >> lane & 1 == 1 {
+            let some = (0..32).filter(|l| warp.coming.lanes >> l & 1 == 1 && warp.barrier[*l] == barrier).count();
+            let all = warp.live.count_ones();
+            return format!("barrier {barrier} cannot complete: {some} of a warp's {all} threads have come, {place}");
+        }
+        let (arrived, expected) = self.barriers.barriers[usize::from(barrier)].progress(self.barriers.live);
+        format!("barrier {barrier} cannot complete: {arrived} of {expected} threads have come, {place}")
     }
 
     /// Instructions that the block's warps have executed; counts from zero again.

@@ -22,7 +22,7 @@ pub fn call(
     line: u32,
 ) -> Result<(), Stop> {
     let Some(callee) = loaded::provided(name) else {
-        return Err(Stop::Fault(Fault::Unsupported { instruction: format!("call of {name}"), line: 0 }));
+        return Err(Stop::Fault(Fault::Unsupported { instruction: format!("call of {name}"), line }));
     };
     for lane in (0..32).filter(|l| mask >> l & 1 == 1) {
         let mut arguments = [0u64; 5];
@@ -32,23 +32,23 @@ pub fn call(
         }
         let result = match callee {
             Callee::Print => {
-                let (text, count) = format_one(c, w, lane, arguments[0], arguments[1])?;
+                let (text, count) = format_one(c, w, (lane, line), arguments[0], arguments[1])?;
                 let mut printed = c.printed.lock().unwrap_or_else(|e| e.into_inner());
                 let room = MOST_PRINTED.saturating_sub(printed.len());
                 printed.push_str(text.get(..room.min(text.len())).unwrap_or(""));
                 count
             }
             Callee::Assert => {
-                let [message, file, line, function, _] = arguments;
-                let mut text = |p: u64| read_text(c, w, lane, p);
+                let [message, file, at, function, _] = arguments;
+                let mut text = |p: u64| read_text(c, w, (lane, line), p);
                 let (message, file, function) = (text(message)?, text(file)?, text(function)?);
-                let Place { block: [bx, by, bz], thread: [x, y, z], .. } = w.place(c, lane, 0);
+                let Place { kernel, block: [bx, by, bz], thread: [x, y, z], .. } = w.place(c, lane, line);
                 // As CUDA writes it.
                 let message = format!(
                     "{file}:{}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}` failed.",
-                    line as u32
+                    at as u32
                 );
-                return Err(Stop::Fault(Fault::Assert { message }));
+                return Err(Stop::Fault(Fault::Assert { kernel, message }));
             }
             Callee::Malloc => c.heap.map_or(0, |heap| heap.malloc(arguments[0])),
             Callee::Free => {
@@ -90,12 +90,15 @@ fn read_local(w: &mut Warp, lane: usize, at: u64, size: u32) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+/// The lane that reads, and the line of its instruction.
+type By = (usize, u32);
+
 /// Reads one byte at a generic address.
-fn read_byte(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<u8, Stop> {
+fn read_byte(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<u8, Stop> {
     let pointer = if address >= PARAM_WINDOW {
         None
     } else if address >= LOCAL_WINDOW {
-        w.local_pointer(lane, address - LOCAL_WINDOW, 1)
+        w.local_pointer(by.0, address - LOCAL_WINDOW, 1)
     } else if address >= SHARED_WINDOW {
         let offset = address - SHARED_WINDOW;
         (offset < u64::from(c.shared_len)).then(|| c.shared as u64 + offset)
@@ -104,28 +107,28 @@ fn read_byte(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<u8,
     };
     let space = Space::Generic;
     let illegal = || {
-        let place = w.place(c, lane, 0);
+        let place = w.place(c, by.0, by.1);
         Stop::Fault(Fault::IllegalAddress { address, space, write: false, shared_bytes: None, place })
     };
     // SAFETY: the byte was just found to be mapped.
     pointer.map(|p| unsafe { *(p as *const u8) }).ok_or_else(illegal)
 }
 
-fn read_word(c: &Context, w: &mut Warp, lane: usize, address: u64, size: u64) -> Result<u64, Stop> {
+fn read_word(c: &Context, w: &mut Warp, by: By, address: u64, size: u64) -> Result<u64, Stop> {
     let mut out = 0;
     for k in 0..size {
-        out |= u64::from(read_byte(c, w, lane, address + k)?) << (8 * k);
+        out |= u64::from(read_byte(c, w, by, address + k)?) << (8 * k);
     }
     Ok(out)
 }
 
-fn read_text(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<String, Stop> {
+fn read_text(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<String, Stop> {
     let mut bytes = Vec::new();
     if address == 0 {
         return Ok("(null)".to_string());
     }
     while bytes.len() < 4096 {
-        match read_byte(c, w, lane, address + bytes.len() as u64)? {
+        match read_byte(c, w, by, address + bytes.len() as u64)? {
             0 => break,
             b => bytes.push(b),
         }
@@ -135,8 +138,8 @@ fn read_text(c: &Context, w: &mut Warp, lane: usize, address: u64) -> Result<Str
 
 /// Formats one call: `%` conversions of C, arguments one after the other, each aligned to its size.  Gives how many
 /// there were, too: what CUDA's `printf` returns.
-fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u64) -> Result<(String, u64), Stop> {
-    let format = read_text(c, w, lane, format)?;
+fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) -> Result<(String, u64), Stop> {
+    let format = read_text(c, w, by, format)?;
     let (mut out, mut count) = (String::new(), 0);
     let mut at = arguments;
     let mut rest = format.as_str();
@@ -156,7 +159,7 @@ fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u6
         let float = matches!(conversion, 'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'a' | 'A');
         let size = if long || float || matches!(conversion, 's' | 'p') { 8 } else { 4 };
         at = at.next_multiple_of(size);
-        let value = read_word(c, w, lane, at, size)?;
+        let value = read_word(c, w, by, at, size)?;
         at += size;
         count += 1;
         let flags = spec.trim_end_matches(['l', 'h', 'z', 'j', 't', 'L']);
@@ -207,7 +210,7 @@ fn format_one(c: &Context, w: &mut Warp, lane: usize, format: u64, arguments: u6
             'p' => format!("{value:#x}"),
             'c' => char::from(value as u8).to_string(),
             's' => {
-                let text = read_text(c, w, lane, value)?;
+                let text = read_text(c, w, by, value)?;
                 precision.map_or(text.clone(), |p| text.chars().take(p).collect())
             }
             _ if float => {

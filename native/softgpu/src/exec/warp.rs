@@ -33,6 +33,8 @@ const MOST_ROWS: usize = 1 << 20;
 /// Most local memory of a lane, in bytes.
 pub const MOST_LOCAL: u64 = 512 * 1024;
 
+const OVERFLOW: &str = "the stack of a thread overflowed";
+
 /// Bytes of a cooperative launch's workspace.
 pub const WORKSPACE: u64 = 16;
 
@@ -87,6 +89,18 @@ pub struct Pending {
     pub reduction: Reduction,
 }
 
+/// Lanes that have come to barriers that count warps, and wait for the others of their own.
+#[derive(Clone, Copy, Default)]
+pub struct Coming {
+    pub lanes: u32,
+    /// Those that only arrive.
+    arriving: u32,
+    /// Those with a true predicate.
+    yes: u32,
+    /// Threads that complete the barrier.
+    count: u32,
+}
+
 /// The state of a warp.
 pub struct Warp {
     regs: Vec<Row>,
@@ -102,6 +116,7 @@ pub struct Warp {
     /// Lanes that wait at a barrier of the block, and at which.
     pub waiting: u32,
     pub barrier: [u8; 32],
+    pub coming: Coming,
     pub pending: Vec<Pending>,
     /// Lanes that wait for the other members of a warp-wide instruction.
     gathering: u32,
@@ -148,6 +163,7 @@ impl Warp {
             live: 0,
             waiting: 0,
             barrier: [0; 32],
+            coming: Coming::default(),
             pending: Vec::new(),
             gathering: 0,
             forced: false,
@@ -197,6 +213,7 @@ impl Warp {
         (self.pc[0], self.base[0], self.together) = (0, 0, true);
         self.live = lanes;
         self.waiting = 0;
+        self.coming = Coming::default();
         self.pending.clear();
         self.gathering = 0;
         self.forced = false;
@@ -209,6 +226,11 @@ impl Warp {
         let block = [c.uniform[6], c.uniform[7], c.uniform[8]];
         let thread = [0, 1, 2].map(|k| self.lanes[k].0[lane & 31]);
         Place { kernel: c.kernel.name.clone(), block, thread, line, source: c.kernel.module.source_of(line) }
+    }
+
+    /// The end of a kernel that cannot go on, at a lane's instruction.
+    fn failed(&self, c: &Context, lane: usize, line: u32, what: &str) -> Stop {
+        Stop::Fault(Fault::LaunchFailure(format!("{what}, {}", self.place(c, lane, line))))
     }
 
     /// The line of the instruction that a lane has left.
@@ -234,23 +256,23 @@ impl Warp {
         Frame(unsafe { self.regs.as_mut_ptr().add(base as usize) })
     }
 
-    /// Delivers what barriers computed, and lets their lanes go on.
+    /// Delivers what barriers computed, and lets their lanes go on; not those whose warp has yet to come.
     pub fn release(&mut self, barrier: u8, result: impl Fn(Reduction) -> u32) {
         if self.barrier == [barrier; 32] {
-            self.waiting = 0;
+            self.waiting &= self.coming.lanes;
         } else {
             let mut lanes = 0;
             for l in 0..32 {
                 lanes |= u32::from(self.barrier[l] == barrier) << l;
             }
-            self.waiting &= !lanes;
+            self.waiting &= !lanes | self.coming.lanes;
         }
         if self.pending.is_empty() {
             return;
         }
         let pending = std::mem::take(&mut self.pending);
         for p in pending {
-            if p.barrier != barrier {
+            if p.barrier != barrier || p.mask & self.coming.lanes != 0 {
                 self.pending.push(p);
                 continue;
             }
@@ -381,7 +403,8 @@ impl Warp {
                     }
                 }
                 let Some(i) = code.get(at) else {
-                    break 'choose Stop::Fault(Fault::LaunchFailure("ran past the end of a function".to_string()));
+                    let (lane, line) = (g.mask.trailing_zeros() as usize, code.last().map_or(0, |i| i.line));
+                    break 'choose self.failed(c, lane, line, "ran past the end of a function");
                 };
                 if segments[at].is_some() {
                     continue;
@@ -484,9 +507,21 @@ impl Warp {
 
     /// All lanes come to a plain barrier at once.
     fn wait_together(&mut self, barriers: &mut Barriers, number: u8) {
-        barriers.arrive(number, self.live.count_ones(), 0, None);
+        barriers.arrive(number, self.live.count_ones(), 0, true, None);
         self.waiting = self.live;
         self.barrier = [number; 32];
+    }
+
+    /// The warp arrives where the last of its lanes has come.
+    fn complete(&mut self, barriers: &mut Barriers) {
+        let Coming { lanes, arriving, yes, count } = self.coming;
+        let id = self.barrier[(lanes.trailing_zeros() & 31) as usize];
+        if lanes == 0 || lanes != self.live || (0..32).any(|l| lanes >> l & 1 == 1 && self.barrier[l] != id) {
+            return;
+        }
+        barriers.arrive(id, lanes.count_ones(), yes.count_ones(), true, Some(count));
+        self.coming = Coming::default();
+        self.waiting &= !arriving;
     }
 
     /// Where the group, now at `pc`, would meet other lanes; nothing if another group should go first.
@@ -510,39 +545,42 @@ impl Warp {
         Some(join)
     }
 
-    /// Enters a function: grows the registers and local memory and writes the constants of its frame.
-    fn enter(&mut self, c: &Context, target: u32, base: u32, local: u32, mask: u32) -> Result<(), Stop> {
+    /// Enters a function: grows the registers and local memory and writes the constants of its frame.  Whether there is
+    /// room for it.
+    fn enter(&mut self, c: &Context, target: u32, base: u32, local: u32, mask: u32) -> bool {
         let function = c.kernel.function(target);
         let rows = base as usize + function.rows as usize;
         if rows > MOST_ROWS || u64::from(local) + u64::from(function.local_bytes) > MOST_LOCAL {
-            return Err(overflow(c));
+            return false;
         }
         if self.regs.len() < rows {
             let rows = rows.next_power_of_two();
             if !c.room.take(((rows - self.regs.len()) * size_of::<Row>()) as u64) {
-                return Err(overflow(c));
+                return false;
             }
             self.regs.resize(rows, Row::ZERO);
         }
-        self.grow_local(c, u64::from(local + function.local_bytes))?;
+        if !self.grow_local(c, u64::from(local + function.local_bytes)) {
+            return false;
+        }
         write_constants(&mut self.regs, base, &c.kernel.functions[target as usize].constants, mask);
         if let Some(stack) = function.stack {
             // SAFETY: there is room for all rows of the function.
             unsafe { self.frame(base).put(stack, &[0u32; 32], mask) };
         }
-        Ok(())
+        true
     }
 
-    /// Makes so many bytes of local memory for each lane, at most [`MOST_LOCAL`].
-    fn grow_local(&mut self, c: &Context, bytes: u64) -> Result<(), Stop> {
+    /// Makes so many bytes of local memory for each lane, at most [`MOST_LOCAL`].  Whether there is room for them.
+    fn grow_local(&mut self, c: &Context, bytes: u64) -> bool {
         let granules = bytes as usize / 8;
         if self.local.len() < granules {
             if !c.room.take(((granules - self.local.len()) * size_of::<[u64; 32]>()) as u64) {
-                return Err(overflow(c));
+                return false;
             }
             self.local.resize(granules, [0; 32]);
         }
-        Ok(())
+        true
     }
 
     /// `alloca`, `stacksave` and `stackrestore`: the frame's stack begins where its local memory ends.
@@ -559,7 +597,7 @@ impl Warp {
             (bottom, top(f, function).map(u64::from), value)
         };
         let mut used = [0u32; 32];
-        let mut end = 0;
+        let (mut end, mut deepest) = (0, 0);
         for l in (0..32).filter(|l| mask >> l & 1 == 1) {
             let new = match i.op {
                 Op::Alloca => {
@@ -567,7 +605,7 @@ impl Warp {
                     // Frames begin at multiples of 16.
                     let new = at.saturating_add(value[l]).checked_next_multiple_of(16).filter(|new| *new <= MOST_LOCAL);
                     value[l] = at;
-                    new.ok_or_else(|| overflow(c))?
+                    new.ok_or_else(|| self.failed(c, l, i.line, OVERFLOW))?
                 }
                 Op::StackSave => {
                     value[l] = top[l];
@@ -575,15 +613,18 @@ impl Warp {
                 }
                 _ if value[l] >= bottom[l] && value[l] <= top[l] => value[l],
                 _ => {
-                    let place = self.place(c, l, i.line);
-                    let message = format!("stackrestore of {:#x}, which is no place of the stack, {place}", value[l]);
-                    return Err(Stop::Fault(Fault::LaunchFailure(message)));
+                    let what = format!("stackrestore of {:#x}, which is no place of the stack", value[l]);
+                    return Err(self.failed(c, l, i.line, &what));
                 }
             };
             used[l] = (new - bottom[l]) as u32;
-            end = end.max(new);
+            if new > end {
+                (end, deepest) = (new, l);
+            }
         }
-        self.grow_local(c, end)?;
+        if !self.grow_local(c, end) {
+            return Err(self.failed(c, deepest, i.line, OVERFLOW));
+        }
         // SAFETY: as above.
         unsafe {
             f.put(stack, &used, mask);
@@ -643,10 +684,9 @@ impl Warp {
                 let table = &function.tables[i.e as usize];
                 for (l, index) in index.iter().enumerate() {
                     if mask >> l & 1 == 1 {
-                        let target = table.get(*index as usize).ok_or_else(|| {
-                            let place = self.place(c, l, i.line);
-                            Stop::Fault(Fault::LaunchFailure(format!("brx.idx beyond its targets, {place}")))
-                        })?;
+                        let target = table
+                            .get(*index as usize)
+                            .ok_or_else(|| self.failed(c, l, i.line, "brx.idx beyond its targets"))?;
                         self.pc[l] = start + target;
                     }
                 }
@@ -686,6 +726,7 @@ impl Warp {
                 self.spent &= self.live;
                 self.gathering &= self.live;
                 barriers.exited(mask.count_ones());
+                self.complete(barriers);
                 return Ok(Next::Choose);
             }
             Op::Trap => {
@@ -700,19 +741,32 @@ impl Warp {
                     (id, (site.count != NONE).then(|| f.get::<u32>(site.count)[lane]))
                 };
                 if id > 15 {
-                    let place = self.place(c, mask.trailing_zeros() as usize, i.line);
-                    return Err(Stop::Fault(Fault::LaunchFailure(format!("barrier {id} does not exist, {place}"))));
+                    let what = format!("barrier {id} does not exist");
+                    return Err(self.failed(c, mask.trailing_zeros() as usize, i.line, &what));
                 }
                 let id = id as u8;
                 let mut yes = 0;
                 if site.reduction.is_some() {
                     // SAFETY: decoding checked the row.
                     let p = unsafe { f.mask(site.predicate) };
-                    yes = (if site.negate { !p } else { p } & mask).count_ones();
+                    yes = (if site.negate { !p } else { p }) & mask;
                 }
-                barriers.arrive(id, mask.count_ones(), yes, count);
                 pass(self);
-                if site.arrive {
+                match count {
+                    Some(count) if count == 0 || !count.is_multiple_of(32) => {
+                        let what = format!("barrier {id} for {count} threads, which are no whole warps");
+                        return Err(self.failed(c, mask.trailing_zeros() as usize, i.line, &what));
+                    }
+                    // The others of the warp, too, have to come to this barrier.
+                    Some(count) if mask != self.live => {
+                        self.coming.lanes |= mask;
+                        self.coming.arriving |= if site.arrive { mask } else { 0 };
+                        self.coming.yes |= yes;
+                        self.coming.count = count;
+                    }
+                    _ => barriers.arrive(id, mask.count_ones(), yes.count_ones(), mask == self.live, count),
+                }
+                if site.arrive && self.coming.lanes == 0 {
                     return Ok(Next::Choose);
                 }
                 self.waiting |= mask;
@@ -728,6 +782,7 @@ impl Warp {
                 if let Some(reduction) = site.reduction {
                     self.pending.push(Pending { mask, barrier: id, row: g.base + site.result, reduction });
                 }
+                self.complete(barriers);
                 return Ok(Next::Choose);
             }
             Op::WarpSync | Op::Vote | Op::Shuffle | Op::Match | Op::Redux | Op::Elect | Op::Matrix => {
@@ -828,7 +883,6 @@ impl Warp {
         let site = &function.calls[i.e as usize];
         // SAFETY: the frame is the function's.
         let (local, inner) = unsafe { (f.get::<u32>(ROW_LOCAL), top(f, function)) };
-        let failed = |message: String| Stop::Fault(Fault::LaunchFailure(message));
         let mut mask = mask;
         let target = match site.callee {
             Callee::Function(index) => match c.kernel.by_index.get(&index) {
@@ -855,24 +909,26 @@ impl Warp {
                 let index = pointer.checked_sub(FUNCTION_WINDOW).map(|o| (o / 16) as u32);
                 let target = index.and_then(|i| c.kernel.by_index.get(&i));
                 *target.ok_or_else(|| {
-                    let place = self.place(c, mask.trailing_zeros() as usize, i.line);
-                    failed(format!("a call of {pointer:#x}, which is no function, {place}"))
+                    let what = format!("a call of {pointer:#x}, which is no function");
+                    self.failed(c, mask.trailing_zeros() as usize, i.line, &what)
                 })?
             }
-            _ => return Err(failed("a call that was not resolved".to_string())),
+            _ => return Err(self.failed(c, mask.trailing_zeros() as usize, i.line, "a call that was not resolved")),
         };
         if !matches!(site.callee, Callee::Pointer(_)) {
             self.save(g, g.pc + 1);
         }
         let callee = c.kernel.function(target);
         let base = g.base + function.rows;
-        let mut deepest = 0;
+        let mut deepest = mask.trailing_zeros() as usize;
         for (l, at) in inner.iter().enumerate() {
-            if mask >> l & 1 == 1 {
-                deepest = deepest.max(*at);
+            if mask >> l & 1 == 1 && *at > inner[deepest] {
+                deepest = l;
             }
         }
-        self.enter(c, target, base, deepest, mask)?;
+        if !self.enter(c, target, base, inner[deepest], mask) {
+            return Err(self.failed(c, deepest, i.line, OVERFLOW));
+        }
         let frame = self.frame(base);
         // SAFETY: `enter` made room for the frame, whose header these are.
         unsafe {
@@ -881,7 +937,8 @@ impl Warp {
             frame.put(ROW_LOCAL, &inner, mask);
         }
         if site.arguments.len() != callee.params.len() {
-            return Err(failed(format!("`{}` called with another number of arguments than it takes", callee.name)));
+            let what = format!("`{}` called with another number of arguments than it takes", callee.name);
+            return Err(self.failed(c, mask.trailing_zeros() as usize, i.line, &what));
         }
         for ((offset, size), param) in site.arguments.iter().zip(&callee.params) {
             let size = (*size).min(param.size);
@@ -967,10 +1024,6 @@ unsafe fn top(f: Frame, function: &Function) -> [u32; 32] {
         }
         used
     }
-}
-
-fn overflow(c: &Context) -> Stop {
-    Stop::Fault(Fault::LaunchFailure(format!("the stack of `{}` overflowed", c.kernel.name)))
 }
 
 /// The lanes of a mask that name these members.

@@ -89,6 +89,71 @@ fn shared_memory_ends_where_it_ends() {
 }
 
 #[test]
+fn a_fault_says_what_where_and_who() {
+    let d = Device::new(1);
+    let at = d.alloc(PAGE);
+    // Thread (5,2,0) of block (1,0,0) alone.
+    let only = "ld.param.u64 %d1, [p]; .shared .align 8 .b8 s[64]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;\n\
+        mov.u32 %r3, %ctaid.x; mad.lo.u32 %r1, %r2, 100, %r1; mad.lo.u32 %r1, %r3, 10000, %r1;\n\
+        setp.eq.u32 %p1, %r1, 10205; mov.u32 %r4, s;\n";
+    for (body, code, what) in [
+        ("@%p1 ld.global.u32 %r5, [%d1+2];", 716, format!("misaligned address {:#x} for an access of 4 bytes", at + 2)),
+        ("@%p1 st.shared.u64 [%r4+4], %d1;", 716, "misaligned address 0x4 for an access of 8 bytes".to_string()),
+        ("@%p1 ld.shared.u32 %r5, [%r4+64];", 700, "out-of-bounds read from shared memory at 0x40 of 64 bytes".into()),
+        (
+            "@%p1 st.shared.u32 [%r4+-4], %r5;",
+            700,
+            "out-of-bounds write to shared memory at 0xfffffffc of 64 bytes".into(),
+        ),
+        (
+            "@%p1 atom.shared.add.u32 %r5, [%r4+96], 1;",
+            700,
+            "out-of-bounds write to shared memory at 0x60 of 64 bytes".into(),
+        ),
+        ("@%p1 st.global.u32 [%d1+4096], %r5;", 700, format!("illegal write to Global address {:#x}", at + PAGE)),
+        ("@%p1 trap;", 719, "trap".to_string()),
+        ("@%p1 bar.sync 16;", 719, "launch failed: barrier 16 does not exist".to_string()),
+        (
+            "@%p1 mov.u64 %d2, -1; @%p1 alloca.u64 %d3, %d2;",
+            719,
+            "launch failed: the stack of a thread overflowed".into(),
+        ),
+        (
+            "mov.u64 %d2, deep; @%p1 call.uni %d2, (), proto;",
+            719,
+            "launch failed: the stack of a thread overflowed".into(),
+        ),
+        (
+            "mov.u64 %d2, none; @%p1 call.uni %d2, (), proto;",
+            719,
+            "launch failed: `none` called with another number of arguments than it takes".into(),
+        ),
+        (
+            "mov.u64 %d2, 24; @%p1 call.uni %d2, (), proto;",
+            719,
+            "launch failed: a call of 0x18, which is no function".into(),
+        ),
+        (
+            "@!%p1 exit; bar.sync 3, 128;",
+            719,
+            "launch failed: barrier 3 cannot complete: 32 of 128 threads have come".into(),
+        ),
+    ] {
+        let source = format!("{only}{body}\nret;\nproto: .callprototype _ ();");
+        let deep = ".version 7.5\n.target sm_75\n.address_size 64\n.func deep() { .local .b8 l[99999]; call deep; ret; }\n\
+            .func none(.param .b32 x) { ret; }\n";
+        let source = kernel(".param .u64 p", &source).replace(".version 7.5\n.target sm_75\n.address_size 64\n", deep);
+        let m = d.load(&source);
+        let fault = d.launch(&m, "k", [3, 1, 1], [8, 4, 1], &Params::new().u64(at)).unwrap_err();
+        assert_eq!(fault.cuda_code(), code, "{body}: {fault}");
+        let line = if body.contains("deep") { 4 } else { 16 };
+        let place = format!("in k, block (1,0,0), thread (5,2,0), PTX line {line}");
+        let want = if what == "trap" { format!("trap {place}") } else { format!("{what}, {place}") };
+        assert_eq!(fault.to_string(), want, "{body}");
+    }
+}
+
+#[test]
 fn a_fault_names_the_line_of_the_program() {
     let d = Device::new(1);
     let body = "ld.param.u64 %d1, [p];\n.loc 1 42 5\nst.global.u32 [%d1], %r1;\n.loc 1 43 1\nret;";

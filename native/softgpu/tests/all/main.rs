@@ -1,5 +1,6 @@
 //! PTX through the public interface. One program, because each has to be linked with the code generator.
 
+mod barriers;
 mod bounds;
 mod breadth;
 mod common;
@@ -17,3 +18,4 @@ mod reference;
 mod rounding;
 mod shapes;
 mod variables;
+mod wmma;

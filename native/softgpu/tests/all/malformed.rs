@@ -1,8 +1,9 @@
-//! Whatever the bytes are, parsing returns: broken variants of every checked-in kernel.
+//! Whatever the bytes are, reading them ends, with a place or with kernels that end: broken variants of every checked-in
+//! kernel.
 
 use crate::common::{Device, Params, Random};
-use sluice_softgpu::{LoadedModule, Module};
-use std::sync::Arc;
+use sluice_softgpu::{LoadedModule, Module, PtxError};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 fn corpus() -> Vec<Vec<u8>> {
@@ -27,106 +28,206 @@ fn every_kernel_of_the_corpus_is_supported() {
     }
 }
 
-#[test]
-fn truncated_text() {
-    let mut r = Random::new(1);
-    for text in corpus() {
-        for _ in 0..60 {
-            let cut = r.bits() as usize % text.len();
-            let _ = Module::parse(&text[..cut]);
+/// How long reading one text may take.
+const READ: Duration = Duration::from_secs(2);
+/// How long a kernel may run, and a launch with all that belongs to it take: compiling, on a machine with other work.
+const RUN: Duration = Duration::from_millis(40);
+const LAUNCH: Duration = Duration::from_secs(30);
+
+/// Does the work on a thread of its own; a test whose work does not end fails.
+fn within<T: Send + 'static>(time: Duration, text: &[u8], work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        let _ = tell.send(work());
+    });
+    match told.recv_timeout(time) {
+        Ok(done) => done,
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            let _ = worker.join();
+            panic!("a panic on\n{}", String::from_utf8_lossy(text))
+        }
+        Err(_) => panic!("no end after {time:?} of\n{}", String::from_utf8_lossy(text)),
+    }
+}
+
+/// Reads texts, whatever they are, and launches what of them can be read.
+struct Trial {
+    device: Arc<Device>,
+    data: u64,
+    r: Random,
+    refused: u32,
+    launches: u32,
+    faults: u32,
+}
+
+impl Trial {
+    fn new(seed: u64) -> Trial {
+        let (device, data) = Trial::device();
+        Trial { device, data, r: Random::new(seed), refused: 0, launches: 0, faults: 0 }
+    }
+
+    fn device() -> (Arc<Device>, u64) {
+        let device = Device::with_heap(2, 1 << 20);
+        device.engine.set_limit(Some(RUN));
+        let data = device.upload(&[1u32; 4096]);
+        (Arc::new(device), data)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.r.bits() >> 8) as usize % end
+    }
+
+    /// Reads the text; an error names a place in it.
+    fn read(&mut self, text: &[u8]) -> Option<Module> {
+        let own = text.to_vec();
+        match within(READ, text, move || Module::parse(&own)) {
+            Ok(module) => {
+                module.kernels().filter_map(|k| k.unsupported.as_ref()).for_each(|error| names_a_place(error, text));
+                Some(module)
+            }
+            Err(error) => {
+                names_a_place(&error, text);
+                self.refused += 1;
+                None
+            }
         }
     }
+
+    /// Reads the text and launches its first kernels, which end.
+    fn run(&mut self, text: &[u8]) {
+        let Some(module) = self.read(text) else { return };
+        if module.globals().any(|g| g.size > 1 << 20) {
+            return;
+        }
+        let device = Arc::clone(&self.device);
+        let Ok(module) = LoadedModule::new(Arc::new(module), |g| Ok::<_, ()>(device.alloc(g.size))) else { return };
+        let kernels: Vec<_> = module.module().kernels().take(2).cloned().collect();
+        let module = Arc::new(module);
+        for kernel in kernels {
+            let mut params = Params::new();
+            for _ in 0..kernel.param_bytes.div_ceil(8) {
+                params = params.u64([self.data, self.data, self.data, 64, 0, 4, 1 << 33][self.below(7)]);
+            }
+            let (device, module) = (Arc::clone(&self.device), Arc::clone(&module));
+            let done =
+                within(LAUNCH, text, move || device.launch(&module, &kernel.name, [2, 1, 1], [64, 1, 1], &params));
+            self.launches += 1;
+            self.faults += u32::from(done.is_err());
+        }
+    }
+
+    fn report(&self) {
+        println!("{} refused, {} launches, {} faults", self.refused, self.launches, self.faults);
+        assert!(self.refused > 0 && self.launches > self.faults && self.faults > 0);
+    }
+}
+
+fn names_a_place(error: &PtxError, text: &[u8]) {
+    let line = text.split(|b| *b == b'\n').nth((error.line as usize).wrapping_sub(1));
+    let inside = line.is_some_and(|line| (1..=line.len() + 1).contains(&(error.column as usize)));
+    assert!(inside, "{error}, which is no place of\n{}", String::from_utf8_lossy(text));
+    assert!(!error.message.is_empty());
+}
+
+/// How many braces are open at the end of a text.
+fn depth(text: &[u8]) -> i32 {
+    let code = text.split(|b| *b == b'\n').map(|line| {
+        let end = line.windows(2).position(|two| two == b"//").unwrap_or(line.len());
+        &line[..end]
+    });
+    code.flatten().map(|b| i32::from(*b == b'{') - i32::from(*b == b'}')).sum()
+}
+
+#[test]
+fn truncated_text() {
+    let (mut t, mut inside) = (Trial::new(1), 0);
+    for text in corpus() {
+        for _ in 0..60 {
+            let cut = t.below(text.len());
+            let text = &text[..cut];
+            if depth(text) > 0 {
+                inside += 1;
+                assert!(t.read(text).is_none(), "accepted:\n{}", String::from_utf8_lossy(text));
+            } else {
+                t.run(text);
+            }
+        }
+    }
+    assert!(inside > 500);
 }
 
 #[test]
 fn changed_bytes() {
-    let mut r = Random::new(2);
+    let mut t = Trial::new(2);
     for text in corpus() {
         for round in 0..60 {
             let mut text = text.clone();
             for _ in 0..=round % 8 {
-                let at = r.bits() as usize % text.len();
-                let other = r.bits() as usize % text.len();
-                text[at] = if round % 2 == 0 { text[other] } else { (r.bits() % 128) as u8 };
+                let (at, other) = (t.below(text.len()), t.below(text.len()));
+                text[at] = if round % 2 == 0 { text[other] } else { t.below(128) as u8 };
             }
-            let _ = Module::parse(&text);
+            t.run(&text);
         }
     }
+    t.report();
 }
 
 #[test]
 fn moved_and_repeated_lines() {
-    let mut r = Random::new(3);
+    let mut t = Trial::new(3);
     for text in corpus() {
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         for _ in 0..40 {
             let mut lines = lines.clone();
             for _ in 0..4 {
-                let (from, to) = (r.bits() as usize % lines.len(), r.bits() as usize % lines.len());
+                let (from, to) = (t.below(lines.len()), t.below(lines.len()));
                 lines[to] = lines[from];
             }
-            let _ = Module::parse(lines.join("\n").as_bytes());
+            t.run(lines.join("\n").as_bytes());
         }
     }
+    t.report();
 }
 
 #[test]
 fn tokens_swapped_between_instructions() {
-    let mut r = Random::new(4);
+    let mut t = Trial::new(4);
     for text in corpus() {
         let text = String::from_utf8(text).unwrap();
         let words: Vec<&str> = text.split_inclusive([' ', '\t', '\n', ',']).collect();
         for _ in 0..40 {
             let mut words = words.clone();
             for _ in 0..3 {
-                let (a, b) = (r.bits() as usize % words.len(), r.bits() as usize % words.len());
+                let (a, b) = (t.below(words.len()), t.below(words.len()));
                 words.swap(a, b);
             }
-            let _ = Module::parse(words.concat().as_bytes());
+            t.run(words.concat().as_bytes());
         }
     }
+    t.report();
 }
 
 /// Kernels whose numbers (offsets, registers, sizes) were changed compute anything or fail; whoever runs them does not.
 #[test]
 fn changed_numbers_in_programs_that_run() {
-    let mut r = Random::new(5);
     let corpus: Vec<_> = corpus().into_iter().filter(|text| text.len() < 12_000).collect();
-    let began = Instant::now();
-    let (mut launches, mut faults) = (0, 0);
+    let (began, mut t) = (Instant::now(), Trial::new(5));
     let seconds = std::env::var("SLUICE_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
     while began.elapsed() < Duration::from_secs(seconds) {
-        let d = Device::with_heap(2, 1 << 20);
-        d.engine.set_limit(Some(Duration::from_millis(40)));
-        let data = d.upload(&[1u32; 4096]);
+        (t.device, t.data) = Trial::device();
         for text in &corpus {
             let mut text = text.clone();
-            for _ in 0..=r.bits() % 3 {
-                let at = (r.bits() >> 8) as usize % text.len();
+            for _ in 0..=t.below(3) {
+                let at = t.below(text.len());
                 if let Some(digit) = text[at..].iter_mut().find(|b| b.is_ascii_digit()) {
-                    *digit = b'0' + (r.bits() % 10) as u8;
+                    *digit = b'0' + t.below(10) as u8;
                 }
             }
-            let Ok(module) = Module::parse(&text) else { continue };
-            if module.globals().any(|g| g.size > 1 << 20) {
-                continue;
-            }
-            let Ok(module) = LoadedModule::new(Arc::new(module), |g| Ok::<_, ()>(d.alloc(g.size))) else { continue };
-            let kernels: Vec<_> = module.module().kernels().take(2).cloned().collect();
-            for kernel in kernels {
-                let mut params = Params::new();
-                for _ in 0..kernel.param_bytes.div_ceil(8) {
-                    params = params.u64([data, 64, 0, 4, 1 << 33][(r.bits() >> 9) as usize % 5]);
-                }
-                let done = d.launch(&module, &kernel.name, [2, 1, 1], [64, 1, 1], &params);
-                launches += 1;
-                faults += u32::from(done.is_err());
-            }
+            t.run(&text);
         }
     }
-    println!("{launches} launches, {faults} faults");
-    assert!(launches > 10 && faults > 0 && faults < launches);
+    t.report();
 }
 
 #[test]

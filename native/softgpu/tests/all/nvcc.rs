@@ -1,4 +1,4 @@
-//! Kernels that nvcc compiled from samples.cu.
+//! Kernels that nvcc compiled from samples.cu and lines.cu.
 
 use crate::common::{Device, Params, Random, ptx};
 use sluice_softgpu::{Fault, LoadedModule, Module};
@@ -219,9 +219,35 @@ fn printf_and_assert() {
     match d.launch(&m, "check", [1, 1, 1], [3, 1, 1], &Params::new().u64(bad)) {
         Err(fault @ Fault::Assert { .. }) => {
             assert_eq!(fault.cuda_code(), 710);
-            assert!(fault.to_string().contains("x[threadIdx.x] != 7"), "{fault}");
+            let text = fault.to_string();
+            assert!(text.starts_with("device-side assertion failed in check: "), "{text}");
+            assert!(
+                text.ends_with("block: [0,0,0], thread: [1,0,0] Assertion `x[threadIdx.x] != 7` failed."),
+                "{text}"
+            );
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_fault_names_the_line_that_lineinfo_gives() {
+    let d = Device::new(1);
+    let m = d.load(&ptx("lines"));
+    let data = d.upload(&[1.5f32; 1024]);
+    let launch = |y: u64, x: u64| {
+        d.launch(&m, "scale", [1; 3], [32, 1, 1], &Params::new().u64(y).u64(x).f32(2.0).u32(32))
+            .map_err(|f| f.to_string())
+    };
+    launch(data, data).unwrap();
+    assert_eq!(d.download::<f32>(data, 33), [[3.0; 32].as_slice(), &[1.5]].concat());
+    // In the function that was inlined, and in the kernel itself.
+    for (y, x, line) in [(data, 16, 3), (16, data, 10)] {
+        let text = launch(y, x).unwrap_err();
+        assert!(
+            text.contains(&format!("in scale, block (0,0,0), thread (0,0,0), lines.cu:{line}, PTX line ")),
+            "{text}"
+        );
     }
 }
 

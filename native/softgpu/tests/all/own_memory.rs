@@ -130,7 +130,8 @@ fn a_stack_ends_where_local_memory_does() {
         ["alloca.u64 %d0, 600000;", "mov.u64 %d1, -1; alloca.u64 %d0, %d1;", "again: alloca.u64 %d0, 4096; bra again;"]
     {
         let fault = stack(body).unwrap_err();
-        assert!(fault.to_string().contains("the stack of `k` overflowed"), "{body}: {fault}");
+        let why = "launch failed: the stack of a thread overflowed, in k, block (0,0,0), thread (0,0,0), PTX line 9";
+        assert_eq!(fault.to_string(), why, "{body}");
     }
     let fault = stack("mov.u64 %d1, 4096; stackrestore.u64 %d1;").unwrap_err();
     assert!(fault.to_string().contains("stackrestore of 0x1000"), "{fault}");
