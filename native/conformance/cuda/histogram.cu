@@ -1,4 +1,4 @@
-// Atomics in shared and global memory.
+// Atomics in shared and global memory. Tolerance: none, it counts.
 #include "check.h"
 #include <vector>
 

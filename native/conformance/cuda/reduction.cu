@@ -1,4 +1,4 @@
-// A sum by shared memory and warp shuffles.
+// A sum by shared memory and warp shuffles. Tolerance: none, integers do not round.
 #include "check.h"
 #include <vector>
 

@@ -1,4 +1,5 @@
-// y = a x + y, the first program of every introduction.
+// y = a x + y, the first program of every introduction. Tolerance: none, the numbers are
+// whole and below 2^24, so that nothing is rounded.
 #include "check.h"
 #include <vector>
 

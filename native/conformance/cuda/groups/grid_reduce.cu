@@ -1,4 +1,5 @@
 // A sum in one cooperative launch: blocks by shared memory, then the grid's first block over the parts.
+// Tolerance: 1e-9, for doubles that are added in another order.
 #include "../device_array.h"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>

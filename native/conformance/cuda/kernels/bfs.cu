@@ -1,4 +1,5 @@
-// Breadth-first search, level by level with a frontier that atomics fill.
+// Breadth-first search, level by level with a frontier that atomics fill. Tolerance: none, whichever thread
+// finds a node first.
 #include "../device_array.h"
 
 __global__ void expand(const int *starts, const int *targets, int *depth, const int *frontier, int count, int *next, int *found, int level) {

@@ -1,4 +1,5 @@
-// Bitonic sort: large steps in device memory, small ones in shared memory.
+// Bitonic sort: large steps in device memory, small ones in shared memory. Tolerance: none, numbers are
+// moved, not computed.
 #include "../device_array.h"
 #include <algorithm>
 

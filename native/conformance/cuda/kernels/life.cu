@@ -1,4 +1,4 @@
-// Conway's Game of Life on a torus: 50 generations, and a glider that comes back.
+// Conway's Game of Life on a torus: 50 generations, and a glider that comes back. Tolerance: none, cells are counted.
 #include "../device_array.h"
 
 __host__ __device__ unsigned char lives(const unsigned char *cells, int n, int x, int y) {

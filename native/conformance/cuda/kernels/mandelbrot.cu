@@ -1,5 +1,5 @@
-// The Mandelbrot set: warps whose lanes leave their loops at different times. Equal to the CPU but for points whose
-// orbit a fused multiplication changes: at most 0.5 % of them.
+// The Mandelbrot set: warps whose lanes leave their loops at different times. Tolerance: equal to the CPU but for
+// points whose orbit a fused multiplication changes, at most 0.5 % of them.
 #include "../device_array.h"
 
 __host__ __device__ int escape(double cx, double cy, int most) {

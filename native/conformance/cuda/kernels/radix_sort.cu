@@ -1,4 +1,5 @@
-// Radix sort, one bit a pass: the places come from ballots and a count of the warps before.
+// Radix sort, one bit a pass: the places come from ballots and a count of the warps before. Tolerance: none,
+// numbers are moved, not computed.
 #include "../device_array.h"
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// Prefix sums: Blelloch's scan of blocks, a scan of their sums, and their addition.
+// Prefix sums: Blelloch's scan of blocks, a scan of their sums, and their addition. Tolerance: none, integers do
+// not round.
 #include "../device_array.h"
 
 __global__ void blocks(const int *in, int *out, int *sums, int n) {

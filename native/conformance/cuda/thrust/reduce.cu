@@ -1,4 +1,5 @@
-// thrust::reduce, transform_reduce, inner_product, extremes, counts.
+// thrust::reduce, transform_reduce, inner_product, extremes, counts. Tolerance: 1e-9 for sums of doubles, 1e-12
+// of the value for sums of squares.
 #include "host.h"
 #include <thrust/count.h>
 #include <thrust/extrema.h>

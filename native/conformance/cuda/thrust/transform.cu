@@ -1,4 +1,5 @@
 // thrust::transform over one and two ranges, counting and zipped iterators, tabulate, replace.
+// Tolerance: 4e-7 for a x + y, which a fused multiplication rounds otherwise; none elsewhere.
 #include "host.h"
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/zip_iterator.h>
