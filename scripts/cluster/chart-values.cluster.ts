@@ -9,8 +9,11 @@ import {
   type KubernetesObject,
   loadAllYaml,
   type V1ConfigMap,
+  type V1DaemonSet,
   type V1Ingress,
   type V1PodDisruptionBudget,
+  type V1PodTemplateSpec,
+  type V1ResourceClaimTemplate,
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
@@ -30,7 +33,9 @@ const values = {
   portal: { url: "https://sluice.example.com" },
   gateway: { url: "https://notebooks.example.com", host: "notebooks.example.com" },
   database: { existingSecret: "sluice-database" },
-  oidc: { issuer: "https://login.example.com", existingSecret: "sluice-oidc" },
+  // With a path, as Keycloak, Entra and Okta have it.
+  oidc: { issuer: "https://login.example.com/realms/lab", existingSecret: "sluice-oidc" },
+  imagePullSecrets: ["registry-a", "registry-b"],
   ingress: { enabled: true, className: "nginx", tlsSecret: "sluice-tls" },
   metrics: { serviceMonitor: { enabled: true }, dashboard: { enabled: true } },
   gpud: { updateAfterSeconds: 60 },
@@ -43,6 +48,15 @@ async function template(given: object): Promise<KubernetesObject[]> {
   const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file];
   const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
   return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
+}
+
+/** Whether a real API server would make each of these. */
+async function isTaken(made: KubernetesObject[]): Promise<void> {
+  const file = path.join(folder, "made.yaml");
+  await writeFile(file, made.map((object) => dumpYaml(object)).join("\n---\n"));
+  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
+  const { stdout } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
+  expect(stdout.trim().split("\n")).toHaveLength(made.length);
 }
 
 it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
@@ -67,18 +81,39 @@ it("makes ingress, budgets, monitor and dashboard as the values say, in objects 
     .find(([name]) => name.endsWith(".json") && name !== "kubernetes.json");
   expect((JSON.parse(dashboard?.[1] ?? "{}") as { panels?: unknown[] }).panels?.length).toBeGreaterThan(3);
   const text = made.map((object) => dumpYaml(object)).join("\n---\n");
-  expect(text).toContain("https://login.example.com");
+  expect(text).toContain("https://login.example.com/realms/lab");
   expect(all("ServiceMonitor")).toHaveLength(1);
   // A kind of an operator that this cluster does not have.
-  const file = path.join(folder, "made.yaml");
-  const known = made.filter(({ kind }) => kind !== "ServiceMonitor");
-  await writeFile(file, known.map((object) => dumpYaml(object)).join("\n---\n"));
-  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
-  const { stdout } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
-  expect(stdout.trim().split("\n")).toHaveLength(known.length);
+  await isTaken(made.filter(({ kind }) => kind !== "ServiceMonitor"));
+}, 60_000);
+
+it("names every pull secret in every pod, the trial's database and the migration among them", async () => {
+  const made = await template({ ...values, database: {}, postgres: { enabled: true } });
+  const pods = made.flatMap((object) => {
+    const spec = (object as { spec?: { template?: V1PodTemplateSpec } }).spec?.template?.spec;
+    return spec === undefined ? [] : [[object.metadata?.name, spec.imagePullSecrets]];
+  });
+  const both = [{ name: "registry-a" }, { name: "registry-b" }];
+  const names = ["broker", "gateway", "gpud", "migrate-1", "portal", "postgres"].map((name) => `sluice-${name}`);
+  expect(Object.fromEntries(pods)).toEqual(Object.fromEntries(names.map((name) => [name, both])));
+}, 60_000);
+
+it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {
+  const claim = { deviceClass: "gpu.example.com", count: 2 };
+  const made = await template({ ...values, metrics: {}, gpud: { backend: "cuda", claim } });
+  const [claimed] = made.filter(({ kind }) => kind === "ResourceClaimTemplate") as V1ResourceClaimTemplate[];
+  expect(claimed?.spec.spec.devices?.requests).toEqual([
+    { name: "gpus", exactly: { deviceClassName: "gpu.example.com", count: 2 } },
+  ]);
+  const [gpud] = made.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
+  const pod = gpud?.spec?.template.spec;
+  expect(pod?.resourceClaims).toEqual([{ name: "gpus", resourceClaimTemplateName: claimed?.metadata?.name }]);
+  expect(pod?.containers[0]?.resources?.claims).toEqual([{ name: "gpus" }]);
+  await isTaken(made);
 }, 60_000);
 
 it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
   await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
+  await expect(template({ ...values, oidc: { issuer: "login.example.com" } })).rejects.toThrow("issuer");
 });
