@@ -26,6 +26,7 @@ import {
   MANAGED,
   namespaceOf,
   networkPolicy,
+  orphansAmong,
   ownedBy,
   serviceOf,
   TEAM_LABEL,
@@ -236,12 +237,7 @@ export class KubernetesLauncher implements Launcher {
     const found = await Promise.all(
       kinds.map(async (kind) => await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}`)),
     );
-    return found.flat().flatMap((object) => {
-      const { name = "", namespace = "", labels } = object.metadata ?? {};
-      const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
-      const ours = namespace.startsWith(`${this.#settings.namespacePrefix}-`);
-      return known.has(workspaceId) || !ours ? [] : [{ kind: object.kind ?? "", namespace, name, workspaceId }];
-    });
+    return orphansAmong(found.flat(), known, this.#settings);
   }
 
   /** Ends the watches; the workspaces stay. */

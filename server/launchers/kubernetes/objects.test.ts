@@ -7,6 +7,7 @@ import {
   generationOf,
   homeClaim,
   networkPolicy,
+  orphansAmong,
   ownedBy,
   serviceOf,
   teamObjects,
@@ -282,5 +283,16 @@ describe("datasets", () => {
       Object.keys(each).filter((key) => key !== "name"),
     );
     expect([...new Set(kinds)].sort()).toEqual(["emptyDir", "persistentVolumeClaim", "secret"]);
+  it("are found when their workspace is not known, also the volume, which lies in no namespace", () => {
+    const named = (objects: { kind?: string; metadata?: { name?: string } }[]) =>
+      objects.map(({ kind = "", metadata }) => ({
+        ...{ kind, namespace: `sluice-${spec.teamId}`, name: metadata?.name ?? "", workspaceId: spec.id },
+      }));
+    expect(orphansAmong(made, new Set(), settings)).toEqual(named(made));
+    expect(orphansAmong(made, new Set([spec.id]), settings)).toEqual([]);
+    // Another installation's of the same cluster.
+    expect(orphansAmong(made, new Set(), { namespacePrefix: "other" })).toEqual([]);
+  });
+
   });
 });

@@ -1,6 +1,7 @@
 /** The objects of a team and of a workspace, made from plain data: the same input gives the same objects. */
 import { rootCertificates } from "node:tls";
 import type {
+  KubernetesObject,
   V1ConfigMap,
   V1LimitRange,
   V1Namespace,
@@ -21,7 +22,7 @@ import type {
   V1VolumeMount,
 } from "@kubernetes/client-node";
 import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
-import type { DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { DatasetMount, Orphan, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
 import type { KubernetesSettings, Peer, Size } from "./settings.ts";
@@ -50,6 +51,26 @@ export function namespaceOf(settings: KubernetesSettings, teamId: string): strin
 /** Labels that select all objects of one workspace. */
 export function workspaceLabels(id: string, teamId: string): Record<string, string> {
   return { ...MANAGED, "app.kubernetes.io/component": "workspace", [WORKSPACE_LABEL]: id, [TEAM_LABEL]: teamId };
+}
+
+/**
+ * What carries the label of a workspace that is not known, in our own namespaces: others have Sluice, too. A volume of
+ * the cluster lies in none; it is ours when its one claim is.
+ */
+export function orphansAmong(
+  objects: readonly KubernetesObject[],
+  known: ReadonlySet<string>,
+  { namespacePrefix }: Pick<KubernetesSettings, "namespacePrefix">,
+): Orphan[] {
+  return objects.flatMap((object) => {
+    const { kind = "", metadata } = object;
+    const { name = "", labels } = metadata ?? {};
+    const claim = kind === "PersistentVolume" ? (object as V1PersistentVolume).spec?.claimRef : undefined;
+    const namespace = metadata?.namespace ?? claim?.namespace ?? "";
+    const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
+    const ours = namespace.startsWith(`${namespacePrefix}-`);
+    return known.has(workspaceId) || !ours ? [] : [{ kind, namespace, name, workspaceId }];
+  });
 }
 
 /** Which start of the workspace a pod belongs to. */
