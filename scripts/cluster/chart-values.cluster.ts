@@ -41,6 +41,7 @@ const values = {
   gpud: { updateAfterSeconds: 60 },
 };
 
+  workspaces: { imagePullSecrets: ["registry-c"] },
 async function template(given: object): Promise<KubernetesObject[]> {
   const file = path.join(folder, "values.json");
   await writeFile(file, JSON.stringify(given));
@@ -107,6 +108,28 @@ it("claims devices by dynamic resource allocation in objects that the API server
   ]);
   const [gpud] = made.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
   const pod = gpud?.spec?.template.spec;
+it("lets workspaces reach broker and GPU servers on their ports and no database, and only Sluice's servers reach them", async () => {
+  const database = { database: {}, postgres: { enabled: true } };
+  const made = await template({ ...values, ...database, gpud: { port: 3011 } });
+  const settings = settingsOf(made);
+  expect(settings).toMatchObject({ imagePullSecrets: ["registry-c"], imagePullSecretsNamespace: "default" });
+  const { ingress = [], egress = [] } = networkPolicy(settings, "team-1").spec ?? {};
+  /** The chart's pods that these select, by their component. */
+  const selected = (peers: V1NetworkPolicyPeer[] = []) =>
+    made.flatMap((object) => {
+      const labels = (object as { spec?: { template?: V1PodTemplateSpec } }).spec?.template?.metadata?.labels;
+      const matches = ({ namespaceSelector, podSelector }: V1NetworkPolicyPeer) =>
+        namespaceSelector?.matchLabels?.["kubernetes.io/metadata.name"] === "default" &&
+        Object.entries(podSelector?.matchLabels ?? {}).every(([name, value]) => labels?.[name] === value);
+      return labels !== undefined && peers.some(matches) ? [labels["app.kubernetes.io/component"]] : [];
+    });
+  expect(ingress.map(({ _from }) => selected(_from).sort())).toEqual([["broker", "gateway", "portal"]]);
+  const reached = egress.flatMap(({ to, ports }) =>
+    selected(to).map((component) => `${component} ${ports?.map(({ port }) => String(port)).join(",")}`),
+  );
+  expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
+}, 60_000);
+
   expect(pod?.resourceClaims).toEqual([{ name: "gpus", resourceClaimTemplateName: claimed?.metadata?.name }]);
   expect(pod?.containers[0]?.resources?.claims).toEqual([{ name: "gpus" }]);
   await isTaken(made);

@@ -37,6 +37,7 @@ import {
   workspaceService,
 } from "./objects.ts";
 import { PlaceWatch } from "./place-news.ts";
+import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import { isReady, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
 
@@ -293,7 +294,11 @@ export class KubernetesLauncher implements Launcher {
     if (before !== undefined && Date.now() - before < TEAM_MS) return;
     const began = Date.now();
     for (const object of teamObjects(this.#settings, teamId)) await this.#apply(object);
-    this.#teams.set(teamId, began);
+    const client = { core: this.#client.core, apply: this.#apply.bind(this) };
+    const lacking = await copyPullSecrets(client, this.#settings, teamId);
+    for (const sentence of lacking) report.log("environment", sentence);
+    // What lacks is looked for again at the next launch.
+    if (lacking.length === 0) this.#teams.set(teamId, began);
   }
 
   /** Keeps why a pod went that we did not stop, until it is there again: who asks may come after it. */

@@ -202,6 +202,17 @@ function portsOf(peer: Peer) {
   return { ports: peer.ports.map((port) => ({ port, protocol: "TCP" })) };
 }
 
+/** Secrets of images' registries; nothing else is ever copied to where a team's pods are. */
+const REGISTRY_SECRETS = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
+
+/** A registry's secret as a team's pods name it; undefined of any other secret. */
+export function pullSecret(settings: KubernetesSettings, teamId: string, secret: V1Secret): V1Secret | undefined {
+  const { type, data, metadata } = secret;
+  if (type === undefined || !REGISTRY_SECRETS.includes(type)) return undefined;
+  const meta = teamMeta(namespaceOf(settings, teamId), teamId, metadata?.name ?? "");
+  return { apiVersion: "v1", kind: "Secret", metadata: meta, type, data };
+}
+
 /** Home and packages; all else of the workspace belongs to it and goes with it. */
 export function homeClaim(spec: WorkspaceSpec, settings: KubernetesSettings): V1PersistentVolumeClaim {
   const { size, storageClass } = settings.home;

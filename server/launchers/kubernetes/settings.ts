@@ -97,10 +97,12 @@ const schema = z
     /** The most that one workspace can have, as the nodes are; without it only the portal's policy bounds sizes. */
     largest: z.strictObject({ cpu: quantity, memory: quantity }).optional(),
     home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
-    /** Names of secrets in the teams' namespaces. */
+    /** Names of secrets in the teams' namespaces, or in that of `imagePullSecretsNamespace`. */
     imagePullSecrets: z.array(name).default([]),
     team: z.strictObject({
       /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
+    /** From here they are copied into the teams' namespaces; without it somebody else puts them there. */
+    imagePullSecretsNamespace: name.optional(),
       quota: z.record(z.string(), quantity).default({}),
     }),
     network: z.strictObject({
