@@ -11,12 +11,15 @@ import {
   type V1ConfigMap,
   type V1DaemonSet,
   type V1Ingress,
+  type V1NetworkPolicyPeer,
   type V1PodDisruptionBudget,
   type V1PodTemplateSpec,
   type V1ResourceClaimTemplate,
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
+import { networkPolicy } from "#server/launchers/kubernetes/objects.ts";
+import { type KubernetesSettings, parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 
 const execute = promisify(execFile);
@@ -38,10 +41,10 @@ const values = {
   imagePullSecrets: ["registry-a", "registry-b"],
   ingress: { enabled: true, className: "nginx", tlsSecret: "sluice-tls" },
   metrics: { serviceMonitor: { enabled: true }, dashboard: { enabled: true } },
+  workspaces: { imagePullSecrets: ["registry-c"] },
   gpud: { updateAfterSeconds: 60 },
 };
 
-  workspaces: { imagePullSecrets: ["registry-c"] },
 async function template(given: object): Promise<KubernetesObject[]> {
   const file = path.join(folder, "values.json");
   await writeFile(file, JSON.stringify(given));
@@ -60,6 +63,13 @@ async function isTaken(made: KubernetesObject[]): Promise<void> {
   expect(stdout.trim().split("\n")).toHaveLength(made.length);
 }
 
+/** The launcher's, as the broker reads them. */
+function settingsOf(made: KubernetesObject[]): KubernetesSettings {
+  const maps = made.filter(({ kind }) => kind === "ConfigMap") as V1ConfigMap[];
+  const text = maps.flatMap(({ data }) => data?.["kubernetes.json"] ?? [])[0];
+  return parseSettings(JSON.parse(text ?? "{}"));
+}
+
 it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
   const made = await template(values);
   const all = <T extends KubernetesObject>(kind: string) => made.filter((one) => one.kind === kind) as T[];
@@ -74,9 +84,8 @@ it("makes ingress, budgets, monitor and dashboard as the values say, in objects 
     "sluice-portal",
   ]);
   expect(all("StatefulSet")).toEqual([]);
+  expect(settingsOf(made)).toMatchObject({ gpuServers: { daemonSet: "sluice-gpud", updateAfterSeconds: 60 } });
   const maps = all<V1ConfigMap>("ConfigMap").map(({ data }) => data ?? {});
-  const settings = maps.find((data) => "kubernetes.json" in data)?.["kubernetes.json"] ?? "{}";
-  expect(JSON.parse(settings)).toMatchObject({ gpuServers: { daemonSet: "sluice-gpud", updateAfterSeconds: 60 } });
   const dashboard = maps
     .flatMap((data) => Object.entries(data))
     .find(([name]) => name.endsWith(".json") && name !== "kubernetes.json");
@@ -99,15 +108,6 @@ it("names every pull secret in every pod, the trial's database and the migration
   expect(Object.fromEntries(pods)).toEqual(Object.fromEntries(names.map((name) => [name, both])));
 }, 60_000);
 
-it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {
-  const claim = { deviceClass: "gpu.example.com", count: 2 };
-  const made = await template({ ...values, metrics: {}, gpud: { backend: "cuda", claim } });
-  const [claimed] = made.filter(({ kind }) => kind === "ResourceClaimTemplate") as V1ResourceClaimTemplate[];
-  expect(claimed?.spec.spec.devices?.requests).toEqual([
-    { name: "gpus", exactly: { deviceClassName: "gpu.example.com", count: 2 } },
-  ]);
-  const [gpud] = made.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
-  const pod = gpud?.spec?.template.spec;
 it("lets workspaces reach broker and GPU servers on their ports and no database, and only Sluice's servers reach them", async () => {
   const database = { database: {}, postgres: { enabled: true } };
   const made = await template({ ...values, ...database, gpud: { port: 3011 } });
@@ -130,6 +130,15 @@ it("lets workspaces reach broker and GPU servers on their ports and no database,
   expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
 }, 60_000);
 
+it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {
+  const claim = { deviceClass: "gpu.example.com", count: 2 };
+  const made = await template({ ...values, metrics: {}, gpud: { backend: "cuda", claim } });
+  const [claimed] = made.filter(({ kind }) => kind === "ResourceClaimTemplate") as V1ResourceClaimTemplate[];
+  expect(claimed?.spec.spec.devices?.requests).toEqual([
+    { name: "gpus", exactly: { deviceClassName: "gpu.example.com", count: 2 } },
+  ]);
+  const [gpud] = made.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
+  const pod = gpud?.spec?.template.spec;
   expect(pod?.resourceClaims).toEqual([{ name: "gpus", resourceClaimTemplateName: claimed?.metadata?.name }]);
   expect(pod?.containers[0]?.resources?.claims).toEqual([{ name: "gpus" }]);
   await isTaken(made);

@@ -121,7 +121,7 @@ export class KubernetesLauncher implements Launcher {
   ): Promise<RunningWorkspace> {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
-    await this.#prepareTeam(spec.teamId);
+    await this.#prepareTeam(spec.teamId, report);
     const claim = await this.#apply(homeClaim(spec, this.#settings));
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
@@ -232,7 +232,6 @@ export class KubernetesLauncher implements Launcher {
     return seen.state === "running" ? seen.endpoint : undefined;
   }
 
-  /** What carries the label of a workspace that is not among these, in our own namespaces: others have Sluice, too. */
   async orphans(known: ReadonlySet<string>): Promise<Orphan[]> {
     const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim", "PersistentVolume"];
     const found = await Promise.all(
@@ -289,7 +288,7 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** A team's namespace and its rules, which rarely change: put again when it was a while ago, or one was deleted. */
-  async #prepareTeam(teamId: string): Promise<void> {
+  async #prepareTeam(teamId: string, report: LaunchReport): Promise<void> {
     const before = this.#teams.get(teamId);
     if (before !== undefined && Date.now() - before < TEAM_MS) return;
     const began = Date.now();

@@ -198,7 +198,7 @@ function policyPeer(peer: Peer): V1NetworkPolicyPeer {
 }
 
 function portsOf(peer: Peer) {
-  if ("namespace" in peer || peer.ports === undefined) return {};
+  if (peer.ports === undefined) return {};
   return { ports: peer.ports.map((port) => ({ port, protocol: "TCP" })) };
 }
 

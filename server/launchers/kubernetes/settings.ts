@@ -12,9 +12,11 @@ const words = z.record(z.string(), z.string());
 /** Where cloud machines hand out their own credentials. */
 const METADATA = ["169.254.169.254", "fd00:ec2::254"];
 
-/** Some of the network: pods by their labels, or addresses. */
+const ports = z.array(z.int().min(1).max(65_535)).optional();
+
+/** Some of the network: pods by their labels, or addresses; `ports` are theirs, not those of a service before them. */
 const peer = z.union([
-  z.strictObject({ namespace: words, pods: words.optional() }),
+  z.strictObject({ namespace: words, pods: words.optional(), ports }),
   z.strictObject({
     addresses: z
       .string()
@@ -23,7 +25,7 @@ const peer = z.union([
         error:
           "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 may, which leaves it out",
       }),
-    ports: z.array(z.int().min(1).max(65_535)).optional(),
+    ports,
   }),
 ]);
 export type Peer = z.infer<typeof peer>;
@@ -99,10 +101,10 @@ const schema = z
     home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
     /** Names of secrets in the teams' namespaces, or in that of `imagePullSecretsNamespace`. */
     imagePullSecrets: z.array(name).default([]),
-    team: z.strictObject({
-      /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
     /** From here they are copied into the teams' namespaces; without it somebody else puts them there. */
     imagePullSecretsNamespace: name.optional(),
+    team: z.strictObject({
+      /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
       quota: z.record(z.string(), quantity).default({}),
     }),
     network: z.strictObject({
