@@ -10,6 +10,7 @@ export const noticeKind = z.enum([
   "quota-request",
   "workspace-stop",
   "workspace-move",
+  "workspace-restarted",
   "invited",
 ]);
 

@@ -11,7 +11,17 @@ export const notices = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
     kind: text("kind", {
-      enum: ["reclaim", "idle", "granted", "budget", "quota-request", "workspace-stop", "workspace-move", "invited"],
+      enum: [
+        "reclaim",
+        "idle",
+        "granted",
+        "budget",
+        "quota-request",
+        "workspace-stop",
+        "workspace-move",
+        "workspace-restarted",
+        "invited",
+      ],
     }).notNull(),
     /** What it is about, once: the same thing is not told twice. */
     key: text("key").notNull(),

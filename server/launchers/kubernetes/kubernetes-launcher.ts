@@ -39,7 +39,15 @@ import {
 import { PlaceWatch } from "./place-news.ts";
 import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import { isReady, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
+import {
+  isReady,
+  podState,
+  quotaSentence,
+  refusalSentence,
+  restartedOf,
+  stillThere,
+  volumeSentence,
+} from "./states.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -172,8 +180,10 @@ export class KubernetesLauncher implements Launcher {
         reason: "The service of this workspace was deleted by somebody else than Sluice. Start brings it back.",
       };
     const news = await this.#places.of(pod, nodes.all());
+    const restarted = restartedOf(pod);
     return {
       state: "running",
+      ...(restarted === undefined ? {} : { restarted }),
       ...(news === undefined ? {} : { news }),
       ...running(service, { generation: generationOf(pod), namespace: pod.metadata?.namespace ?? "" }),
     };
