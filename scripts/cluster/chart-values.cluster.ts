@@ -9,11 +9,17 @@ import {
   type KubernetesObject,
   loadAllYaml,
   type V1ConfigMap,
+  type V1DaemonSet,
   type V1Ingress,
+  type V1NetworkPolicyPeer,
   type V1PodDisruptionBudget,
+  type V1PodTemplateSpec,
+  type V1ResourceClaimTemplate,
 } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
+import { networkPolicy } from "#server/launchers/kubernetes/objects.ts";
+import { type KubernetesSettings, parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 
 const execute = promisify(execFile);
@@ -30,9 +36,12 @@ const values = {
   portal: { url: "https://sluice.example.com" },
   gateway: { url: "https://notebooks.example.com", host: "notebooks.example.com" },
   database: { existingSecret: "sluice-database" },
-  oidc: { issuer: "https://login.example.com", existingSecret: "sluice-oidc" },
+  // With a path, as Keycloak, Entra and Okta have it.
+  oidc: { issuer: "https://login.example.com/realms/lab", existingSecret: "sluice-oidc" },
+  imagePullSecrets: ["registry-a", "registry-b"],
   ingress: { enabled: true, className: "nginx", tlsSecret: "sluice-tls" },
   metrics: { serviceMonitor: { enabled: true }, dashboard: { enabled: true } },
+  workspaces: { imagePullSecrets: ["registry-c"] },
   gpud: { updateAfterSeconds: 60 },
 };
 
@@ -43,6 +52,22 @@ async function template(given: object): Promise<KubernetesObject[]> {
   const args = ["template", "sluice", chart, "--kube-version", kubernetesVersion(), "--values", file];
   const { stdout } = await execute(cluster.helm, args, { maxBuffer: 1 << 24 });
   return loadAllYaml(stdout).filter((object: unknown): object is KubernetesObject => object !== null);
+}
+
+/** Whether a real API server would make each of these. */
+async function isTaken(made: KubernetesObject[]): Promise<void> {
+  const file = path.join(folder, "made.yaml");
+  await writeFile(file, made.map((object) => dumpYaml(object)).join("\n---\n"));
+  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
+  const { stdout } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
+  expect(stdout.trim().split("\n")).toHaveLength(made.length);
+}
+
+/** The launcher's, as the broker reads them. */
+function settingsOf(made: KubernetesObject[]): KubernetesSettings {
+  const maps = made.filter(({ kind }) => kind === "ConfigMap") as V1ConfigMap[];
+  const text = maps.flatMap(({ data }) => data?.["kubernetes.json"] ?? [])[0];
+  return parseSettings(JSON.parse(text ?? "{}"));
 }
 
 it("makes ingress, budgets, monitor and dashboard as the values say, in objects that the API server takes", async () => {
@@ -59,26 +84,68 @@ it("makes ingress, budgets, monitor and dashboard as the values say, in objects 
     "sluice-portal",
   ]);
   expect(all("StatefulSet")).toEqual([]);
+  expect(settingsOf(made)).toMatchObject({ gpuServers: { daemonSet: "sluice-gpud", updateAfterSeconds: 60 } });
   const maps = all<V1ConfigMap>("ConfigMap").map(({ data }) => data ?? {});
-  const settings = maps.find((data) => "kubernetes.json" in data)?.["kubernetes.json"] ?? "{}";
-  expect(JSON.parse(settings)).toMatchObject({ gpuServers: { daemonSet: "sluice-gpud", updateAfterSeconds: 60 } });
   const dashboard = maps
     .flatMap((data) => Object.entries(data))
     .find(([name]) => name.endsWith(".json") && name !== "kubernetes.json");
   expect((JSON.parse(dashboard?.[1] ?? "{}") as { panels?: unknown[] }).panels?.length).toBeGreaterThan(3);
   const text = made.map((object) => dumpYaml(object)).join("\n---\n");
-  expect(text).toContain("https://login.example.com");
+  expect(text).toContain("https://login.example.com/realms/lab");
   expect(all("ServiceMonitor")).toHaveLength(1);
   // A kind of an operator that this cluster does not have.
-  const file = path.join(folder, "made.yaml");
-  const known = made.filter(({ kind }) => kind !== "ServiceMonitor");
-  await writeFile(file, known.map((object) => dumpYaml(object)).join("\n---\n"));
-  const place = ["--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
-  const { stdout } = await execute(kubectl, [...place, "apply", "--dry-run=server", "--filename", file]);
-  expect(stdout.trim().split("\n")).toHaveLength(known.length);
+  await isTaken(made.filter(({ kind }) => kind !== "ServiceMonitor"));
+}, 60_000);
+
+it("names every pull secret in every pod, the trial's database and the migration among them", async () => {
+  const made = await template({ ...values, database: {}, postgres: { enabled: true } });
+  const pods = made.flatMap((object) => {
+    const spec = (object as { spec?: { template?: V1PodTemplateSpec } }).spec?.template?.spec;
+    return spec === undefined ? [] : [[object.metadata?.name, spec.imagePullSecrets]];
+  });
+  const both = [{ name: "registry-a" }, { name: "registry-b" }];
+  const names = ["broker", "gateway", "gpud", "migrate-1", "portal", "postgres"].map((name) => `sluice-${name}`);
+  expect(Object.fromEntries(pods)).toEqual(Object.fromEntries(names.map((name) => [name, both])));
+}, 60_000);
+
+it("lets workspaces reach broker and GPU servers on their ports and no database, and only Sluice's servers reach them", async () => {
+  const database = { database: {}, postgres: { enabled: true } };
+  const made = await template({ ...values, ...database, gpud: { port: 3011 } });
+  const settings = settingsOf(made);
+  expect(settings).toMatchObject({ imagePullSecrets: ["registry-c"], imagePullSecretsNamespace: "default" });
+  const { ingress = [], egress = [] } = networkPolicy(settings, "team-1").spec ?? {};
+  /** The chart's pods that these select, by their component. */
+  const selected = (peers: V1NetworkPolicyPeer[] = []) =>
+    made.flatMap((object) => {
+      const labels = (object as { spec?: { template?: V1PodTemplateSpec } }).spec?.template?.metadata?.labels;
+      const matches = ({ namespaceSelector, podSelector }: V1NetworkPolicyPeer) =>
+        namespaceSelector?.matchLabels?.["kubernetes.io/metadata.name"] === "default" &&
+        Object.entries(podSelector?.matchLabels ?? {}).every(([name, value]) => labels?.[name] === value);
+      return labels !== undefined && peers.some(matches) ? [labels["app.kubernetes.io/component"]] : [];
+    });
+  expect(ingress.map(({ _from }) => selected(_from).sort())).toEqual([["broker", "gateway", "portal"]]);
+  const reached = egress.flatMap(({ to, ports }) =>
+    selected(to).map((component) => `${component} ${ports?.map(({ port }) => String(port)).join(",")}`),
+  );
+  expect(reached.sort()).toEqual(["broker 3001", "gpud 3011"]);
+}, 60_000);
+
+it("claims devices by dynamic resource allocation in objects that the API server takes", async () => {
+  const claim = { deviceClass: "gpu.example.com", count: 2 };
+  const made = await template({ ...values, metrics: {}, gpud: { backend: "cuda", claim } });
+  const [claimed] = made.filter(({ kind }) => kind === "ResourceClaimTemplate") as V1ResourceClaimTemplate[];
+  expect(claimed?.spec.spec.devices?.requests).toEqual([
+    { name: "gpus", exactly: { deviceClassName: "gpu.example.com", count: 2 } },
+  ]);
+  const [gpud] = made.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
+  const pod = gpud?.spec?.template.spec;
+  expect(pod?.resourceClaims).toEqual([{ name: "gpus", resourceClaimTemplateName: claimed?.metadata?.name }]);
+  expect(pod?.containers[0]?.resources?.claims).toEqual([{ name: "gpus" }]);
+  await isTaken(made);
 }, 60_000);
 
 it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
   await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
+  await expect(template({ ...values, oidc: { issuer: "login.example.com" } })).rejects.toThrow("issuer");
 });

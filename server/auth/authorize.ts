@@ -155,6 +155,7 @@ const rules = {
   "workspace.read-secrets": systemOnly,
   "workspace.stop-idle": systemOnly,
   "workspace.follow-place": systemOnly,
+  "workspace.tell-restart": systemOnly,
   /**
    * Files and running notebooks are the owner's and of those whom the owner has invited, and only from the browser session
    * that asks. A viewer looks: what is more asks for `workspace.work`.

@@ -11,6 +11,7 @@ export const noticeKind = z.enum([
   "quota-request",
   "workspace-stop",
   "workspace-move",
+  "workspace-restarted",
   "invited",
 ]);
 

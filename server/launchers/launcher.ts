@@ -80,8 +80,18 @@ export type PlaceNews = {
   movesAfterMs?: number;
 };
 
+/** Its server ended by itself and runs again in the same place, without what was in memory. */
+export type Restarted = {
+  /** When it ended. */
+  at: Date;
+  outOfMemory: boolean;
+  /** What happened, what is lost, and what to do. */
+  sentence: string;
+};
+
 export type Observation =
-  | ({ state: "running"; news?: PlaceNews } & RunningWorkspace)
+  /** `restarted`: the last time that it was. */
+  | ({ state: "running"; news?: PlaceNews; restarted?: Restarted } & RunningWorkspace)
   /** `reason` is a sentence when it ended by itself. */
   | { state: "stopped"; reason?: string };
 

@@ -7,10 +7,11 @@ import { systemContext } from "#server/context.ts";
 import type { Database, OpenDatabase } from "#server/db/client.ts";
 import { env } from "#server/env.ts";
 import { configuredLaunchers } from "#server/launchers/configured.ts";
-import type { Launcher } from "#server/launchers/launcher.ts";
+import type { Launcher, Observation } from "#server/launchers/launcher.ts";
 import { createLive } from "#server/live.ts";
 import { type Logger, logger } from "#server/log.ts";
 import { followPlace } from "#server/services/workspace/follow-place.ts";
+import { tellRestart } from "#server/services/workspace/tell-restart.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
 import { lookForOrphans } from "./orphans.ts";
 import { recordBuilds } from "./record-builds.ts";
@@ -144,12 +145,23 @@ class Loop {
       const lost = seen.state === "stopped" || seen.handle.generation !== row.generation;
       const reason = (seen.state === "stopped" ? seen.reason : undefined) ?? "The workspace is no longer there.";
       if (lost) this.#begin(row, false, () => recordLoss(common, reason));
-      else if (seen.state === "running")
-        await followPlace(systemContext(this.#db), { row, news: seen.news }).catch((error: unknown) =>
-          this.#log.warn({ err: error, workspaceId: id }, "what is to be known of its place could not be told"),
-        );
+      else if (seen.state === "running") await this.#tell(row, seen);
     } else if ([...this.#running.values()].filter((work) => work.starting).length < MAX_STARTS) {
       this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));
+    }
+  }
+
+  /** What the launcher sees of one that runs, to its people. */
+  async #tell(
+    row: WorkspaceRow,
+    { news, restarted }: Pick<Extract<Observation, { state: "running" }>, "news" | "restarted">,
+  ): Promise<void> {
+    const ctx = systemContext(this.#db);
+    try {
+      await followPlace(ctx, { row, news });
+      if (restarted !== undefined) await tellRestart(ctx, { row, restarted });
+    } catch (error) {
+      this.#log.warn({ err: error, workspaceId: row.id }, "what is to be known of a workspace could not be told");
     }
   }
 

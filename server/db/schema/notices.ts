@@ -20,6 +20,7 @@ export const notices = pgTable(
         "quota-request",
         "workspace-stop",
         "workspace-move",
+        "workspace-restarted",
         "invited",
       ],
     }).notNull(),

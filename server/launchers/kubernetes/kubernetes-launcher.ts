@@ -26,6 +26,7 @@ import {
   MANAGED,
   namespaceOf,
   networkPolicy,
+  orphansAmong,
   ownedBy,
   serviceOf,
   TEAM_LABEL,
@@ -36,8 +37,17 @@ import {
   workspaceService,
 } from "./objects.ts";
 import { PlaceWatch } from "./place-news.ts";
+import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
-import { isReady, podState, quotaSentence, refusalSentence, stillThere, volumeSentence } from "./states.ts";
+import {
+  isReady,
+  podState,
+  quotaSentence,
+  refusalSentence,
+  restartedOf,
+  stillThere,
+  volumeSentence,
+} from "./states.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -119,7 +129,7 @@ export class KubernetesLauncher implements Launcher {
   ): Promise<RunningWorkspace> {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
-    await this.#prepareTeam(spec.teamId);
+    await this.#prepareTeam(spec.teamId, report);
     const claim = await this.#apply(homeClaim(spec, this.#settings));
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
@@ -170,8 +180,10 @@ export class KubernetesLauncher implements Launcher {
         reason: "The service of this workspace was deleted by somebody else than Sluice. Start brings it back.",
       };
     const news = await this.#places.of(pod, nodes.all());
+    const restarted = restartedOf(pod);
     return {
       state: "running",
+      ...(restarted === undefined ? {} : { restarted }),
       ...(news === undefined ? {} : { news }),
       ...running(service, { generation: generationOf(pod), namespace: pod.metadata?.namespace ?? "" }),
     };
@@ -230,18 +242,12 @@ export class KubernetesLauncher implements Launcher {
     return seen.state === "running" ? seen.endpoint : undefined;
   }
 
-  /** What carries the label of a workspace that is not among these, in our own namespaces: others have Sluice, too. */
   async orphans(known: ReadonlySet<string>): Promise<Orphan[]> {
     const kinds = ["Pod", "Service", "Secret", "PersistentVolumeClaim", "PersistentVolume"];
     const found = await Promise.all(
       kinds.map(async (kind) => await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}`)),
     );
-    return found.flat().flatMap((object) => {
-      const { name = "", namespace = "", labels } = object.metadata ?? {};
-      const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
-      const ours = namespace.startsWith(`${this.#settings.namespacePrefix}-`);
-      return known.has(workspaceId) || !ours ? [] : [{ kind: object.kind ?? "", namespace, name, workspaceId }];
-    });
+    return orphansAmong(found.flat(), known, this.#settings);
   }
 
   /** Ends the watches; the workspaces stay. */
@@ -292,12 +298,16 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** A team's namespace and its rules, which rarely change: put again when it was a while ago, or one was deleted. */
-  async #prepareTeam(teamId: string): Promise<void> {
+  async #prepareTeam(teamId: string, report: LaunchReport): Promise<void> {
     const before = this.#teams.get(teamId);
     if (before !== undefined && Date.now() - before < TEAM_MS) return;
     const began = Date.now();
     for (const object of teamObjects(this.#settings, teamId)) await this.#apply(object);
-    this.#teams.set(teamId, began);
+    const client = { core: this.#client.core, apply: this.#apply.bind(this) };
+    const lacking = await copyPullSecrets(client, this.#settings, teamId);
+    for (const sentence of lacking) report.log("environment", sentence);
+    // What lacks is looked for again at the next launch.
+    if (lacking.length === 0) this.#teams.set(teamId, began);
   }
 
   /** Keeps why a pod went that we did not stop, until it is there again: who asks may come after it. */

@@ -7,6 +7,7 @@ import {
   generationOf,
   homeClaim,
   networkPolicy,
+  orphansAmong,
   ownedBy,
   serviceOf,
   teamObjects,
@@ -32,7 +33,14 @@ const settings = parseSettings({
   team: { quota: { "limits.cpu": "64" } },
   network: {
     from: [{ namespace: { "kubernetes.io/metadata.name": "sluice" }, pods: { "app.kubernetes.io/name": "sluice" } }],
-    to: [{ namespace: { "kubernetes.io/metadata.name": "sluice" } }, { addresses: "0.0.0.0/0", ports: [443] }],
+    to: [
+      {
+        namespace: { "kubernetes.io/metadata.name": "sluice" },
+        pods: { "app.kubernetes.io/component": "broker" },
+        ports: [3001],
+      },
+      { addresses: "0.0.0.0/0", ports: [443] },
+    ],
   },
 });
 
@@ -188,7 +196,15 @@ describe("a team's namespace", () => {
       { port: 53, protocol: "TCP" },
     ]);
     expect(others).toEqual([
-      { to: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "sluice" } } }] },
+      {
+        to: [
+          {
+            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "sluice" } },
+            podSelector: { matchLabels: { "app.kubernetes.io/component": "broker" } },
+          },
+        ],
+        ports: [{ port: 3001, protocol: "TCP" }],
+      },
       { to: [{ ipBlock: { cidr: "0.0.0.0/0", except: ["169.254.0.0/16"] } }], ports: [{ port: 443, protocol: "TCP" }] },
     ]);
   });
@@ -214,6 +230,11 @@ describe("settings", () => {
       "a way to the metadata address",
       { network: { ...good.network, to: [{ addresses: "169.254.0.0/16" }] } },
       "hand out credentials",
+    ],
+    [
+      "a port that there is not, of pods",
+      { network: { ...good.network, to: [{ namespace: { a: "b" }, ports: [70_000] }] } },
+      "network.to.0",
     ],
     ["a word that nobody knows", { startSecond: 5 }, "startSecond"],
   ])("refuse %s", (_, change, words) => {
@@ -260,6 +281,17 @@ describe("datasets", () => {
       },
       mountOptions: ["uid=1000"],
     });
+  });
+
+  it("are found when their workspace is not known, also the volume, which lies in no namespace", () => {
+    const named = (objects: { kind?: string; metadata?: { name?: string } }[]) =>
+      objects.map(({ kind = "", metadata }) => ({
+        ...{ kind, namespace: `sluice-${spec.teamId}`, name: metadata?.name ?? "", workspaceId: spec.id },
+      }));
+    expect(orphansAmong(made, new Set(), settings)).toEqual(named(made));
+    expect(orphansAmong(made, new Set([spec.id]), settings)).toEqual([]);
+    // Another installation's of the same cluster.
+    expect(orphansAmong(made, new Set(), { namespacePrefix: "other" })).toEqual([]);
   });
 
   it("are mounted outside of the home, read-only unless they may be written to", () => {

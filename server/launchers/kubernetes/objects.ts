@@ -1,6 +1,7 @@
 /** The objects of a team and of a workspace, made from plain data: the same input gives the same objects. */
 import { rootCertificates } from "node:tls";
 import type {
+  KubernetesObject,
   V1ConfigMap,
   V1LimitRange,
   V1Namespace,
@@ -21,7 +22,7 @@ import type {
   V1VolumeMount,
 } from "@kubernetes/client-node";
 import { jupyterCommand, jupyterVariables } from "#server/launchers/jupyter-process.ts";
-import type { DatasetMount, WorkspaceSpec } from "#server/launchers/launcher.ts";
+import type { DatasetMount, Orphan, WorkspaceSpec } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { readAmount } from "./amount.ts";
 import type { KubernetesSettings, Peer, Size } from "./settings.ts";
@@ -50,6 +51,26 @@ export function namespaceOf(settings: KubernetesSettings, teamId: string): strin
 /** Labels that select all objects of one workspace. */
 export function workspaceLabels(id: string, teamId: string): Record<string, string> {
   return { ...MANAGED, "app.kubernetes.io/component": "workspace", [WORKSPACE_LABEL]: id, [TEAM_LABEL]: teamId };
+}
+
+/**
+ * What carries the label of a workspace that is not known, in our own namespaces: others have Sluice, too. A volume of
+ * the cluster lies in none; it is ours when its one claim is.
+ */
+export function orphansAmong(
+  objects: readonly KubernetesObject[],
+  known: ReadonlySet<string>,
+  { namespacePrefix }: Pick<KubernetesSettings, "namespacePrefix">,
+): Orphan[] {
+  return objects.flatMap((object) => {
+    const { kind = "", metadata } = object;
+    const { name = "", labels } = metadata ?? {};
+    const claim = kind === "PersistentVolume" ? (object as V1PersistentVolume).spec?.claimRef : undefined;
+    const namespace = metadata?.namespace ?? claim?.namespace ?? "";
+    const workspaceId = labels?.[WORKSPACE_LABEL] ?? "";
+    const ours = namespace.startsWith(`${namespacePrefix}-`);
+    return known.has(workspaceId) || !ours ? [] : [{ kind, namespace, name, workspaceId }];
+  });
 }
 
 /** Which start of the workspace a pod belongs to. */
@@ -177,8 +198,19 @@ function policyPeer(peer: Peer): V1NetworkPolicyPeer {
 }
 
 function portsOf(peer: Peer) {
-  if ("namespace" in peer || peer.ports === undefined) return {};
+  if (peer.ports === undefined) return {};
   return { ports: peer.ports.map((port) => ({ port, protocol: "TCP" })) };
+}
+
+/** Secrets of images' registries; nothing else is ever copied to where a team's pods are. */
+const REGISTRY_SECRETS = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
+
+/** A registry's secret as a team's pods name it; undefined of any other secret. */
+export function pullSecret(settings: KubernetesSettings, teamId: string, secret: V1Secret): V1Secret | undefined {
+  const { type, data, metadata } = secret;
+  if (type === undefined || !REGISTRY_SECRETS.includes(type)) return undefined;
+  const meta = teamMeta(namespaceOf(settings, teamId), teamId, metadata?.name ?? "");
+  return { apiVersion: "v1", kind: "Secret", metadata: meta, type, data };
 }
 
 /** Home and packages; all else of the workspace belongs to it and goes with it. */

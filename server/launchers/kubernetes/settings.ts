@@ -12,9 +12,11 @@ const words = z.record(z.string(), z.string());
 /** Where cloud machines hand out their own credentials. */
 const METADATA = ["169.254.169.254", "fd00:ec2::254"];
 
-/** Some of the network: pods by their labels, or addresses. */
+const ports = z.array(z.int().min(1).max(65_535)).optional();
+
+/** Some of the network: pods by their labels, or addresses; `ports` are theirs, not those of a service before them. */
 const peer = z.union([
-  z.strictObject({ namespace: words, pods: words.optional() }),
+  z.strictObject({ namespace: words, pods: words.optional(), ports }),
   z.strictObject({
     addresses: z
       .string()
@@ -23,7 +25,7 @@ const peer = z.union([
         error:
           "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 may, which leaves it out",
       }),
-    ports: z.array(z.int().min(1).max(65_535)).optional(),
+    ports,
   }),
 ]);
 export type Peer = z.infer<typeof peer>;
@@ -97,8 +99,10 @@ const schema = z
     /** The most that one workspace can have, as the nodes are; without it only the portal's policy bounds sizes. */
     largest: z.strictObject({ cpu: quantity, memory: quantity }).optional(),
     home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
-    /** Names of secrets in the teams' namespaces. */
+    /** Names of secrets in the teams' namespaces, or in that of `imagePullSecretsNamespace`. */
     imagePullSecrets: z.array(name).default([]),
+    /** From here they are copied into the teams' namespaces; without it somebody else puts them there. */
+    imagePullSecretsNamespace: name.optional(),
     team: z.strictObject({
       /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
       quota: z.record(z.string(), quantity).default({}),

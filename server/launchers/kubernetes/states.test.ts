@@ -1,7 +1,7 @@
 /** The words for what a cluster says; the inputs are what Kubernetes 1.36 writes. */
 import type { V1ContainerStatus, V1Node, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import { newsOf, podState, quotaSentence, refusalSentence, volumeSentence } from "./states.ts";
+import { newsOf, podState, quotaSentence, refusalSentence, restartedOf, volumeSentence } from "./states.ts";
 
 const base: V1Pod = {
   metadata: { name: "ws-1" },
@@ -157,6 +157,40 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
 
 it.each(spoken)("says what to do when %s", (_, given, kind, sentence) => {
   expect(podState(given)).toEqual({ kind, sentence });
+});
+
+describe("a pod that runs again", () => {
+  const at = new Date("2026-11-24T10:00:30Z");
+  const again = (
+    terminated: { exitCode: number; reason: string; finishedAt?: Date },
+    state = { running: {} } as object,
+  ) => pod({ ...container(state, { restartCount: 1, lastState: { terminated } }), phase: "Running" });
+
+  it("says that it ran out of memory, of how much and when, what is lost, and what helps", () => {
+    const oom = again({ exitCode: 137, reason: "OOMKilled", finishedAt: at });
+    expect(podState(oom)).toEqual({ kind: "running" });
+    const sentence =
+      "The workspace needed more memory than its size has (2Gi): it was ended at 2026-11-24 10:00 UTC, and started again. The notebooks' variables are gone, files are kept. Choose a larger size, or load less at once.";
+    expect(restartedOf(oom)).toEqual({ at, outOfMemory: true, sentence });
+    // A watch hands over times as text.
+    const text = { exitCode: 137, reason: "OOMKilled", finishedAt: "2026-11-24T10:00:30Z" as unknown as Date };
+    expect(restartedOf(again(text))).toEqual({ at, outOfMemory: true, sentence });
+  });
+
+  it("says so of a crash, with its exit code", () => {
+    expect(restartedOf(again({ exitCode: 139, reason: "Error", finishedAt: at }))).toEqual({
+      ...{ at, outOfMemory: false },
+      sentence:
+        "JupyterLab ended by itself at 2026-11-24 10:00 UTC with exit code 139, and was started again. The notebooks' variables are gone, files are kept. If it happens again, choose a larger size, or undo what was changed last in the packages.",
+    });
+  });
+
+  it("says nothing of one that never ended, or has not come back yet", () => {
+    expect(restartedOf(pod({ ...container({ running: {} }), phase: "Running" }))).toBeUndefined();
+    const oom = { exitCode: 137, reason: "OOMKilled", finishedAt: at };
+    expect(restartedOf(again(oom, { waiting: { reason: "CrashLoopBackOff" } }))).toBeUndefined();
+    expect(restartedOf(again({ exitCode: 137, reason: "OOMKilled" }))).toBeUndefined();
+  });
 });
 
 it("tells a pod that somebody deletes from one that a drain ends", () => {

@@ -1,6 +1,6 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
 import type { V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
-import type { PlaceNews } from "#server/launchers/launcher.ts";
+import type { PlaceNews, Restarted } from "#server/launchers/launcher.ts";
 import { formatSpan } from "#server/span.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
@@ -64,6 +64,26 @@ export function podState(pod: V1Pod): PodState {
   );
   if (unscheduled !== undefined) return { kind: "waiting", sentence: unschedulable(pod, unscheduled.message ?? "") };
   return { kind: "waiting" };
+}
+
+/** What people should know of a pod that runs and whose container ended by itself before; undefined: it never did. */
+export function restartedOf(pod: V1Pod): Restarted | undefined {
+  const container = pod.status?.containerStatuses?.find(({ name }) => name === "workspace");
+  const last = container?.lastState?.terminated;
+  if (container?.state?.running === undefined || container.restartCount === 0 || last?.finishedAt === undefined)
+    return undefined;
+  const at = new Date(last.finishedAt);
+  const when = `at ${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  const lost = "The notebooks' variables are gone, files are kept.";
+  if (last.reason !== "OOMKilled")
+    return {
+      ...{ at, outOfMemory: false },
+      sentence: `JupyterLab ended by itself ${when} with exit code ${last.exitCode}, and was started again. ${lost} If it happens again, choose a larger size, or undo what was changed last in the packages.`,
+    };
+  return {
+    ...{ at, outOfMemory: true },
+    sentence: `The workspace needed more memory than its size has${limitOf(pod)}: it was ended ${when}, and started again. ${lost} Choose a larger size, or load less at once.`,
+  };
 }
 
 /** Whether a node's kubelet tells the cluster that it is there. */
@@ -175,8 +195,12 @@ function ended(pod: V1Pod, container: V1ContainerStatus | undefined): string {
 }
 
 function outOfMemory(pod: V1Pod): string {
+  return `The workspace needed more memory than its size has${limitOf(pod)} and was ended. Choose a larger size, or load less at once.`;
+}
+
+function limitOf(pod: V1Pod): string {
   const limit = pod.spec?.containers[0]?.resources?.limits?.memory;
-  return `The workspace needed more memory than its size has${limit === undefined ? "" : ` (${limit})`} and was ended. Choose a larger size, or load less at once.`;
+  return limit === undefined ? "" : ` (${limit})`;
 }
 
 function evicted(pod: V1Pod): string {

@@ -107,6 +107,21 @@ export function moving(workspace: { id: string; name: string; ownerId: string },
   };
 }
 
+/** Its server ended by itself; `sentence` says why and what to do. */
+export function restarted(
+  workspace: { id: string; name: string; ownerId: string },
+  { at, outOfMemory, sentence }: { at: Date; outOfMemory: boolean; sentence: string },
+): Notice {
+  return {
+    userId: workspace.ownerId,
+    kind: "workspace-restarted",
+    key: `restarted/${workspace.id}/${at.getTime()}`,
+    title: `${workspace.name} ${outOfMemory ? "ran out of memory" : "ended by itself"} and was started again`,
+    body: sentence,
+    href: `/workspaces/${workspace.id}`,
+  };
+}
+
 /** The key of an invitation, to take it back with what it gave. */
 export const invitationKey = (workspaceId: string, userId: string) => `invited/${workspaceId}/${userId}`;
 

@@ -20,6 +20,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default "latest" }}{{ end }}
 {{- end }}
 
+{{- /* What every pod of ours pulls its images with. */ -}}
+{{- define "sluice.pullSecrets" -}}
+{{- $secrets := list }}
+{{- range .Values.imagePullSecrets }}{{ $secrets = append $secrets (dict "name" .) }}{{ end }}
+{{- $secrets | toJson }}
+{{- end }}
+
 {{- define "sluice.databaseSecret" -}}
 {{- if .Values.database.existingSecret }}{{ .Values.database.existingSecret }}{{ else if .Values.postgres.enabled }}{{ include "sluice.name" . }}-postgres{{ else }}{{ fail "Sluice needs a database: set database.existingSecret, or postgres.enabled for a trial" }}{{ end }}
 {{- end }}
@@ -116,7 +123,7 @@ spec:
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ add 15 (.drainSeconds | default 0) }}
       securityContext: {{- include "sluice.podSecurity" .root | nindent 8 }}
-      imagePullSecrets: {{ range .root.Values.imagePullSecrets }}[{ name: {{ . }} }]{{ else }}[]{{ end }}
+      imagePullSecrets: {{ include "sluice.pullSecrets" .root }}
       initContainers:
         - name: wait-for-database
           image: {{ include "sluice.image" .root.Values.images.controlPlane }}
