@@ -4,15 +4,12 @@ import type { UserPrincipal } from "#server/auth/principal.ts";
 import type { Context } from "#server/context.ts";
 import type { WaitingRequest } from "#server/contracts/lease-board.ts";
 import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index.ts";
-import { estimate } from "#server/scheduler/estimate.ts";
+import { ESTIMATED, estimates } from "#server/scheduler/estimate.ts";
 import { inOrder, judged } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import { seenBy } from "#server/scheduler/seen-by.ts";
 import type { Waiting, World } from "#server/scheduler/types.ts";
 import { readerOf } from "./reader.ts";
-
-/** So many of a queue are played through besides the person's own; for one behind them its explanation tells. */
-export const ESTIMATED = 20;
 
 /** Those of the queue that are `shown`, oldest first, each with its place and reason. */
 export async function waitingIn(
@@ -42,12 +39,17 @@ export async function waitingIn(
   const rowOf = new Map(rows.map((row) => [row.request.id, row]));
   const verdictOf = new Map(verdicts.map((verdict) => [verdict.requestId, verdict]));
   const seen = seenBy(readerOf(ctx), world);
-  return asked.flatMap((waiting, at) => {
+  const played = asked.filter(({ userId }, at) => at < ESTIMATED || userId === person.userId);
+  const guesses = estimates(
+    played.map(({ requestId }) => requestId),
+    world,
+    verdicts,
+  );
+  return asked.flatMap((waiting) => {
     const verdict = verdictOf.get(waiting.requestId);
     const row = rowOf.get(waiting.requestId);
     if (verdict?.state !== "queued" || row === undefined) return [];
     const { request, ...names } = row;
-    const isPlayed = at < ESTIMATED || request.userId === person.userId;
     return [
       {
         requestId: request.id,
@@ -62,7 +64,7 @@ export async function waitingIn(
         label: request.owner.label ?? null,
         reason: explain(waiting, verdict.obstacle, seen),
         waitingSince: request.createdAt.toISOString(),
-        likelySeconds: isPlayed ? (estimate(request.id, world, verdicts)?.likely ?? null) : null,
+        likelySeconds: guesses.get(request.id)?.likely ?? null,
       },
     ];
   });
