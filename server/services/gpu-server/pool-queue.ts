@@ -5,7 +5,7 @@ import type { QueueEntry } from "#server/contracts/gpu-server.ts";
 import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { ESTIMATED, estimates } from "#server/scheduler/estimate.ts";
 import { inOrder, judged } from "#server/scheduler/queue.ts";
-import { explain } from "#server/scheduler/reasons.ts";
+import { sentence } from "#server/scheduler/reasons.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 
 /** The queues of all types, one after the other. The caller has authorised what it shows. */
@@ -51,7 +51,7 @@ async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, 
       userName: row.userName,
       workspaceName: row.workspaceName,
       label: row.request.owner.label ?? null,
-      reason: explain(waiting, verdict.obstacle, world).message,
+      reason: sentence(waiting, verdict.obstacle, world),
       rule: verdict.obstacle.rule,
       waitingSince: row.request.createdAt.toISOString(),
       likelySeconds: guesses.get(waiting.requestId)?.likely ?? null,

@@ -68,6 +68,8 @@ describe("the board of GPUs that a person sees", () => {
 
   it("shows an admin every request", async () => {
     expect((await board(world.admin.ctx)).requests).toHaveLength(1);
+    expect((await board(world.admin.ctx, "teams")).requests).toEqual([]);
+    expect((await board(world.colleague.ctx, "teams")).requests).toHaveLength(1);
   });
 });
 

@@ -13,18 +13,22 @@ import { leaseItems } from "./list.ts";
 import { waitingIn } from "./waiting.ts";
 import { loadWorld } from "./world.ts";
 
-/** What a person holds, waits for and may get: the GPUs page and the launch form read it. */
-export async function board(ctx: Context): Promise<LeaseBoard> {
+/**
+ * What a person holds, waits for and may get: the GPUs page and the launch form read it. Of what waits an admin sees all,
+ * unless only what is the person's and their teams' is asked for.
+ */
+export async function board(ctx: Context, whose: "seen" | "teams" = "seen"): Promise<LeaseBoard> {
   authorize(ctx.principal, "lease.list");
   if (ctx.principal.kind !== "user") throw new SluiceError("forbidden", "Only a person has leases to look at.");
   const person = ctx.principal;
   const live = and(eq(leases.userId, person.userId), ne(leases.state, "ended"));
   const [held, mine] = await Promise.all([leaseItems(ctx, live), readQuotas(ctx, person)]);
   const types = new Set(mine.map((quota) => quota.gpuType));
-  for (const gpuType of await typesWaitedFor(ctx, person)) types.add(gpuType);
+  const seesAll = person.isAdmin && whose === "seen";
+  for (const gpuType of await typesWaitedFor(ctx, person, seesAll)) types.add(gpuType);
   const worlds = await Promise.all([...types].map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
   const isSeen = ({ userId, teamId }: Waiting) =>
-    person.isAdmin || userId === person.userId || person.teams[teamId] !== undefined;
+    seesAll || userId === person.userId || person.teams[teamId] !== undefined;
   const requests = await Promise.all(worlds.map((world) => waitingIn(ctx, person, world, isSeen)));
   const worldOf = new Map(worlds.map((world) => [world.gpuType, world]));
   return {
@@ -38,10 +42,10 @@ export async function board(ctx: Context): Promise<LeaseBoard> {
   };
 }
 
-/** The types for which somebody waits whose request the person may see: no other world has to be loaded for the queue. */
-async function typesWaitedFor(ctx: Context, person: UserPrincipal): Promise<string[]> {
+/** The types for which somebody waits whose request is shown: no other world has to be loaded for the queue. */
+async function typesWaitedFor(ctx: Context, person: UserPrincipal, seesAll: boolean): Promise<string[]> {
   const own = eq(leaseRequests.userId, person.userId);
-  const seen = person.isAdmin ? undefined : or(own, inArray(leaseRequests.teamId, Object.keys(person.teams)));
+  const seen = seesAll ? undefined : or(own, inArray(leaseRequests.teamId, Object.keys(person.teams)));
   const rows = await ctx.db
     .selectDistinct({ gpuType: leaseRequests.gpuType })
     .from(leaseRequests)
