@@ -116,7 +116,7 @@ async function insertWhatIf(db: Database, asker: Person): Promise<string> {
   const question: WhatIfView["question"] = {
     from: instant(to - 14 * day),
     to: instant(to),
-    types: gpuTypes.map((gpuType) => ({ gpuType, gpus: 300 })),
+    types: gpuTypes.map((gpuType) => ({ gpuType, gpus: 300, quotas: [] })),
   };
   const result: WhatIfResult = { currency: "EUR", types };
   const id = newId("wif");
