@@ -27,7 +27,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
   const person = await load(() => me(ctx));
   const theme = readTheme((await cookies()).get(themeCookie)?.value);
   const tree = treeFor(person);
-  const [{ stops }, notices] = await load(() => Promise.all([listStops(ctx), listNotices(ctx)]));
+  const [{ stops }, notices, pill] = await load(() => Promise.all([listStops(ctx), listNotices(ctx), pillState()]));
   return (
     <>
       <LiveRefresh topics={["lease", "notice"]} />
@@ -42,7 +42,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
         <Link href="/workspaces" className="mr-auto rounded-md px-1" aria-label="Sluice, to the workspaces">
           <Mark />
         </Link>
-        <GpuPill state={await pillState()} />
+        <GpuPill state={pill} />
         <CommandMenu destinations={destinationsOf(tree, person.teams)} />
         <Bell {...notices} />
         <ProfileMenu name={person.name} email={person.email} theme={theme} />

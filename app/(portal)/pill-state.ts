@@ -1,23 +1,19 @@
 import type { PillState } from "#components/shell/gpu-pill.tsx";
-import { pageContext } from "../page-context.ts";
-import { readBoard } from "./gpus/my-gpus.ts";
+import { atAGlance } from "#server/services/lease/at-a-glance.ts";
+import { load, pageContext } from "../page-context.ts";
 
 /** What the pill in the top bar says: a GPU held comes before a place in the queue. */
 export async function pillState(): Promise<PillState> {
-  const { userId } = (await pageContext()).principal;
-  const { leases, requests } = await readBoard();
-  const [first, ...others] = [...leases].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt));
+  const ctx = await pageContext();
+  const { leases, waiting } = await load(() => atAGlance(ctx));
+  const [first] = leases;
   if (first) {
     const same = leases.filter((lease) => lease.gpuType === first.gpuType);
     return {
-      kind: "held",
+      ...{ kind: "held", gpuType: first.gpuType, expiresAt: first.expiresAt },
       milli: same.reduce((sum, lease) => sum + lease.milli, 0),
-      gpuType: first.gpuType,
-      expiresAt: first.expiresAt,
-      more: others.length - (same.length - 1),
+      more: leases.length - same.length,
     };
   }
-  const waiting = requests.find((request) => request.userId === userId);
-  if (waiting) return { kind: "queued", milli: waiting.milli, gpuType: waiting.gpuType, position: waiting.position };
-  return { kind: "none" };
+  return waiting ? { kind: "queued", ...waiting } : { kind: "none" };
 }

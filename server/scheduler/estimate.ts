@@ -1,7 +1,7 @@
 /** How long a request will wait, as far as the ends of leases tell. */
 import { likelyEnd } from "./hold.ts";
 import { evaluate, evaluateQueue } from "./queue.ts";
-import type { Holding, Placement, Verdict, Waiting, World } from "./types.ts";
+import type { Holding, Obstacle, Placement, Verdict, Waiting, World } from "./types.ts";
 
 /** No estimate looks further than this many ends of leases. */
 const STEPS = 60;
@@ -16,32 +16,60 @@ export type Estimate = {
   basis: "room is being made" | "end times and idle limits" | "the rate at which leases end";
 };
 
+/** So many of a queue that is shown whole are estimated; for one behind them its explanation tells. */
+export const ESTIMATED = 50;
+
 /**
  * When the request will be granted if nobody else comes; nothing when no end of a lease leads there (a server is away,
  * for example). `verdicts` are those of this world, when the caller has them already.
  */
 export function estimate(requestId: string, world: World, verdicts?: readonly Verdict[]): Estimate | undefined {
-  const judged = verdicts ?? evaluateQueue(world);
-  const own = judged.find((verdict) => verdict.requestId === requestId);
-  if (own === undefined || own.state === "refused") return undefined;
-  if (own.state === "queued" && own.obstacle.rule === "reclaim") {
-    const seconds = secondsUntil(own.obstacle.releaseAt, world.now);
+  return estimates([requestId], world, verdicts ?? evaluateQueue(world)).get(requestId);
+}
+
+/** The same for several, who are played through together: it takes little longer than for the last of them. */
+export function estimates(
+  requestIds: Iterable<string>,
+  world: World,
+  verdicts: readonly Verdict[],
+): Map<string, Estimate> {
+  const found = new Map<string, Estimate>();
+  const played = new Set<string>();
+  const verdictOf = new Map(verdicts.map((verdict) => [verdict.requestId, verdict]));
+  let ahead = 1;
+  for (const requestId of requestIds) {
+    const own = verdictOf.get(requestId);
+    if (own === undefined || own.state === "refused") continue;
+    const told = own.state === "queued" ? byObstacle(own.obstacle, world) : "play";
+    if (told === "play") played.add(requestId);
+    else if (told !== undefined) found.set(requestId, told);
+    if (told === "play" && own.state === "queued") ahead = Math.max(ahead, own.position);
+  }
+  if (played.size === 0) return found;
+  const steps = Math.min(STEPS, Math.floor(LOOKED_AT / (world.holdings.length + world.devices.length + ahead)));
+  for (const [requestId, guess] of byPlaying(played, world, verdicts, steps)) found.set(requestId, guess);
+  if (steps === STEPS) return found;
+  for (const requestId of played) {
+    const guess = found.has(requestId) ? undefined : byRate(requestId, world, verdicts);
+    if (guess !== undefined) found.set(requestId, guess);
+  }
+  return found;
+}
+
+/** What the obstacle itself tells: nothing may be the answer, too. */
+function byObstacle(obstacle: Obstacle, world: World): Estimate | undefined | "play" {
+  if (obstacle.rule === "reclaim") {
+    const seconds = secondsUntil(obstacle.releaseAt, world.now);
     return { likely: seconds, low: 0, high: seconds + 30, basis: "room is being made" };
   }
-  if (own.state === "queued" && own.obstacle.rule === "calendar") {
-    const { opensAt } = own.obstacle;
-    const seconds = opensAt === undefined ? undefined : secondsUntil(opensAt, world.now);
-    return seconds === undefined
-      ? undefined
-      : { likely: seconds, low: seconds, high: 2 * seconds, basis: "end times and idle limits" };
+  if (obstacle.rule === "calendar") {
+    if (obstacle.opensAt === undefined) return undefined;
+    const seconds = secondsUntil(obstacle.opensAt, world.now);
+    return { likely: seconds, low: seconds, high: 2 * seconds, basis: "end times and idle limits" };
   }
-  if (own.state === "queued" && own.obstacle.rule === "free-device" && own.obstacle.likelyAt !== undefined) {
-    // The device on which it will fit first is kept for it.
-    return bounded(own.obstacle.likelyAt, world, 1);
-  }
-  const ahead = own.state === "queued" ? own.position : 1;
-  const steps = Math.min(STEPS, Math.floor(LOOKED_AT / (world.holdings.length + world.devices.length + ahead)));
-  return byPlaying(requestId, world, judged, steps) ?? (steps < STEPS ? byRate(requestId, world, judged) : undefined);
+  // The device on which it will fit first is kept for it.
+  if (obstacle.rule === "free-device" && obstacle.likelyAt !== undefined) return bounded(obstacle.likelyAt, world, 1);
+  return "play";
 }
 
 /** Likely seconds until the grant. */
@@ -56,33 +84,45 @@ function endOf(holding: Holding, world: World): number {
   return Math.min(end, holding.notice?.releaseAt ?? end);
 }
 
-/** Plays on: leases end when they likely do, and who comes first is granted. */
-function byPlaying(requestId: string, world: World, judged: readonly Verdict[], steps: number): Estimate | undefined {
-  const last = judged.findIndex((verdict) => verdict.requestId === requestId);
+/** Plays on: leases end when they likely do, and who comes first is granted. Whom that does not reach is left out. */
+function byPlaying(
+  wanted: ReadonlySet<string>,
+  world: World,
+  judged: readonly Verdict[],
+  steps: number,
+): Map<string, Estimate> {
+  const last = judged.findLastIndex((verdict) => wanted.has(verdict.requestId));
   const ahead = new Set(judged.slice(0, last + 1).map((verdict) => verdict.requestId));
-  // Those behind do not delay it, and need not be judged at every step.
+  const found = new Map<string, Estimate>();
+  const open = new Set(wanted);
+  // Those behind do not delay them, and need not be judged at every step.
   let queue = world.queue.filter((waiting) => ahead.has(waiting.requestId));
+  const requestOf = new Map(queue.map((waiting) => [waiting.requestId, waiting]));
   let ends = world.holdings.map((holding) => ({ holding, at: endOf(holding, world) }));
   let at = world.now;
-  for (let step = 0; step < steps; step++) {
+  for (let step = 0; step < steps && open.size > 0; step++) {
     const holdings = ends.map((one) => one.holding);
+    const decided = new Set<string>();
     for (const verdict of evaluate({ ...world, now: at, holdings, queue }).verdicts) {
       if (verdict.state === "queued") continue;
-      if (verdict.requestId === requestId) return verdict.state === "granted" ? bounded(at, world, step) : undefined;
-      const request = queue.find((waiting) => waiting.requestId === verdict.requestId);
+      decided.add(verdict.requestId);
+      if (open.delete(verdict.requestId) && verdict.state === "granted") {
+        found.set(verdict.requestId, bounded(at, world, step));
+      }
+      const request = requestOf.get(verdict.requestId);
       if (verdict.state === "granted" && request) {
         ends.push(...piecesOf(request, verdict.placement, at).map((holding) => ({ holding, at: holding.expiresAt })));
       }
-      queue = queue.filter((waiting) => waiting.requestId !== verdict.requestId);
     }
-    if (ends.length === 0) return undefined;
+    queue = queue.filter((waiting) => !decided.has(waiting.requestId));
+    if (ends.length === 0) break;
     at = Math.max(
       at,
       ends.reduce((least, one) => Math.min(least, one.at), Number.POSITIVE_INFINITY),
     );
     ends = ends.filter((one) => one.at > at);
   }
-  return undefined;
+  return found;
 }
 
 function bounded(at: number, world: World, steps: number): Estimate {

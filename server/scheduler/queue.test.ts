@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { estimateWait } from "./estimate.ts";
+import { estimate, estimates, estimateWait } from "./estimate.ts";
 import { decide, evaluateQueue } from "./queue.ts";
 import { explain } from "./reasons.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
@@ -274,6 +274,25 @@ describe("the estimate", () => {
     const at = world({ holdings, queue, quotas: [quota("vision", 0, 1000)] });
     expect(estimateWait("one", at)).toBe(60);
     expect(estimateWait("two", at)).toBe(120);
+  });
+
+  test("is the same for those who are looked at together, whoever of them", () => {
+    const ends = [60_000, 120_000, 180_000, 240_000];
+    const devices = ends.map((_, n) => device(String(n)));
+    const holdings = ends.map((expiresAt, n) => holding(`l${n}`, String(n), 1000, { expiresAt }));
+    const queue = ["one", "two", "three", "four"].map((id, n) =>
+      waiting(id, n % 2 === 0 ? 1000 : 500, { createdAt: n }),
+    );
+    const at = world({ devices, holdings, queue, quotas: [quota("vision", 0, 4000)] });
+    for (const ids of [
+      ["one", "two", "three", "four"],
+      ["four", "two"],
+      ["three", "nobody"],
+    ]) {
+      const together = estimates(ids, at, evaluateQueue(at));
+      for (const id of ids) expect(together.get(id)).toEqual(estimate(id, at));
+    }
+    expect(estimateWait("four", at)).toBeGreaterThan(60);
   });
 
   test("is missing when no end of a lease helps", () => {

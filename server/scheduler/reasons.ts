@@ -23,6 +23,11 @@ export function explain(request: Waiting, obstacle: Obstacle, world: World): Lea
   return { ...wordsFor(request, obstacle, world, fits, largest), ...bounds };
 }
 
+/** Its sentence alone, without what would fit now: that takes a round for each who waits. */
+export function sentence(request: Waiting, obstacle: Obstacle, world: World): string {
+  return wordsFor(request, obstacle, world, 0, largestEver(request, world)).message;
+}
+
 function wordsFor(request: Waiting, obstacle: Obstacle, world: World, fits: number, largest: number): Words {
   switch (obstacle.rule) {
     case "gpu-type":

@@ -35,7 +35,7 @@ export default async function PoolPage({ searchParams }: Props) {
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
   const search = one("search").slice(0, 100);
   const after = gpuServerId.safeParse(asked.after).data;
-  const pool = await load(() => map(ctx, { search, after }));
+  const [pool, idle] = await load(() => Promise.all([map(ctx, { search, after }), mostIdle(ctx, 5)]));
   const count = pool.totals.reduce((sum, total) => sum + total.devices, 0);
   const whole = count <= WHOLE_UP_TO;
   const opened = new Set(one("open").split(",").slice(0, WHOLE_UP_TO));
@@ -46,7 +46,6 @@ export default async function PoolPage({ searchParams }: Props) {
       open.map((server) => server.id),
     ),
   );
-  const idle = await load(() => mostIdle(ctx, 5));
   const cards = open.map((server) => (
     <ServerCard key={server.id} server={server} devices={devices.filter((device) => device.serverId === server.id)} />
   ));
@@ -54,7 +53,7 @@ export default async function PoolPage({ searchParams }: Props) {
   const week = { from: dayOf(mostIdleFrom(ctx.now())), to: dayOf(ctx.now().getTime()) };
   return (
     <>
-      <LiveRefresh topics={["lease", "pool"]} />
+      <LiveRefresh topics={["lease", "pool"]} seconds={2} />
       <PageHeader
         title="Pool"
         actions={

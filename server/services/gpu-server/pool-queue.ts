@@ -3,9 +3,9 @@ import { asc, eq } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { QueueEntry } from "#server/contracts/gpu-server.ts";
 import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index.ts";
-import { estimate } from "#server/scheduler/estimate.ts";
+import { ESTIMATED, estimates } from "#server/scheduler/estimate.ts";
 import { inOrder, judged } from "#server/scheduler/queue.ts";
-import { explain } from "#server/scheduler/reasons.ts";
+import { sentence } from "#server/scheduler/reasons.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 
 /** The queues of all types, one after the other. The caller has authorised what it shows. */
@@ -24,9 +24,6 @@ export async function readPoolQueue(ctx: Context): Promise<QueueEntry[]> {
   return (await Promise.all(types.map((gpuType) => queueOf(ctx, gpuType, byId)))).flat();
 }
 
-/** So many of a queue are played through; for one behind them its explanation tells. */
-const ESTIMATED = 50;
-
 type Row = {
   request: typeof leaseRequests.$inferSelect;
   teamName: string;
@@ -37,7 +34,10 @@ type Row = {
 async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, Row>): Promise<QueueEntry[]> {
   const { world, verdicts: told } = judged(await loadWorld(ctx.db, gpuType, ctx.now()));
   const verdicts = new Map(told.map((verdict) => [verdict.requestId, verdict]));
-  return inOrder(world.queue).flatMap((waiting, place) => {
+  const inTurn = inOrder(world.queue);
+  const first = inTurn.slice(0, ESTIMATED).map(({ requestId }) => requestId);
+  const guesses = estimates(first, world, told);
+  return inTurn.flatMap((waiting) => {
     const verdict = verdicts.get(waiting.requestId);
     const row = rows.get(waiting.requestId);
     if (verdict?.state !== "queued" || row === undefined) return [];
@@ -51,10 +51,10 @@ async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, 
       userName: row.userName,
       workspaceName: row.workspaceName,
       label: row.request.owner.label ?? null,
-      reason: explain(waiting, verdict.obstacle, world).message,
+      reason: sentence(waiting, verdict.obstacle, world),
       rule: verdict.obstacle.rule,
       waitingSince: row.request.createdAt.toISOString(),
-      likelySeconds: place < ESTIMATED ? (estimate(waiting.requestId, world, told)?.likely ?? null) : null,
+      likelySeconds: guesses.get(waiting.requestId)?.likely ?? null,
     };
   });
 }

@@ -6,11 +6,13 @@ import { leaseBoard } from "#server/contracts/lease-board.ts";
 import { leaseRequests } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { answerFor } from "#server/services/lease/answer.ts";
+import { atAGlance } from "#server/services/lease/at-a-glance.ts";
 import { board } from "#server/services/lease/board.ts";
 import { explanation } from "#server/services/lease/explanation.ts";
 import { leaveQueue } from "#server/services/lease/leave-queue.ts";
 import { request } from "#server/services/lease/request.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
+import { teamQueue } from "#server/services/lease/team-queue.ts";
 import { makeWorkspace, makeWorld, type Person, type World } from "#server/services/testing.ts";
 
 let test: TestDatabase;
@@ -66,6 +68,42 @@ describe("the board of GPUs that a person sees", () => {
 
   it("shows an admin every request", async () => {
     expect((await board(world.admin.ctx)).requests).toHaveLength(1);
+    expect((await board(world.admin.ctx, "teams")).requests).toEqual([]);
+    expect((await board(world.colleague.ctx, "teams")).requests).toHaveLength(1);
+  });
+});
+
+describe("the top bar at a glance", () => {
+  it("says what a person holds, and nothing of what waits", async () => {
+    expect(await atAGlance(world.member.ctx)).toMatchObject({
+      leases: [{ gpuType: "soft", milli: 750 }],
+      waiting: null,
+    });
+  });
+
+  it("gives whoever only waits the place", async () => {
+    expect(await atAGlance(world.colleague.ctx)).toEqual({
+      leases: [],
+      waiting: { gpuType: "soft", milli: 500, position: 1 },
+    });
+  });
+
+  it("says nothing of others to an admin", async () => {
+    expect(await atAGlance(world.admin.ctx)).toEqual({ leases: [], waiting: null });
+  });
+});
+
+describe("what waits of a team", () => {
+  it("is seen by every member and by admins", async () => {
+    for (const { ctx } of [world.member, world.admin]) {
+      expect(await teamQueue(ctx, { id: world.team })).toMatchObject([{ userId: world.colleague.id, position: 1 }]);
+      expect(await teamQueue(ctx, { id: world.team })).toEqual((await board(ctx)).requests);
+    }
+    expect(await teamQueue(world.admin.ctx, { id: world.otherTeam })).toEqual([]);
+  });
+
+  it("is refused to people of other teams", async () => {
+    await expect(teamQueue(world.outsider.ctx, { id: world.team })).rejects.toMatchObject({ code: "forbidden" });
   });
 });
 

@@ -1,46 +1,56 @@
-import { and, asc, eq, inArray, ne } from "drizzle-orm";
+import { and, asc, eq, inArray, ne, or } from "drizzle-orm";
 import type { UserPrincipal } from "#server/auth/principal.ts";
 import { authorize, type Context } from "#server/context.ts";
-import type { LeaseBoard, TeamQuotaNow, WaitingRequest } from "#server/contracts/lease-board.ts";
-import { gpuPrices, leaseRequests, leases, quotas, teams, users, workspaces } from "#server/db/schema/index.ts";
+import type { LeaseBoard, TeamQuotaNow } from "#server/contracts/lease-board.ts";
+import { gpuPrices, leaseRequests, leases, quotas, teams } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
-import { estimate } from "#server/scheduler/estimate.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
-import { judged } from "#server/scheduler/queue.ts";
-import { explain } from "#server/scheduler/reasons.ts";
 import { roomOf } from "#server/scheduler/room.ts";
-import { seenBy } from "#server/scheduler/seen-by.ts";
 import { usedBy } from "#server/scheduler/share.ts";
-import type { World } from "#server/scheduler/types.ts";
+import type { Waiting, World } from "#server/scheduler/types.ts";
 import { leaseItems } from "./list.ts";
-import { readerOf } from "./reader.ts";
+import { waitingIn } from "./waiting.ts";
 import { loadWorld } from "./world.ts";
 
-/** What a person holds, waits for and may get: the GPUs page, the pill in the top bar, and the launch form read it. */
-export async function board(ctx: Context): Promise<LeaseBoard> {
+/**
+ * What a person holds, waits for and may get: the GPUs page and the launch form read it. Of what waits an admin sees all,
+ * unless only what is the person's and their teams' is asked for.
+ */
+export async function board(ctx: Context, whose: "seen" | "teams" = "seen"): Promise<LeaseBoard> {
   authorize(ctx.principal, "lease.list");
   if (ctx.principal.kind !== "user") throw new SluiceError("forbidden", "Only a person has leases to look at.");
   const person = ctx.principal;
   const live = and(eq(leases.userId, person.userId), ne(leases.state, "ended"));
   const [held, mine] = await Promise.all([leaseItems(ctx, live), readQuotas(ctx, person)]);
   const types = new Set(mine.map((quota) => quota.gpuType));
-  const waiting = await ctx.db
-    .selectDistinct({ gpuType: leaseRequests.gpuType })
-    .from(leaseRequests)
-    .where(eq(leaseRequests.state, "queued"));
-  for (const { gpuType } of waiting) types.add(gpuType);
+  const seesAll = person.isAdmin && whose === "seen";
+  for (const gpuType of await typesWaitedFor(ctx, person, seesAll)) types.add(gpuType);
   const worlds = await Promise.all([...types].map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
-  const requests = await Promise.all(worlds.map((world) => waitingIn(ctx, person, world)));
+  const isSeen = ({ userId, teamId }: Waiting) =>
+    seesAll || userId === person.userId || person.teams[teamId] !== undefined;
+  const requests = await Promise.all(worlds.map((world) => waitingIn(ctx, person, world, isSeen)));
+  const worldOf = new Map(worlds.map((world) => [world.gpuType, world]));
   return {
     currency: env().SLUICE_CURRENCY,
     leases: held,
     requests: requests.flat(),
     quotas: mine.flatMap((quota) => {
-      const world = worlds.find((each) => each.gpuType === quota.gpuType);
+      const world = worldOf.get(quota.gpuType);
       return world === undefined ? [] : [nowOf(quota, world, person)];
     }),
   };
+}
+
+/** The types for which somebody waits whose request is shown: no other world has to be loaded for the queue. */
+async function typesWaitedFor(ctx: Context, person: UserPrincipal, seesAll: boolean): Promise<string[]> {
+  const own = eq(leaseRequests.userId, person.userId);
+  const seen = seesAll ? undefined : or(own, inArray(leaseRequests.teamId, Object.keys(person.teams)));
+  const rows = await ctx.db
+    .selectDistinct({ gpuType: leaseRequests.gpuType })
+    .from(leaseRequests)
+    .where(and(eq(leaseRequests.state, "queued"), seen));
+  return rows.map(({ gpuType }) => gpuType);
 }
 
 type QuotaRow = Pick<TeamQuotaNow, "teamId" | "teamName" | "gpuType" | "guaranteedMilli" | "limitMilli" | "hourMicro">;
@@ -80,53 +90,4 @@ function nowOf(quota: QuotaRow, world: World, person: UserPrincipal): TeamQuotaN
     freeMilli: rooms.reduce((sum, room) => sum + Math.max(0, room.freeMilli), 0),
     queued: world.queue.length,
   };
-}
-
-/** The queue of one type, as far as the person may see it, each with its place and reason. */
-async function waitingIn(ctx: Context, person: UserPrincipal, read: World): Promise<WaitingRequest[]> {
-  const seen = read.queue.filter(
-    (request) => person.isAdmin || request.userId === person.userId || person.teams[request.teamId] !== undefined,
-  );
-  if (seen.length === 0) return [];
-  const { world, verdicts } = judged(read);
-  const rows = await ctx.db
-    .select({ request: leaseRequests, teamName: teams.name, userName: users.name, workspaceName: workspaces.name })
-    .from(leaseRequests)
-    .innerJoin(teams, eq(teams.id, leaseRequests.teamId))
-    .innerJoin(users, eq(users.id, leaseRequests.userId))
-    .innerJoin(workspaces, eq(workspaces.id, leaseRequests.workspaceId))
-    .where(
-      and(
-        eq(leaseRequests.state, "queued"),
-        inArray(
-          leaseRequests.id,
-          seen.map((request) => request.requestId),
-        ),
-      ),
-    )
-    .orderBy(asc(leaseRequests.createdAt));
-  return rows.flatMap(({ request, teamName, userName, workspaceName }) => {
-    const verdict = verdicts.find((each) => each.requestId === request.id);
-    const asked = world.queue.find((each) => each.requestId === request.id);
-    if (verdict?.state !== "queued" || asked === undefined) return [];
-    return [
-      {
-        requestId: request.id,
-        gpuType: request.gpuType,
-        milli: request.milli,
-        position: verdict.position,
-        of: verdict.of,
-        teamId: request.teamId,
-        teamName,
-        userId: request.userId,
-        userName,
-        workspaceId: request.workspaceId,
-        workspaceName,
-        label: request.owner.label ?? null,
-        reason: explain(asked, verdict.obstacle, seenBy(readerOf(ctx), world)),
-        waitingSince: request.createdAt.toISOString(),
-        likelySeconds: estimate(request.id, world, verdicts)?.likely ?? null,
-      },
-    ];
-  });
 }

@@ -45,14 +45,19 @@ export function heldInLedger(span: Span, filter: Filter, seconds: number, now: D
         select i.lease_id, i.team_id, i.user_id, l.workspace_id, l.borrowed, i.milli, g.gpu_type, d.state,
           greatest(i.started_at, d.started_at, ${at(whole.from)}) as s,
           least(coalesce(i.ended_at, ${at(now)}), coalesce(d.ended_at, ${at(now)}), ${at(whole.to)}) as e
-        from lease_intervals i
+        from (
+          -- Planned alone (offset 0): for what the planner takes for many steps it would scan and sort the whole ledger
+          -- in parallel, where an index has the few that held.
+          select * from lease_intervals i
+          where i.started_at < ${at(whole.to)} and (i.ended_at is null or i.ended_at > ${at(whole.from)})
+            and ${is(sql`i.team_id`, teamId)} and ${is(sql`i.user_id`, userId)}
+          offset 0
+        ) i
         join leases l on l.id = i.lease_id
         join gpus g on g.id = i.gpu_id
         join device_intervals d on d.gpu_id = i.gpu_id and d.started_at < coalesce(i.ended_at, ${at(now)})
           and coalesce(d.ended_at, ${at(now)}) > i.started_at
-        where i.started_at < ${at(whole.to)} and (i.ended_at is null or i.ended_at > ${at(whole.from)})
-          and ${is(sql`g.gpu_type`, gpuType)} and ${is(sql`i.team_id`, teamId)} and ${is(sql`i.user_id`, userId)}
-          and ${is(sql`l.workspace_id`, workspaceId)}
+        where ${is(sql`g.gpu_type`, gpuType)} and ${is(sql`l.workspace_id`, workspaceId)}
       ) x cross join lateral ${steps(step)} as series (at)
       where e > s
     ) y left join lateral (

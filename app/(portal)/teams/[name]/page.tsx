@@ -22,8 +22,8 @@ import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
-import { board } from "#server/services/lease/board.ts";
 import { teamLeases } from "#server/services/lease/team-leases.ts";
+import { teamQueue } from "#server/services/lease/team-queue.ts";
 import { list as listQuotaRequests } from "#server/services/quota-request/list.ts";
 import { list as listReservations } from "#server/services/reservation/list.ts";
 import { budget as readBudget } from "#server/services/team/budget.ts";
@@ -50,10 +50,10 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
 export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
-  const [{ leases }, { requests }, budget, asked, policy, { calendars }, reserved] = await load(() =>
+  const [{ leases }, waiting, budget, asked, policy, { calendars }, reserved] = await load(() =>
     Promise.all([
       teamLeases(ctx, { id: team.id }),
-      board(ctx),
+      teamQueue(ctx, { id: team.id }),
       readBudget(ctx, { id: team.id }),
       listQuotaRequests(ctx),
       readPolicy(ctx, { id: team.id }),
@@ -69,7 +69,6 @@ export default async function TeamPage({ params, searchParams }: Props) {
   const nameOf = (userId: string) =>
     team.members.find((member) => member.userId === userId)?.name ?? "somebody who left";
   const wanted = Number((await searchParams).more);
-  const waiting = requests.filter((request) => request.teamId === team.id);
   const may = (action: Parameters<typeof isAllowed>[1]) => isAllowed(ctx.principal, action, { teamId: team.id });
   return (
     <>

@@ -26,11 +26,15 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
   const { id } = await params;
   const ctx = await pageContext();
   const workspace = await readWorkspace(id);
-  const log = await load(() => events(ctx, { id, generation: workspace.generation, limit: 2000 }));
   const asked = Number((await searchParams).minutes);
   const minutes = [60, 360, 1440].find((each) => each === asked) ?? 60;
-  const chart = await load(() => samples(ctx, { id, minutes }));
-  const { datasets } = await load(() => listDatasets(ctx, { id }));
+  const [log, chart, { datasets }] = await load(() =>
+    Promise.all([
+      events(ctx, { id, generation: workspace.generation, limit: 2000 }),
+      samples(ctx, { id, minutes }),
+      listDatasets(ctx, { id }),
+    ]),
+  );
   const steps = stepsOf(log.events);
   return (
     <WorkspaceFrame workspace={workspace} tab="overview">

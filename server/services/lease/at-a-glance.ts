@@ -1,0 +1,36 @@
+import { and, asc, eq, ne } from "drizzle-orm";
+import { authorize, type Context } from "#server/context.ts";
+import { leaseRequests, leases } from "#server/db/schema/index.ts";
+import { shownWorld } from "./shown.ts";
+
+/** What a person holds, soonest end first, and what waits longest of their own: every page's top bar says it. */
+export type AtAGlance = {
+  leases: { gpuType: string; milli: number; expiresAt: string }[];
+  /** Only for who holds nothing; `position` is null when it has just been decided. */
+  waiting: { gpuType: string; milli: number; position: number | null } | null;
+};
+
+export async function atAGlance(ctx: Context): Promise<AtAGlance> {
+  authorize(ctx.principal, "lease.list");
+  if (ctx.principal.kind !== "user") return { leases: [], waiting: null };
+  const { userId } = ctx.principal;
+  const held = await ctx.db
+    .select({ gpuType: leases.gpuType, milli: leases.milli, expiresAt: leases.expiresAt })
+    .from(leases)
+    .where(and(eq(leases.userId, userId), ne(leases.state, "ended")))
+    .orderBy(asc(leases.expiresAt));
+  if (held.length > 0) {
+    return { leases: held.map((one) => ({ ...one, expiresAt: one.expiresAt.toISOString() })), waiting: null };
+  }
+  const [oldest] = await ctx.db
+    .select({ id: leaseRequests.id, gpuType: leaseRequests.gpuType, milli: leaseRequests.milli })
+    .from(leaseRequests)
+    .where(and(eq(leaseRequests.userId, userId), eq(leaseRequests.state, "queued")))
+    .orderBy(asc(leaseRequests.createdAt))
+    .limit(1);
+  if (oldest === undefined) return { leases: [], waiting: null };
+  const { id, gpuType, milli } = oldest;
+  const { verdicts } = await shownWorld(ctx.db, { gpuType, id }, ctx.now());
+  const verdict = verdicts.find(({ requestId }) => requestId === id);
+  return { leases: [], waiting: { gpuType, milli, position: verdict?.state === "queued" ? verdict.position : null } };
+}
