@@ -140,12 +140,14 @@ pub(super) const REFUSED: &[RuntimeFunction] = refused! {
         Only13 None cudaExecutionCtxStreamCreate,
         Only13 None cudaExecutionCtxSynchronize,
         Only13 None cudaExecutionCtxWaitEvent,
-        Only13 None cudaGraphConditionalHandleCreate_v2,
         Only13 None cudaGreenCtxCreate,
         Only13 Ptsz cudaStreamGetDevResource,
         Only13 None cudaSubgridCreate,
         Only13 None cudaSubgridWorkerGridCreate,
         Only13 None cudaSubgridWorksetCreate,
+    }
+    "conditional nodes of graphs are not served yet" {
+        Only13 None cudaGraphConditionalHandleCreate_v2,
     }
     "CUDA itself retired it" {
         Only12 None cudaLaunchCooperativeKernelMultiDevice,

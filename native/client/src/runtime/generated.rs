@@ -4949,12 +4949,6 @@ pub unsafe extern "C" fn sluice_cudaExecutionCtxWaitEvent() -> u32 {
     refused("cudaExecutionCtxWaitEvent", "a lease is a part of a device already; it is not divided further")
 }
 
-/// Entry of `cudaGraphConditionalHandleCreate_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate_v2() -> u32 {
-    refused("cudaGraphConditionalHandleCreate_v2", "a lease is a part of a device already; it is not divided further")
-}
-
 /// Entry of `cudaGreenCtxCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGreenCtxCreate() -> u32 {
@@ -4983,6 +4977,12 @@ pub unsafe extern "C" fn sluice_cudaSubgridWorkerGridCreate() -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaSubgridWorksetCreate() -> u32 {
     refused("cudaSubgridWorksetCreate", "a lease is a part of a device already; it is not divided further")
+}
+
+/// Entry of `cudaGraphConditionalHandleCreate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate_v2() -> u32 {
+    refused("cudaGraphConditionalHandleCreate_v2", "conditional nodes of graphs are not served yet")
 }
 
 /// Entry of `cudaLaunchCooperativeKernelMultiDevice`.
