@@ -7,6 +7,18 @@ use std::path::PathBuf;
 /// The software GPU, as its gpud reports it.
 const SOFT: &str = include_str!("../profiles/soft.json");
 
+/// Attributes of what is not served here, whatever the card could do for a program beside it: such a program asks before
+/// it uses them, and takes another way when the answer is 0.
+const NOT_HERE: &[i32] = &[
+    // Kernels on a remote GPU cannot reach host memory: mapped, managed, pageable and registered memory.
+    19, 83, 88, 89, 91, 92, 100, 101,
+    // Handles for other processes and machines: of memory, of pools, fabric handles, events.
+    103, 119, 125, 128,
+    // Other devices on the card's bus: GPUDirect RDMA with its flushes and order, dma_buf.
+    110, 116, 117, 118, 124, // Tensor maps, and the multicast of a switch.
+    127, 132,
+];
+
 /// The GPU type that this process is bound to, and its recorded profile.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -83,8 +95,6 @@ impl Profile {
 
     /// One device attribute; None when the number is not a CUdevice_attribute.
     pub fn attribute(&self, number: i32) -> Option<i32> {
-        // Kernels on a remote GPU cannot reach host memory, whatever the device could do locally.
-        const NOT_HERE: [i32; 12] = [19, 83, 88, 89, 91, 92, 100, 101, 103, 110, 116, 119];
         if NOT_HERE.contains(&number) {
             return Some(0);
         }
@@ -138,6 +148,34 @@ mod tests {
         assert_eq!(seen("GPU-no"), [0usize; 0]);
         let profile = Profile { visible: Some(vec![1, 0]), ..profile };
         assert_eq!((profile.seen_of(1), profile.seen_of(2), profile.part(0)), (0, 2, 1));
+    }
+
+    #[test]
+    fn what_is_refused_is_not_promised_by_an_attribute_of_the_card() {
+        let mut profile = Profile { gpu_type: "h100".into(), ..Profile::load() };
+        profile.device.attributes = (1..162).map(|number| (number.to_string(), 1)).collect();
+        let refused = |symbol: &str| {
+            let found = sluice_api::driver::functions().find(|function| function.symbol == symbol).expect(symbol);
+            matches!(found.way, sluice_api::Way::Refused(_))
+        };
+        let promises: [(&[i32], &[&str]); 7] = [
+            (&[83, 89, 101], &["cuMemAllocManaged", "cuMemPrefetchAsync"]),
+            (&[88, 91, 92, 100], &["cuMemHostGetDevicePointer_v2"]),
+            (&[103, 119, 128], &["cuMemExportToShareableHandle", "cuMemPoolExportToShareableHandle"]),
+            (&[125], &["cuIpcGetEventHandle"]),
+            (&[110, 116, 117, 118, 124], &["cuMemGetHandleForAddressRange", "cuFlushGPUDirectRDMAWrites"]),
+            (&[127], &["cuTensorMapEncodeTiled"]),
+            (&[132], &["cuMulticastCreate"]),
+        ];
+        for (attributes, functions) in promises {
+            for symbol in functions {
+                assert!(refused(symbol), "{symbol} is served: its attributes {attributes:?} may be the card's");
+            }
+            for number in attributes {
+                assert_eq!(profile.attribute(*number), Some(0), "{number}, but {functions:?}");
+            }
+        }
+        assert_eq!(profile.attribute(120), Some(1), "cluster launches are the card's");
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuTexRefSetMipmapLevelClamp 5000,
         cuTexRefSetMipmappedArray 5000,
     }
-    "tensor maps belong to tensor memory copies, which this device does not have" {
+    "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies" {
         cuTensorMapEncodeIm2col 12000,
         cuTensorMapEncodeIm2colWide 12080,
         cuTensorMapEncodeTiled 12000,

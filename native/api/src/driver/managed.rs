@@ -10,6 +10,7 @@ pub(super) const REFUSED: &[Function] = refused! {
         cuMemAllocManaged 6000,
         cuMemDiscardAndPrefetchBatchAsync 13000 ptsz,
         cuMemDiscardBatchAsync 13000 ptsz,
+        cuMemGetLocationInfo 13040,
         cuMemHostGetDevicePointer_v2 3020,
         cuMemPrefetchAsync 8000 ptsz,
         cuMemPrefetchAsync_v2 12020 ptsz,

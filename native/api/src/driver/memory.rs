@@ -32,6 +32,5 @@ pub(super) const REFUSED: &[Function] = refused! {
     }
     "decompression engines are not served: decompress on the CPU or in a kernel" {
         cuMemBatchDecompressAsync 12060 ptsz,
-        cuMemGetLocationInfo 13040,
     }
 };

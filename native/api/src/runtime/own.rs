@@ -199,6 +199,65 @@ pub(super) const OWN: &[RuntimeFunction] = own! {
     // Streams and events
     Posted Both None cudaStreamCreate(stream: output *mut usize);
     Posted Both None cudaEventCreate(event: output *mut usize);
+    // Nodes of graphs whose descriptions differ from the driver's
+    Local Both None cudaGraphAddKernelNode
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const GraphKernel);
+    Local Both None cudaGraphKernelNodeGetParams(node: input usize, parameters: output *mut GraphKernel);
+    Local Both None cudaGraphKernelNodeSetParams(node: input usize, parameters: input *const GraphKernel);
+    Local Both None cudaGraphExecKernelNodeSetParams
+        (executable: input usize, node: input usize, parameters: input *const GraphKernel);
+    Local Both None cudaGraphAddMemcpyNode
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         copy: input *const Copy3D);
+    Local Both None cudaGraphMemcpyNodeGetParams(node: input usize, copy: output *mut Copy3D);
+    Local Both None cudaGraphMemcpyNodeSetParams(node: input usize, copy: input *const Copy3D);
+    Local Both None cudaGraphExecMemcpyNodeSetParams
+        (executable: input usize, node: input usize, copy: input *const Copy3D);
+    Local Both None cudaGraphAddMemcpyNode1D
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         target: input u64, source: input u64, bytes: input usize, kind: input u32);
+    Local Both None cudaGraphMemcpyNodeSetParams1D
+        (node: input usize, target: input u64, source: input u64, bytes: input usize, kind: input u32);
+    Local Both None cudaGraphExecMemcpyNodeSetParams1D
+        (executable: input usize, node: input usize, target: input u64, source: input u64, bytes: input usize,
+         kind: input u32);
+    Local Both None cudaGraphAddMemcpyNodeFromSymbol
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         target: input u64, symbol: input usize, bytes: input usize, offset: input usize, kind: input u32);
+    Local Both None cudaGraphMemcpyNodeSetParamsFromSymbol
+        (node: input usize, target: input u64, symbol: input usize, bytes: input usize, offset: input usize,
+         kind: input u32);
+    Local Both None cudaGraphExecMemcpyNodeSetParamsFromSymbol
+        (executable: input usize, node: input usize, target: input u64, symbol: input usize, bytes: input usize,
+         offset: input usize, kind: input u32);
+    Local Both None cudaGraphAddMemcpyNodeToSymbol
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         symbol: input usize, source: input u64, bytes: input usize, offset: input usize, kind: input u32);
+    Local Both None cudaGraphMemcpyNodeSetParamsToSymbol
+        (node: input usize, symbol: input usize, source: input u64, bytes: input usize, offset: input usize,
+         kind: input u32);
+    Local Both None cudaGraphExecMemcpyNodeSetParamsToSymbol
+        (executable: input usize, node: input usize, symbol: input usize, source: input u64, bytes: input usize,
+         offset: input usize, kind: input u32);
+    Local Both None cudaGraphAddMemsetNode
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: input *const c_void);
+    Local Both None cudaGraphExecMemsetNodeSetParams
+        (executable: input usize, node: input usize, parameters: input *const c_void);
+    Local Only12 None cudaGraphAddNode
+        (node: output *mut usize, graph: input usize, after: input *const usize, count: input usize,
+         parameters: both *mut GraphNode);
+    Local Only12 None cudaGraphAddNode_v2
+        (node: output *mut usize, graph: input usize, after: input *const usize, data: input *const c_void,
+         count: input usize, parameters: both *mut GraphNode);
+    Local Only13 None cudaGraphAddNode
+        (node: output *mut usize, graph: input usize, after: input *const usize, data: input *const c_void,
+         count: input usize, parameters: both *mut GraphNode);
+    Local Only13 None cudaGraphNodeGetParams(node: input usize, parameters: output *mut GraphNode);
+    Local Both None cudaGraphNodeSetParams(node: input usize, parameters: input *mut GraphNode);
+    Local Both None cudaGraphExecNodeSetParams
+        (executable: input usize, node: input usize, parameters: input *mut GraphNode);
     // Texture descriptions are plain data
     Local Both None cudaCreateChannelDesc
         (x: input i32, y: input i32, z: input i32, w: input i32, format: input u32) -> ChannelFormat;

@@ -140,12 +140,14 @@ pub(super) const REFUSED: &[RuntimeFunction] = refused! {
         Only13 None cudaExecutionCtxStreamCreate,
         Only13 None cudaExecutionCtxSynchronize,
         Only13 None cudaExecutionCtxWaitEvent,
-        Only13 None cudaGraphConditionalHandleCreate_v2,
         Only13 None cudaGreenCtxCreate,
         Only13 Ptsz cudaStreamGetDevResource,
         Only13 None cudaSubgridCreate,
         Only13 None cudaSubgridWorkerGridCreate,
         Only13 None cudaSubgridWorksetCreate,
+    }
+    "conditional nodes of graphs are not served yet" {
+        Only13 None cudaGraphConditionalHandleCreate_v2,
     }
     "CUDA itself retired it" {
         Only12 None cudaLaunchCooperativeKernelMultiDevice,
@@ -155,32 +157,5 @@ pub(super) const REFUSED: &[RuntimeFunction] = refused! {
     "only public functions of CUDA are served, and this one looks for private ones" {
         Both None cudaGetExportTable,
         Only13 None __cudaGetProcAddress,
-    }
-    "graph nodes of this kind are not served yet" {
-        Both None cudaGraphAddKernelNode,
-        Both None cudaGraphKernelNodeGetParams,
-        Both None cudaGraphKernelNodeSetParams,
-        Both None cudaGraphExecKernelNodeSetParams,
-        Both None cudaGraphAddMemcpyNode,
-        Both None cudaGraphAddMemcpyNode1D,
-        Both None cudaGraphAddMemcpyNodeFromSymbol,
-        Both None cudaGraphAddMemcpyNodeToSymbol,
-        Both None cudaGraphMemcpyNodeGetParams,
-        Both None cudaGraphMemcpyNodeSetParams,
-        Both None cudaGraphMemcpyNodeSetParams1D,
-        Both None cudaGraphMemcpyNodeSetParamsFromSymbol,
-        Both None cudaGraphMemcpyNodeSetParamsToSymbol,
-        Both None cudaGraphExecMemcpyNodeSetParams,
-        Both None cudaGraphExecMemcpyNodeSetParams1D,
-        Both None cudaGraphExecMemcpyNodeSetParamsFromSymbol,
-        Both None cudaGraphExecMemcpyNodeSetParamsToSymbol,
-        Both None cudaGraphAddMemsetNode,
-        Both None cudaGraphExecMemsetNodeSetParams,
-        Only12 None cudaGraphAddNode,
-        Only12 None cudaGraphAddNode_v2,
-        Only13 None cudaGraphAddNode,
-        Only13 None cudaGraphNodeGetParams,
-        Both None cudaGraphNodeSetParams,
-        Both None cudaGraphExecNodeSetParams,
     }
 };

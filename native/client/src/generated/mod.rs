@@ -880,12 +880,6 @@ pub unsafe extern "C" fn sluice_cuMemBatchDecompressAsync_ptsz() -> u32 {
     )
 }
 
-/// Entry of `cuMemGetLocationInfo`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cuMemGetLocationInfo() -> u32 {
-    refused("cuMemGetLocationInfo", "decompression engines are not served: decompress on the CPU or in a kernel")
-}
-
 /// Entry of `cuDeviceGetDefaultMemPool`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32 {
@@ -2056,6 +2050,12 @@ pub unsafe extern "C" fn sluice_cuMemDiscardBatchAsync_ptsz() -> u32 {
     refused("cuMemDiscardBatchAsync_ptsz", "kernels on a remote GPU cannot reach host memory")
 }
 
+/// Entry of `cuMemGetLocationInfo`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cuMemGetLocationInfo() -> u32 {
+    refused("cuMemGetLocationInfo", "kernels on a remote GPU cannot reach host memory")
+}
+
 /// Entry of `cuMemHostGetDevicePointer_v2`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuMemHostGetDevicePointer_v2() -> u32 {
@@ -2695,7 +2695,10 @@ pub unsafe extern "C" fn sluice_cuTexRefSetMipmappedArray() -> u32 {
 /// Entry of `cuTensorMapEncodeIm2col`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2col() -> u32 {
-    refused("cuTensorMapEncodeIm2col", "tensor maps belong to tensor memory copies, which this device does not have")
+    refused(
+        "cuTensorMapEncodeIm2col",
+        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
+    )
 }
 
 /// Entry of `cuTensorMapEncodeIm2colWide`.
@@ -2703,20 +2706,26 @@ pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2col() -> u32 {
 pub unsafe extern "C" fn sluice_cuTensorMapEncodeIm2colWide() -> u32 {
     refused(
         "cuTensorMapEncodeIm2colWide",
-        "tensor maps belong to tensor memory copies, which this device does not have",
+        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
     )
 }
 
 /// Entry of `cuTensorMapEncodeTiled`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTensorMapEncodeTiled() -> u32 {
-    refused("cuTensorMapEncodeTiled", "tensor maps belong to tensor memory copies, which this device does not have")
+    refused(
+        "cuTensorMapEncodeTiled",
+        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
+    )
 }
 
 /// Entry of `cuTensorMapReplaceAddress`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cuTensorMapReplaceAddress() -> u32 {
-    refused("cuTensorMapReplaceAddress", "tensor maps belong to tensor memory copies, which this device does not have")
+    refused(
+        "cuTensorMapReplaceAddress",
+        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
+    )
 }
 
 /// Entry of `cuTensorMapSetAllocationClass`.
@@ -2724,7 +2733,7 @@ pub unsafe extern "C" fn sluice_cuTensorMapReplaceAddress() -> u32 {
 pub unsafe extern "C" fn sluice_cuTensorMapSetAllocationClass() -> u32 {
     refused(
         "cuTensorMapSetAllocationClass",
-        "tensor maps belong to tensor memory copies, which this device does not have",
+        "tensor maps and the copies that use them are not served yet: load tiles with ordinary or cp.async copies",
     )
 }
 
@@ -6901,12 +6910,6 @@ pub fn entries() -> Vec<Entry> {
             address: sluice_cuMemBatchDecompressAsync_ptsz as *const () as usize,
         },
         Entry {
-            name: "cuMemGetLocationInfo",
-            since: 13040,
-            per_thread: false,
-            address: sluice_cuMemGetLocationInfo as *const () as usize,
-        },
-        Entry {
             name: "cuDeviceGetDefaultMemPool",
             since: 11020,
             per_thread: false,
@@ -7632,6 +7635,12 @@ pub fn entries() -> Vec<Entry> {
             since: 13000,
             per_thread: true,
             address: sluice_cuMemDiscardBatchAsync_ptsz as *const () as usize,
+        },
+        Entry {
+            name: "cuMemGetLocationInfo",
+            since: 13040,
+            per_thread: false,
+            address: sluice_cuMemGetLocationInfo as *const () as usize,
         },
         Entry {
             name: "cuMemHostGetDevicePointer",

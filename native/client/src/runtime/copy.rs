@@ -18,7 +18,7 @@ unsafe extern "C" {
 }
 
 /// cudaMemcpyKind
-mod kind {
+pub(crate) mod kind {
     pub const HOST_TO_HOST: u32 = 0;
     pub const HOST_TO_DEVICE: u32 = 1;
     pub const DEVICE_TO_HOST: u32 = 2;
@@ -128,7 +128,7 @@ pub unsafe fn cudaMemcpyPeerAsync(
 }
 
 /// CUmemorytype
-fn memory_type(device: bool) -> u32 {
+pub(crate) fn memory_type(device: bool) -> u32 {
     if device { 2 } else { 1 }
 }
 
@@ -212,15 +212,15 @@ pub unsafe fn cudaMemcpy2DAsync(
     unsafe { rows((target, target_pitch), (source, source_pitch), (width, height), kind, stream, false) }
 }
 
-/// A copy of slices that is done, or in stream order (`wait` false).
-unsafe fn slices(copy: &Copy3D, stream: usize, wait: bool) -> CudaResult {
+/// A copy of slices as the driver takes it, which says whether the sides lie on the device; None when nothing is copied.
+pub(crate) fn of_driver(copy: &Copy3D) -> CudaResult<Option<DriverCopy3D>> {
     let device = context()?;
     if copy.source_array != 0 || copy.target_array != 0 {
         return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "CUDA arrays are not served yet"));
     }
     let (source, target, extent) = (&copy.source, &copy.target, &copy.extent);
     if extent.width == 0 || extent.height == 0 || extent.depth == 0 {
-        return Ok(());
+        return Ok(None);
     }
     if extent.width > source.pitch || extent.width > target.pitch {
         return Err(CudaError::code(INVALID_PITCH_VALUE));
@@ -228,7 +228,7 @@ unsafe fn slices(copy: &Copy3D, stream: usize, wait: bool) -> CudaResult {
     let sides = sides(device, target.address, source.address, copy.kind)?;
     let Position { x: source_x, y: source_y, z: source_z } = copy.source_position;
     let Position { x: target_x, y: target_y, z: target_z } = copy.target_position;
-    let copy = DriverCopy3D {
+    Ok(Some(DriverCopy3D {
         source_x,
         source_y,
         source_z,
@@ -249,14 +249,19 @@ unsafe fn slices(copy: &Copy3D, stream: usize, wait: bool) -> CudaResult {
         height: extent.height,
         depth: extent.depth,
         ..DriverCopy3D::default()
-    };
+    }))
+}
+
+/// A copy of slices that is done, or in stream order (`wait` false).
+unsafe fn slices(copy: &Copy3D, stream: usize, wait: bool) -> CudaResult {
+    let Some(copy) = of_driver(copy)? else { return Ok(()) };
     // SAFETY: a live local; the memory is the caller's.
     unsafe {
         if wait && stream == 0 {
             return result(sluice_cuMemcpy3D_v2(&raw const copy));
         }
         result(sluice_cuMemcpy3DAsync_v2(&raw const copy, stream))?;
-        if wait && !sides.0 { driver::cuStreamSynchronize(stream) } else { Ok(()) }
+        if wait && copy.target_type == memory_type(false) { driver::cuStreamSynchronize(stream) } else { Ok(()) }
     }
 }
 

@@ -1396,6 +1396,337 @@ pub unsafe extern "C" fn sluice_cudaEventCreate(event: *mut usize) -> u32 {
     guard("cudaEventCreate", || unsafe { runtime::cudaEventCreate(event) })
 }
 
+/// Entry of `cudaGraphAddKernelNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddKernelNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const GraphKernel,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddKernelNode", || unsafe {
+        runtime::cudaGraphAddKernelNode(node, graph, after, count, parameters)
+    })
+}
+
+/// Entry of `cudaGraphKernelNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphKernelNodeGetParams(node: usize, parameters: *mut GraphKernel) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphKernelNodeGetParams", || unsafe { runtime::cudaGraphKernelNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cudaGraphKernelNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphKernelNodeSetParams(node: usize, parameters: *const GraphKernel) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphKernelNodeSetParams", || unsafe { runtime::cudaGraphKernelNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cudaGraphExecKernelNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecKernelNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const GraphKernel,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecKernelNodeSetParams", || unsafe {
+        runtime::cudaGraphExecKernelNodeSetParams(executable, node, parameters)
+    })
+}
+
+/// Entry of `cudaGraphAddMemcpyNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    copy: *const Copy3D,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemcpyNode", || unsafe { runtime::cudaGraphAddMemcpyNode(node, graph, after, count, copy) })
+}
+
+/// Entry of `cudaGraphMemcpyNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeGetParams(node: usize, copy: *mut Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemcpyNodeGetParams", || unsafe { runtime::cudaGraphMemcpyNodeGetParams(node, copy) })
+}
+
+/// Entry of `cudaGraphMemcpyNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParams(node: usize, copy: *const Copy3D) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemcpyNodeSetParams", || unsafe { runtime::cudaGraphMemcpyNodeSetParams(node, copy) })
+}
+
+/// Entry of `cudaGraphExecMemcpyNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParams(
+    executable: usize,
+    node: usize,
+    copy: *const Copy3D,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecMemcpyNodeSetParams", || unsafe {
+        runtime::cudaGraphExecMemcpyNodeSetParams(executable, node, copy)
+    })
+}
+
+/// Entry of `cudaGraphAddMemcpyNode1D`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNode1D(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    target: u64,
+    source: u64,
+    bytes: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemcpyNode1D", || unsafe {
+        runtime::cudaGraphAddMemcpyNode1D(node, graph, after, count, target, source, bytes, kind)
+    })
+}
+
+/// Entry of `cudaGraphMemcpyNodeSetParams1D`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParams1D(
+    node: usize,
+    target: u64,
+    source: u64,
+    bytes: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemcpyNodeSetParams1D", || unsafe {
+        runtime::cudaGraphMemcpyNodeSetParams1D(node, target, source, bytes, kind)
+    })
+}
+
+/// Entry of `cudaGraphExecMemcpyNodeSetParams1D`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParams1D(
+    executable: usize,
+    node: usize,
+    target: u64,
+    source: u64,
+    bytes: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecMemcpyNodeSetParams1D", || unsafe {
+        runtime::cudaGraphExecMemcpyNodeSetParams1D(executable, node, target, source, bytes, kind)
+    })
+}
+
+/// Entry of `cudaGraphAddMemcpyNodeFromSymbol`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNodeFromSymbol(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    target: u64,
+    symbol: usize,
+    bytes: usize,
+    offset: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemcpyNodeFromSymbol", || unsafe {
+        runtime::cudaGraphAddMemcpyNodeFromSymbol(node, graph, after, count, target, symbol, bytes, offset, kind)
+    })
+}
+
+/// Entry of `cudaGraphMemcpyNodeSetParamsFromSymbol`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParamsFromSymbol(
+    node: usize,
+    target: u64,
+    symbol: usize,
+    bytes: usize,
+    offset: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemcpyNodeSetParamsFromSymbol", || unsafe {
+        runtime::cudaGraphMemcpyNodeSetParamsFromSymbol(node, target, symbol, bytes, offset, kind)
+    })
+}
+
+/// Entry of `cudaGraphExecMemcpyNodeSetParamsFromSymbol`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParamsFromSymbol(
+    executable: usize,
+    node: usize,
+    target: u64,
+    symbol: usize,
+    bytes: usize,
+    offset: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecMemcpyNodeSetParamsFromSymbol", || unsafe {
+        runtime::cudaGraphExecMemcpyNodeSetParamsFromSymbol(executable, node, target, symbol, bytes, offset, kind)
+    })
+}
+
+/// Entry of `cudaGraphAddMemcpyNodeToSymbol`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNodeToSymbol(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    symbol: usize,
+    source: u64,
+    bytes: usize,
+    offset: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemcpyNodeToSymbol", || unsafe {
+        runtime::cudaGraphAddMemcpyNodeToSymbol(node, graph, after, count, symbol, source, bytes, offset, kind)
+    })
+}
+
+/// Entry of `cudaGraphMemcpyNodeSetParamsToSymbol`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParamsToSymbol(
+    node: usize,
+    symbol: usize,
+    source: u64,
+    bytes: usize,
+    offset: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphMemcpyNodeSetParamsToSymbol", || unsafe {
+        runtime::cudaGraphMemcpyNodeSetParamsToSymbol(node, symbol, source, bytes, offset, kind)
+    })
+}
+
+/// Entry of `cudaGraphExecMemcpyNodeSetParamsToSymbol`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParamsToSymbol(
+    executable: usize,
+    node: usize,
+    symbol: usize,
+    source: u64,
+    bytes: usize,
+    offset: usize,
+    kind: u32,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecMemcpyNodeSetParamsToSymbol", || unsafe {
+        runtime::cudaGraphExecMemcpyNodeSetParamsToSymbol(executable, node, symbol, source, bytes, offset, kind)
+    })
+}
+
+/// Entry of `cudaGraphAddMemsetNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddMemsetNode(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddMemsetNode", || unsafe {
+        runtime::cudaGraphAddMemsetNode(node, graph, after, count, parameters)
+    })
+}
+
+/// Entry of `cudaGraphExecMemsetNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecMemsetNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *const c_void,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecMemsetNodeSetParams", || unsafe {
+        runtime::cudaGraphExecMemsetNodeSetParams(executable, node, parameters)
+    })
+}
+
+/// Entry of `cudaGraphAddNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddNode_12(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    count: usize,
+    parameters: *mut GraphNode,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddNode", || unsafe { runtime::cudaGraphAddNode_12(node, graph, after, count, parameters) })
+}
+
+/// Entry of `cudaGraphAddNode_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddNode_v2(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    parameters: *mut GraphNode,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddNode_v2", || unsafe {
+        runtime::cudaGraphAddNode_v2(node, graph, after, data, count, parameters)
+    })
+}
+
+/// Entry of `cudaGraphAddNode`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphAddNode_13(
+    node: *mut usize,
+    graph: usize,
+    after: *const usize,
+    data: *const c_void,
+    count: usize,
+    parameters: *mut GraphNode,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphAddNode", || unsafe { runtime::cudaGraphAddNode_13(node, graph, after, data, count, parameters) })
+}
+
+/// Entry of `cudaGraphNodeGetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphNodeGetParams(node: usize, parameters: *mut GraphNode) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeGetParams", || unsafe { runtime::cudaGraphNodeGetParams(node, parameters) })
+}
+
+/// Entry of `cudaGraphNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphNodeSetParams(node: usize, parameters: *mut GraphNode) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphNodeSetParams", || unsafe { runtime::cudaGraphNodeSetParams(node, parameters) })
+}
+
+/// Entry of `cudaGraphExecNodeSetParams`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphExecNodeSetParams(
+    executable: usize,
+    node: usize,
+    parameters: *mut GraphNode,
+) -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Runtime API.
+    guard("cudaGraphExecNodeSetParams", || unsafe { runtime::cudaGraphExecNodeSetParams(executable, node, parameters) })
+}
+
 /// Entry of `cudaCreateChannelDesc`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, format: u32) -> ChannelFormat {
@@ -4618,12 +4949,6 @@ pub unsafe extern "C" fn sluice_cudaExecutionCtxWaitEvent() -> u32 {
     refused("cudaExecutionCtxWaitEvent", "a lease is a part of a device already; it is not divided further")
 }
 
-/// Entry of `cudaGraphConditionalHandleCreate_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate_v2() -> u32 {
-    refused("cudaGraphConditionalHandleCreate_v2", "a lease is a part of a device already; it is not divided further")
-}
-
 /// Entry of `cudaGreenCtxCreate`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaGreenCtxCreate() -> u32 {
@@ -4654,6 +4979,12 @@ pub unsafe extern "C" fn sluice_cudaSubgridWorksetCreate() -> u32 {
     refused("cudaSubgridWorksetCreate", "a lease is a part of a device already; it is not divided further")
 }
 
+/// Entry of `cudaGraphConditionalHandleCreate_v2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sluice_cudaGraphConditionalHandleCreate_v2() -> u32 {
+    refused("cudaGraphConditionalHandleCreate_v2", "conditional nodes of graphs are not served yet")
+}
+
 /// Entry of `cudaLaunchCooperativeKernelMultiDevice`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice_cudaLaunchCooperativeKernelMultiDevice() -> u32 {
@@ -4682,154 +5013,4 @@ pub unsafe extern "C" fn sluice_cudaGetExportTable() -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sluice___cudaGetProcAddress() -> u32 {
     refused("__cudaGetProcAddress", "only public functions of CUDA are served, and this one looks for private ones")
-}
-
-/// Entry of `cudaGraphAddKernelNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddKernelNode() -> u32 {
-    refused("cudaGraphAddKernelNode", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphKernelNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphKernelNodeGetParams() -> u32 {
-    refused("cudaGraphKernelNodeGetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphKernelNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphKernelNodeSetParams() -> u32 {
-    refused("cudaGraphKernelNodeSetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecKernelNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecKernelNodeSetParams() -> u32 {
-    refused("cudaGraphExecKernelNodeSetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddMemcpyNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNode() -> u32 {
-    refused("cudaGraphAddMemcpyNode", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddMemcpyNode1D`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNode1D() -> u32 {
-    refused("cudaGraphAddMemcpyNode1D", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddMemcpyNodeFromSymbol`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNodeFromSymbol() -> u32 {
-    refused("cudaGraphAddMemcpyNodeFromSymbol", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddMemcpyNodeToSymbol`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemcpyNodeToSymbol() -> u32 {
-    refused("cudaGraphAddMemcpyNodeToSymbol", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphMemcpyNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeGetParams() -> u32 {
-    refused("cudaGraphMemcpyNodeGetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphMemcpyNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParams() -> u32 {
-    refused("cudaGraphMemcpyNodeSetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphMemcpyNodeSetParams1D`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParams1D() -> u32 {
-    refused("cudaGraphMemcpyNodeSetParams1D", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphMemcpyNodeSetParamsFromSymbol`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParamsFromSymbol() -> u32 {
-    refused("cudaGraphMemcpyNodeSetParamsFromSymbol", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphMemcpyNodeSetParamsToSymbol`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphMemcpyNodeSetParamsToSymbol() -> u32 {
-    refused("cudaGraphMemcpyNodeSetParamsToSymbol", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecMemcpyNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParams() -> u32 {
-    refused("cudaGraphExecMemcpyNodeSetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecMemcpyNodeSetParams1D`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParams1D() -> u32 {
-    refused("cudaGraphExecMemcpyNodeSetParams1D", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecMemcpyNodeSetParamsFromSymbol`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParamsFromSymbol() -> u32 {
-    refused("cudaGraphExecMemcpyNodeSetParamsFromSymbol", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecMemcpyNodeSetParamsToSymbol`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecMemcpyNodeSetParamsToSymbol() -> u32 {
-    refused("cudaGraphExecMemcpyNodeSetParamsToSymbol", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddMemsetNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddMemsetNode() -> u32 {
-    refused("cudaGraphAddMemsetNode", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecMemsetNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecMemsetNodeSetParams() -> u32 {
-    refused("cudaGraphExecMemsetNodeSetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddNode_12() -> u32 {
-    refused("cudaGraphAddNode", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddNode_v2`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddNode_v2() -> u32 {
-    refused("cudaGraphAddNode_v2", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphAddNode`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphAddNode_13() -> u32 {
-    refused("cudaGraphAddNode", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphNodeGetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeGetParams() -> u32 {
-    refused("cudaGraphNodeGetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphNodeSetParams() -> u32 {
-    refused("cudaGraphNodeSetParams", "graph nodes of this kind are not served yet")
-}
-
-/// Entry of `cudaGraphExecNodeSetParams`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sluice_cudaGraphExecNodeSetParams() -> u32 {
-    refused("cudaGraphExecNodeSetParams", "graph nodes of this kind are not served yet")
 }

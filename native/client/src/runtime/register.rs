@@ -144,6 +144,15 @@ pub(crate) fn kernel(key: usize) -> Option<Arc<Kernel>> {
     REGISTERED.read().unwrap_or_else(PoisonError::into_inner).kernels.get(&key).cloned()
 }
 
+/// The stub of the kernel that the driver knows by this handle; 0 when no stub stands for it.
+pub(crate) fn stub(function: usize) -> usize {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    let is_it = |(key, kernel): &(&usize, &Arc<Kernel>)| {
+        **key != kernel.handle && kernel.function.load(Ordering::Acquire) == function
+    };
+    registered.kernels.iter().find(is_it).map_or(0, |(key, _)| *key)
+}
+
 /// The variable with this shadow, or cudaErrorInvalidSymbol.
 pub(crate) fn variable(shadow: usize) -> CudaResult<Arc<Variable>> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ pub unsafe fn cudaGetSymbolSize(bytes: *mut usize, symbol: usize) -> CudaResult 
 }
 
 /// The place of `bytes` bytes inside a variable.
-fn place(symbol: usize, bytes: usize, offset: usize) -> CudaResult<u64> {
+pub(crate) fn place(symbol: usize, bytes: usize, offset: usize) -> CudaResult<u64> {
     let (address, size) = variable(symbol)?.address()?;
     let end = offset.checked_add(bytes).ok_or(INVALID_VALUE)?;
     if end > size { Err(INVALID_VALUE) } else { Ok(address + offset as u64) }

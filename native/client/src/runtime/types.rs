@@ -80,6 +80,39 @@ pub struct LaunchConfig {
     pub count: u32,
 }
 
+/// cudaKernelNodeParams; the second version goes on after it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphKernel {
+    /// A stub, a kernel or a driver's function.
+    pub function: usize,
+    pub grid: Dim3,
+    pub block: Dim3,
+    pub shared_bytes: u32,
+    pub arguments: *const *const c_void,
+    pub extra: *const *const c_void,
+}
+
+/// cudaMemcpyNodeParams
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GraphCopy {
+    pub flags: i32,
+    pub reserved: i32,
+    pub context: usize,
+    pub copy: Copy3D,
+}
+
+/// cudaGraphNodeParams: the kind, and 29 words that are read as it says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphNode {
+    pub kind: u32,
+    pub reserved: [i32; 3],
+    pub body: [u64; 29],
+    pub end: u64,
+}
+
 /// cudaFuncAttributes
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -194,6 +227,9 @@ mod tests {
         assert_eq!(size_of::<FunctionAttributes>(), 144);
         assert_eq!(offset_of!(FunctionAttributes, max_dynamic_shared_bytes), 44);
         assert_eq!(offset_of!(FunctionAttributes, cluster_width), 56);
+        assert_eq!((size_of::<GraphKernel>(), offset_of!(GraphKernel, arguments)), (56, 40));
+        assert_eq!((size_of::<GraphCopy>(), offset_of!(GraphCopy, copy)), (176, 16));
+        assert_eq!((size_of::<GraphNode>(), offset_of!(GraphNode, body)), (256, 16));
         assert_eq!(size_of::<DriverCopy2D>(), 128);
         assert_eq!(size_of::<DriverCopy3D>(), 200);
     }

@@ -159,7 +159,6 @@ unsafe extern "C" {
     fn sluice_cuMemHostRegister() -> u32;
     fn sluice_cuMemBatchDecompressAsync() -> u32;
     fn sluice_cuMemBatchDecompressAsync_ptsz() -> u32;
-    fn sluice_cuMemGetLocationInfo() -> u32;
     fn sluice_cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32;
     fn sluice_cuDeviceGetMemPool(pool: *mut usize, device: i32) -> u32;
     fn sluice_cuDeviceSetMemPool(device: i32, pool: usize) -> u32;
@@ -409,6 +408,7 @@ unsafe extern "C" {
     fn sluice_cuMemDiscardAndPrefetchBatchAsync_ptsz() -> u32;
     fn sluice_cuMemDiscardBatchAsync() -> u32;
     fn sluice_cuMemDiscardBatchAsync_ptsz() -> u32;
+    fn sluice_cuMemGetLocationInfo() -> u32;
     fn sluice_cuMemHostGetDevicePointer_v2() -> u32;
     fn sluice_cuMemPrefetchAsync() -> u32;
     fn sluice_cuMemPrefetchAsync_ptsz() -> u32;
@@ -2094,13 +2094,6 @@ pub unsafe extern "C" fn cuMemBatchDecompressAsync_ptsz() -> u32 {
     unsafe { sluice_cuMemBatchDecompressAsync_ptsz() }
 }
 
-/// `cuMemGetLocationInfo`: see the CUDA Driver API.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemGetLocationInfo() -> u32 {
-    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
-    unsafe { sluice_cuMemGetLocationInfo() }
-}
-
 /// `cuDeviceGetDefaultMemPool`: see the CUDA Driver API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) -> u32 {
@@ -3162,6 +3155,13 @@ pub unsafe extern "C" fn cuMemDiscardBatchAsync() -> u32 {
 pub unsafe extern "C" fn cuMemDiscardBatchAsync_ptsz() -> u32 {
     // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
     unsafe { sluice_cuMemDiscardBatchAsync_ptsz() }
+}
+
+/// `cuMemGetLocationInfo`: see the CUDA Driver API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemGetLocationInfo() -> u32 {
+    // SAFETY: the caller keeps the contract of the CUDA Driver API, which the client relies on.
+    unsafe { sluice_cuMemGetLocationInfo() }
 }
 
 /// `cuMemHostGetDevicePointer_v2`: see the CUDA Driver API.
