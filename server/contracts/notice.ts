@@ -8,6 +8,7 @@ export const noticeKind = z.enum([
   "granted",
   "budget",
   "quota-request",
+  "guarantee",
   "workspace-stop",
   "workspace-move",
   "invited",

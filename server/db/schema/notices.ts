@@ -11,7 +11,10 @@ export const notices = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
     kind: text("kind", {
-      enum: ["reclaim", "idle", "granted", "budget", "quota-request", "workspace-stop", "workspace-move", "invited"],
+      enum: [
+        ...(["reclaim", "idle", "granted", "budget", "quota-request", "guarantee"] as const),
+        ...(["workspace-stop", "workspace-move", "invited"] as const),
+      ],
     }).notNull(),
     /** What it is about, once: the same thing is not told twice. */
     key: text("key").notNull(),

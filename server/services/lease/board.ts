@@ -11,7 +11,7 @@ import { judged } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
 import { roomOf } from "#server/scheduler/room.ts";
 import { seenBy } from "#server/scheduler/seen-by.ts";
-import { usedBy } from "#server/scheduler/share.ts";
+import { guaranteedNow, usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { leaseItems } from "./list.ts";
 import { readerOf } from "./reader.ts";
@@ -68,10 +68,12 @@ function nowOf(quota: QuotaRow, world: World, person: UserPrincipal): TeamQuotaN
   const open = world.devices.filter((device) => device.state === "open");
   const rooms = [...roomOf(open, world.holdings).values()];
   const usedMilli = usedBy(quota.teamId, world);
+  const guaranteedNowMilli = guaranteedNow(quota.teamId, world);
   return {
     ...quota,
+    guaranteedNowMilli,
     usedMilli,
-    borrowedMilli: Math.max(0, usedMilli - quota.guaranteedMilli),
+    borrowedMilli: Math.max(0, usedMilli - guaranteedNowMilli),
     atOnceMilli: fitsNow(
       { requestId: "asked-now", teamId: quota.teamId, userId: person.userId, who: person.name, guaranteedOnly: false },
       world,

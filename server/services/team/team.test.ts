@@ -223,6 +223,13 @@ describe("people of a team", () => {
     expect(soft).toMatchObject({ capacityMilli: 0, unallocatedMilli: -guaranteedMilli });
     expect(guaranteedMilli).toBeGreaterThan(0);
     await removed("online");
+    // A device of a server that is away is not there to be guaranteed.
+    const nowOf = async () => (await get(world.lead.ctx, { id: world.team })).quotas[0]?.guaranteedNowMilli;
+    await setQuota(world.admin.ctx, quota(world.team, 1500));
+    expect(await nowOf()).toBe(1500);
+    await db().update(gpus).set({ state: "lost" }).where(eq(gpus.id, world.gpuIds[0]));
+    expect(await nowOf()).toBeLessThan(1000);
+    await db().update(gpus).set({ state: "active" }).where(eq(gpus.id, world.gpuIds[0]));
   });
 
   it("may leave by their lead's own hand", async () => {
