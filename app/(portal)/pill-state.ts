@@ -1,3 +1,4 @@
+import { endOf } from "#components/lease/ends-in.tsx";
 import type { PillState } from "#components/shell/gpu-pill.tsx";
 import { pageContext } from "../page-context.ts";
 import { readBoard } from "./gpus/my-gpus.ts";
@@ -6,7 +7,7 @@ import { readBoard } from "./gpus/my-gpus.ts";
 export async function pillState(): Promise<PillState> {
   const { userId } = (await pageContext()).principal;
   const { leases, requests } = await readBoard();
-  const [first, ...others] = [...leases].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt));
+  const [first, ...others] = [...leases].sort((a, b) => endOf(a).localeCompare(endOf(b)));
   if (first) {
     const same = leases.filter((lease) => lease.gpuType === first.gpuType);
     return {
@@ -14,6 +15,7 @@ export async function pillState(): Promise<PillState> {
       milli: same.reduce((sum, lease) => sum + lease.milli, 0),
       gpuType: first.gpuType,
       expiresAt: first.expiresAt,
+      releaseAt: first.releaseAt,
       more: others.length - (same.length - 1),
     };
   }

@@ -64,7 +64,9 @@ it("tells which guarantees are scaled down while servers are away", async () => 
     (await read(world.admin.ctx)).components.filter(({ kind }) => kind === "guarantees").map(({ detail }) => detail);
   expect(await guarantees()).toEqual([]);
   await test.db.update(gpus).set({ state: "lost" });
-  expect(await guarantees()).toEqual([expect.stringMatching(/: (vision|nlp) 0\.0 of 0\.5, (vision|nlp) 0\.0 of 0\.5$/)]);
+  expect(await guarantees()).toEqual([
+    expect.stringMatching(/: (vision|nlp) 0\.0 of 0\.5, (vision|nlp) 0\.0 of 0\.5$/),
+  ]);
   await test.db.update(gpus).set({ state: "active" }).where(eq(gpus.id, world.gpuIds[0]));
   expect(await guarantees()).toEqual([]);
 });
