@@ -2,6 +2,7 @@ import { formatAmount, formatDuration } from "#components/format.ts";
 import { Meter } from "#components/ui/meter.tsx";
 import { State } from "#components/ui/state.tsx";
 import type { TeamQuotaNow } from "#server/contracts/lease-board.ts";
+import { formatGuaranteed } from "./guaranteed.ts";
 
 /** Each GPU type that one's teams may borrow: what would be granted at once, and how much the team has in use. */
 export function FreeByType({ quotas, waits }: { quotas: TeamQuotaNow[]; waits: Record<string, number> }) {
@@ -24,17 +25,14 @@ export function FreeByType({ quotas, waits }: { quotas: TeamQuotaNow[]; waits: R
                 { key: "borrowed", value: quota.borrowedMilli, look: "borrowed" },
               ]}
               marks={
-                quota.guaranteedMilli > 0
-                  ? [{ at: quota.guaranteedMilli, title: `guaranteed ${formatAmount(quota.guaranteedMilli)}` }]
-                  : []
+                quota.guaranteedNowMilli > 0 ? [{ at: quota.guaranteedNowMilli, title: formatGuaranteed(quota) }] : []
               }
-              label={`${formatAmount(quota.usedMilli)} of ${formatAmount(quota.limitMilli)} in use, ${formatAmount(quota.guaranteedMilli)} guaranteed`}
+              label={`${formatAmount(quota.usedMilli)} of ${formatAmount(quota.limitMilli)} in use, ${formatGuaranteed(quota)}`}
             />
           </div>
           <p className="figures mt-1.5 text-sm text-ink-2">
-            {formatAmount(quota.usedMilli)} of {formatAmount(quota.limitMilli)} in use,{" "}
-            {formatAmount(quota.guaranteedMilli)} guaranteed; the pool has {formatAmount(quota.freeMilli)} of{" "}
-            {formatAmount(quota.capacityMilli)} free
+            {formatAmount(quota.usedMilli)} of {formatAmount(quota.limitMilli)} in use, {formatGuaranteed(quota)}; the
+            pool has {formatAmount(quota.freeMilli)} of {formatAmount(quota.capacityMilli)} free
           </p>
           {quota.gpuType === "soft" && (
             <p className="mt-1.5 text-sm text-ink-2">The software GPU: correct, not fast; PyTorch needs a real GPU.</p>

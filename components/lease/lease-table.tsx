@@ -4,9 +4,10 @@ import Link from "next/link";
 import { formatAmount, formatBytes, formatCount, formatDuration } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Badge } from "#components/ui/state.tsx";
-import { Age, RelativeTime, Remaining } from "#components/ui/time.tsx";
+import { Age, RelativeTime } from "#components/ui/time.tsx";
 import type { LeaseListItem } from "#server/contracts/gpu-server.ts";
 import { EndLease } from "./end-lease.tsx";
+import { EndsIn, endOf } from "./ends-in.tsx";
 import { ExtendLease } from "./extend-lease.tsx";
 import { LeaseState } from "./lease-state.tsx";
 import { ownerLabel } from "./owner-label.ts";
@@ -137,19 +138,13 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
           <Age from={row.grantedAt} />
         ),
     }),
-    ...when(!has("ended"), {
+    ...when(!has("ended") || leases.some(({ state }) => state !== "ended"), {
       id: "ends",
       header: "Ends in",
       align: "right",
-      sort: (row) => row.expiresAt,
-      cell: (row) =>
-        row.releaseAt === null ? (
-          <Remaining until={row.expiresAt} />
-        ) : (
-          <span className="text-warn">
-            taken back in <Remaining until={row.releaseAt} />
-          </span>
-        ),
+      ...(has("ended") && { from: "md" as const }),
+      sort: endOf,
+      cell: (row) => (row.state === "ended" ? <span className="text-ink-2">–</span> : <EndsIn lease={row} />),
     }),
     ...when(has("end"), {
       id: "end",

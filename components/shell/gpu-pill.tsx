@@ -1,11 +1,12 @@
 import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
+import { EndsIn } from "#components/lease/ends-in.tsx";
 import { Remaining } from "#components/ui/time.tsx";
 
-/** Your GPU at a glance: the amount held and what is left of its time, or your place in the queue. */
+/** Your GPU at a glance: the amount held and what is left of its time (until it is taken back, where it is), or your place in the queue. */
 export type PillState =
   | { kind: "none" }
-  | { kind: "held"; milli: number; gpuType: string; expiresAt: string; more: number }
+  | { kind: "held"; milli: number; gpuType: string; expiresAt: string; releaseAt: string | null; more: number }
   | { kind: "queued"; milli: number; gpuType: string; position: number | null };
 
 export function GpuPill({ state }: { state: PillState }) {
@@ -19,7 +20,7 @@ export function GpuPill({ state }: { state: PillState }) {
         aria-hidden="true"
         className={
           state.kind === "held"
-            ? "size-2 rounded-full bg-ok"
+            ? `size-2 rounded-full ${state.releaseAt === null ? "bg-ok" : "bg-warn"}`
             : state.kind === "queued"
               ? "size-2 rounded-full bg-warn"
               : "size-2 rounded-full border-[1.5px] border-idle"
@@ -32,7 +33,14 @@ export function GpuPill({ state }: { state: PillState }) {
             {formatAmount(state.milli)} {state.gpuType}
           </span>
           <span className="text-ink-2 max-sm:sr-only">
-            <Remaining until={state.expiresAt} /> left{state.more > 0 && `, ${state.more} more`}
+            {state.releaseAt === null ? (
+              <>
+                <Remaining until={state.expiresAt} /> left
+              </>
+            ) : (
+              <EndsIn lease={state} />
+            )}
+            {state.more > 0 && `, ${state.more} more`}
           </span>
         </>
       )}

@@ -1,14 +1,15 @@
 import { formatAmount } from "#components/format.ts";
+import { formatGuaranteed, type Guaranteed } from "#components/lease/guaranteed.ts";
 import { Meter } from "#components/ui/meter.tsx";
 
-export type QuotaFigures = { gpuType: string; guaranteedMilli: number; limitMilli: number; usedMilli: number };
+export type QuotaFigures = Guaranteed & { gpuType: string; limitMilli: number; usedMilli: number };
 
 /** One GPU type of a team in one bar: guaranteed, limit, used, borrowed, lent, with the figures beneath. */
 export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "md" | "lg" }) {
-  const { gpuType, guaranteedMilli, limitMilli, usedMilli } = quota;
-  const borrowed = Math.max(0, usedMilli - guaranteedMilli);
-  const lent = Math.max(0, guaranteedMilli - usedMilli);
-  const spoken = `${gpuType}: ${formatAmount(usedMilli)} of ${formatAmount(limitMilli)} in use, ${formatAmount(guaranteedMilli)} guaranteed, ${formatAmount(borrowed)} borrowed`;
+  const { gpuType, guaranteedMilli, guaranteedNowMilli, limitMilli, usedMilli } = quota;
+  const borrowed = Math.max(0, usedMilli - guaranteedNowMilli);
+  const lent = Math.max(0, guaranteedNowMilli - usedMilli);
+  const spoken = `${gpuType}: ${formatAmount(usedMilli)} of ${formatAmount(limitMilli)} in use, ${formatGuaranteed(quota)}, ${formatAmount(borrowed)} borrowed`;
   return (
     <div>
       <Meter
@@ -25,8 +26,8 @@ export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "
           { key: "borrowed", value: borrowed, look: "borrowed", title: `borrowed: ${formatAmount(borrowed)}` },
         ]}
         marks={
-          guaranteedMilli > 0 && guaranteedMilli < limitMilli
-            ? [{ at: guaranteedMilli, title: `guaranteed ${formatAmount(guaranteedMilli)}` }]
+          guaranteedNowMilli > 0 && guaranteedNowMilli < limitMilli
+            ? [{ at: guaranteedNowMilli, title: formatGuaranteed(quota) }]
             : []
         }
       />
@@ -35,6 +36,9 @@ export function QuotaBar({ quota, size = "lg" }: { quota: QuotaFigures; size?: "
           <Part name="used" value={formatAmount(usedMilli)} swatch="bg-accent" />
           <Part name="borrowed" value={formatAmount(borrowed)} swatch="bg-accent stripes" />
           <Part name="guaranteed" value={formatAmount(guaranteedMilli)} swatch="w-0.5 bg-ink" />
+          {guaranteedNowMilli !== guaranteedMilli && (
+            <Part name="guaranteed now" value={formatAmount(guaranteedNowMilli)} />
+          )}
           <Part name="limit" value={formatAmount(limitMilli)} swatch="border border-line-strong bg-sunken" />
           <Part name="lent" value={formatAmount(lent)} />
         </dl>

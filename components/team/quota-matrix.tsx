@@ -2,6 +2,7 @@
 
 import Link from "next/link";
 import { formatAmount, plural } from "#components/format.ts";
+import { formatGuaranteed } from "#components/lease/guaranteed.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import type { TeamList, TeamSummary } from "#server/contracts/team.ts";
 import { EditQuota } from "./edit-quota.tsx";
@@ -67,7 +68,7 @@ export function QuotaMatrix({ teams, pool }: TeamList) {
 
 function QuotaCell({ team, quota }: { team: TeamSummary; quota: TeamSummary["quotas"][number] | undefined }) {
   if (quota === undefined) return <span className="text-ink-2">–</span>;
-  const { usedMilli, guaranteedMilli, limitMilli } = quota;
+  const { usedMilli, limitMilli } = quota;
   return (
     <div className="flex items-center gap-3">
       <div className="min-w-0 grow">
@@ -75,7 +76,7 @@ function QuotaCell({ team, quota }: { team: TeamSummary; quota: TeamSummary["quo
         {/* Breaks between the figures, so that four types stand beside each other on a common screen. */}
         <p className="figures mt-1 text-sm text-ink-2">
           <span className="whitespace-nowrap text-ink">{formatAmount(usedMilli)} used</span>,{" "}
-          <span className="whitespace-nowrap">{formatAmount(guaranteedMilli)} guaranteed</span>,{" "}
+          <span className="whitespace-nowrap">{formatGuaranteed(quota)}</span>,{" "}
           <span className="whitespace-nowrap">limit {formatAmount(limitMilli)}</span>
         </p>
       </div>

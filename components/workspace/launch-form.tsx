@@ -7,6 +7,7 @@ import { DatasetChecks } from "#components/dataset/dataset-checks.tsx";
 import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { formText } from "#components/form-text.ts";
 import { formatAmount, formatMoney } from "#components/format.ts";
+import { formatGuaranteed } from "#components/lease/guaranteed.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Field, FormError, Select } from "#components/ui/field.tsx";
 import { Meter } from "#components/ui/meter.tsx";
@@ -28,6 +29,7 @@ export type LaunchTeam = {
   types: {
     gpuType: string;
     guaranteedMilli: number;
+    guaranteedNowMilli: number;
     limitMilli: number;
     usedMilli: number;
     /** The largest piece that would be granted at once. */
@@ -215,12 +217,12 @@ export function LaunchForm({
               <Meter
                 max={type.limitMilli}
                 segments={[{ key: "used", value: type.usedMilli, look: "used" }]}
-                marks={type.guaranteedMilli > 0 ? [{ at: type.guaranteedMilli, title: "guaranteed" }] : []}
-                label={`${formatAmount(type.usedMilli)} of ${formatAmount(type.limitMilli)} ${type.gpuType} in use, ${formatAmount(type.guaranteedMilli)} guaranteed`}
+                marks={type.guaranteedNowMilli > 0 ? [{ at: type.guaranteedNowMilli, title: "guaranteed" }] : []}
+                label={`${formatAmount(type.usedMilli)} of ${formatAmount(type.limitMilli)} ${type.gpuType} in use, ${formatGuaranteed(type)}`}
               />
               <p className="figures mt-1.5 text-sm text-ink-2">
                 {formatAmount(type.usedMilli)} of {formatAmount(type.limitMilli)} {type.gpuType} in use,{" "}
-                {formatAmount(type.guaranteedMilli)} guaranteed
+                {formatGuaranteed(type)}
               </p>
             </div>
           )}

@@ -2,6 +2,7 @@
 
 import Link from "next/link";
 import { formatAmount, formatBytes, formatCores } from "#components/format.ts";
+import { endOf } from "#components/lease/ends-in.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
@@ -9,9 +10,9 @@ import { WorkspaceActions } from "./workspace-actions.tsx";
 import { describeState, WorkspaceState } from "./workspace-state.tsx";
 
 const heldMilli = (row: WorkspaceView) => row.leases.reduce((sum, lease) => sum + lease.milli, 0);
-/** When the first GPU ends: its time is up, or it has been idle for too long. */
+/** When the first GPU ends: its time is up, it is taken back, or it has been idle for too long. */
 const firstEnd = (row: WorkspaceView) =>
-  row.leases.flatMap((lease) => [lease.expiresAt, lease.idleEndsAt ?? []].flat()).sort()[0];
+  row.leases.flatMap((lease) => [endOf(lease), lease.idleEndsAt ?? []].flat()).sort()[0];
 const none = <span className="text-ink-2">–</span>;
 
 const captions = { mine: "Workspaces", shared: "Workspaces shared with me", others: "Workspaces of others" };

@@ -4,6 +4,7 @@ import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
 import { formatAmount } from "#components/format.ts";
+import { EndsIn, endOf } from "#components/lease/ends-in.tsx";
 import { Button } from "#components/ui/button.tsx";
 import { Remaining } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
@@ -14,7 +15,7 @@ const HOUR = 3600;
 /** The two clocks: how long the GPU stays without work and at most, and how long the workspace runs without activity. */
 export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
   const { id, leases, stopsAt, can, observed } = workspace;
-  const [next] = [...leases].sort((a, b) => a.expiresAt.localeCompare(b.expiresAt));
+  const [next] = [...leases].sort((a, b) => endOf(a).localeCompare(endOf(b)));
   const idleEnds = leases
     .flatMap((lease) => lease.idleEndsAt ?? [])
     .sort()
@@ -24,15 +25,15 @@ export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
       {next ? (
         <span className="inline-flex flex-wrap items-center gap-x-1.5">
           <span>
-            {formatAmount(leases.reduce((sum, lease) => sum + lease.milli, 0))} {next.gpuType} ends in{" "}
-            <Remaining until={next.expiresAt} />
-            {idleEnds && (
+            {formatAmount(leases.reduce((sum, lease) => sum + lease.milli, 0))} {next.gpuType}{" "}
+            <EndsIn lease={next} verb="ends in" />
+            {idleEnds && next.releaseAt === null && (
               <>
                 , or without GPU work in <Remaining until={idleEnds} />
               </>
             )}
           </span>
-          {can.change && <Extend path={`/leases/${next.id}/extend`} hours={1} what="GPU" />}
+          {can.change && next.releaseAt === null && <Extend path={`/leases/${next.id}/extend`} hours={1} what="GPU" />}
         </span>
       ) : (
         observed === "running" && <span>no GPU attached</span>

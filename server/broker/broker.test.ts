@@ -169,7 +169,7 @@ describe("a workspace", () => {
     const seen = await call<LeaseStatus>(ada, "GET", "/v1/status");
     expect(seen.body.leases).toHaveLength(1);
     expect(seen.body.team.quotas).toEqual([
-      { gpuType: "soft", guaranteedMilli: 500, limitMilli: 1000, usedMilli: 500 },
+      { gpuType: "soft", guaranteedMilli: 500, guaranteedNowMilli: 500, limitMilli: 1000, usedMilli: 500 },
     ]);
     expect(seen.body.free).toEqual([{ gpuType: "soft", grantedAtOnceMilli: 500, freeMilli: 500 }]);
 

@@ -18,8 +18,10 @@ export const teamQuotaNow = z.strictObject({
   teamName: z.string(),
   gpuType: z.string(),
   guaranteedMilli: z.int(),
+  /** What is guaranteed now: less while servers are away, more with a calendar or a reservation. */
+  guaranteedNowMilli: z.int(),
   limitMilli: z.int(),
-  /** All that the team holds, and the part of it above its guaranteed quota. */
+  /** All that the team holds, and the part of it above what is guaranteed now. */
   usedMilli: z.int(),
   borrowedMilli: z.int(),
   /** The largest piece that would be granted at once. */

@@ -247,7 +247,11 @@ export const leaseStatus = z.strictObject({
   team: z.strictObject({
     name: z.string(),
     quotas: z.array(
-      z.strictObject({ gpuType: z.string(), guaranteedMilli: z.int(), limitMilli: z.int(), usedMilli: z.int() }),
+      z.strictObject({
+        ...{ gpuType: z.string(), guaranteedMilli: z.int(), limitMilli: z.int(), usedMilli: z.int() },
+        /** What of that holds now: less while servers are away, more with a calendar or a reservation. */
+        guaranteedNowMilli: z.int(),
+      }),
     ),
   }),
   /** For each GPU type: the largest piece that would be granted at once to this team. */

@@ -9,6 +9,7 @@ export const noticeKind = z.enum([
   "granted",
   "budget",
   "quota-request",
+  "guarantee",
   "workspace-stop",
   "workspace-move",
   "workspace-restarted",

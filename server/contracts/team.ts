@@ -11,6 +11,8 @@ export const teamRole = z.enum(["lead", "member"]);
 export const quotaView = z.strictObject({
   gpuType: z.string(),
   guaranteedMilli: milli,
+  /** What is guaranteed now: less while servers are away, more with a calendar or a reservation. */
+  guaranteedNowMilli: milli,
   limitMilli: milli,
   weight: z.int(),
   priority: z.int(),

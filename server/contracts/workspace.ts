@@ -89,6 +89,8 @@ export const workspaceView = z.strictObject({
       expiresAt: instant,
       /** When it is released unless its GPU works before; null while its server cannot tell. */
       idleEndsAt: instant.nullable(),
+      /** When it is taken back: its holder has been told; null: it stays. */
+      releaseAt: instant.nullable(),
     }),
   ),
   /** What an edit of each setting was made on. */

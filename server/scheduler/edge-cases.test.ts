@@ -117,9 +117,18 @@ test("a clock that jumps ahead cuts no notice short, and one that jumps back mak
   expect(releaseAt(1_000, 1e12)).toBe(1_000 + DEFAULT_POLICY.minRunMs);
 });
 
-test("the same request twice in the queue is judged by its id, and holds one place", () => {
-  const queue = [waiting("r", 500), waiting("r2", 500, { createdAt: 1 })];
-  expect(evaluateQueue(world({ queue })).map((verdict) => verdict.requestId)).toEqual(["r", "r2"]);
+test("the same request sent twice is one request: it has one verdict, one place and one grant", () => {
+  const queue = [waiting("r", 500), waiting("r", 500), waiting("r2", 500, { createdAt: 1 })];
+  const granted = evaluateQueue(world({ queue }));
+  expect(granted.map(({ requestId, state }) => [requestId, state])).toEqual([
+    ["r", "granted"],
+    ["r2", "granted"],
+  ]);
+  const full = [holding("x", "0", 1000, { teamId: "nlp", userId: "lin" })];
+  expect(evaluateQueue(world({ queue, holdings: full }))).toMatchObject([
+    { requestId: "r", state: "queued", position: 1, of: 2 },
+    { requestId: "r2", state: "queued", position: 2, of: 2 },
+  ]);
 });
 
 test("a team deleted while its leases run: they still count on the device, may be claimed, and nothing new is granted", () => {
@@ -165,6 +174,21 @@ describe("the packing of guarantees", () => {
     expect(prove(devices, { quotas: plain, additions: [], reservations: [reservation] }, 0)).toMatchObject({
       ...{ ok: false, at: 1e9 },
     });
+  });
+
+  test("lays no two teams on one device where one of them shares cards with nobody else", () => {
+    const apart = (coTenancy: "own-team" | "whole-cards", ...promised: Parameters<typeof promise>) => {
+      return { ...promise(...promised), coTenancy };
+    };
+    expect(proof(apart("own-team", "a", 500, 500), promise("b", 1500, 500))).toMatchObject({
+      ...{ ok: false, missing: { teamName: "b", milli: 500 } },
+    });
+    expect(proof(apart("own-team", "a", 1000, 500), promise("b", 1000, 500))).toMatchObject({ ok: true });
+    // Also where its guarantee may be divided anyhow.
+    expect(proof(apart("own-team", "a", 1500, 1), promise("b", 500, 1))).toMatchObject({ ok: false });
+    // Halves of a team that is charged whole cards take a card each.
+    expect(proof(apart("whole-cards", "a", 1500, 500), promise("b", 500, 500))).toMatchObject({ ok: false });
+    expect(proof(apart("whole-cards", "a", 1000, 500), promise("b", 1000, 500))).toMatchObject({ ok: true });
   });
 
   test("is proved in the week in which an approved request for more holds, too", () => {

@@ -1,10 +1,14 @@
 /**
  * Guarantees must pack: the proof that every team can have all of its guarantee at once, in leases of its stated
  * largest request, on the real devices. First fit decreasing; where that finds no packing the edit is refused with
- * the packing it found, which an admin can check by hand.
+ * the packing it found, which an admin can check by hand. Who shares cards with whom holds here as it does for leases:
+ * a team that takes whole cards needs as many as its guarantee rounds up to, and pieces of a team that shares cards
+ * only among its own people lie beside no other team's.
  */
+import { type CoTenancyOf, mayShare, underPolicy } from "./allowed.ts";
 import { WHOLE } from "./amount.ts";
 import { type Addition, breakpoints, nextAtMinute, type QuotaWindow, quotaAt } from "./calendar.ts";
+import type { CoTenancy } from "./types.ts";
 
 export type PackedDevice = { id: string; name: string; serverName: string };
 export type PromisedQuota = {
@@ -14,6 +18,8 @@ export type PromisedQuota = {
   limitMilli: number;
   /** Leases of this size must fit. */
   largestMilli: number;
+  /** With whom it shares cards; left out: with anybody. */
+  coTenancy?: CoTenancy;
   windows: QuotaWindow[];
 };
 export type Promised = {
@@ -30,9 +36,11 @@ export type Proof =
 
 /** Proves the promises at every time at which one of them changes, from `now` on for a week and to their ends. */
 export function prove(devices: readonly PackedDevice[], promised: Promised, now: number): Proof {
+  const policies = new Map(promised.quotas.map(({ teamId, coTenancy = "any" }) => [teamId, coTenancy]));
+  const policyOf = (teamId: string) => policies.get(teamId) ?? "any";
   let strandedMilli = 0;
   for (const at of timesOf(promised, now)) {
-    const proof = pack(devices, piecesAt(promised, at), at);
+    const proof = pack(devices, piecesAt(promised, at), at, policyOf);
     if (!proof.ok) return proof;
     strandedMilli = Math.max(strandedMilli, proof.strandedMilli);
   }
@@ -55,56 +63,63 @@ function weeklyWithin(quotas: readonly PromisedQuota[], from: number, to: number
 }
 
 /** Pieces of one thousandth fit wherever anything fits; they are laid as one sum that may be divided. */
-type Piece = { teamName: string; milli: number; divisible?: true };
+type Piece = { teamId: string; teamName: string; milli: number; divisible?: true };
 
 /** What must fit at a time: each guarantee in pieces of the largest request, the rest in one smaller piece. */
 function piecesAt({ quotas, additions, reservations }: Promised, at: number): Piece[] {
   return quotas.flatMap((quota) => {
-    const { teamId, teamName } = quota;
+    const { teamId } = quota;
     const own = additions.filter((addition) => addition.teamId === teamId);
     const { guaranteedMilli } = quotaAt(quota, quota.windows, own, at);
     const reserved = reservations.filter((one) => one.teamId === teamId && at >= one.from && at < one.to);
     return [
-      ...cut(teamName, guaranteedMilli, quota.largestMilli),
-      ...reserved.flatMap(({ milli, unitMilli }) => cut(teamName, milli, unitMilli)),
+      ...cut(quota, guaranteedMilli, quota.largestMilli),
+      ...reserved.flatMap(({ milli, unitMilli }) => cut(quota, milli, unitMilli)),
     ];
   });
 }
 
-function cut(teamName: string, milli: number, size: number): Piece[] {
-  if (milli <= 0) return [];
+function cut({ teamId, teamName, coTenancy = "any" }: PromisedQuota, amount: number, size: number): Piece[] {
+  if (amount <= 0) return [];
+  const whole = coTenancy === "whole-cards";
+  const milli = underPolicy(amount, coTenancy);
   // Several GPUs are whole devices.
-  const unit = Math.min(WHOLE, Math.max(1, size), milli);
-  if (unit === 1) return [{ teamName, milli, divisible: true }];
-  const whole = Array.from({ length: Math.floor(milli / unit) }, () => ({ teamName, milli: unit }));
-  return milli % unit === 0 ? whole : [...whole, { teamName, milli: milli % unit }];
+  const unit = whole ? WHOLE : Math.min(WHOLE, Math.max(1, size), milli);
+  if (unit === 1) return [{ teamId, teamName, milli, divisible: true }];
+  const units = Array.from({ length: Math.floor(milli / unit) }, () => ({ teamId, teamName, milli: unit }));
+  return milli % unit === 0 ? units : [...units, { teamId, teamName, milli: milli % unit }];
 }
 
-function pack(devices: readonly PackedDevice[], pieces: Piece[], at: number): Proof {
-  const packing: Packed[] = devices.map(({ name, serverName }) => ({
-    device: `${name} on ${serverName}`,
-    pieces: [],
-    leftMilli: WHOLE,
+/** A device while pieces are laid on it, with the teams that lie there. */
+type Laid = Packed & { teams: Set<string> };
+
+function pack(devices: readonly PackedDevice[], pieces: Piece[], at: number, policyOf: CoTenancyOf): Proof {
+  const packing: Laid[] = devices.map(({ name, serverName }) => ({
+    ...{ device: `${name} on ${serverName}`, pieces: [], leftMilli: WHOLE, teams: new Set() },
   }));
+  // Those who share with nobody else first, so that the others fill what they leave whole.
+  const apart = (piece: Piece) => (policyOf(piece.teamId) === "any" ? 0 : 1);
   const order = (piece: Piece) => (piece.divisible ? 0 : piece.milli);
-  for (const piece of [...pieces].sort((a, b) => order(b) - order(a))) {
-    const left = lay(piece, packing);
-    if (left > 0) return { ok: false, at, missing: { teamName: piece.teamName, milli: left }, packing };
+  for (const piece of [...pieces].sort((a, b) => apart(b) - apart(a) || order(b) - order(a))) {
+    const may = packing.filter(({ teams }) => [...teams].every((other) => mayShare(piece.teamId, other, policyOf)));
+    const left = lay(piece, may);
+    if (left === 0) continue;
+    const shown = packing.map(({ teams: _, ...rest }) => rest);
+    return { ok: false, at, missing: { teamName: piece.teamName, milli: left }, packing: shown };
   }
   const free = packing.filter(({ leftMilli }) => leftMilli < WHOLE);
   return { ok: true, strandedMilli: free.reduce((sum, { leftMilli }) => sum + leftMilli, 0) };
 }
 
 /** Lays a piece where least is left over, or divided over many devices. Returns what found no place. */
-function lay(piece: Piece, packing: Packed[]): number {
-  const { teamName } = piece;
+function lay(piece: Piece, packing: Laid[]): number {
   if (!piece.divisible) {
-    let best: Packed | undefined;
+    let best: Laid | undefined;
     for (const one of packing) {
       if (one.leftMilli >= piece.milli && (best === undefined || one.leftMilli < best.leftMilli)) best = one;
     }
     if (best) {
-      put(best, teamName, piece.milli);
+      put(best, piece, piece.milli);
       return 0;
     }
     return piece.milli;
@@ -112,13 +127,14 @@ function lay(piece: Piece, packing: Packed[]): number {
   let left = piece.milli;
   for (const one of [...packing].sort((a, b) => a.leftMilli - b.leftMilli)) {
     const milli = Math.min(left, one.leftMilli);
-    if (milli > 0) put(one, teamName, milli);
+    if (milli > 0) put(one, piece, milli);
     left -= milli;
   }
   return left;
 }
 
-function put(one: Packed, teamName: string, milli: number): void {
+function put(one: Laid, { teamId, teamName }: Piece, milli: number): void {
+  one.teams.add(teamId);
   one.pieces.push({ teamName, milli });
   one.leftMilli -= milli;
 }

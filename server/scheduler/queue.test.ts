@@ -4,6 +4,7 @@ import { decide, evaluateQueue } from "./queue.ts";
 import { explain } from "./reasons.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
 import type { Device, Verdict, Waiting, World } from "./types.ts";
+import { explainRules } from "./why.ts";
 
 const GIB = 1024 ** 3;
 const refused = (verdict: Verdict) => (verdict.state === "refused" ? verdict.obstacle : verdict);
@@ -254,6 +255,34 @@ describe("reasons", () => {
     expect(message("draining")).toContain(`1 of 2 soft devices are being drained: ${scaled}`);
     expect(message("away")).toContain(`1 of 2 soft devices are away: ${scaled}`);
     expect(message("away", "draining")).toContain(`2 of 3 soft devices are away or being drained: ${scaled}`);
+  });
+
+  test("that name a guarantee name what is left of it while servers are away", () => {
+    const quotas = [quota("vision", 1000, 2000), quota("nlp", 1000, 2000)];
+    const devices = [device("0"), device("1", { state: "away" })];
+    const holdings = [holding("x", "0", 500)];
+    const lent = holding("l", "0", 500, { teamId: "nlp", userId: "lin", borrowed: true, who: "Lin" });
+    const at = world({ devices, holdings, quotas });
+    const scaled = "1 of 2 soft devices are away: 0.5 of the 1.0 of team vision is guaranteed until they are back.";
+    const inside = waiting("r", 500, { guaranteedOnly: true });
+    expect(reasonOf(inside, at)).toMatchObject({
+      rule: "guaranteed",
+      message: `team vision uses 0.5 of its 0.5 guaranteed soft. ${scaled}`,
+    });
+    const claim = reasonOf(waiting("r", 500), world({ devices, holdings: [{ ...lent, milli: 1000 }], quotas }));
+    expect(claim.rule).toBe("reclaim");
+    expect(claim.message).toContain(scaled);
+    const first = waiting("first", 750, { teamId: "nlp", who: "Lin", createdAt: -1 });
+    const behind = reasonOf(
+      waiting("r", 250),
+      world({ devices, holdings: [...holdings, lent], queue: [first], quotas }),
+    );
+    expect(behind.message).toContain(scaled);
+    const borrows = waiting("r", 600);
+    const { rules } = explainRules("r", { ...at, queue: [borrows] }, evaluateQueue({ ...at, queue: [borrows] }));
+    expect(rules.find(({ rule }) => rule === "guaranteed")?.message).toBe(
+      "0.5 of 1.0 guaranteed until servers are back",
+    );
   });
 
   test("of a place in the queue name who is first", () => {

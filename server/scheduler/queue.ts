@@ -5,13 +5,21 @@ import { byAge } from "./team-state.ts";
 import type { Round, Verdict, Waiting, World } from "./types.ts";
 
 /** Verdicts for the whole queue in the order of need, and what has to be taken back for it. Applying all is safe. */
-export function evaluate(world: World): Round {
+export function evaluate(given: World): Round {
+  const world = eachOnce(given);
   let revisions: ReadonlyMap<string, Revision> = new Map();
   for (;;) {
     const outcome = new Pass(world, revisions).run();
     if ("round" in outcome) return outcome.round;
     revisions = outcome.revised;
   }
+}
+
+/** One request is one place, however often it was sent. */
+function eachOnce(world: World): World {
+  const ids = new Set(world.queue.map(({ requestId }) => requestId));
+  if (ids.size === world.queue.length) return world;
+  return { ...world, queue: world.queue.filter(({ requestId }) => ids.delete(requestId)) };
 }
 
 /** Whether a round leaves everything as it is: everybody waits on, nobody is told anything. */

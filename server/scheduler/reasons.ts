@@ -59,7 +59,7 @@ function wordsFor(request: Waiting, obstacle: Obstacle, world: World, fits: numb
     case "reclaim":
       return reclaimWords(request, obstacle, world, fits);
     case "order":
-      return orderWords(obstacle.behind, world, fits);
+      return orderWords(request, obstacle.behind, world, fits);
     case "free-device":
       return deviceWords(request, world, fits);
   }

@@ -47,9 +47,9 @@ export function promisesNow(world: World): Promises {
   return { quotas, guarantees, own };
 }
 
-/** What each team is guaranteed with the devices that are there. */
-export function guaranteesNow(world: World): ReadonlyMap<string, number> {
-  return promisesNow(world).guarantees;
+/** What one team is guaranteed with the devices that are there, with what is reserved for it. */
+export function guaranteedNow(teamId: string, world: World): number {
+  return promisesNow(world).guarantees.get(teamId) ?? 0;
 }
 
 /** All of a promise; or, when a lost server leaves less than all guarantees together, its part of what is left. */

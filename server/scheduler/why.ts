@@ -63,7 +63,8 @@ function placeOf({ rule }: Obstacle): (typeof ORDER)[number] {
 
 /** What stands there for a rule that does not hold it back. */
 function factOf(rule: (typeof ORDER)[number], request: Waiting, world: World): string | undefined {
-  const quota = promisesNow(world).quotas.get(request.teamId);
+  const { quotas, guarantees } = promisesNow(world);
+  const quota = quotas.get(request.teamId);
   if (quota === undefined) return undefined;
   switch (rule) {
     case "team-limit":
@@ -71,7 +72,7 @@ function factOf(rule: (typeof ORDER)[number], request: Waiting, world: World): s
     case "person-limit":
       return quota.personMilli === undefined ? undefined : `at most ${formatQuota(quota.personMilli)} a person`;
     case "guaranteed":
-      return `${formatQuota(quota.guaranteedMilli)} guaranteed`;
+      return guaranteedFact(quota.guaranteedMilli, guarantees.get(request.teamId) ?? 0);
     case "budget":
       return quota.budget === undefined
         ? undefined
@@ -84,4 +85,10 @@ function factOf(rule: (typeof ORDER)[number], request: Waiting, world: World): s
     default:
       return undefined;
   }
+}
+
+function guaranteedFact(milli: number, now: number): string {
+  return now < milli
+    ? `${formatQuota(now)} of ${formatQuota(milli)} guaranteed until servers are back`
+    : `${formatQuota(milli)} guaranteed`;
 }

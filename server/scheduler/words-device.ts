@@ -81,14 +81,18 @@ export function pinnedWords(
   }
 }
 
-export function orderWords(behind: string, world: World, fits: number): Words {
+export function orderWords(request: Waiting, behind: string, world: World, fits: number): Words {
   const first = world.queue.find((waiting) => waiting.requestId === behind);
   const team = first && world.quotas.get(first.teamId)?.teamName;
   const reserved = world.reservations?.find((reservation) => reservation.id === reservationIdOf(behind));
   const nobody = reserved === undefined ? "Somebody" : `By a reservation ${reservedFor(reserved, world)}`;
   const who = first === undefined ? nobody : `${first.who} (team ${team ?? "?"})`;
   const amount = first === undefined ? "" : ` for ${formatMilli(first.milli)} ${world.gpuType}`;
-  return { rule: "order", message: `${who} waits first${amount}.`, ...(fits > 0 ? { hint: attachHint(fits) } : {}) };
+  return {
+    rule: "order",
+    message: [`${who} waits first${amount}.`, scaledDown(request.teamId, world)].filter(Boolean).join(" "),
+    ...(fits > 0 ? { hint: attachHint(fits) } : {}),
+  };
 }
 
 export function deviceWords(request: Waiting, world: World, fits: number): Words {
@@ -156,7 +160,12 @@ export function reclaimWords(
   const seconds = Math.max(0, Math.ceil((obstacle.releaseAt - world.now) / 1000));
   return {
     rule: "reclaim",
-    message: `Your team is below its guaranteed quota: room is being made, in ${seconds} s at the latest.`,
+    message: [
+      `Your team is below its guaranteed quota: room is being made, in ${seconds} s at the latest.`,
+      scaledDown(request.teamId, world),
+    ]
+      .filter(Boolean)
+      .join(" "),
     ...(fits > 0 ? { hint: attachHint(fits) } : {}),
     holders: holders(request, taken, world.now),
   };

@@ -45,22 +45,25 @@ export function limitNow(request: Waiting, world: World, fits: number): Words {
 }
 
 export function guaranteedWords(request: Waiting, ever: boolean, world: World): Words {
-  const quota = ever ? quotaFor(request, world) : promisesNow(world).quotas.get(request.teamId);
-  const guaranteed = quota?.guaranteedMilli ?? 0;
   const amount = formatMilli(request.milli);
   if (ever) {
+    const quota = quotaFor(request, world);
+    const guaranteed = quota?.guaranteedMilli ?? 0;
     return {
       rule: "guaranteed",
       message: `team ${quota?.teamName ?? ""} has ${formatQuota(guaranteed)} ${world.gpuType} guaranteed; you asked for ${amount} inside it.`,
       hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
     };
   }
+  const { quotas, guarantees } = promisesNow(world);
+  const quota = quotas.get(request.teamId);
+  const guaranteed = guarantees.get(request.teamId) ?? 0;
   const own = world.holdings.filter((holding) => holding.teamId === request.teamId && !holding.borrowed);
   const used = own.reduce((sum, holding) => sum + holding.milli, 0);
   const message = `team ${quota?.teamName ?? ""} uses ${formatQuota(used)} of its ${formatQuota(guaranteed)} guaranteed ${world.gpuType}.`;
   return {
     rule: "guaranteed",
-    message: [message, reservedInTeam(request, world)].filter(Boolean).join(" "),
+    message: [message, reservedInTeam(request, world), scaledDown(request.teamId, world)].filter(Boolean).join(" "),
     hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
     holders: holders(request, own, world.now),
   };

@@ -196,6 +196,9 @@ it("what is reserved for a team that takes whole cards is whole GPUs", async () 
     });
   await expect(reservation(500, 500)).rejects.toThrow("milli: This team takes whole GPUs only");
   await expect(reservation(1000, 500)).rejects.toThrow("unitMilli: This team takes whole GPUs only");
+  // Half a guarantee and half of another team's need a card each beside it.
+  expect(await code(reservation(1000, 1000))).toBe("quota");
+  await world.db.update(quotas).set({ guaranteedMilli: 0 }).where(eq(quotas.teamId, world.team));
   expect(await code(reservation(1000, 1000))).toBe("done");
 });
 

@@ -335,9 +335,18 @@ def _quota_line(status, gpu_type):
         return f"{team['name']}: no quota yet; ask your team lead"
     return "; ".join(
         f"{team['name']}: {quota(row['usedMilli'])} of {quota(row['limitMilli'])} {row['gpuType']} in use "
-        f"({quota(row['guaranteedMilli'])} guaranteed)"
+        f"({_guaranteed(row)})"
         for row in rows[:1]
     )
+
+
+def _guaranteed(row):
+    """'1.0 guaranteed', '0.5 of 1.0 guaranteed now' while servers are away; brokers of before do not tell."""
+    whole = row["guaranteedMilli"]
+    now = row.get("guaranteedNowMilli", whole)
+    if now == whole:
+        return f"{quota(whole)} guaranteed"
+    return f"{quota(now)} of {quota(whole)} guaranteed now" if now < whole else f"{quota(now)} guaranteed now"
 
 
 def own_lease(status, pid, start_time):

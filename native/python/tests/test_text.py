@@ -469,3 +469,14 @@ def test_the_panel_offers_the_teams_types_and_lists_what_was_borrowed():
     assert shown["history"] == [
         {"id": "lea-1", "amount": "0.5 soft", "label": "", "from": "2026-11-22T15:00:00.000Z", "to": None, "end": ""}
     ]
+
+
+def test_the_team_line_says_what_is_guaranteed_now():
+    def line(**row):
+        team = {"name": "vision", "quotas": [{**STATUS["team"]["quotas"][0], "guaranteedMilli": 1000, **row}]}
+        return _text.status({**STATUS, "team": team}, None, NOW).splitlines()[1]
+
+    assert line().endswith("(1.0 guaranteed)")
+    assert line(guaranteedNowMilli=1000).endswith("(1.0 guaranteed)")
+    assert line(guaranteedNowMilli=500).endswith("(0.5 of 1.0 guaranteed now)")
+    assert line(guaranteedNowMilli=1500).endswith("(1.5 guaranteed now)")

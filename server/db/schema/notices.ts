@@ -12,16 +12,8 @@ export const notices = pgTable(
       .references(() => users.id, { onDelete: "cascade" }),
     kind: text("kind", {
       enum: [
-        "reclaim",
-        "idle",
-        "long-kernel",
-        "granted",
-        "budget",
-        "quota-request",
-        "workspace-stop",
-        "workspace-move",
-        "workspace-restarted",
-        "invited",
+        ...(["reclaim", "idle", "long-kernel", "granted", "budget", "quota-request", "guarantee"] as const),
+        ...(["workspace-stop", "workspace-move", "workspace-restarted", "invited"] as const),
       ],
     }).notNull(),
     /** What it is about, once: the same thing is not told twice. */

@@ -1,8 +1,9 @@
 /** The health of real parts: one that answers, one that does not, and servers in every state. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { gpuServers } from "#server/db/schema/index.ts";
+import { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
 import { newId } from "#server/ids.ts";
@@ -56,4 +57,16 @@ it("puts what is wrong first, and says what to do about it and nothing else", as
   expect(components[0]?.state).toBe("down");
   for (const { state, next } of components) expect(next !== null).toBe(state !== "ok");
   await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
+});
+
+it("tells which guarantees are scaled down while servers are away", async () => {
+  const guarantees = async () =>
+    (await read(world.admin.ctx)).components.filter(({ kind }) => kind === "guarantees").map(({ detail }) => detail);
+  expect(await guarantees()).toEqual([]);
+  await test.db.update(gpus).set({ state: "lost" });
+  expect(await guarantees()).toEqual([
+    expect.stringMatching(/: (vision|nlp) 0\.0 of 0\.5, (vision|nlp) 0\.0 of 0\.5$/),
+  ]);
+  await test.db.update(gpus).set({ state: "active" }).where(eq(gpus.id, world.gpuIds[0]));
+  expect(await guarantees()).toEqual([]);
 });

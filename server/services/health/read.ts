@@ -1,8 +1,11 @@
 import { ne, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { type Component, type Health, type ProcessHealth, processHealth } from "#server/contracts/health.ts";
-import { gpuServers } from "#server/db/schema/index.ts";
+import { gpuServers, quotas } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
+import { formatQuota } from "#server/scheduler/amount.ts";
+import { promisesNow } from "#server/scheduler/share.ts";
+import { loadWorld } from "#server/services/lease/world.ts";
 import { VERSION } from "#server/version.ts";
 
 type LauncherHealth = NonNullable<ProcessHealth["launchers"]>[number];
@@ -25,6 +28,7 @@ export async function read(ctx: Context): Promise<Health> {
       "No workspace can be opened meanwhile; notebooks go on.",
     ),
     servers(ctx),
+    guarantees(ctx),
   ]);
   const portal: Component = {
     ...{ kind: "portal", name: "Portal", state: "ok", detail: "answers, as you see", seenAt: at, next: null },
@@ -85,6 +89,32 @@ async function servers(ctx: Context): Promise<Component[]> {
     ...{ kind: "gpu-server", name: row.name, version: row.version, seenAt: row.lastSeenAt?.toISOString() ?? null },
     ...stateOf(row.state, row.name),
   }));
+}
+
+/** GPU types of which less is there than teams are guaranteed; so many teams are named. */
+const NAMED = 3;
+
+async function guarantees(ctx: Context): Promise<Component[]> {
+  const types = await ctx.db.selectDistinct({ gpuType: quotas.gpuType }).from(quotas).orderBy(quotas.gpuType);
+  const parts = await Promise.all(
+    types.map(async ({ gpuType }): Promise<Component[]> => {
+      const promises = promisesNow(await loadWorld(ctx.db, gpuType, ctx.now()));
+      const scaled = [...promises.quotas.values()].flatMap(({ teamId, teamName, guaranteedMilli }) => {
+        const now = promises.guarantees.get(teamId) ?? 0;
+        return now < guaranteedMilli ? [`${teamName} ${formatQuota(now)} of ${formatQuota(guaranteedMilli)}`] : [];
+      });
+      if (scaled.length === 0) return [];
+      const more = scaled.length > NAMED ? ` and ${scaled.length - NAMED} more teams` : "";
+      return [
+        {
+          ...{ kind: "guarantees", name: `Guarantees of ${gpuType}`, state: "warning", version: null, seenAt: null },
+          detail: `less is there than teams are guaranteed, so each has a part of it: ${scaled.slice(0, NAMED).join(", ")}${more}`,
+          next: "They are whole again when the servers that are away or being drained are back, or when quotas promise less.",
+        },
+      ];
+    }),
+  );
+  return parts.flat();
 }
 
 type ServerState = (typeof gpuServers.$inferSelect)["state"];

@@ -3,9 +3,9 @@ import { authorize, type Context } from "#server/context.ts";
 import { leaseRequests, leases } from "#server/db/schema/index.ts";
 import { shownWorld } from "./shown.ts";
 
-/** What a person holds, soonest end first, and what waits longest of their own: every page's top bar says it. */
+/** What a person holds and what waits longest of their own: every page's top bar says it. */
 export type AtAGlance = {
-  leases: { gpuType: string; milli: number; expiresAt: string }[];
+  leases: { gpuType: string; milli: number; expiresAt: string; releaseAt: string | null }[];
   /** Only for who holds nothing; `position` is null when it has just been decided. */
   waiting: { gpuType: string; milli: number; position: number | null } | null;
 };
@@ -15,12 +15,17 @@ export async function atAGlance(ctx: Context): Promise<AtAGlance> {
   if (ctx.principal.kind !== "user") return { leases: [], waiting: null };
   const { userId } = ctx.principal;
   const held = await ctx.db
-    .select({ gpuType: leases.gpuType, milli: leases.milli, expiresAt: leases.expiresAt })
+    .select({
+      ...{ gpuType: leases.gpuType, milli: leases.milli },
+      ...{ expiresAt: leases.expiresAt, releaseAt: leases.releaseAt },
+    })
     .from(leases)
-    .where(and(eq(leases.userId, userId), ne(leases.state, "ended")))
-    .orderBy(asc(leases.expiresAt));
+    .where(and(eq(leases.userId, userId), ne(leases.state, "ended")));
   if (held.length > 0) {
-    return { leases: held.map((one) => ({ ...one, expiresAt: one.expiresAt.toISOString() })), waiting: null };
+    const shown = held.map(({ expiresAt, releaseAt, ...amount }) => {
+      return { ...amount, expiresAt: expiresAt.toISOString(), releaseAt: releaseAt?.toISOString() ?? null };
+    });
+    return { leases: shown, waiting: null };
   }
   const [oldest] = await ctx.db
     .select({ id: leaseRequests.id, gpuType: leaseRequests.gpuType, milli: leaseRequests.milli })

@@ -7,7 +7,7 @@ import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
 import { roomOf } from "#server/scheduler/room.ts";
-import { usedBy } from "#server/scheduler/share.ts";
+import { guaranteedNow, usedBy } from "#server/scheduler/share.ts";
 import type { Waiting, World } from "#server/scheduler/types.ts";
 import { leaseItems } from "./list.ts";
 import { waitingIn } from "./waiting.ts";
@@ -78,10 +78,12 @@ function nowOf(quota: QuotaRow, world: World, person: UserPrincipal): TeamQuotaN
   const open = world.devices.filter((device) => device.state === "open");
   const rooms = [...roomOf(open, world.holdings).values()];
   const usedMilli = usedBy(quota.teamId, world);
+  const guaranteedNowMilli = guaranteedNow(quota.teamId, world);
   return {
     ...quota,
+    guaranteedNowMilli,
     usedMilli,
-    borrowedMilli: Math.max(0, usedMilli - quota.guaranteedMilli),
+    borrowedMilli: Math.max(0, usedMilli - guaranteedNowMilli),
     atOnceMilli: fitsNow(
       { requestId: "asked-now", teamId: quota.teamId, userId: person.userId, who: person.name, guaranteedOnly: false },
       world,

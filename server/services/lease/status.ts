@@ -8,7 +8,7 @@ import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
 import { fitsNow } from "#server/scheduler/fits-now.ts";
-import { usedBy } from "#server/scheduler/share.ts";
+import { guaranteedNow, usedBy } from "#server/scheduler/share.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { idleEndOf } from "./holder.ts";
 import { workspacePrincipal } from "./request.ts";
@@ -61,7 +61,9 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
         .sort((a, b) => compareNames(a.gpuType, b.gpuType))
         .map(({ gpuType, guaranteedMilli, limitMilli }) => {
           const world = worlds.get(gpuType);
-          return { gpuType, guaranteedMilli, limitMilli, usedMilli: world === undefined ? 0 : usedBy(teamId, world) };
+          const guaranteedNowMilli = world === undefined ? 0 : guaranteedNow(teamId, world);
+          const usedMilli = world === undefined ? 0 : usedBy(teamId, world);
+          return { gpuType, guaranteedMilli, guaranteedNowMilli, limitMilli, usedMilli };
         }),
     },
     free: [...worlds].map(([gpuType, world]) => {

@@ -1,9 +1,11 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeEach, expect, it } from "vitest";
 import { inTransaction } from "#server/context.ts";
-import { leaseRequests, leases, notices } from "#server/db/schema/index.ts";
+import { gpuServers, leaseRequests, leases, notices } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
+import { lose } from "#server/services/gpu-server/lose.ts";
+import { tellOfBack } from "#server/services/gpu-server/tell-guarantees.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { idleWarningAt, warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
 import { list } from "#server/services/notice/list.ts";
@@ -118,6 +120,28 @@ it("a lead is told of a request for more, and the member of its answer", async (
   await decide(world.lead.ctx, { id: asked.id, approve: true });
   expect(await told(world.member)).toMatchObject([{ title: "0.5 soft more for team vision: approved" }]);
   expect(await told(world.colleague)).toEqual([]);
+});
+
+it("a lead is told when a lost server leaves the team less than it is guaranteed, and once when it is back", async () => {
+  const server = { id: world.serverId, name: "gpu-1" };
+  const states = async (state: "online" | "lost") =>
+    await world.db
+      .update(gpuServers)
+      .set({ state, lastSeenAt: ago(MINUTE) })
+      .where(eq(gpuServers.id, server.id));
+  await states("online");
+  expect(await lose(world.system, { serverId: server.id, lastHeard: new Date() })).toBe(true);
+  const [less, ...others] = await told(world.lead);
+  expect(less).toMatchObject({ kind: "guarantee", title: "Team vision is guaranteed 0.0 of its 0.5 soft now" });
+  expect(less?.body).toContain("GPU server gpu-1 does not answer");
+  expect([...others, ...(await told(world.member))]).toEqual([]);
+  await states("online");
+  await tellOfBack(world.system, server);
+  await tellOfBack(world.system, server);
+  expect((await told(world.lead)).map(({ title }) => title)).toEqual([
+    "Team vision is guaranteed its 0.5 soft again",
+    "Team vision is guaranteed 0.0 of its 0.5 soft now",
+  ]);
 });
 
 it("are one's own to read, one by one or all, and are forgotten after two months", async () => {

@@ -253,3 +253,41 @@ export function quotaDecided(userId: string, approved: boolean, asked: AskedFor)
     href: `/teams/${asked.teamName}`,
   };
 }
+
+/** What a team is guaranteed of a GPU type now, and would be with all servers there. */
+export type GuaranteeNow = { teamId: string; teamName: string; gpuType: string; nowMilli: number; milli: number };
+type Server = { id: string; name: string };
+
+/** The keys of all that was told when this server was lost begin with it. */
+export const lostPrefix = (server: Pick<Server, "id">) => `guarantee/lost/${server.id}/`;
+
+/** A lead hears that a lost server leaves the team less than it is guaranteed. */
+export function guaranteeLess(userId: string, server: Server, at: Date, guarantee: GuaranteeNow): Notice {
+  const { teamId, teamName, gpuType } = guarantee;
+  return {
+    userId,
+    kind: "guarantee",
+    key: `${lostPrefix(server)}${at.getTime()}/${teamId}/${gpuType}`,
+    title: `Team ${teamName} is guaranteed ${guaranteedNow(guarantee)}`,
+    body: `GPU server ${server.name} does not answer. Until it is back, every team's guarantee is scaled down in proportion.`,
+    href: `/teams/${teamName}`,
+  };
+}
+
+/** What was told under this key is over: the server is back. */
+export function guaranteeBack(userId: string, server: Server, lostKey: string, guarantee: GuaranteeNow): Notice {
+  return {
+    userId,
+    kind: "guarantee",
+    key: lostKey.replace("guarantee/lost/", "guarantee/back/"),
+    title: `Team ${guarantee.teamName} is guaranteed ${guaranteedNow(guarantee)}`,
+    body: `GPU server ${server.name} is back.${guarantee.nowMilli < guarantee.milli ? " Others are still away." : ""}`,
+    href: `/teams/${guarantee.teamName}`,
+  };
+}
+
+function guaranteedNow({ nowMilli, milli, gpuType }: GuaranteeNow): string {
+  return nowMilli < milli
+    ? `${formatQuota(nowMilli)} of its ${formatQuota(milli)} ${gpuType} now`
+    : `its ${formatQuota(milli)} ${gpuType} again`;
+}

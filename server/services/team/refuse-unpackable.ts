@@ -1,7 +1,7 @@
 /** Refuses a promise that the devices cannot keep, with the packing that shows it. */
 import { and, eq, gt, ne } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
-import { gpuServers, gpus, quotas, quotaWindows, reservations, teams } from "#server/db/schema/index.ts";
+import { gpuServers, gpus, quotas, quotaWindows, reservations, teamPolicies, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { formatQuota, WHOLE } from "#server/scheduler/amount.ts";
 import { type Promised, prove } from "#server/scheduler/packing.ts";
@@ -21,7 +21,7 @@ export async function refuseUnpackable(
   extra: { additions?: Promised["additions"][number][]; reservation?: Promised["reservations"][number] } = {},
 ): Promise<number> {
   const now = tx.now();
-  const [devices, rows, windows, additions, reserved] = await Promise.all([
+  const [devices, rows, windows, additions, reserved, sharing] = await Promise.all([
     tx.db
       .select({ id: gpus.id, name: gpus.name, serverName: gpuServers.name })
       .from(gpus)
@@ -38,9 +38,11 @@ export async function refuseUnpackable(
       .select()
       .from(reservations)
       .where(and(eq(reservations.gpuType, gpuType), gt(reservations.endsAt, now))),
+    tx.db.select({ teamId: teamPolicies.teamId, coTenancy: teamPolicies.coTenancy }).from(teamPolicies),
   ]);
   const others = rows.filter(({ quota }) => quota.teamId !== edited?.teamId);
   const names = new Map(rows.map(({ quota, teamName }) => [quota.teamId, teamName]));
+  const policies = new Map(sharing.map(({ teamId, coTenancy }) => [teamId, coTenancy]));
   const promised: Promised = {
     quotas: [...others.map(({ quota }) => quota), ...(edited === undefined ? [] : [edited])].map((quota) => ({
       teamId: quota.teamId,
@@ -49,6 +51,7 @@ export async function refuseUnpackable(
       limitMilli: quota.limitMilli,
       // What is not stated is one GPU, or all of a smaller guarantee.
       largestMilli: quota.largestMilli ?? WHOLE,
+      coTenancy: policies.get(quota.teamId) ?? "any",
       windows: windows
         .filter((window) => window.teamId === quota.teamId)
         .map(({ fromMinute, toMinute, ...rest }) => ({ from: fromMinute, to: toMinute, ...rest })),
@@ -64,11 +67,12 @@ export async function refuseUnpackable(
   const proof = prove(devices, promised, now.getTime());
   if (proof.ok) return proof.strandedMilli;
   const { missing, at, packing } = proof;
+  const alone = promised.quotas.some(({ coTenancy }) => coTenancy !== "any");
   const when = new Date(at).toISOString().slice(0, 16).replace("T", " ");
   throw new SluiceError(
     "quota",
     `The guarantees of ${gpuType} do not fit the devices: ${formatQuota(missing.milli)} of team ${missing.teamName} has no place at ${when} UTC. ` +
-      "Lower a guarantee, state a smaller largest request, or add a device.",
+      `Lower a guarantee, state a smaller largest request, ${alone ? "let teams share cards, " : ""}or add a device.`,
     { at: new Date(at).toISOString(), missing, packing },
   );
 }

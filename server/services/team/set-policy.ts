@@ -5,14 +5,18 @@ import { teamPolicies, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { knownGpuTypes, lockGpuTypes } from "#server/services/lease/world.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 import { readPolicy } from "./read-policy.ts";
+import { refuseUnpackable } from "./refuse-unpackable.ts";
 
 /** Sets how long a team's leases last, when idle ones end and how they are taken back, with whom they share cards, and who chooses sizes freely. */
 export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<TeamPolicyView> {
   const { teamId, version, ...policy } = parse(setPolicyInput, raw);
   authorize(ctx.principal, "team.set-policy", { teamId });
   return await inTransaction(ctx, async (tx) => {
+    // Proved below on the guarantees as they are then; no grant is decided on half an edit.
+    const types = await lockGpuTypes(tx.db, await knownGpuTypes(tx.db));
     // Two first edits at once would find no policy to wait for.
     const [team] = await tx.db.select().from(teams).where(eq(teams.id, teamId)).for("update");
     if (team === undefined) throw new SluiceError("not-found", "There is no such team.");
@@ -25,6 +29,11 @@ export async function setPolicy(ctx: Context, raw: SetPolicyInput): Promise<Team
         target: teamPolicies.teamId,
         set: { ...policy, version: sql`${teamPolicies.version} + 1` },
       });
+    // Who shares cards with fewer may need more of them for what is guaranteed.
+    const [from, to] = [current?.coTenancy ?? "any", policy.coTenancy];
+    if (from !== to && !(from === "own-team" && to === "any")) {
+      for (const gpuType of types) await refuseUnpackable(tx, gpuType);
+    }
     const before = current && { ...current, teamId: undefined, version: undefined };
     await audit(tx, {
       action: "team.set-policy",

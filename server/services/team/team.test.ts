@@ -194,6 +194,24 @@ describe("a policy", () => {
   });
 });
 
+it("refuses a policy under which what is guaranteed no longer fits the devices", async () => {
+  const halves = { weight: 1, priority: 0, personMilli: null, largestMilli: 500, budgetMilliHours: null };
+  await setQuota(world.admin.ctx, { ...quota(world.team, 500), ...halves });
+  await setQuota(world.admin.ctx, { ...quota(world.otherTeam, 1500), ...halves });
+  const policy = { teamId: world.team, maxLeaseSeconds: null, idleSeconds: null } as const;
+  for (const coTenancy of ["own-team", "whole-cards"] as const) {
+    await expect(setPolicy(world.admin.ctx, { ...policy, coTenancy })).rejects.toMatchObject({
+      ...{ code: "quota", message: expect.stringContaining("let teams share cards") as string },
+    });
+  }
+  expect((await readPolicy(world.admin.ctx, { id: world.team })).coTenancy).toBe("any");
+  await setQuota(world.admin.ctx, { ...quota(world.otherTeam, 1000), ...halves });
+  await setPolicy(world.admin.ctx, { ...policy, coTenancy: "own-team" });
+  // And a quota edit is proved under the policies that there are.
+  expect(await code(setQuota(world.admin.ctx, { ...quota(world.otherTeam, 1500), ...halves }))).toBe("quota");
+  await setPolicy(world.admin.ctx, { ...policy, coTenancy: "any" });
+});
+
 describe("people of a team", () => {
   it("are added and removed by its lead, who sees no other team", async () => {
     const view = await addMember(world.lead.ctx, { teamId: world.team, email: world.outsider.email, role: "lead" });
@@ -223,6 +241,13 @@ describe("people of a team", () => {
     expect(soft).toMatchObject({ capacityMilli: 0, unallocatedMilli: -guaranteedMilli });
     expect(guaranteedMilli).toBeGreaterThan(0);
     await removed("online");
+    // A device of a server that is away is not there to be guaranteed.
+    const nowOf = async () => (await get(world.lead.ctx, { id: world.team })).quotas[0]?.guaranteedNowMilli;
+    await setQuota(world.admin.ctx, quota(world.team, 1500));
+    expect(await nowOf()).toBe(1500);
+    await db().update(gpus).set({ state: "lost" }).where(eq(gpus.id, world.gpuIds[0]));
+    expect(await nowOf()).toBeLessThan(1000);
+    await db().update(gpus).set({ state: "active" }).where(eq(gpus.id, world.gpuIds[0]));
   });
 
   it("may leave by their lead's own hand", async () => {

@@ -3,6 +3,8 @@ import type { Context } from "#server/context.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import type { QuotaView, TeamSummary } from "#server/contracts/team.ts";
 import { leases, memberships, quotas, teams, workspaces } from "#server/db/schema/index.ts";
+import { promisesNow } from "#server/scheduler/share.ts";
+import { loadWorld } from "#server/services/lease/world.ts";
 
 /** Teams by name, with their quotas and what they have borrowed. */
 export async function readTeams(ctx: Context, where: SQL | undefined): Promise<TeamSummary[]> {
@@ -51,10 +53,24 @@ async function readQuotas(ctx: Context, teamIds: string[]): Promise<Map<string, 
     .leftJoin(used, and(eq(used.teamId, quotas.teamId), eq(used.gpuType, quotas.gpuType)))
     .where(inArray(quotas.teamId, teamIds))
     .orderBy(asc(quotas.gpuType));
+  const now = await guaranteesNow(ctx, new Set(rows.map(({ quota }) => quota.gpuType)));
   const views = new Map<string, QuotaView[]>();
   for (const { quota, usedMilli } of rows) {
     const { teamId, ...rest } = quota;
-    views.set(teamId, [...(views.get(teamId) ?? []), { ...rest, usedMilli: usedMilli ?? 0 }]);
+    const guaranteedNowMilli = now.get(quota.gpuType)?.get(teamId) ?? 0;
+    views.set(teamId, [...(views.get(teamId) ?? []), { ...rest, guaranteedNowMilli, usedMilli: usedMilli ?? 0 }]);
   }
   return views;
+}
+
+/** By GPU type, what each team is guaranteed with the devices that are there. */
+async function guaranteesNow(
+  ctx: Context,
+  gpuTypes: ReadonlySet<string>,
+): Promise<Map<string, ReadonlyMap<string, number>>> {
+  const read = async (gpuType: string) => {
+    const world = await loadWorld(ctx.db, gpuType, ctx.now());
+    return [gpuType, promisesNow(world).guarantees] as const;
+  };
+  return new Map(await Promise.all([...gpuTypes].map(read)));
 }

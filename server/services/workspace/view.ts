@@ -160,6 +160,7 @@ async function readLeases(ctx: Context, workspaceIds: string[]): Promise<Map<str
       grantedAt: lease.grantedAt.toISOString(),
       expiresAt: lease.expiresAt.toISOString(),
       idleEndsAt: idleEndOf(partsOf(lease), (idleSeconds ?? DEFAULT_IDLE_SECONDS) * 1000)?.toISOString() ?? null,
+      releaseAt: lease.releaseAt?.toISOString() ?? null,
     });
     found.set(lease.workspaceId, list);
   }

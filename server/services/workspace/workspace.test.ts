@@ -95,7 +95,12 @@ describe("stopping and starting", () => {
     const request = await makeRequest(workspace.id, "granted");
     await makeRequest(workspace.id, "queued");
     const lease = await makeLease(workspace.id, request);
-    expect((await get(world.member.ctx, { id: workspace.id })).leases).toHaveLength(1);
+    const seen = async () => (await get(world.member.ctx, { id: workspace.id })).leases;
+    expect(await seen()).toMatchObject([{ releaseAt: null }]);
+    // Its holder has been told that it is taken back.
+    const releaseAt = new Date(Date.now() + 60_000);
+    await test.db.update(leases).set({ releaseAt }).where(eq(leases.id, lease));
+    expect(await seen()).toMatchObject([{ releaseAt: releaseAt.toISOString() }]);
     const stopped = await stop(world.member.ctx, { id: workspace.id });
     expect(stopped).toMatchObject({ desired: "stopped", observed: "stopping" });
     const [row] = await test.db.select().from(leases).where(eq(leases.id, lease));

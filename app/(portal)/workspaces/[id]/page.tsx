@@ -1,6 +1,7 @@
 import type { Metadata } from "next";
 import { WorkspaceDatasets } from "#components/dataset/workspace-datasets.tsx";
 import { formatAmount } from "#components/format.ts";
+import { EndsIn } from "#components/lease/ends-in.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Facts, Section } from "#components/ui/page.tsx";
 import { Steps } from "#components/ui/steps.tsx";
@@ -93,9 +94,7 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
                           ? "ending"
                           : ""}
                       {(lease.state === "granted" || lease.state === "active") && (
-                        <>
-                          ends in <Remaining until={lease.expiresAt} />
-                        </>
+                        <EndsIn lease={lease} verb="ends in" />
                       )}
                     </p>
                   </li>

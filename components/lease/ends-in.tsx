@@ -1,0 +1,27 @@
+import { Remaining } from "#components/ui/time.tsx";
+
+export type Ending = {
+  expiresAt: string;
+  /** When it is taken back; null: it stays until its time is up. */
+  releaseAt: string | null;
+};
+
+/** When it ends, as things stand. */
+export const endOf = ({ expiresAt, releaseAt }: Ending): string =>
+  releaseAt !== null && releaseAt < expiresAt ? releaseAt : expiresAt;
+
+/** `ends in 48 min`, or `taken back in 2 min` for one whose holder has been told to go. */
+export function EndsIn({ lease, verb = "" }: { lease: Ending; verb?: string }) {
+  if (lease.releaseAt === null) {
+    return (
+      <>
+        {verb} <Remaining until={lease.expiresAt} />
+      </>
+    );
+  }
+  return (
+    <span className="text-warn">
+      taken back in <Remaining until={lease.releaseAt} />
+    </span>
+  );
+}
