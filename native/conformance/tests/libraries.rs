@@ -205,7 +205,7 @@ fn epilogues() {
             b[matrix * k * n + if tb == 1 { i * n + column } else { column * k + i }].0
         };
         let (mut wanted, mut values, mut wanted_bias) = (Vec::new(), Vec::new(), bias.clone());
-        for index in 0..m * n * batch {
+        for (index, before) in before.into_iter().enumerate() {
             let (row, column, matrix) = (index % m, index / m % n, index / (m * n));
             let mut x = (0..k).map(|i| element_a(matrix, row, i) * element_b(matrix, i, column)).sum::<f64>() * 1.5;
             if number & 4 != 0 {
@@ -215,10 +215,10 @@ fn epilogues() {
             wanted.push(Number(
                 match number & 106 {
                     2 => x.max(0.0),
-                    8 if before[index] >= 0.0 => x,
+                    8 if before >= 0.0 => x,
                     8 => 0.0,
                     32 => gelu(x).0,
-                    64 => x * gelu(before[index]).1,
+                    64 => x * gelu(before).1,
                     _ => x,
                 },
                 0.0,
