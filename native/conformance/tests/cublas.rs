@@ -515,44 +515,6 @@ impl Blas {
         }
     }
 
-    fn level2(&self) {
-        let (m, n, lead) = (9, 7, 11);
-        let a = self.letter.random(3, lead * n);
-        let (x, y) = (self.letter.random(4, 16), self.letter.random(5, 16));
-        let (alpha, beta) = (Number(1.5, 0.0), Number(-0.5, 0.0));
-        let da = self.put(&a);
-        for trans in 0..3 {
-            let (long, wide) = if trans == 0 { (m, n) } else { (n, m) };
-            let (dx, dy) = (self.put(&x), self.put(&y));
-            let (a1, b1) = (self.host(alpha), self.host(beta));
-            self.run("gemv_v2", &[trans, m, n, at(&a1), da, lead, dx, 1, at(&b1), dy, 1]);
-            let product =
-                |row: usize| (0..wide).fold(Number::default(), |sum, k| sum + op(&a, lead, trans, row, k) * x[k]);
-            let wanted: Vec<Number> = (0..long).map(|row| alpha * product(row) + beta * y[row]).collect();
-            self.close("gemv", &self.get(dy, long), &wanted);
-        }
-        let (dx, dy, dc) = (self.put(&x), self.put(&y), self.put(&a));
-        let ger = if self.letter.is_complex() { "gerc_v2" } else { "ger_v2" };
-        self.run(ger, &[m, n, at(&self.host(alpha)), dx, 1, dy, 1, dc, lead]);
-        let mut wanted = a.clone();
-        for column in 0..n {
-            for row in 0..m {
-                let term = alpha * x[row] * y[column].conj();
-                wanted[column * lead + row] = wanted[column * lead + row] + term;
-            }
-        }
-        self.close("ger", &self.get(dc, lead * n), &wanted);
-        // x = op(a)⁻¹ x and back.
-        for (uplo, trans) in [(0, 0), (1, 0), (0, 1), (1, 2)] {
-            let mut triangle = a.clone();
-            (0..n).for_each(|i| triangle[i * lead + i] = Number(3.0, 0.0));
-            let (da, dx) = (self.put(&triangle), self.put(&x));
-            self.run("trsv_v2", &[uplo, trans, 0, n, da, lead, dx, 1]);
-            self.run("trmv_v2", &[uplo, trans, 0, n, da, lead, dx, 1]);
-            self.close("trsv and trmv", &self.get(dx, n), &x[..n]);
-        }
-    }
-
     fn gemm(&self) {
         let (m, n, k) = (13, 17, 19);
         let (la, lb, lc) = (23, 24, 15);
@@ -630,63 +592,130 @@ impl Blas {
         assert_close("getri", &self.get(dc, unit.len()), &unit, loose);
     }
 
-    fn level3(&self) {
-        let (n, k) = (8, 6);
+    /// Symmetric and Hermitian products and updates, on each side and of each triangle and operation.
+    fn symmetric(&self) {
+        let complex = self.letter.is_complex();
+        let (m, n, k, lead) = (6, 5, 4, 8);
+        let (a, b, c) = (self.letter.random(34, 64), self.letter.random(35, 64), self.letter.random(36, 64));
+        let (da, db) = (self.put(&a), self.put(&b));
+        let alpha = Number(0.75, if complex { -1.25 } else { 0.0 });
+        let beta = Number(0.5, if complex { 0.25 } else { 0.0 });
+        let (a1, b1) = (self.host(alpha), self.host(beta));
+        let (ra, rb) = (self.real().encode(&[alpha]), self.real().encode(&[beta]));
+        let kinds = [("symm_v2", false), ("hemm_v2", true)].into_iter().take(1 + usize::from(complex));
+        for ((name, hermitian), (side, uplo)) in kinds.flat_map(|kind| pairs(2, 2).map(move |pair| (kind, pair))) {
+            let order = if side == 1 { n } else { m };
+            let triangle = Triangle { form: 'r', uplo, n: order, k: 0, lead };
+            let dc = self.put(&c);
+            self.run(name, &[side, uplo, m, n, at(&a1), da, lead, db, lead, at(&b1), dc, lead]);
+            let mut wanted = c.clone();
+            for (row, column) in pairs(m, n) {
+                let whole = |row, column| triangle.whole(&a, hermitian, row, column);
+                let product = if side == 1 {
+                    sum((0..n).map(|i| b[i * lead + row] * whole(i, column)))
+                } else {
+                    sum((0..m).map(|i| whole(row, i) * b[column * lead + i]))
+                };
+                wanted[column * lead + row] = alpha * product + beta * c[column * lead + row];
+            }
+            self.close(name, &self.get(dc, c.len()), &wanted);
+        }
+        // (name, with a second matrix, both ways, Hermitian)
+        let mut updates =
+            vec![("syrk_v2", false, false, false), ("syr2k_v2", true, true, false), ("syrkx", true, false, false)];
+        if complex {
+            updates.extend([
+                ("herk_v2", false, false, true),
+                ("her2k_v2", true, true, true),
+                ("herkx", true, false, true),
+            ]);
+        }
+        for (name, second, both, hermitian) in updates {
+            for (uplo, trans) in pairs(2, 3) {
+                let turned = if hermitian { 2 } else { 1 };
+                if complex && trans != 0 && trans != turned {
+                    // Of complex matrices only one of the two is an update.
+                    let slots = [uplo, trans, n, k, at(&a1), da, lead, db, lead, at(&b1), db, lead];
+                    let slots = if second { slots.to_vec() } else { [&slots[..7], &slots[9..]].concat() };
+                    let symbol = format!("cublas{}{name}", self.letter.0);
+                    assert_eq!(
+                        self.library.call(&symbol, &[&[self.handle], &slots[..]].concat()),
+                        7,
+                        "{symbol} {trans}"
+                    );
+                    continue;
+                }
+                // The scalars that are real: both of herk, and beta of the other Hermitian ones.
+                let (real_alpha, real_beta) = (hermitian && !second, hermitian);
+                let factor = if real_alpha { Number(alpha.0, 0.0) } else { alpha };
+                let rest = if real_beta { Number(beta.0, 0.0) } else { beta };
+                let (pa, pb) = (at(if real_alpha { &ra } else { &a1 }), at(if real_beta { &rb } else { &b1 }));
+                let dc = self.put(&c);
+                let middle = if second { vec![da, lead, db, lead] } else { vec![da, lead] };
+                self.run(name, &[&[uplo, trans, n, k, pa], &middle[..], &[pb, dc, lead]].concat());
+                let other = |x: Number| if hermitian { x.conj() } else { x };
+                let product = |x: &[Number], y: &[Number], row: usize, column: usize| {
+                    sum((0..k).map(|i| match trans {
+                        0 => x[i * lead + row] * other(y[i * lead + column]),
+                        _ => other(x[row * lead + i]) * y[column * lead + i],
+                    }))
+                };
+                let mut wanted = c.clone();
+                for (row, column) in pairs(n, n).filter(|(row, column)| given(uplo, *row, *column)) {
+                    let right = if second { &b } else { &a };
+                    let mut value = factor * product(&a, right, row, column) + rest * c[column * lead + row];
+                    if both {
+                        value = value + other(factor) * product(&b, &a, row, column);
+                    }
+                    if hermitian && row == column {
+                        value.1 = 0.0;
+                    }
+                    wanted[column * lead + row] = value;
+                }
+                self.close(name, &self.get(dc, c.len()), &wanted);
+            }
+        }
+    }
+
+    /// Products with triangles and their solutions: every side, triangle, operation and diagonal.
+    fn sided_triangles(&self) {
+        let (m, n, lead) = (6, 5, 8);
+        let (b, c) = (self.letter.random(38, lead * n), self.letter.random(39, lead * n));
+        let alpha = Number(0.75, if self.letter.is_complex() { -0.5 } else { 0.0 });
+        let (a1, one) = (self.host(alpha), self.host(Number(1.0, 0.0)));
+        let db = self.put(&b);
+        for ((side, uplo), (trans, unit)) in
+            pairs(2, 2).flat_map(|first| pairs(3, 2).map(move |second| (first, second)))
+        {
+            let order = if side == 1 { n } else { m };
+            let triangle = Triangle { form: 'r', uplo, n: order, k: 0, lead };
+            let mut a = self.letter.random(37, lead * order);
+            (0..order).for_each(|i| a[i * lead + i].0 = 2.5);
+            let (da, dc) = (self.put(&a), self.put(&c));
+            self.run("trmm_v2", &[side, uplo, trans, unit, m, n, at(&a1), da, lead, db, lead, dc, lead]);
+            let (mut wanted, mut back) = (c.clone(), c.clone());
+            for (row, column) in pairs(m, n) {
+                let element = |row, column| triangle.turned(&a, trans, unit, row, column);
+                let product = if side == 1 {
+                    sum((0..n).map(|i| b[i * lead + row] * element(i, column)))
+                } else {
+                    sum((0..m).map(|i| element(row, i) * b[column * lead + i]))
+                };
+                wanted[column * lead + row] = alpha * product;
+                back[column * lead + row] = alpha * b[column * lead + row];
+            }
+            self.close("trmm", &self.get(dc, c.len()), &wanted);
+            self.run("trsm_v2", &[side, uplo, trans, unit, m, n, at(&one), da, lead, dc, lead]);
+            assert_close("trsm", &self.get(dc, c.len()), &back, self.letter.tolerance() * 10.0);
+        }
+    }
+
+    fn sums_and_diagonals(&self) {
+        let n = 8;
         let (a, b, c) = (self.letter.random(11, n * n), self.letter.random(12, n * n), self.letter.random(13, n * n));
         let (alpha, beta) = (Number(0.75, 0.0), Number(0.5, 0.0));
         let (a1, b1) = (self.host(alpha), self.host(beta));
         let (da, db) = (self.put(&a), self.put(&b));
-        let hermitian = self.letter.is_complex();
-        for uplo in 0..2 {
-            // symm and hemm: the other triangle follows from the given one.
-            for conjugate in [false, true].into_iter().take(1 + usize::from(hermitian)) {
-                let dc = self.put(&c);
-                let whole = |row: usize, column: usize| {
-                    let given = if uplo == 1 { row <= column } else { row >= column };
-                    let value = if given { a[column * n + row] } else { a[row * n + column] };
-                    match (conjugate, row == column) {
-                        (true, true) => Number(value.0, 0.0),
-                        (true, false) if !given => value.conj(),
-                        _ => value,
-                    }
-                };
-                let name = if conjugate { "hemm_v2" } else { "symm_v2" };
-                self.run(name, &[0, uplo, n, n, at(&a1), da, n, db, n, at(&b1), dc, n]);
-                let mut wanted = c.clone();
-                for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
-                    let terms = (0..n).map(|i| whole(row, i) * b[column * n + i]);
-                    let sum = terms.fold(Number::default(), |sum, term| sum + term);
-                    wanted[column * n + row] = alpha * sum + beta * wanted[column * n + row];
-                }
-                self.close(name, &self.get(dc, n * n), &wanted);
-            }
-            // syrk and herk touch one triangle.
-            let dc = self.put(&c);
-            let name = if hermitian { "herk_v2" } else { "syrk_v2" };
-            let real = if matches!(self.letter.0, 'S' | 'C') { Letter('S') } else { Letter('D') };
-            let (ra, rb) = (real.encode(&[alpha]), real.encode(&[beta]));
-            self.run(name, &[uplo, 0, n, k, at(&ra), da, n, at(&rb), dc, n]);
-            let mut wanted = c.clone();
-            for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
-                if if uplo == 1 { row <= column } else { row >= column } {
-                    let terms = (0..k).map(|i| a[i * n + row] * a[i * n + column].conj());
-                    let sum = terms.fold(Number::default(), |sum, term| sum + term);
-                    let value = alpha * sum + beta * wanted[column * n + row];
-                    wanted[column * n + row] = if hermitian && row == column { Number(value.0, 0.0) } else { value };
-                }
-            }
-            self.close(name, &self.get(dc, n * n), &wanted);
-            // trsm undoes trmm, from both sides.
-            for (side, trans) in [(0, 0), (1, 0), (0, 2), (1, 1)] {
-                let mut triangle = a.clone();
-                (0..n).for_each(|i| triangle[i * n + i] = Number(2.5, 0.0));
-                let (dt, dc) = (self.put(&triangle), self.put(&c));
-                self.run("trmm_v2", &[side, uplo, trans, 0, n, n, at(&a1), dt, n, db, n, dc, n]);
-                let back = self.host(Number(1.0 / 0.75, 0.0));
-                self.run("trsm_v2", &[side, uplo, trans, 0, n, n, at(&back), dt, n, dc, n]);
-                assert_close("trmm and trsm", &self.get(dc, n * n), &b, self.letter.tolerance() * 10.0);
-            }
-        }
         // aᵀ·alpha + b·beta, and rows times a vector.
         let dc = self.put(&c);
         self.run("geam", &[1, 0, n, n, at(&a1), da, n, at(&b1), db, n, dc, n]);
@@ -799,12 +828,13 @@ fn cublas_computes_what_it_should() {
         let blas = Blas { library, handle, letter };
         blas.level1();
         blas.vectors();
-        blas.level2();
         blas.products();
         blas.triangles();
         blas.updates();
         blas.gemm();
-        blas.level3();
+        blas.sums_and_diagonals();
+        blas.symmetric();
+        blas.sided_triangles();
         blas.batches();
         blas.device_pointers();
     }

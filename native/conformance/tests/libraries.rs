@@ -106,6 +106,176 @@ fn matmul() {
     assert_eq!(lt.call("cublasLtDestroy", &[handle]), 1);
 }
 
+/// What is done to a product's elements, and its slope.
+fn gelu(x: f64) -> (f64, f64) {
+    let root = (2.0 / std::f64::consts::PI).sqrt();
+    let value = |x: f64| 0.5 * x * (1.0 + (root * (x + 0.044715 * x.powi(3))).tanh());
+    let step = 1e-5;
+    (value(x), (value(x + step) - value(x - step)) / (2.0 * step))
+}
+
+/// Every epilogue of cuBLASLt over both operations, in a batch of two.
+fn epilogues() {
+    let lt = Library::load("cublaslt", 13);
+    // Rows that fill no byte of a mask; leading dimensions with gaps.
+    let (m, n, k, batch) = (13usize, 5usize, 4usize, 2usize);
+    let mut handle = 0usize;
+    lt.run("cublasLtCreate", &[out(&mut handle)]);
+    let make = |symbol: &str, slots: &[usize]| {
+        let mut made = 0usize;
+        lt.run(symbol, &[&[out(&mut made)], slots].concat());
+        made
+    };
+    let layout = |rows: usize, columns: usize| {
+        let layout = make("cublasLtMatrixLayoutCreate", &[0, rows, columns, rows]);
+        let (count, stride) = (batch as i32, (rows * columns) as i64);
+        lt.run("cublasLtMatrixLayoutSetAttribute", &[layout, 5, at(&count), 4]);
+        lt.run("cublasLtMatrixLayoutSetAttribute", &[layout, 6, at(&stride), 8]);
+        layout
+    };
+    let (a, b) = (S.random(41, m * k * batch), S.random(42, k * n * batch));
+    let (da, db) = (upload(&S.encode(&a)) as usize, upload(&S.encode(&b)) as usize);
+    let bias = S.random(43, m.max(n) * batch);
+    let (alpha, beta) = (1.5f32, 0f32);
+    const GAP: u8 = 0x5a;
+    let preference = make("cublasLtMatmulPreferenceCreate", &[]);
+    let set = |desc: usize, number: usize, value: i64, bytes: usize| {
+        lt.run("cublasLtMatmulDescSetAttribute", &[desc, number, at(&value), bytes]);
+    };
+    let multiply = |desc: usize, layouts: [usize; 3], dd: usize| {
+        let [la, lb, ld] = layouts;
+        let (alpha, beta) = (at(&alpha), at(&beta));
+        lt.call("cublasLtMatmul", &[handle, desc, alpha, da, la, db, lb, beta, dd, ld, dd, ld, 0, 0, 0, 0])
+    };
+    let numbers = [1u32, 2, 4, 6, 32, 36, 130, 134, 136, 152, 160, 164, 192, 208, 256, 512];
+    let kinds = numbers.into_iter().flat_map(|number| (0..4u32).map(move |ops| (number, ops & 1, ops >> 1)));
+    for (number, ta, tb) in kinds {
+        let (masked, gradient) = (number & 10 != 0, number & 72 != 0);
+        let kept = number & 128 != 0;
+        // The values that came into GELU may be kept in another type.
+        let aux_type = if kept && !masked && ta == 1 { D } else { S };
+        let lead = if masked { 128 } else { 16 };
+        let stride = lead * n + lead;
+        let bytes = |elements: usize| if masked { elements / 8 } else { elements * aux_type.bytes() };
+        let before: Vec<f64> = S.random(44, m * n * batch).iter().map(|x| x.0).collect();
+        let mut aux = vec![GAP; bytes(stride * batch)];
+        let write = |aux: &mut [u8], values: &[f64]| {
+            for (index, value) in values.iter().enumerate() {
+                let (row, column, matrix) = (index % m, index / m % n, index / (m * n));
+                let place = matrix * stride + column * lead + row;
+                if masked {
+                    // The rest of a column's last byte is zero.
+                    let keep = if row % 8 == 0 { 0 } else { aux[place / 8] };
+                    aux[place / 8] = keep | u8::from(*value >= 0.0) << (row % 8);
+                } else {
+                    aux[bytes(place)..bytes(place + 1)].copy_from_slice(&aux_type.encode(&[Number(*value, 0.0)]));
+                }
+            }
+        };
+        if gradient {
+            write(&mut aux, &before);
+        }
+        let daux = upload(&aux);
+        let dbias = upload(&S.encode(&bias));
+        let dd = upload(&vec![0xff; 4 * m * n * batch]) as usize;
+        let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
+        set(desc, 3, i64::from(ta), 4);
+        set(desc, 4, i64::from(tb), 4);
+        set(desc, 7, i64::from(number), 4);
+        let bias_stride = if number == 512 { n } else { m };
+        set(desc, 8, dbias as i64, 8);
+        set(desc, 10, bias_stride as i64, 8);
+        if kept {
+            set(desc, 11, daux as i64, 8);
+            set(desc, 12, lead as i64, 8);
+            set(desc, 13, stride as i64, 8);
+            if aux_type == D {
+                set(desc, 22, 1, 4);
+            }
+        }
+        let layouts = [
+            if ta == 1 { layout(k, m) } else { layout(m, k) },
+            if tb == 1 { layout(n, k) } else { layout(k, n) },
+            layout(m, n),
+        ];
+        assert_eq!(multiply(desc, layouts, dd), 0, "epilogue {number}: {:?}", sluice_client::message::take());
+        let element_a =
+            |matrix: usize, row: usize, i: usize| a[matrix * m * k + if ta == 1 { row * k + i } else { i * m + row }].0;
+        let element_b = |matrix: usize, i: usize, column: usize| {
+            b[matrix * k * n + if tb == 1 { i * n + column } else { column * k + i }].0
+        };
+        let (mut wanted, mut values, mut wanted_bias) = (Vec::new(), Vec::new(), bias.clone());
+        for (index, before) in before.into_iter().enumerate() {
+            let (row, column, matrix) = (index % m, index / m % n, index / (m * n));
+            let mut x = (0..k).map(|i| element_a(matrix, row, i) * element_b(matrix, i, column)).sum::<f64>() * 1.5;
+            if number & 4 != 0 {
+                x += bias[matrix * m + row].0;
+            }
+            values.push(x);
+            wanted.push(Number(
+                match number & 106 {
+                    2 => x.max(0.0),
+                    8 if before >= 0.0 => x,
+                    8 => 0.0,
+                    32 => gelu(x).0,
+                    64 => x * gelu(before).1,
+                    _ => x,
+                },
+                0.0,
+            ));
+        }
+        for matrix in 0..batch {
+            for place in 0..bias_stride {
+                let sum: f64 = match number {
+                    256 => (0..k).map(|i| element_a(matrix, place, i)).sum(),
+                    512 => (0..k).map(|i| element_b(matrix, i, place)).sum(),
+                    152 | 208 => (0..n).map(|column| wanted[matrix * m * n + column * m + place].0).sum(),
+                    _ => continue,
+                };
+                wanted_bias[matrix * bias_stride + place] = Number(sum, 0.0);
+            }
+        }
+        let what = format!("epilogue {number} of operations {ta} {tb}");
+        assert_close(&what, &S.decode(&download(dd as u64, 4 * m * n * batch)), &wanted, 1e-5);
+        assert_close(&what, &S.decode(&download(dbias, 4 * bias.len())), &wanted_bias, 1e-5);
+        let got = download(daux, aux.len());
+        if kept && !gradient {
+            write(&mut aux, &values);
+        }
+        if kept && !masked {
+            let (places, got) = (0..stride * batch, aux_type.decode(&got));
+            let is_gap = |place: usize| place % stride % lead >= m || place % stride >= lead * n;
+            for (place, wanted) in places.zip(aux_type.decode(&aux)) {
+                let near = (got[place].0 - wanted.0).abs() <= 1e-5;
+                assert!(if is_gap(place) { got[place] == wanted } else { near }, "{what}: element {place}");
+            }
+        } else {
+            assert_eq!(got, aux, "{what}");
+        }
+        if kept {
+            // A leading dimension that does not fit is refused at the question.
+            set(desc, 12, lead as i64 - 1, 8);
+            let (mut results, mut found) = ([0u8; 96], 0i32);
+            let [la, lb, ld] = layouts;
+            let slots = [handle, desc, la, lb, ld, ld, preference, 1, out(&mut results), out(&mut found)];
+            assert_eq!(lt.call("cublasLtMatmulAlgoGetHeuristic", &slots), 7, "{what}");
+        }
+        layouts.iter().for_each(|layout| lt.run("cublasLtMatrixLayoutDestroy", &[*layout]));
+        lt.run("cublasLtMatmulDescDestroy", &[desc]);
+    }
+    // The defaults of what was not set.
+    let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
+    for (number, bytes, default) in [(11, 8, 0u64), (12, 8, 0), (13, 8, 0), (22, 4, 0xffff_ffff), (26, 4, 0xffff_ffff)]
+    {
+        let (mut value, mut written) = (0u64, 0usize);
+        lt.run("cublasLtMatmulDescGetAttribute", &[desc, number, out(&mut value), bytes, out(&mut written)]);
+        assert_eq!((value, written), (default, bytes), "attribute {number}");
+    }
+    lt.run("cublasLtMatmulDescDestroy", &[desc]);
+    lt.run("cublasLtMatmulPreferenceDestroy", &[preference]);
+    lt.run("cublasLtDestroy", &[handle]);
+}
+
 /// The discrete Fourier transform by its definition, of several dimensions.
 fn transform(data: &[Number], sizes: &[usize], sign: f64) -> Vec<Number> {
     let places: Vec<Vec<usize>> = (0..data.len())
@@ -293,6 +463,7 @@ fn libraries_compute_what_they_should() {
     start();
     attach();
     matmul();
+    epilogues();
     fourier();
     random();
     captured();

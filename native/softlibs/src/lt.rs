@@ -6,9 +6,9 @@ use crate::description::Description;
 use crate::memory::{Fault, Matrix, Memory, Place};
 use crate::number::{Field, Op, applied, gemm};
 use crate::objects::{Descriptions, Job, Step, job};
-use crate::types::{Kind, Wide, load_as, load_matrix, store_matrix};
+use crate::types::{Kind, Wide, bytes_as, load_as, load_matrix, store_matrix};
 use crate::{Problem, in_wide, invalid, unsupported};
-use num_traits::{Float, NumCast, Zero};
+use num_traits::{Float, NumCast, One, Zero};
 
 /// A matrix of a layout, and its batch.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +69,167 @@ impl Layout {
     }
 }
 
-/// What follows the product.
+/// What is done to each element of the product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Activation {
     None,
     Relu,
     Gelu,
+    /// The product times the derivative at what the auxiliary buffer has.
+    ReluGradient,
+    GeluGradient,
+}
+
+/// What the bias pointer is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BiasUse {
+    None,
+    /// Added to each column.
+    Added,
+    /// Receives the sums of the result's rows.
+    OfResult,
+    /// Receives the sums of the rows of op(a).
+    OfA,
+    /// Receives the sums of the columns of op(b).
+    OfB,
+}
+
+/// A cublasLtEpilogue_t: what follows the product.
+#[derive(Clone, Copy, Debug)]
+struct Epilogue {
+    activation: Activation,
+    /// The auxiliary buffer is written or read.
+    auxiliary: bool,
+    bias: BiasUse,
+}
+
+impl Epilogue {
+    fn of(number: i64) -> Result<Self, Problem> {
+        let (activation, auxiliary, bias) = match number {
+            0 | 1 => (Activation::None, false, BiasUse::None),
+            2 => (Activation::Relu, false, BiasUse::None),
+            4 => (Activation::None, false, BiasUse::Added),
+            6 => (Activation::Relu, false, BiasUse::Added),
+            32 => (Activation::Gelu, false, BiasUse::None),
+            36 => (Activation::Gelu, false, BiasUse::Added),
+            130 => (Activation::Relu, true, BiasUse::None),
+            134 => (Activation::Relu, true, BiasUse::Added),
+            136 => (Activation::ReluGradient, true, BiasUse::None),
+            152 => (Activation::ReluGradient, true, BiasUse::OfResult),
+            160 => (Activation::Gelu, true, BiasUse::None),
+            164 => (Activation::Gelu, true, BiasUse::Added),
+            192 => (Activation::GeluGradient, true, BiasUse::None),
+            208 => (Activation::GeluGradient, true, BiasUse::OfResult),
+            256 => (Activation::None, false, BiasUse::OfA),
+            512 => (Activation::None, false, BiasUse::OfB),
+            other => return Err(unsupported(format!("epilogue {other}"))),
+        };
+        Ok(Self { activation, auxiliary, bias })
+    }
+
+    /// The auxiliary buffer is one bit an element.
+    fn is_mask(self) -> bool {
+        matches!(self.activation, Activation::Relu | Activation::ReluGradient)
+    }
+}
+
+/// The vector of a bias or its gradient.
+#[derive(Clone, Copy, Debug)]
+struct Bias {
+    address: u64,
+    kind: Kind,
+    stride: i64,
+}
+
+impl Bias {
+    fn at(&self, index: usize) -> u64 {
+        let offset = (index as i64).wrapping_mul(self.stride).wrapping_mul(self.kind.bytes() as i64);
+        self.address.wrapping_add(offset as u64)
+    }
+
+    fn store<T: Field>(&self, memory: &dyn Memory, index: usize, sums: &[T]) -> Result<(), Fault> {
+        crate::memory::store(memory, self.at(index), &bytes_as(self.kind, sums))
+    }
+}
+
+/// The auxiliary buffer: what came into the activation, or one bit an element that says whether it was not negative.
+/// Bits start at the least significant one of a byte, and columns at a multiple of 128.
+#[derive(Clone, Copy, Debug)]
+struct Auxiliary {
+    address: u64,
+    /// None for bits.
+    kind: Option<Kind>,
+    rows: usize,
+    columns: usize,
+    /// In elements, which may be bits, as the stride is.
+    lead: usize,
+    stride: i64,
+}
+
+impl Auxiliary {
+    fn of(operation: &Description, epilogue: Epilogue, d: &Layout) -> Result<Self, Problem> {
+        if d.by_rows {
+            return Err(unsupported("an auxiliary buffer for a result by rows"));
+        }
+        let (rows, columns) = d.size();
+        let (lead, stride) = (operation.number(12).unwrap_or(0), operation.number(13).unwrap_or(0));
+        let unit = if epilogue.is_mask() { 128 } else { 8 };
+        let lead = usize::try_from(lead).ok().filter(|lead| *lead >= rows && lead % unit == 0 && *lead <= 1 << 40);
+        let lead = lead.ok_or_else(|| invalid("the leading dimension of the auxiliary buffer"))?;
+        if stride % unit as i64 != 0 {
+            return Err(invalid("the stride of the auxiliary buffer"));
+        }
+        let kind = match operation.number(22).filter(|kind| *kind >= 0) {
+            _ if epilogue.is_mask() => None,
+            Some(kind) => Some(Kind::of(kind)?),
+            None => Some(d.kind),
+        };
+        Ok(Self { address: operation.number(11).unwrap_or(0) as u64, kind, rows, columns, lead, stride })
+    }
+
+    fn at(&self, index: usize) -> Place {
+        let elements = (index as i64).wrapping_mul(self.stride);
+        let offset = self.kind.map_or(elements / 8, |kind| elements.wrapping_mul(kind.bytes() as i64));
+        let (address, rows) = (self.address.wrapping_add(offset as u64), self.rows);
+        Place { address, rows, columns: self.columns, lead: self.lead, single: false }
+    }
+
+    /// Where a column's bits are.
+    fn bits(&self, index: usize, column: usize) -> (u64, usize) {
+        (self.at(index).address.wrapping_add((column * self.lead / 8) as u64), self.rows.div_ceil(8))
+    }
+
+    fn store<T: Field>(&self, memory: &dyn Memory, index: usize, values: &Matrix<T>) -> Result<(), Fault> {
+        if let Some(kind) = self.kind {
+            return store_matrix(memory, kind, self.at(index), values);
+        }
+        (0..self.columns).try_for_each(|column| {
+            let (address, bytes) = self.bits(index, column);
+            let mut bits = vec![0u8; bytes];
+            for (row, value) in values.column(column).iter().enumerate() {
+                bits[row / 8] |= <u8 as From<bool>>::from(value.re() >= T::Real::zero()) << (row % 8);
+            }
+            crate::memory::store(memory, address, &bits)
+        })
+    }
+
+    /// What [`Auxiliary::store`] wrote; bits as one and zero.
+    fn load<T: Field>(&self, memory: &dyn Memory, index: usize) -> Result<Matrix<T>, Fault> {
+        if let Some(kind) = self.kind {
+            return load_matrix(memory, kind, self.at(index));
+        }
+        let mut out = Matrix::zero(self.rows, self.columns);
+        for column in 0..self.columns {
+            let (address, bytes) = self.bits(index, column);
+            let bits: Vec<u8> = crate::memory::load(memory, address, bytes)?;
+            for (row, value) in out.column_mut(column).iter_mut().enumerate() {
+                if bits[row / 8] >> (row % 8) & 1 == 1 {
+                    *value = T::one();
+                }
+            }
+        }
+        Ok(out)
+    }
 }
 
 /// A whole matmul.
@@ -87,9 +242,9 @@ struct Matmul {
     d: Layout,
     scale: Kind,
     wide: Wide,
-    activation: Activation,
-    /// Address, type and stride of the batch.
-    bias: Option<(u64, Kind, i64)>,
+    epilogue: Epilogue,
+    bias: Option<Bias>,
+    auxiliary: Option<Auxiliary>,
 }
 
 impl Matmul {
@@ -102,8 +257,12 @@ impl Matmul {
         if operation.number(5).unwrap_or(0) != 0 {
             return Err(unsupported("a transposed c"));
         }
-        if (17..=20).any(|attribute| operation.number(attribute).unwrap_or(0) != 0) {
+        let set = |attribute: u32| operation.number(attribute).unwrap_or(0) != 0;
+        if (17..=20).any(set) || set(23) {
             return Err(unsupported("a matrix with a scale of its own"));
+        }
+        if set(21) || set(24) {
+            return Err(unsupported("the largest value of a result"));
         }
         let scale = match operation.number(1) {
             Some(kind) => Kind::of(kind)?,
@@ -114,22 +273,17 @@ impl Matmul {
         if k != k_b || d.size() != (m, n) || c.size() != (m, n) {
             return Err(invalid("the sizes of the matrices"));
         }
-        let epilogue = operation.number(7).unwrap_or(1);
-        let activation = match epilogue & !4 {
-            0 | 1 => Activation::None,
-            2 => Activation::Relu,
-            32 => Activation::Gelu,
-            other => return Err(unsupported(format!("epilogue {other}"))),
-        };
-        let bias = if epilogue & 4 != 0 {
-            let address = operation.number(8).unwrap_or(0) as u64;
-            let kind = operation.number(26).filter(|kind| *kind >= 0).map_or(Ok(d.kind), Kind::of)?;
-            Some((address, kind, operation.number(10).unwrap_or(0)))
-        } else {
+        let epilogue = Epilogue::of(operation.number(7).unwrap_or(1))?;
+        let bias = if epilogue.bias == BiasUse::None {
             None
+        } else {
+            let kind = operation.number(26).filter(|kind| *kind >= 0).map_or(Ok(d.kind), Kind::of)?;
+            let address = operation.number(8).unwrap_or(0) as u64;
+            Some(Bias { address, kind, stride: operation.number(10).unwrap_or(0) })
         };
+        let auxiliary = if epilogue.auxiliary { Some(Auxiliary::of(operation, epilogue, &d)?) } else { None };
         let wide = Wide::of(&[a.kind, b.kind, c.kind, d.kind], scale)?;
-        Ok(Self { ops, a, b, c, d, scale, wide, activation, bias })
+        Ok(Self { ops, a, b, c, d, scale, wide, epilogue, bias, auxiliary })
     }
 
     fn run<T: Field>(&self, memory: &dyn Memory, scalars: &[Scalar; 2]) -> Result<(), Fault> {
@@ -141,22 +295,63 @@ impl Matmul {
                 if beta == T::zero() { Matrix::zero(rows, columns) } else { self.c.load::<T>(memory, index)? };
             let (a, b) = (self.a.load(memory, index)?, self.b.load(memory, index)?);
             gemm(alpha, &a, self.ops[0], &b, self.ops[1], beta, &mut out);
-            if let Some((address, kind, stride)) = self.bias {
-                let offset = (index as i64 * stride).wrapping_mul(kind.bytes() as i64);
-                let bias: Vec<T> = load_as(memory, kind, address.wrapping_add(offset as u64), rows)?;
+            if let (Some(bias), BiasUse::Added) = (&self.bias, self.epilogue.bias) {
+                let bias: Vec<T> = load_as(memory, bias.kind, bias.at(index), rows)?;
                 for column in 0..columns {
                     out.column_mut(column).iter_mut().zip(&bias).for_each(|(value, bias)| *value += *bias);
                 }
             }
-            match self.activation {
-                Activation::None => {}
-                Activation::Relu => out.data.iter_mut().for_each(|value| *value = relu(*value)),
-                Activation::Gelu => out.data.iter_mut().for_each(|value| *value = gelu(*value)),
+            self.activate(memory, index, &mut out)?;
+            if let Some(bias) = &self.bias {
+                match self.epilogue.bias {
+                    BiasUse::None | BiasUse::Added => {}
+                    BiasUse::OfResult => bias.store(memory, index, &row_sums(&out))?,
+                    BiasUse::OfA => bias.store(memory, index, &row_sums(&applied(&a, self.ops[0])))?,
+                    BiasUse::OfB => {
+                        let turned = applied(&applied(&b, self.ops[1]), Op::Transpose);
+                        bias.store(memory, index, &row_sums(&turned))?;
+                    }
+                }
             }
             self.d.store(memory, index, &out)?;
         }
         Ok(())
     }
+
+    /// The activation or its derivative, with the auxiliary buffer where there is one.
+    fn activate<T: Field>(&self, memory: &dyn Memory, index: usize, out: &mut Matrix<T>) -> Result<(), Fault> {
+        let function: fn(T) -> T = match self.epilogue.activation {
+            Activation::None => return Ok(()),
+            Activation::Relu => relu,
+            Activation::Gelu => gelu,
+            gradient => {
+                let Some(auxiliary) = &self.auxiliary else { return Ok(()) };
+                let given = auxiliary.load::<T>(memory, index)?;
+                for (value, given) in out.data.iter_mut().zip(given.data) {
+                    *value = match gradient {
+                        Activation::GeluGradient => *value * gelu_slope(given),
+                        _ if given == T::zero() => T::zero(),
+                        _ => *value,
+                    };
+                }
+                return Ok(());
+            }
+        };
+        if let Some(auxiliary) = &self.auxiliary {
+            auxiliary.store(memory, index, out)?;
+        }
+        out.data.iter_mut().for_each(|value| *value = function(*value));
+        Ok(())
+    }
+}
+
+/// The sum of each row.
+fn row_sums<T: Field>(matrix: &Matrix<T>) -> Vec<T> {
+    let mut sums = vec![T::zero(); matrix.rows];
+    for column in 0..matrix.columns {
+        sums.iter_mut().zip(matrix.column(column)).for_each(|(sum, value)| *sum += *value);
+    }
+    sums
 }
 
 fn turned((rows, columns): (usize, usize), op: Op) -> (usize, usize) {
@@ -167,12 +362,27 @@ fn relu<T: Field>(value: T) -> T {
     if value.re() < T::Real::zero() { T::zero() } else { value }
 }
 
+fn constant<T: Field>(number: f64) -> T::Real {
+    <T::Real as NumCast>::from(number).unwrap_or_else(T::Real::zero)
+}
+
+/// sqrt(2 / pi)
+const ROOT: f64 = 0.797_884_560_802_865_4;
+const CUBIC: f64 = 0.044_715;
+
 /// The approximation by tanh, which is what cuBLASLt computes.
 fn gelu<T: Field>(value: T) -> T {
     let x = value.re();
-    let constant = |number: f64| <T::Real as NumCast>::from(number).unwrap_or_else(T::Real::zero);
-    let inner = constant(0.797_884_560_802_865_4) * (x + constant(0.044_715) * x * x * x);
-    T::from_real(constant(0.5) * x * (constant(1.0) + inner.tanh()))
+    let inner = constant::<T>(ROOT) * (x + constant::<T>(CUBIC) * x * x * x);
+    T::from_real(constant::<T>(0.5) * x * (T::Real::one() + inner.tanh()))
+}
+
+/// Its derivative.
+fn gelu_slope<T: Field>(value: T) -> T {
+    let (x, one) = (value.re(), T::Real::one());
+    let tanh = (constant::<T>(ROOT) * (x + constant::<T>(CUBIC) * x * x * x)).tanh();
+    let inner = constant::<T>(ROOT) * (one + constant::<T>(3.0 * CUBIC) * x * x);
+    T::from_real(constant::<T>(0.5) * (one + tanh + x * (one - tanh * tanh) * inner))
 }
 
 fn queue<T: Field>(matmul: Matmul, scalars: [Scalar; 2]) -> Result<Job, Problem> {
@@ -191,6 +401,10 @@ fn matmul(call: &Call, known: &Descriptions) -> Result<Job, Problem> {
     let matmul = Matmul::of(operation, [a, b, c, d], addresses)?;
     if operation.number(2).unwrap_or(0) > 1 {
         return Err(unsupported("a vector of alphas"));
+    }
+    // The question which algorithm to take may come before the buffers are there; the product may not.
+    if matmul.bias.is_some_and(|bias| bias.address == 0) || matmul.auxiliary.is_some_and(|aux| aux.address == 0) {
+        return Err(invalid("an epilogue without its buffer"));
     }
     let scalars = [call.scalar("alpha")?, call.scalar("beta")?];
     in_wide!(matmul.wide, queue(matmul, scalars))

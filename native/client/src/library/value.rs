@@ -45,8 +45,11 @@ impl Contents {
             (true, 6 | 7) => (8, 0),
             (false, 0 | 1) => (4, *made.get(attribute as usize)?),
             (false, 7) => (4, 1),
-            (false, 8 | 10..=14 | 17..=25) => (8, 0),
-            (true, 1) | (false, 2..=6) => (4, 0),
+            // A type that follows from the others.
+            (false, 22 | 26) => (4, u64::MAX),
+            (false, 8 | 10..=14 | 17..=21 | 23 | 24) => (8, 0),
+            (true, 1) | (false, 2..=6 | 15) => (4, 0),
+            (false, 25) => (1, 0),
             _ => return None,
         };
         Some(value.to_le_bytes()[..bytes].to_vec())
