@@ -16,8 +16,14 @@ const MOST_PADDED: u64 = 1 << 28;
 /// Parses a whole module.
 pub fn parse(text: &str) -> Result<Module, PtxError> {
     let tokens = tokens(text)?;
-    let mut parser =
-        Parser { tokens: &tokens, at: 0, module: Module::default(), names: HashMap::new(), aliases: Vec::new() };
+    let mut parser = Parser {
+        tokens: &tokens,
+        at: 0,
+        module: Module::default(),
+        names: HashMap::new(),
+        aliases: Vec::new(),
+        refused: None,
+    };
     parser.run()?;
     parser.follow_aliases()?;
     Ok(parser.module)
@@ -31,6 +37,8 @@ pub struct Parser<'t, 'a> {
     pub names: HashMap<String, Variable>,
     /// `.alias`: the other name's place in the text, its function, and the one that it stands for.
     aliases: Vec<(Token<'a>, u32, u32)>,
+    /// What a function cannot run with, of its parameters.
+    refused: Option<PtxError>,
 }
 
 /// A variable's declaration before it is placed.
@@ -276,6 +284,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             (Kind::Dot, "extern") => self.declaration(true),
             (Kind::Dot, "func") => self.function(false),
             (Kind::Dot, "entry") => self.function(true),
+            (Kind::Dot, "global" | "const") if self.handle().is_some() => self.handles(),
             (Kind::Dot, space @ ("global" | "const")) => {
                 loop {
                     let declared = self.declared(None)?;
@@ -294,6 +303,35 @@ impl<'t, 'a> Parser<'t, 'a> {
             }
             _ => Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
         }
+    }
+
+    /// The kind of handle of a texture or a surface, if one comes next.
+    fn handle(&self) -> Option<&'static str> {
+        let token = self.peek();
+        ["texref", "samplerref", "surfref"].into_iter().find(|kind| token.kind == Kind::Dot && token.text == *kind)
+    }
+
+    /// `.texref name [= { … }], …;`: who names it is refused, not the module.
+    fn handles(&mut self) -> Result<(), PtxError> {
+        let kind = self.handle().unwrap_or_default();
+        self.at += 1;
+        loop {
+            let name = self.word()?.to_string();
+            self.names.insert(name, Variable::Handle(kind));
+            if self.eat(b'[') {
+                self.skip_past(b']')?;
+            }
+            if self.eat(b'=') {
+                if self.peek().kind != Kind::Punct(b'{') {
+                    return Err(self.error("expected `{`"));
+                }
+                self.at = self.closing(self.at)?;
+            }
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.expect(b';')
     }
 
     /// `[.align n] [.v2|.v4] .type name [array]...`; `known` is the type if it was read already.
@@ -488,7 +526,13 @@ impl<'t, 'a> Parser<'t, 'a> {
             if !(self.eat_dot("param") || self.eat_dot("reg")) {
                 return Err(self.error("expected `.param`"));
             }
-            out.push(self.declared(None)?);
+            let token = self.peek();
+            let known = self.handle().map(|kind| {
+                self.at += 1;
+                self.refused.get_or_insert(PtxError::unsupported(token.line, token.column, format!(".param .{kind}")));
+                (Type::B64, 0, 1)
+            });
+            out.push(self.declared(known)?);
             if !self.eat(b',') {
                 break;
             }
@@ -505,6 +549,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let results = if !entry && self.eat(b'(') { self.formals()? } else { Vec::new() };
         let name = self.word()?.to_string();
         let params = if self.eat(b'(') { self.formals()? } else { Vec::new() };
+        let refused = self.refused.take();
         let mut function = Function { name: name.clone(), entry, max_threads: 1024, line, ..Function::default() };
         loop {
             let token = self.peek();
@@ -569,7 +614,10 @@ impl<'t, 'a> Parser<'t, 'a> {
                 params.iter().map(|d| (d.name.as_str(), d.size, d.align)),
             )
             .map_err(|message| self.error(message))?;
-        let body = self.body(&mut builder).and_then(|()| builder.finish());
+        let body = match refused {
+            Some(error) => Err(error),
+            None => self.body(&mut builder).and_then(|()| builder.finish()),
+        };
         let function = match body {
             Ok(function) => function,
             Err(error) if error.unsupported.is_some() => {

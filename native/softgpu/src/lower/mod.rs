@@ -30,6 +30,8 @@ pub enum Variable {
     Global(u32),
     Shared(u32),
     Function(u32),
+    /// Of a texture, a sampler or a surface: what PTX calls it.
+    Handle(&'static str),
 }
 
 #[derive(Default)]

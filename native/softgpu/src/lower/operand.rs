@@ -171,6 +171,10 @@ impl Parser<'_, '_> {
                     Operand::Vector([row, row + rows_of(Type::B64)].map(|row| Operand::Register(row, Type::B64)).into())
                 }
                 Some(Variable::Register(row, ty)) => Operand::Register(row, ty),
+                Some(Variable::Handle(kind)) => {
+                    let name = format!(".{kind} {}", token.text);
+                    return Err(PtxError::unsupported(token.line, token.column, name));
+                }
                 Some(variable) => {
                     self.eat(b'+');
                     let negative = self.eat(b'-');
@@ -261,7 +265,7 @@ impl Builder {
             Variable::FrameParam(at, ..) => {
                 self.frame_address(offset.wrapping_add(i64::from(*at) + LOCAL_WINDOW as i64), wide)
             }
-            Variable::Register(..) => return Err(self.error("expected a variable")),
+            Variable::Register(..) | Variable::Handle(_) => return Err(self.error("expected a variable")),
         })
     }
 

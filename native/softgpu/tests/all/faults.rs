@@ -223,6 +223,26 @@ fn an_instruction_that_is_missing_is_named() {
 }
 
 #[test]
+fn textures_fail_the_kernels_that_name_them() {
+    let source = ".version 8.0\n.target sm_75\n.address_size 64\n.global .texref picture, other[2];\n\
+        .global .samplerref how = { addr_mode_0 = clamp_to_border, filter_mode = nearest };\n.global .surfref surface;\n\
+        .visible .entry reads()\n{\n.reg .f32 %f<4>; .reg .s32 %r;\ntex.1d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [picture, {%r}];\nret;\n}\n\
+        .visible .entry names()\n{\n.reg .b64 %d;\nmov.u64 %d, surface;\nret;\n}\n\
+        .visible .entry takes(.param .texref t, .param .u64 p)\n{\nret;\n}\n.visible .entry fine() { ret; }\n";
+    let d = Device::new(1);
+    let m = d.load(source);
+    for (name, what, line) in
+        [("reads", "tex.1d.v4.f32.s32", 10), ("names", ".surfref surface", 16), ("takes", ".param .texref", 19)]
+    {
+        let error = m.kernel(name).unwrap().unsupported.clone().unwrap();
+        assert_eq!((error.unsupported.as_deref(), error.line), (Some(what), line), "{name}");
+        let fault = d.launch(&m, name, [1; 3], [1; 3], &Params::new().u64(0).u64(0)).unwrap_err();
+        assert_eq!(fault.cuda_code(), 209, "{name}: {fault}");
+    }
+    d.launch(&m, "fine", [1; 3], [1; 3], &Params::new()).unwrap();
+}
+
+#[test]
 fn syntax_errors_say_where() {
     let error = Module::parse(kernel("", "add.u32 %r1, %r2 %r3;").as_bytes()).unwrap_err();
     assert_eq!((error.line, error.column), (11, 18));

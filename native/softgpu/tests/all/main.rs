@@ -7,6 +7,7 @@ mod common;
 mod device_runtime;
 mod faults;
 mod fuzz;
+mod halves;
 mod instructions;
 mod malformed;
 mod mbarrier;

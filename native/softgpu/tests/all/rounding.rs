@@ -459,6 +459,27 @@ fn a_warp_finds_its_smallest_number() {
     check(&out("redux.sync.max.NaN.f32 %v0, %f, -1;"), &with, |_| 0x7fff_ffff);
 }
 
+/// What docs/conformance.md says of `.ftz`: numbers that are almost zero stay what they are.
+#[test]
+fn subnormal_numbers_are_kept_whatever_ftz_says() {
+    let (small, least) = (0x0040_0000u64, 0x0080_0000u64);
+    for (body, lane, want) in [
+        ("add.ftz.f32 %v0, %f, %g;", [small, 1, 0], small + 1),
+        ("sub.ftz.f32 %v0, %f, %g;", [least, 1, 0], least - 1),
+        ("mul.ftz.f32 %v0, %f, %g;", [least, single(0.5), 0], small),
+        ("mul.ftz.f32 %v0, %f, %g;", [small, single(-1.0), 0], small | 1 << 31),
+        ("fma.rn.ftz.f32 %v0, %f, %g, %h;", [small, single(1.0), 3], small + 3),
+        ("div.rn.ftz.f32 %v0, %f, %g;", [least, single(2.0), 0], small),
+        ("min.ftz.f32 %v0, %f, %g;", [small, single(1.0), 0], small),
+        ("abs.ftz.f32 %v0, %f;", [small | 1 << 31, 0, 0], small),
+        ("cvt.rn.ftz.f32.f64 %v0, %d;", [f64::from(f32::from_bits(5)).to_bits(), 0, 0], 5),
+        ("setp.gt.ftz.f32 %p0, %f, 0f00000000; selp.u32 %r0, 1, 0, %p0;", [1, 0, 0], 1),
+        ("add.ftz.f16 %s0, %i, %j;", [1, 2, 0], 3),
+    ] {
+        check(&out(body), &[lane], |_| want);
+    }
+}
+
 #[test]
 fn unknown_modifiers_are_refused() {
     for body in [
