@@ -29,7 +29,7 @@ export type Outcomes = z.infer<typeof outcomesSchema>;
 
 export type Counts = { collected: number; not_applicable: number; passed: number; failed: number; skipped: number };
 
-/** A run as it is kept in the repository: the counts, and the tests that are applicable and did not pass. */
+/** A run as it is kept in the repository: the counts, the tests that did not pass, and those that do not apply. */
 export const resultSchema = z.strictObject({
   date: z.iso.date(),
   counts: z.strictObject({
@@ -42,6 +42,8 @@ export const resultSchema = z.strictObject({
   notPassed: z.array(
     z.strictObject({ test: z.string(), outcome: z.enum(["failed", "skipped"]), reason: z.string().optional() }),
   ),
+  /** With the reason in the suite's own words. */
+  notApplicable: z.array(z.strictObject({ test: z.string(), reason: z.string() })).default([]),
 });
 export type Result = z.infer<typeof resultSchema>;
 
@@ -64,12 +66,28 @@ export function count(outcomes: Outcomes, notApplicable: string[]): Counts {
 export function result(date: string, outcomes: Outcomes, suite: Pick<Suite, "notApplicable" | "reasons">): Result {
   const patterns = suite.notApplicable.map((pattern) => new RegExp(pattern));
   const notPassed: Result["notPassed"] = [];
+  const notApplicable: Result["notApplicable"] = [];
   for (const row of outcomes) {
-    if (row.outcome === "passed" || row.outcome === "xfailed" || !applicable(row, patterns)) continue;
-    const known = suite.reasons.find(({ pattern }) => new RegExp(pattern).test(row.reason));
-    notPassed.push({ test: row.test, outcome: row.outcome, ...(known && { reason: known.reason }) });
+    if (row.outcome === "xfailed" || !applicable(row, patterns)) {
+      notApplicable.push({ test: row.test, reason: ownWords(row) });
+    } else if (row.outcome !== "passed") {
+      const known = suite.reasons.find(({ pattern }) => new RegExp(pattern).test(row.reason));
+      notPassed.push({ test: row.test, outcome: row.outcome, ...(known && { reason: known.reason }) });
+    }
   }
-  return { date, counts: count(outcomes, suite.notApplicable), notPassed };
+  return { date, counts: count(outcomes, suite.notApplicable), notPassed, notApplicable };
+}
+
+/** Why the suite leaves a test out: in one line, without pytest's word before it. */
+function ownWords({ outcome, reason }: Outcomes[number]): string {
+  if (outcome === "xfailed") return "expected to fail";
+  const words = reason.replace(/^Skipped(: |$)/, "").trim();
+  return words === "" ? "switched off without a reason" : words.replaceAll(/\s+/g, " ");
+}
+
+/** How much of what applies passed, in percent. */
+export function share({ collected, not_applicable, passed }: Counts): number {
+  return (passed / Math.max(1, collected - not_applicable)) * 100;
 }
 
 /** What a part or a repetition told takes the place of what was told of the same tests before. */
@@ -80,26 +98,31 @@ export function merged(before: Outcomes, ran: Outcomes): Outcomes {
 const MARKS = ["<!-- not passed: written by --record -->", "<!-- end -->"] as const;
 
 /** The page with the list of a result's tests by reason between its marks. */
-export function withListing(page: string, { date, counts, notPassed }: Result): string {
+export function withListing(page: string, { date, counts, notPassed, notApplicable }: Result): string {
   const [begin, end] = MARKS;
   const [before, rest] = page.split(begin);
   const after = rest?.split(end)[1];
   if (before === undefined || after === undefined) throw new Error(`The page has no marks ${begin} … ${end}.`);
-  const byReason = new Map<string, Result["notPassed"]>();
-  for (const row of notPassed) {
-    const reason = row.reason ?? "not looked at";
-    byReason.set(reason, [...(byReason.get(reason) ?? []), row]);
-  }
-  const groups = [...byReason]
-    .sort((a, b) => b[1].length - a[1].length)
-    .map(([reason, tests]) => {
-      const names = tests.map(({ test, outcome }) => `- ${outcome === "skipped" ? "skipped: " : ""}\`${test}\``);
-      return `### ${tests.length}: ${reason}\n\n${names.join("\n")}\n`;
-    });
+  const failing = notPassed.map(({ test, outcome, reason }) => ({
+    reason: reason ?? "not looked at",
+    line: `- ${outcome === "skipped" ? "skipped: " : ""}\`${test}\``,
+  }));
+  const leftOut = notApplicable.map(({ test, reason }) => ({ reason, line: `- \`${test}\`` }));
   const { collected, not_applicable, passed, failed, skipped } = counts;
-  const share = ((passed / Math.max(1, collected - not_applicable)) * 100).toFixed(1);
   const sums =
-    `${date}: ${collected} tests, ${not_applicable} not applicable, ${passed} passed (${share} % of the applicable), ` +
-    `${failed} failed, ${skipped} skipped.`;
-  return `${before}${begin}\n\n${sums}\n\n${groups.join("\n")}\n${end}${after}`;
+    `${date}: ${collected} tests, ${not_applicable} not applicable, ${passed} passed (${share(counts).toFixed(1)} % of ` +
+    `the applicable), ${failed} failed, ${skipped} skipped.`;
+  const listings = [byReason(failing)];
+  if (leftOut.length > 0) listings.push("## Not applicable, in the suite's words\n", byReason(leftOut));
+  return `${before}${begin}\n\n${sums}\n\n${listings.join("\n")}\n${end}${after}`;
+}
+
+/** The reason that most have comes first. */
+function byReason(rows: { reason: string; line: string }[]): string {
+  const lines = new Map<string, string[]>();
+  for (const { reason, line } of rows) lines.set(reason, [...(lines.get(reason) ?? []), line]);
+  return [...lines]
+    .sort((a, b) => b[1].length - a[1].length)
+    .map(([reason, those]) => `### ${those.length}: ${reason}\n\n${those.join("\n")}\n`)
+    .join("\n");
 }
