@@ -1,11 +1,16 @@
-/** Writes what is made from the contracts: openapi.json and native/schemas/*.json. `--check` fails when one is stale. */
+/** Writes what is made from schemas: openapi.json, native/schemas/*.json and the chart's workspaces. `--check` fails when one is stale. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { CHART_SCHEMA, chartSchema } from "#scripts/generate/chart-schema.ts";
 import { nativeSchemas } from "#scripts/generate/native-schemas.ts";
 import { describeApi } from "#scripts/generate/openapi.ts";
 
 const check = process.argv.includes("--check");
-const files = new Map<string, unknown>([["openapi.json", await describeApi()], ...nativeSchemas()]);
+const files = new Map<string, unknown>([
+  ["openapi.json", await describeApi()],
+  ...nativeSchemas(),
+  [CHART_SCHEMA, await chartSchema()],
+]);
 const stale: string[] = [];
 for (const [file, content] of files) {
   const text = `${JSON.stringify(content, null, 2)}\n`;

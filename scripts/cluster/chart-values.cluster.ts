@@ -148,4 +148,7 @@ it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");
   await expect(template({ ...values, gpud: { updateAfterSeconds: -1 } })).rejects.toThrow("updateAfterSeconds");
   await expect(template({ ...values, oidc: { issuer: "login.example.com" } })).rejects.toThrow("issuer");
+  const workspaces = (more: object) => template({ ...values, workspaces: more });
+  await expect(workspaces({ startSecond: 5 })).rejects.toThrow("'startSecond' not allowed");
+  await expect(workspaces({ home: { size: "much" } })).rejects.toThrow(/home.size/);
 });

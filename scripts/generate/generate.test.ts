@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
+import { CHART_SCHEMA, chartSchema } from "#scripts/generate/chart-schema.ts";
 import { nativeSchemas } from "#scripts/generate/native-schemas.ts";
 import { describeApi } from "#scripts/generate/openapi.ts";
 
@@ -9,6 +10,10 @@ it("openapi.json is what the routes and contracts say (npm run generate)", async
 
 it.each(nativeSchemas())("%s is what the contracts say (npm run generate)", async (file, content) => {
   expect(JSON.parse(await readFile(file, "utf8"))).toEqual(JSON.parse(JSON.stringify(content)));
+});
+
+it("the chart's schema says of workspaces what the launcher reads (npm run generate)", async () => {
+  expect(JSON.parse(await readFile(CHART_SCHEMA, "utf8"))).toEqual(JSON.parse(JSON.stringify(await chartSchema())));
 });
 
 it("every operation has a name of its own, and says what it answers", async () => {

@@ -265,18 +265,23 @@ it("finds what belongs to no workspace", async () => {
   const known = new Set(installation.made);
   expect(await installation.launcher().orphans(known)).toEqual([]);
   const namespace = namespaceOf(settings, world.team);
-  const stray: KubernetesObject = {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: {
-      name: "stray",
-      namespace,
-      labels: { "app.kubernetes.io/managed-by": "sluice", [WORKSPACE_LABEL]: "ws-nobodys" },
+  const labels = { "app.kubernetes.io/managed-by": "sluice", [WORKSPACE_LABEL]: "ws-nobodys" };
+  const strays: (KubernetesObject & Record<string, unknown>)[] = [
+    { apiVersion: "v1", kind: "Secret", metadata: { name: "stray", namespace, labels } },
+    {
+      ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name: "stray-volume", labels } },
+      spec: {
+        ...{ capacity: { storage: "1Mi" }, accessModes: ["ReadOnlyMany"], storageClassName: "" },
+        persistentVolumeReclaimPolicy: "Retain",
+        claimRef: { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name: "stray-volume" },
+        nfs: { server: "nas.example", path: "/export" },
+      },
     },
-  };
-  await cluster.objects.create(stray);
+  ];
+  for (const stray of strays) await cluster.objects.create(stray);
   expect(await installation.launcher().orphans(known)).toEqual([
     { kind: "Secret", namespace, name: "stray", workspaceId: "ws-nobodys" },
+    { kind: "PersistentVolume", namespace, name: "stray-volume", workspaceId: "ws-nobodys" },
   ]);
-  await cluster.objects.delete(stray);
+  for (const stray of strays) await cluster.objects.delete(stray);
 });

@@ -20,7 +20,7 @@ const peer = z.union([
   z.strictObject({
     addresses: z
       .string()
-      .regex(/^[0-9a-f.:]+\/\d+$/i, "a network such as 10.0.0.0/8")
+      .regex(/^[0-9a-fA-F.:]+\/\d+$/, "a network such as 10.0.0.0/8")
       .refine((cidr) => !METADATA.some((address) => contains(cidr, address)) || /\/0$/.test(cidr), {
         error:
           "it contains the address at which cloud machines hand out credentials; only 0.0.0.0/0 may, which leaves it out",
@@ -77,68 +77,73 @@ const gpuServers = z.strictObject({
   updateAfterSeconds: z.int().min(0).max(31_536_000).default(14_400),
 });
 
-const schema = z
-  .strictObject({
-    /** Without it: the account of the pod that the broker runs in. */
-    kubeconfig: z.string().min(1).optional(),
-    /** A team's namespace is `<prefix>-<team id>`. */
-    namespacePrefix: z
-      .string()
-      .regex(/^[a-z][a-z0-9-]{0,20}$/)
-      .default("sluice"),
-    /** The catalogue's words, each with the image that it is here. */
-    environments: z.record(
-      z.string(),
-      z.strictObject({
-        image: z.string().min(1),
-        size: z.string(),
-        pull: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent"),
-      }),
-    ),
-    sizes: z.record(z.string(), size),
-    /** The most that one workspace can have, as the nodes are; without it only the portal's policy bounds sizes. */
-    largest: z.strictObject({ cpu: quantity, memory: quantity }).optional(),
-    home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
-    /** Names of secrets in the teams' namespaces, or in that of `imagePullSecretsNamespace`. */
-    imagePullSecrets: z.array(name).default([]),
-    /** From here they are copied into the teams' namespaces; without it somebody else puts them there. */
-    imagePullSecretsNamespace: name.optional(),
-    team: z.strictObject({
-      /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
-      quota: z.record(z.string(), quantity).default({}),
+const fields = z.strictObject({
+  /** Without it: the account of the pod that the broker runs in. */
+  kubeconfig: z.string().min(1).optional(),
+  /** A team's namespace is `<prefix>-<team id>`. */
+  namespacePrefix: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,20}$/)
+    .default("sluice"),
+  /** The catalogue's words, each with the image that it is here. */
+  environments: z.record(
+    z.string(),
+    z.strictObject({
+      image: z.string().min(1),
+      size: z.string(),
+      pull: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent"),
     }),
-    network: z.strictObject({
-      /** Who reaches workspaces: gateway, portal and broker. */
-      from: z.array(peer).min(1),
-      /** What workspaces reach, besides names (DNS): broker, GPU servers, package indexes. */
-      to: z.array(peer),
-    }),
-    /** PEM: who vouches for the broker's certificate, where that is nobody whom the world knows. */
-    certificateAuthority: z
-      .string()
-      .regex(/^-----BEGIN CERTIFICATE-----/, "a certificate (PEM)")
-      .optional(),
-    gpuServers: gpuServers.optional(),
-    /** Pods that borrow by a label; without it none do. */
-    pods: pods.optional(),
-    /** So long may a pod wait for a node, its volume and its image. */
-    startSeconds: z.int().min(5).max(86_400).default(600),
-    /** So long before workspaces leave a node that is being emptied are their people told. */
-    moveSeconds: z.int().min(0).max(86_400).default(600),
-    /** So long may a node be silent before its workspaces count as lost. */
-    lostNodeSeconds: z.int().min(0).max(86_400).default(300),
-  })
-  .superRefine((settings, context) => {
-    for (const [environment, { size: named }] of Object.entries(settings.environments)) {
-      if (named in settings.sizes) continue;
-      context.addIssue({
-        code: "custom",
-        path: ["environments", environment, "size"],
-        message: `there is no size "${named}"`,
-      });
-    }
-  });
+  ),
+  sizes: z.record(z.string(), size),
+  /** The most that one workspace can have, as the nodes are; without it only the portal's policy bounds sizes. */
+  largest: z.strictObject({ cpu: quantity, memory: quantity }).optional(),
+  home: z.strictObject({ size: quantity, storageClass: z.string().optional() }),
+  /** Names of secrets in the teams' namespaces, or in that of `imagePullSecretsNamespace`. */
+  imagePullSecrets: z.array(name).default([]),
+  /** From here they are copied into the teams' namespaces; without it somebody else puts them there. */
+  imagePullSecretsNamespace: name.optional(),
+  team: z.strictObject({
+    /** ResourceQuota of each team, e.g. `{"limits.cpu": "64"}`. */
+    quota: z.record(z.string(), quantity).default({}),
+  }),
+  network: z.strictObject({
+    /** Who reaches workspaces: gateway, portal and broker. */
+    from: z.array(peer).min(1),
+    /** What workspaces reach, besides names (DNS): broker, GPU servers, package indexes. */
+    to: z.array(peer),
+  }),
+  /** PEM: who vouches for the broker's certificate, where that is nobody whom the world knows. */
+  certificateAuthority: z
+    .string()
+    .regex(/^-----BEGIN CERTIFICATE-----/, "a certificate (PEM)")
+    .optional(),
+  gpuServers: gpuServers.optional(),
+  /** Pods that borrow by a label; without it none do. */
+  pods: pods.optional(),
+  /** So long may a pod wait for a node, its volume and its image. */
+  startSeconds: z.int().min(5).max(86_400).default(600),
+  /** So long before workspaces leave a node that is being emptied are their people told. */
+  moveSeconds: z.int().min(0).max(86_400).default(600),
+  /** So long may a node be silent before its workspaces count as lost. */
+  lostNodeSeconds: z.int().min(0).max(86_400).default(300),
+});
+
+const schema = fields.superRefine((settings, context) => {
+  for (const [environment, { size: named }] of Object.entries(settings.environments)) {
+    if (named in settings.sizes) continue;
+    context.addIssue({
+      code: "custom",
+      path: ["environments", environment, "size"],
+      message: `there is no size "${named}"`,
+    });
+  }
+});
 export type KubernetesSettings = z.infer<typeof schema>;
+
+/** What the chart takes of it as `workspaces`; the rest it knows itself. */
+export const workspacesValues = fields
+  .omit({ kubeconfig: true, imagePullSecretsNamespace: true, pods: true })
+  .extend({ network: fields.shape.network.omit({ from: true }) });
 export type KubernetesSettingsInput = z.input<typeof schema>;
 
 /** Checks settings; throws one error that names everything wrong. */
