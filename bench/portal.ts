@@ -16,7 +16,7 @@ import { systemContext } from "#server/context.ts";
 import { type Database, openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
-import { gpuServers, images, setupSteps, workspaces } from "#server/db/schema/index.ts";
+import { gpuServers, imageVersions, setupSteps, workspaces } from "#server/db/schema/index.ts";
 import { freePort } from "#server/free-port.ts";
 import { notify } from "#server/live.ts";
 import { prepare } from "#server/services/setup/prepare.ts";
@@ -100,7 +100,7 @@ async function startPortal(root: string, stateDir: string, databaseUrl: string, 
 /** Every page that an admin can open, each once. */
 async function pagePaths(db: Database, whatIf: string): Promise<string[]> {
   const [one] = await db.select({ id: workspaces.id }).from(workspaces).where(eq(workspaces.name, "mine-1"));
-  const [image] = await db.select({ id: images.id }).from(images).limit(1);
+  const [image] = await db.select({ id: imageVersions.id }).from(imageVersions).limit(1);
   const opened = await db.select({ id: gpuServers.id }).from(gpuServers).orderBy(gpuServers.name).limit(OPENED);
   const tabs = ["", "/gpu", "/log", "/notebooks", "/people", "/settings"];
   return [

@@ -346,6 +346,14 @@ export const matrix: Record<string, Row> = {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     params: (fixture) => ({ id: fixture.world.team, userId: fixture.world.colleague.id }),
   },
+  "GET /teams/{id}/invitations": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: team,
+  },
+  "DELETE /teams/{id}/invitations/{invitationId}": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    params: (fixture) => ({ id: fixture.world.team, invitationId: fixture.inviteId }),
+  },
   "POST /invitations": {
     expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
     input: (fixture) => ({ email: "new@example.org", teamId: fixture.world.team }),
@@ -469,6 +477,7 @@ export type Fixture = {
   sizeId: string;
   proposalId: string;
   inviteCode: string;
+  inviteId: string;
   sampleCode: string;
   ownerTokenId: string;
   identityGroupId: string;
@@ -576,6 +585,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
     datasetId: (await register(world.lead.ctx, { name: "data", teamId: world.team, source: volume })).id,
     sizeId: (await listSizes(world.admin.ctx)).sizes.find(({ isDefault }) => !isDefault)?.id ?? "",
     inviteCode: invite.code,
+    inviteId: invite.id,
     sampleCode: sample.code,
     ownerTokenId: ownerToken.token.id,
     identityGroupId: (await addGroup(world.admin.ctx, { name: "admins", role: "admin" })).groups[0]?.id ?? "",

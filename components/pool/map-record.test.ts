@@ -3,7 +3,15 @@ import { mapRecord } from "./map-record.ts";
 
 const device = { id: "gpu-1", name: "a100-1", gpuType: "a100", idleHeldMilli: 0 };
 const server = {
-  ...{ id: "gsv-1", name: "gpu-1", state: "online" as const, dataAddress: null, version: null, zone: null },
+  ...{
+    id: "gsv-1",
+    name: "gpu-1",
+    state: "online" as const,
+    dataAddress: null,
+    version: null,
+    zone: null,
+    zoneVersion: 1,
+  },
   ...{ rttUs: null, lastSeenAt: null, createdAt: "2026-01-01T00:00:00Z", deviceCount: 5, leaseCount: 3 },
   devices: [
     { ...device, state: "active" as const, leasedMilli: 0, computePercent: 0 },

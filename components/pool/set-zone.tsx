@@ -8,7 +8,7 @@ import { Button } from "#components/ui/button.tsx";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { useToast } from "#components/ui/toast.tsx";
-import { useSubmit } from "#components/use-submit.ts";
+import { useEdit } from "#components/use-edit.ts";
 import type { GpuServerView } from "#server/contracts/gpu-server.ts";
 
 /** Says where a GPU server stands, for requests that need to be near. */
@@ -23,11 +23,15 @@ export function SetZone({
 }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run } = useSubmit<{ zone: string | null }>(["zone"], "zone");
+  const { pending, error, fields, run, version } = useEdit<{ zoneVersion: number }>(
+    ["zone"],
+    server.zoneVersion,
+    (saved) => saved.zoneVersion,
+  );
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const zone = formText(new FormData(event.currentTarget), "zone").trim() || null;
-    if (!(await run(() => api("PUT", `/gpu-servers/${server.id}/zone`, { zone })))) return;
+    if (!(await run(() => api("PUT", `/gpu-servers/${server.id}/zone`, { zone, version })))) return;
     onOpenChange(false);
     toast(zone === null ? `${server.name} is in no zone.` : `${server.name} is in zone ${zone}.`);
     router.refresh();

@@ -14,13 +14,14 @@ export async function createCode(
   kind: Kind,
   lifeSeconds: number,
   binding: Binding = {},
-): Promise<{ code: string; expiresAt: Date }> {
+): Promise<{ id: string; code: string; expiresAt: Date }> {
   const code = kind === "gpud-join" ? newSecret("slj") : newCode();
   const expiresAt = new Date(ctx.now().getTime() + lifeSeconds * 1000);
+  const id = newId("otc");
   await ctx.db
     .insert(oneTimeCodes)
-    .values({ id: newId("otc"), kind, secretHash: hashSecret(code), createdAt: ctx.now(), expiresAt, ...binding });
-  return { code, expiresAt };
+    .values({ id, kind, secretHash: hashSecret(code), createdAt: ctx.now(), expiresAt, ...binding });
+  return { id, code, expiresAt };
 }
 
 const valid = (ctx: Context, kind: Kind, code: string) =>

@@ -14,6 +14,7 @@ export const accessTokenId = idOf("pat");
 export const gpuServerId = idOf("gsv");
 export const gpuId = idOf("gpu");
 export const noticeId = idOf("ntc");
+export const invitationId = idOf("otc");
 export const datasetId = idOf("dst");
 
 export const instant = z.iso.datetime();

@@ -1,6 +1,6 @@
 /** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
 import { z } from "zod";
-import { gpuId, gpuServerId, pageSize, searchText } from "./common.ts";
+import { editedVersion, gpuId, gpuServerId, pageSize, searchText, version } from "./common.ts";
 import { runningKernel } from "./control.ts";
 import { leaseOwner } from "./lease.ts";
 
@@ -73,6 +73,7 @@ export const setGpuServerZoneInput = z.strictObject({
   serverId: z.string(),
   /** What a request's `needs.zone` is compared with; null: not said. */
   zone: z.string().trim().min(1).max(64).nullable(),
+  version: editedVersion,
 });
 export type SetGpuServerZoneInput = z.input<typeof setGpuServerZoneInput>;
 
@@ -86,6 +87,7 @@ export const gpuServerView = z.strictObject({
   version: z.string().nullable(),
   /** Where it stands, as an admin says. */
   zone: z.string().nullable(),
+  zoneVersion: version,
   /** The way there and back from the broker, as it measured, microseconds. */
   rttUs: z.int().nullable(),
   lastSeenAt: z.iso.datetime().nullable(),

@@ -1,6 +1,17 @@
 /** People: who they are, how they are invited. */
 import { z } from "zod";
-import { email, instant, oneTimeCode, pageLimit, password, personName, searchText, teamId, userId } from "./common.ts";
+import {
+  email,
+  instant,
+  invitationId,
+  oneTimeCode,
+  pageLimit,
+  password,
+  personName,
+  searchText,
+  teamId,
+  userId,
+} from "./common.ts";
 
 export const userView = z.strictObject({
   id: userId,
@@ -47,6 +58,22 @@ export type InviteInput = z.input<typeof inviteInput>;
 /** The link is shown once; only its hash is kept. */
 export const inviteOutput = z.strictObject({ link: z.url(), expiresAt: instant });
 export type InviteOutput = z.infer<typeof inviteOutput>;
+
+/** An invitation that waits to be accepted. */
+export const pendingInvitation = z.strictObject({
+  id: invitationId,
+  email: z.string(),
+  role: z.enum(["lead", "member"]),
+  invitedAt: instant,
+  expiresAt: instant,
+});
+export type PendingInvitation = z.infer<typeof pendingInvitation>;
+export const listInvitationsInput = z.strictObject({ teamId });
+export type ListInvitationsInput = z.input<typeof listInvitationsInput>;
+export const invitationList = z.strictObject({ invitations: z.array(pendingInvitation) });
+export type InvitationList = z.infer<typeof invitationList>;
+export const revokeInvitationInput = z.strictObject({ teamId, id: invitationId });
+export type RevokeInvitationInput = z.input<typeof revokeInvitationInput>;
 
 /** What the page of an invitation shows before it is accepted. */
 export const readInviteInput = z.strictObject({ code: oneTimeCode });

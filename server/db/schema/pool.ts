@@ -1,5 +1,5 @@
 import { bigserial, boolean, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { bytes, createdAt, id, instant } from "./columns.ts";
+import { bytes, createdAt, id, instant, version } from "./columns.ts";
 
 /** A host that runs gpud. */
 export const gpuServers = pgTable(
@@ -20,6 +20,7 @@ export const gpuServers = pgTable(
     lastSeenAt: instant("last_seen_at"),
     /** Where it stands, as an admin says; and how far away it is, as the broker measured, microseconds. */
     zone: text("zone"),
+    zoneVersion: version("zone_version"),
     rttUs: integer("rtt_us"),
     /** The cluster's node that it runs on, and since when it is drained because that node is cordoned, or its gpud is to be replaced. */
     nodeName: text("node_name"),

@@ -86,6 +86,8 @@ export const workspaces = pgTable(
     uniqueIndex("workspaces_pod").on(t.podUid),
     index("workspaces_team").on(t.teamId),
     index("workspaces_size").on(t.sizeId),
+    // The latest starts of an environment.
+    index("workspaces_started").on(t.imageVersionId, t.startedAt),
   ],
 );
 

@@ -29,6 +29,7 @@ export async function list(ctx: Context): Promise<GpuServerList> {
       dataAddress: server.dataAddress,
       version: server.version,
       zone: server.zone,
+      zoneVersion: server.zoneVersion,
       rttUs: server.rttUs,
       lastSeenAt: server.lastSeenAt?.toISOString() ?? null,
       createdAt: server.createdAt.toISOString(),

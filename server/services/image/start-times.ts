@@ -13,10 +13,15 @@ export async function startTimes(ctx: Context): Promise<Map<string, number>> {
     select image, percentile_cont(0.5) within group (order by seconds)::float8 as seconds from (
       select w.image, extract(epoch from w.started_at - began.at) as seconds
       from (
+        -- The latest of each version by an index, and of these the latest of the environment.
         select v.image_id as image, w.id, w.generation, w.started_at,
           row_number() over (partition by v.image_id order by w.started_at desc) as latest
-        from workspaces w join image_versions v on v.id = w.image_version_id
-        where w.started_at is not null and w.observed in ('running', 'stopping', 'stopped') and w.desired <> 'removed'
+        from image_versions v cross join lateral (
+          select id, generation, started_at from workspaces
+          where image_version_id = v.id and started_at is not null and observed in ('running', 'stopping', 'stopped')
+            and desired <> 'removed'
+          order by started_at desc limit ${STARTS}
+        ) w
       ) w
       cross join lateral (
         select min(e.at) as at from workspace_events e

@@ -29,8 +29,10 @@ import { makeWorkspace, makeWorld, type World } from "#server/services/testing.t
 import { acceptInvite } from "#server/services/user/accept-invite.ts";
 import { enterSample } from "#server/services/user/enter-sample.ts";
 import { invite } from "#server/services/user/invite.ts";
+import { listInvitations } from "#server/services/user/list-invitations.ts";
 import { openSample } from "#server/services/user/open-sample.ts";
 import { readInvite } from "#server/services/user/read-invite.ts";
+import { revokeInvitation } from "#server/services/user/revoke-invitation.ts";
 import { get as getWorkspace } from "#server/services/workspace/get.ts";
 import { handover } from "#server/services/workspace/handover.ts";
 import { start } from "#server/services/workspace/start.ts";
@@ -299,6 +301,20 @@ describe("people of a team", () => {
     expect(await code(invite(world.lead.ctx, { email: "new@example.org", teamId: world.team }))).toBe("invalid");
     expect(await code(invite(world.lead.ctx, { email: world.outsider.email, teamId: world.team }))).toBe("conflict");
     expect(await code(invite(world.lead.ctx, { email: "x@example.org", teamId: world.otherTeam }))).toBe("forbidden");
+  });
+
+  it("waits in a list until it is accepted or revoked, after which its link opens nothing", async () => {
+    const { link } = await invite(world.lead.ctx, { email: "late@example.org", teamId: world.team, role: "lead" });
+    const secret = link.split("/").at(-1) ?? "";
+    const { invitations } = await listInvitations(world.lead.ctx, { teamId: world.team });
+    expect(invitations).toMatchObject([{ email: "late@example.org", role: "lead" }]);
+    const revoked = { teamId: world.team, id: invitations[0]?.id ?? "" };
+    expect(await code(revokeInvitation(world.outsider.ctx, revoked))).toBe("forbidden");
+    expect(await code(revokeInvitation(world.outsider.ctx, { ...revoked, teamId: world.otherTeam }))).toBe("not-found");
+    expect(await revokeInvitation(world.lead.ctx, revoked)).toEqual({ invitations: [] });
+    expect(await code(readInvite(world.system, { code: secret }))).toBe("not-found");
+    expect(await code(revokeInvitation(world.lead.ctx, revoked))).toBe("not-found");
+    expect(await code(listInvitations(world.member.ctx, { teamId: world.team }))).toBe("forbidden");
   });
 });
 

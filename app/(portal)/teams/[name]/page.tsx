@@ -19,6 +19,7 @@ import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
 import { RequestMore } from "#components/team/request-more.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
+import { InvitationTable } from "#components/user/invitation-table.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";
 import { isAllowed } from "#server/auth/authorize.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
@@ -30,6 +31,7 @@ import { budget as readBudget } from "#server/services/team/budget.ts";
 import { get } from "#server/services/team/get.ts";
 import { list as listTeams } from "#server/services/team/list.ts";
 import { readPolicy } from "#server/services/team/read-policy.ts";
+import { listInvitations } from "#server/services/user/list-invitations.ts";
 import { load, pageContext } from "../../../page-context.ts";
 
 type Props = { params: Promise<{ name: string }>; searchParams: Promise<{ more?: string }> };
@@ -50,6 +52,7 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
 export default async function TeamPage({ params, searchParams }: Props) {
   const ctx = await pageContext();
   const team = await readTeam((await params).name);
+  const mayInvite = isAllowed(ctx.principal, "user.invite", { teamId: team.id });
   const [{ leases }, waiting, budget, asked, policy, { calendars }, reserved] = await load(() =>
     Promise.all([
       teamLeases(ctx, { id: team.id }),
@@ -61,6 +64,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
       listReservations(ctx),
     ]),
   );
+  const { invitations } = mayInvite ? await load(() => listInvitations(ctx, { teamId: team.id })) : { invitations: [] };
   const more = asked.requests.filter((request) => request.teamId === team.id);
   const reservations = reserved.reservations.filter((one) => one.teamId === team.id);
   const quotaCalendars = calendars.flatMap(({ gpuType, quotas }) =>
@@ -81,7 +85,7 @@ export default async function TeamPage({ params, searchParams }: Props) {
         }
         title={`Team ${team.name}`}
         detail={`${plural(team.memberCount, "person", "people")}, ${plural(team.workspaceCount, "workspace")}`}
-        actions={may("user.invite") && <InvitePerson teams={[{ id: team.id, name: team.name }]} />}
+        actions={mayInvite && <InvitePerson teams={[{ id: team.id, name: team.name }]} />}
       />
       <Section
         title="Quota"
@@ -215,6 +219,11 @@ export default async function TeamPage({ params, searchParams }: Props) {
       <Section title="People">
         <MemberTable team={team} mayChange={may("team.remove-member")} />
       </Section>
+      {invitations.length > 0 && (
+        <Section title="Invitations" detail="Sent, and not accepted yet">
+          <InvitationTable teamId={team.id} invitations={invitations} />
+        </Section>
+      )}
     </>
   );
 }

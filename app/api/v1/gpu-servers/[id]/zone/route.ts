@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { gpuServerId } from "#server/contracts/common.ts";
+import { gpuServerId, version } from "#server/contracts/common.ts";
 import { setGpuServerZoneInput } from "#server/contracts/gpu-server.ts";
 import { route } from "#server/http/route.ts";
 import { setZone } from "#server/services/gpu-server/set-zone.ts";
 
-const output = z.strictObject({ serverId: z.string(), zone: z.string().nullable() });
+const output = z.strictObject({ serverId: z.string(), zone: z.string().nullable(), zoneVersion: version });
 const input = setGpuServerZoneInput.omit({ serverId: true }).extend({ id: gpuServerId });
 
 export const PUT = route(
