@@ -203,7 +203,9 @@ impl Handler for Session {
         let stream = StreamId::from_wire(request.stream);
         let device = self.active()?;
         for (row, data) in (0..).zip(request.data.chunks_exact(width)) {
-            device.copy_in(stream, request.address + row * request.pitch, data).map_err(failure)?;
+            let place = request.pitch.checked_mul(row).and_then(|offset| request.address.checked_add(offset));
+            let place = place.ok_or_else(|| Failure::code(cuda::ERROR_INVALID_VALUE))?;
+            device.copy_in(stream, place, data).map_err(failure)?;
         }
         Ok(())
     }

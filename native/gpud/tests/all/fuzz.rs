@@ -1,15 +1,21 @@
 //! Frames that are cut off, reordered, too long or random, at gpud's port: the connection is closed, nothing else.
 //!
 //! Mutates what `corpus/` holds, from a seed, for `SLUICE_FUZZ_SECONDS` (5). Each file there is a run of frames,
-//! `OPCODE PAYLOAD` a line; addresses lie in the range that is proposed here. A case that shows something is printed,
+//! `OPCODE PAYLOAD` a line, and lines of remarks that begin with #; addresses lie in the range that is proposed here,
+//! and what a run makes it ends again. A case that shows something is printed,
 //! and repeated with `SLUICE_FUZZ_SEED` and the same number of cases.
 
 use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, unique};
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume};
-use sluice_protocol::messages::{Empty, Goodbye};
+use sluice_protocol::messages::{
+    Empty, EventElapsed, Goodbye, HostReturned, HostSupplied, OccupancyBlocks, OccupancyClusters, OccupancyShared,
+    Rebind, Request,
+};
+use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, opcode};
 use sluice_transport::{Stream, read_handshake, write_handshake};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::path::PathBuf;
@@ -17,6 +23,25 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 const RANGE: AddressRange = AddressRange { base: 0x2100_0000_0000, bytes: 16 << 30 };
+/// Runs that a case spoils on a session's own connection.
+const RUNS: [&[&str]; 6] = [
+    &["compute.txt"],
+    &["bulk.txt"],
+    &["memory.txt"],
+    &["work.txt"],
+    &["libraries.txt"],
+    &["graphs.txt", "answers.txt"],
+];
+/// Operations that no run has, and where they come instead.
+const ELSEWHERE: [(&str, &str); 1] = [("Goodbye", "ends every session here; in a run it would hide what follows it")];
+/// Calls of the runs that may be refused, and why.
+const REFUSED: [(u16, &str); 5] = [
+    (Rebind::OPCODE, "the session has a lease"),
+    (EventElapsed::OPCODE, "nobody has waited for the events"),
+    (OccupancyBlocks::OPCODE, "of the software GPU the client knows it"),
+    (OccupancyShared::OPCODE, "of the software GPU the client knows it"),
+    (OccupancyClusters::OPCODE, "of the software GPU the client knows it"),
+];
 /// Cases after which a session is ended in order.
 const CASES_A_SESSION: u32 = 40;
 
@@ -63,6 +88,7 @@ fn corpus(name: &str) -> Frames {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal")).collect()
     };
     text.lines()
+        .filter(|line| !line.starts_with('#'))
         .map(|line| {
             let (code, payload) = line.split_once(' ').expect("an opcode and a payload");
             (code.parse().expect("a number"), bytes(payload))
@@ -185,6 +211,48 @@ fn lane(gpud: &Gpud, client: &Client, index: u16) -> io::Result<Stream> {
     if header.opcode == opcode::WELCOME { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
+/// Sends a run as it is, and sees that nothing in it is refused.
+fn in_order(client: &mut Client, name: &str) {
+    let (run, before) = (corpus(name), client.sent);
+    for (code, payload) in &run {
+        // What the device asks of the client is answered when it has asked.
+        match *code {
+            HostSupplied::OPCODE => drop(client.notice(opcode::HOST_WANTED)),
+            HostReturned::OPCODE => drop(client.notice(opcode::HOST_REACHED)),
+            _ => {}
+        }
+        client.sent += 1;
+        let frame = encode(&vec![(*code, payload.clone())], client.sent, true).concat();
+        client.stream.write_all(&frame).expect("sent");
+    }
+    client.call(&Empty).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    let waited = std::mem::take(&mut client.others);
+    for frame in waited {
+        assert_ne!(frame.header.opcode, opcode::ASYNC_ERROR, "{name}: {:?}", String::from_utf8_lossy(&frame.payload));
+        if frame.header.opcode != opcode::REPLY {
+            client.others.push_back(frame);
+            continue;
+        }
+        let (call, answer) = decode_reply(&frame.payload).expect("a reply");
+        let place = call.checked_sub(before + 1).and_then(|place| usize::try_from(place).ok());
+        let Some((code, _)) = place.and_then(|place| run.get(place)) else { continue };
+        let refused = REFUSED.iter().any(|(refused, _)| refused == code);
+        assert!(refused || answer.is_ok(), "{name}: {code}: {}", answer.expect_err("a refusal"));
+    }
+}
+
+#[test]
+fn every_operation_is_in_the_corpus() {
+    let files = RUNS.iter().copied().flatten().copied().chain(["landing.txt"]);
+    let there: BTreeSet<u16> = files.flat_map(corpus).map(|(code, _)| code).collect();
+    for operation in sluice_api::OPERATIONS {
+        let elsewhere = ELSEWHERE.iter().any(|(name, _)| *name == operation.name);
+        let (name, code) = (operation.name, operation.opcode);
+        assert!(there.contains(&code) != elsewhere, "{name} ({code}) is to stand in the corpus, or in ELSEWHERE");
+    }
+    assert!(there.iter().all(|code| sluice_api::OPERATIONS.iter().any(|known| known.opcode == *code)));
+}
+
 #[test]
 fn spoiled_frames_end_their_connection_and_nothing_else() {
     let seconds = std::env::var("SLUICE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
@@ -192,20 +260,18 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
     let log = std::env::temp_dir().join(format!("gpud-fuzz-{}.log", std::process::id()));
     let mut gpud = Gpud::start_logging(std::fs::File::create(&log).expect("log"));
     let mut good = gpud.connect("lea-good", 64 * MIB);
-    let [compute, bulk, landing, pieces] = ["compute.txt", "bulk.txt", "landing.txt", "lane.txt"].map(corpus);
+    let [landing, pieces] = ["landing.txt", "lane.txt"].map(corpus);
+    let runs = RUNS.map(|files| files.iter().flat_map(|name| corpus(name)).collect::<Frames>());
 
     // The corpus itself is in order: every frame is executed, and the piece lands.
     let mut client = start(&gpud);
-    for (part, name) in [(&compute, "compute"), (&bulk, "bulk"), (&landing, "landing")] {
-        let first = client.sent + 1;
-        client.stream.write_all(&encode(part, first, true).concat()).expect("sent");
-        client.sent += part.len() as u64;
-        client.call(&Empty).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    for name in RUNS.iter().copied().flatten().chain(&["landing.txt"]) {
+        in_order(&mut client, name);
     }
     let mut whole = lane(&gpud, &client, 0).expect("a lane");
     whole.write_all(&encode(&pieces, 0, false).concat()).expect("sent");
     assert_eq!(client.read(RANGE.base, 5000).expect("landed"), pieces[0].1[16..], "the piece is where it belongs");
-    assert!(client.others.iter().all(|frame| frame.header.opcode != opcode::ASYNC_ERROR), "the corpus has an error");
+    assert!(client.others.iter().all(|frame| frame.header.opcode != opcode::ASYNC_ERROR), "the piece has an error");
     client.send(&Goodbye);
 
     let mut random = Random(seed);
@@ -233,8 +299,8 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
             client.stream.write_all(&encode(&landing, next, true).concat()).expect("sent");
             mutate(&mut random, encode(&pieces, 0, false))
         } else {
-            let part = if random.below(3) == 0 { &bulk } else { &compute };
-            mutate(&mut random, encode(part, next, true))
+            let run = &runs[random.below(runs.len())];
+            mutate(&mut random, encode(run, next, true))
         };
         if on_a_lane {
             if let Ok(stream) = lane(&gpud, &client, random.below(20) as u16) {
