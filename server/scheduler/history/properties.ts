@@ -211,7 +211,10 @@ function fitsOn(request: Waiting, gpuId: string, world: World, gone: (holding: H
 /** Who waits inside the guarantee for one device that reclaiming would make free is served, or room is being made. */
 const guaranteesAreReached: Check = ({ before, after, round }) => {
   const promises = promisesNow(before);
+  // Who comes inside a guarantee in this round may bring another of its team inside, and push out what lies elsewhere.
   const outside = outsideGuarantee(leasesOf(before.holdings), promises);
+  const outsideThen = outsideGuarantee(leasesOf(after.holdings), promises);
+  const isOutside = (leaseId: string) => outside.has(leaseId) && outsideThen.has(leaseId);
   for (const verdict of round.verdicts) {
     if (verdict.state !== "queued" || verdict.obstacle.rule !== "free-device") continue;
     const request = find(after.queue, verdict.requestId);
@@ -221,7 +224,7 @@ const guaranteesAreReached: Check = ({ before, after, round }) => {
     const whole = after.quotas.get(request.teamId)?.coTenancy === "whole-cards";
     if (behind || (whole ? WHOLE : request.milli) > leftInside(request, after, promises)) continue;
     const removable = (one: Holding) =>
-      outside.has(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
+      isOutside(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
     const kept = new Set(after.queue.flatMap((one) => (one === request ? [] : (one.keptGpuIds ?? []))));
     const possible = after.devices.filter((one) => !kept.has(one.id) && fitsOn(request, one.id, after, removable));
     // Those before it that wait for a device have as many kept for them in this round; what is kept for longer is known.
