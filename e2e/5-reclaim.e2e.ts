@@ -72,7 +72,12 @@ test("what a team borrows goes back with notice when its owner claims it, and th
     // The one who holds it is told: on the pages, and under the cell that runs.
     await page.bringToFront();
     await page.goto(`/workspaces/${ids[0]}`);
-    await expect(page.getByRole("main").getByText(/taken back in/).first()).toBeVisible();
+    await expect(
+      page
+        .getByRole("main")
+        .getByText(/taken back in/)
+        .first(),
+    ).toBeVisible();
     await expect(page.getByRole("link", { name: /^Your GPU: .*soft.*taken back in/ })).toBeVisible();
     await page.goto("/gpus");
     await page.getByRole("button", { name: /^Notices, \d+ unread/ }).click();

@@ -53,7 +53,12 @@ export function TeamTable({ teams }: { teams: TeamSummary[] }) {
       align: "right",
       from: "md",
       sort: (row) => row.quota?.guaranteedMilli ?? -1,
-      cell: amount((q) => q.guaranteedMilli),
+      cell: ({ quota }) => {
+        if (quota === undefined) return "–";
+        const { guaranteedMilli, guaranteedNowMilli } = quota;
+        const now = guaranteedNowMilli === guaranteedMilli ? "" : `${formatAmount(guaranteedNowMilli)} now, quota `;
+        return `${now}${formatAmount(guaranteedMilli)}`;
+      },
     },
     {
       id: "limit",

@@ -1,8 +1,9 @@
 /**
- * `npm run soak [-- <part>…] [--seconds 600] [--seed N] [--record]`: what finds its bugs only in hours. Each part is a test that
- * plays for longer than in `npm test`; frames are spoiled from a seed of today. The last line is one JSON object
- * `{"name", "metrics"}` with the seconds and findings of each part; `--record` keeps each part that ran, with the commit
- * it ran on, in `bench/results/soak.json`.
+ * `npm run soak [-- <part>…] [--seconds 600] [--histories N] [--seed N] [--record]`: what finds its bugs only in hours.
+ * Each part is a test that plays for longer than in `npm test`, the histories and the spoiled frames from a seed that is
+ * chosen here and told, so that what is found can be played again. The last line is one JSON object `{"name", "metrics"}`
+ * with the seconds and findings of each part; `--record` keeps each part that ran, with the commit it ran on, its seed
+ * and how much it played, in `bench/results/soak.json`.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -15,20 +16,34 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seconds: { type: "string", default: "600" },
+    histories: { type: "string" },
     seed: { type: "string" },
     record: { type: "boolean", default: false },
   },
 });
 const root = process.cwd();
 const native = path.join(root, "native");
-const seed = values.seed ?? String(Math.floor(Date.now() / 86_400_000));
+const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+/** 20 ms each. */
+const histories = Number(values.histories ?? Number(values.seconds) * 50);
+if (!Number.isSafeInteger(seed) || !Number.isSafeInteger(histories) || histories < 1) {
+  console.error("--seed and --histories are whole numbers.");
+  process.exit(2);
+}
 const fuzzing = { SLUICE_FUZZ_SECONDS: values.seconds, CARGO_TERM_COLOR: "never" };
 /** A fuzzer in a package's test program named `all`. */
 const fuzzer = (name: string, test: string) => [
   ...["test", "--release", "--locked", "-p", name, "--test", "all", "--", "--nocapture", test],
 ];
 
-type Part = { command: string; args: string[]; cwd: string; env: Record<string, string> };
+/** `played`: what follows from the seed alone, by name. */
+type Part = {
+  command: string;
+  args: string[];
+  cwd: string;
+  env: Record<string, string>;
+  played?: Record<string, number>;
+};
 
 const PARTS: Record<string, Part> = {
   /** Spoiled frames at gpud's port. */
@@ -36,7 +51,8 @@ const PARTS: Record<string, Part> = {
     command: "cargo",
     args: fuzzer("sluice-gpud", "spoiled_frames_end_their_connection"),
     cwd: native,
-    env: { ...fuzzing, SLUICE_FUZZ_SEED: seed },
+    env: { ...fuzzing, SLUICE_FUZZ_SEED: String(seed) },
+    played: { seed },
   },
   /** Random PTX in the software GPU and in its scalar reference. */
   ptx: {
@@ -45,12 +61,13 @@ const PARTS: Record<string, Part> = {
     cwd: native,
     env: fuzzing,
   },
-  /** Random histories of the scheduler; 20 ms each. */
+  /** Random histories of the scheduler. */
   histories: {
     command: process.execPath,
     args: ["node_modules/vitest/vitest.mjs", "run", "server/scheduler/history/histories.test.ts"],
     cwd: root,
-    env: { SLUICE_HISTORIES: String(Number(values.seconds) * 50), SLUICE_SEED: "random" },
+    env: { SLUICE_HISTORIES: String(histories), SLUICE_SEED: String(seed) },
+    played: { seed, histories },
   },
   /** Right and wrong inputs at every route of the API; all routes twice a second. */
   contract: {
@@ -73,8 +90,9 @@ const parts = chosen.map((name) => {
 
 const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
 const metrics: Record<string, number> = {};
-for (const { name, command, args, cwd, env } of parts) {
+for (const { name, command, args, cwd, env, played = {} } of parts) {
   const began = Date.now();
+  for (const [what, value] of Object.entries(played)) metrics[`${name}_${what}`] = value;
   metrics[`${name}_findings`] = 0;
   const onLine = (line: string) => {
     console.log(line);
@@ -91,7 +109,7 @@ for (const { name, command, args, cwd, env } of parts) {
 }
 for (const [name, value] of Object.entries(metrics)) console.log(`soak         ${name.padEnd(24)} ${value}`);
 if (values.record) {
-  const about = { date: new Date().toISOString().slice(0, 10), commit, seed: Number(seed) };
+  const about = { date: new Date().toISOString().slice(0, 10), commit };
   const file = path.join(root, "bench", "results", "soak.json");
   const parts: Record<string, Record<string, string | number>> = {};
   if (existsSync(file))

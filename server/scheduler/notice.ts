@@ -1,11 +1,9 @@
-/** The steps between the first word and the release of a lease that is taken back. */
-import type { Notice, Policy, World } from "./types.ts";
-
 /**
- * warn: it is told, and works on; finish: end what runs and start nothing long; park: gpud moves its memory into the
- * host; release: gpud has not parked in time and ends the workers. The notebook lives through all of them.
+ * The times between the first word and the release of a lease that is taken back. It is told, and works on; when its
+ * notice is over gpud moves its memory into the host, or ends its workers where that takes too long. The notebook lives
+ * through all of it.
  */
-export type Step = "warn" | "finish" | "park" | "release";
+import type { Notice, Policy, World } from "./types.ts";
 
 /** The last quarter of the notice, and at least ten seconds of it, is for finishing. */
 const FINISH_PART = 4;
@@ -26,16 +24,9 @@ export function longestNotice({ policy, quotas }: Pick<World, "policy" | "quotas
   return Math.max(policy?.noticeMs ?? 0, ...own);
 }
 
-/** When finishing begins. */
+/** When its holder is best done with what runs, and starts nothing long: told with the notice, and nothing enforces it. */
 export function finishAt(notice: Pick<Notice, "at" | "releaseAt">): number {
   const length = notice.releaseAt - notice.at;
   const finish = Math.min(length, Math.max(FINISH_LEAST_MS, Math.floor(length / FINISH_PART)));
   return notice.releaseAt - finish;
-}
-
-/** The step that is due. Before its time is over a lease is never further than `finish`, however the clock jumps back. */
-export function stepAt(notice: Notice, now: number): Step {
-  if (now >= notice.releaseAt + PARK_MS) return "release";
-  if (now >= notice.releaseAt) return "park";
-  return now >= finishAt(notice) ? "finish" : "warn";
 }

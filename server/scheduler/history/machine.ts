@@ -3,7 +3,7 @@
  * histories in tests; the decisions are the production scheduler's, or those of a deliberately broken one.
  */
 import { activeReservations, groupOf, leasesOf } from "../share.ts";
-import type { Holding, Round, Waiting, World } from "../types.ts";
+import type { Holding, Placement, Round, Waiting, World } from "../types.ts";
 
 export type Evaluate = (world: World) => Round;
 
@@ -14,7 +14,7 @@ export type Happened = {
   after: World;
   /** Requests all of whose leases to be taken have been released since the round before. */
   cleared: string[];
-  /** Amounts granted and ended so far, thousandths. */
+  /** Amounts so far, thousandths: granted as the scheduler's placements say, ended as the leases said that ended. */
   granted: number;
   ended: number;
 };
@@ -76,14 +76,11 @@ export class Machine {
     return happened;
   }
 
-  #grant(
-    request: Waiting,
-    placement: { borrowed: boolean; pieces: { gpuId: string; milli: number; memoryBytes: number }[] },
-  ) {
+  #grant(request: Waiting, placement: Placement) {
     this.#grants += 1;
+    this.granted += placement.milli;
     const groupId = `${request.requestId}#${this.#grants}`;
     return placement.pieces.map((piece, index): Holding => {
-      this.granted += piece.milli;
       return {
         ...piece,
         leaseId: `${groupId}/${index}`,

@@ -44,6 +44,20 @@ export const mutants: Record<string, Evaluate> = {
     evaluate({ ...world, policy: { noticeMs: 0, minRunMs: world.policy?.minRunMs ?? 0 } }),
   "takes back for teams above their own share": (world) =>
     evaluate(quotas(world, (quota) => ({ guaranteedMilli: quota.limitMilli }))),
+  "makes room for the first in line only": (world) => {
+    const round = evaluate(world);
+    const first = round.verdicts.find(({ state }) => state === "queued")?.requestId;
+    return {
+      ...round,
+      notices: round.notices.filter(({ notice }) => notice.requestId === first),
+      kept: round.kept.filter(({ requestId, gpuIds }) => requestId === first || gpuIds.length === 0),
+      verdicts: round.verdicts.map((one) =>
+        one.state === "queued" && one.obstacle.rule === "reclaim" && one.requestId !== first
+          ? { ...one, obstacle: { rule: "free-device" } }
+          : one,
+      ),
+    };
+  },
   "does not keep what it made free for the claimant": (world) => ({ ...evaluate(world), kept: [] }),
   "tells one more than it needs": (world) => {
     const round = evaluate(world);
@@ -61,6 +75,13 @@ export const mutants: Record<string, Evaluate> = {
   "takes more for reservations than is reserved": (world) =>
     evaluate({ ...world, reservations: world.reservations?.map((one) => ({ ...one, milli: 4 * one.milli })) ?? [] }),
   "loses one who waits": (world) => evaluate({ ...world, queue: world.queue.slice(0, 3) }),
+  "books one device of a lease of several": (world) =>
+    grants(evaluate(world), (placement) => ({ ...placement, milli: placement.pieces[0]?.milli ?? 0 }), world),
+  "makes room at its leisure": (world) =>
+    evaluate({
+      ...world,
+      policy: { noticeMs: 10 * (world.policy?.noticeMs ?? 0), minRunMs: world.policy?.minRunMs ?? 0 },
+    }),
   "charges less than the memory takes": (world) =>
     grants(
       evaluate(world),

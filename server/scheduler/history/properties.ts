@@ -1,6 +1,7 @@
 /** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
 import { chargeOn, WHOLE } from "../amount.ts";
-import { timesOf } from "../notice.ts";
+import { DEFAULT_POLICY, timesOf } from "../notice.ts";
+import { devicesOf } from "../placement.ts";
 import { allOf, reservationIdOf } from "../reservation.ts";
 import { activeReservations, leasesOf, outsideGuarantee, type Promises, promisesNow } from "../share.ts";
 import { teamsOf } from "../team-state.ts";
@@ -210,21 +211,42 @@ function fitsOn(request: Waiting, gpuId: string, world: World, gone: (holding: H
 /** Who waits inside the guarantee for one device that reclaiming would make free is served, or room is being made. */
 const guaranteesAreReached: Check = ({ before, after, round }) => {
   const promises = promisesNow(before);
+  // Who comes inside a guarantee in this round may bring another of its team inside, and push out what lies elsewhere.
   const outside = outsideGuarantee(leasesOf(before.holdings), promises);
+  const outsideThen = outsideGuarantee(leasesOf(after.holdings), promises);
+  const isOutside = (leaseId: string) => outside.has(leaseId) && outsideThen.has(leaseId);
   for (const verdict of round.verdicts) {
     if (verdict.state !== "queued" || verdict.obstacle.rule !== "free-device") continue;
     const request = find(after.queue, verdict.requestId);
     if (request === undefined || request.milli > WHOLE || request.memoryBytes > 0 || request.guaranteedOnly) continue;
     // Of each team the first in line: others come after it.
-    const ahead = after.queue.some((one) => one !== request && one.teamId === request.teamId);
+    const behind = after.queue.some((one) => one !== request && one.teamId === request.teamId);
     const whole = after.quotas.get(request.teamId)?.coTenancy === "whole-cards";
-    if (ahead || (whole ? WHOLE : request.milli) > leftInside(request, after, promises)) continue;
+    if (behind || (whole ? WHOLE : request.milli) > leftInside(request, after, promises)) continue;
     const removable = (one: Holding) =>
-      outside.has(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
+      isOutside(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
     const kept = new Set(after.queue.flatMap((one) => (one === request ? [] : (one.keptGpuIds ?? []))));
-    const claimsAhead = round.verdicts.some((one) => one.state === "queued" && one.position < verdict.position);
-    const device = after.devices.find((one) => !kept.has(one.id) && fitsOn(request, one.id, after, removable));
-    if (device && !claimsAhead) return `${request.requestId} waits although ${device.id} could be made free`;
+    const possible = after.devices.filter((one) => !kept.has(one.id) && fitsOn(request, one.id, after, removable));
+    // Those before it that wait for a device have as many kept for them in this round; what is kept for longer is known.
+    const ahead = round.verdicts.slice(0, round.verdicts.indexOf(verdict)).reduce((count, one) => {
+      if (one.state !== "queued" || !FOR_A_DEVICE.has(one.obstacle.rule)) return count;
+      return count + devicesOf(find(after.queue, one.requestId) ?? request);
+    }, 0);
+    if (possible.length > ahead) return `${request.requestId} waits although ${possible[0]?.id} could be made free`;
+  }
+  return undefined;
+};
+
+const FOR_A_DEVICE: ReadonlySet<string> = new Set(["free-device", "order"]);
+
+/** Room is made within the longer of the notice and the minimum run time; no team has longer ones than the pool. */
+const roomIsMadeInTime: Check = ({ before, round }) => {
+  const { noticeMs, minRunMs } = before.policy ?? DEFAULT_POLICY;
+  const latest = before.now + Math.max(noticeMs, minRunMs);
+  for (const verdict of round.verdicts) {
+    if (verdict.state !== "queued" || verdict.obstacle.rule !== "reclaim") continue;
+    const late = verdict.obstacle.releaseAt - latest;
+    if (late > 0) return `${verdict.requestId} waits ${late} ms too long for its room`;
   }
   return undefined;
 };
@@ -254,6 +276,7 @@ export const checks: Record<string, Check> = {
   "only what is above a guarantee is taken, for a team below its own, with full notice": onlyTheReclaimableIsTaken,
   "nobody is taken back for nothing": nobodyIsTakenForNothing,
   "a guarantee that reclaiming can serve is served": guaranteesAreReached,
+  "room is made within the notice and the minimum run time": roomIsMadeInTime,
   "no reclaim leaves the claimant waiting": noReclaimLeavesTheClaimantWaiting,
   "everything released adds up": everythingAddsUp,
 };
