@@ -81,13 +81,15 @@ fn half_a_warp_does_not_stand_for_it() {
     let body = "st.shared.u32 [%r2], %r1; setp.ge.u32 %p1, %r1, 64; and.b32 %r3, %r1, 1; setp.eq.u32 %p2, %r3, 0;\n\
         setp.ge.u32 %p4, %r1, 32; mov.u32 %r5, 0; @%p1 bra third;\n\
         wait: add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 30000; @%p3 bra wait;\n\
-        bar.sync 1, 64; mov.u32 %r0, 1; @%p4 bra end; bar.sync 1, 64; ld.shared.u32 %r0, [%r2+256]; bra end;\n\
+        bar.sync 1, 64; mov.u32 %r0, 1; @%p4 bra end; st.shared.u32 [%r2+512], 9; bar.sync 1, 64;\n\
+        ld.shared.u32 %r0, [%r2+256]; bra end;\n\
         third: @%p2 bra early;\ngo: add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 90000; @%p3 bra go;\n\
-        st.shared.u32 [%r2], 7; bar.sync 1, 64; bra end;\nearly: st.shared.u32 [%r2], 8; bar.sync 1, 64;\nend:";
+        st.shared.u32 [%r2], 7; bar.sync 1, 64; bra read;\nearly: st.shared.u32 [%r2], 8; bar.sync 1, 64;\n\
+        read: ld.shared.u32 %r0, [%r2+256];\nend:";
     check(96, body, |t| match t {
         0..32 => 8 - t % 2,
         32..64 => 1,
-        _ => 0,
+        _ => 9,
     });
 }
 
