@@ -1,11 +1,6 @@
 import { and, desc, eq, gt, isNull, type SQL } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import {
-  type InvitationList,
-  type ListInvitationsInput,
-  listInvitationsInput,
-  type PendingInvitation,
-} from "#server/contracts/user.ts";
+import { type InvitationList, type ListInvitationsInput, listInvitationsInput } from "#server/contracts/user.ts";
 import { oneTimeCodes } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
 
@@ -20,8 +15,7 @@ export async function listInvitations(ctx: Context, raw: ListInvitationsInput): 
     .orderBy(desc(oneTimeCodes.createdAt), desc(oneTimeCodes.id));
   return {
     invitations: rows.map(({ id, email, role, createdAt, expiresAt }) => ({
-      id: id as PendingInvitation["id"],
-      ...{ email: email ?? "", role: role ?? "member" },
+      ...{ id, email: email ?? "", role: role ?? "member" },
       ...{ invitedAt: createdAt.toISOString(), expiresAt: expiresAt.toISOString() },
     })),
   };
