@@ -1,17 +1,18 @@
 //! `sluice run` in the surroundings of a workspace: exit codes and signals go through, the lease is the program's.
 
 use sluice_conformance::broker::Broker;
-use sluice_conformance::gpud::Gpud;
+use sluice_conformance::gpud::{Gpud, link_libraries};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A workspace with a broker and a gpud of its own.
 struct Workspace {
     broker: Broker,
-    runtime: std::path::PathBuf,
+    runtime: PathBuf,
 }
 
 impl Workspace {
@@ -24,8 +25,12 @@ impl Workspace {
     }
 
     fn run(&self, script: &str) -> Child {
+        self.start(&["sh", "-c", script], &[])
+    }
+
+    fn start(&self, words: &[&str], environment: &[(&str, &Path)]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
-        command.args(["run", "--gpu", "0.5", "--wait", "0", "--", "sh", "-c", script]);
+        command.args(["run", "--gpu", "0.5", "--wait", "0", "--"]).args(words).envs(environment.iter().copied());
         command.env("SLUICE_BROKER_URL", &self.broker.url).env("SLUICE_CREDENTIAL_FILE", &self.broker.credential_file);
         command.env("SLUICE_RUNTIME_DIR", &self.runtime).env_remove("SLUICE_OWNER_SOCKET");
         // A group of its own, as a shell makes it: what an orphaned group is told about stopping is ignored.
@@ -95,4 +100,49 @@ fn signals_and_job_control_go_through() {
     let mut errors = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut errors).expect("text");
     assert!(!errors.contains("sluice:"), "{errors}");
+}
+
+/// Ends with 7 when CUDA does not work.
+const ALLOCATES: &str = r#"
+#include <cstdio>
+int main() {
+    void *memory;
+    cudaError_t first = cudaMalloc(&memory, 4), second = cudaMalloc(&memory, 4);
+    std::printf("%s %s\n", cudaGetErrorName(first), cudaGetErrorName(second));
+    return second == cudaSuccess ? 0 : 7;
+}
+"#;
+
+/// The program, built as nvcc builds by itself: NVIDIA's own runtime inside.
+fn static_program(folder: &Path) -> PathBuf {
+    let toolkit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/cuda/toolkit.py");
+    let printed = Command::new("python3").arg(toolkit).output().expect("the toolkit").stdout;
+    let nvcc = Path::new(String::from_utf8(printed).expect("a path").trim()).join("cu13/bin/nvcc");
+    let (source, program) = (folder.join("allocates.cu"), folder.join("allocates"));
+    std::fs::write(&source, ALLOCATES).expect("a file");
+    let built = Command::new(nvcc).arg("--cudart=static").arg("-o").arg(&program).arg(source).output().expect("nvcc");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program
+}
+
+#[test]
+fn a_program_with_a_static_runtime_is_told_why_once_and_ends_as_it_would() {
+    let workspace = Workspace::new("static");
+    let program = static_program(&workspace.runtime);
+    let libraries = workspace.runtime.join("lib");
+    std::fs::create_dir_all(&libraries).expect("a folder");
+    link_libraries(&libraries).expect("libraries are built");
+    let told_once = |output: Output| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(errors.matches("static CUDA runtime inside").count(), 1, "{errors}");
+        assert!(errors.contains("allocates was built with") && errors.contains("--cudart=shared"), "{errors}");
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        errors.lines().filter(|line| line.starts_with("sluice:")).count()
+    };
+    // From a terminal of the workspace, where our libraries are found first.
+    let mut bare = Command::new(&program);
+    bare.env("LD_LIBRARY_PATH", &libraries).env("SLUICE_RUNTIME_DIR", &workspace.runtime);
+    assert_eq!(told_once(bare.env_remove("SLUICE_OWNER_SOCKET").output().expect("runs")), 1);
+    let lent = workspace.start(&[program.to_str().expect("UTF-8")], &[("SLUICE_LIBRARY_DIR", &libraries)]);
+    assert_eq!(told_once(lent.wait_with_output().expect("ends")), 1);
 }

@@ -29,5 +29,5 @@ pub mod progress;
 pub mod request;
 pub mod runtime;
 pub mod session;
-pub mod static_runtime;
+mod static_runtime;
 pub mod trace;

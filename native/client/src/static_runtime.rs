@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What to do, for a file that has the runtime inside.
-pub fn advice(file: &Path) -> String {
+fn advice(file: &Path) -> String {
     let text = format!(
         "{} was built with NVIDIA's static CUDA runtime inside, which works with a GPU of this machine alone and not \
          with a borrowed one.",
@@ -21,7 +21,7 @@ pub fn advice(file: &Path) -> String {
 
 /// Whether a program or library has the static runtime inside: a name that only the runtime uses, together with its
 /// private look-up, and no dependency on the dynamic runtime.
-pub fn is_inside(file: &[u8]) -> bool {
+fn is_inside(file: &[u8]) -> bool {
     let has = |text: &[u8]| find(file, text);
     file.starts_with(b"\x7fELF") && has(b"cudart.shm") && has(b"cuGetExportTable") && !has(b"\0libcudart.so.")
 }

@@ -9,8 +9,8 @@ use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, uniqu
 use sluice_protocol::frame::{Header, put_frame};
 use sluice_protocol::handshake::{AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume};
 use sluice_protocol::messages::{
-    Empty, EventElapsed, Goodbye, HostReturned, HostSupplied, OccupancyBlocks, OccupancyClusters, OccupancyShared,
-    Rebind, Request,
+    ContextSynchronize, ContextSynchronizeReply, Empty, EventElapsed, Goodbye, HostReturned, HostSupplied,
+    OccupancyBlocks, OccupancyClusters, OccupancyShared, Rebind, Request,
 };
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, opcode};
@@ -224,6 +224,11 @@ fn in_order(client: &mut Client, name: &str) {
         client.sent += 1;
         let frame = encode(&vec![(*code, payload.clone())], client.sent, true).concat();
         client.stream.write_all(&frame).expect("sent");
+        if *code == ContextSynchronize::OPCODE {
+            // A client unmaps when it knows that nothing uses the memory any more.
+            let answer: Result<ContextSynchronizeReply, _> = client.answer(client.sent);
+            answer.unwrap_or_else(|failure| panic!("{name}: {failure}"));
+        }
     }
     client.call(&Empty).unwrap_or_else(|failure| panic!("{name}: {failure}"));
     let waited = std::mem::take(&mut client.others);
