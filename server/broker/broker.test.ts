@@ -520,6 +520,7 @@ describe("gpud", () => {
     expect(await reports()).toEqual([]);
     await report({ ...kernel, seconds: 300 }, 2);
     await report({ ...kernel, seconds: 301 }, 3);
+    await vi.waitFor(async () => expect(await reports()).toHaveLength(1));
     expect(await reports()).toMatchObject([
       { subject: lease.id, teamId: team, detail: { kernel: "matmul", seconds: 300, milli: 500 } },
     ]);
@@ -531,7 +532,10 @@ describe("gpud", () => {
     await report({ ...kernel, seconds: 302 }, 4);
     await report({ ...kernel, seconds: 4 }, 5);
     await report({ ...kernel, seconds: 305 }, 6);
-    expect(await reports()).toHaveLength(2);
+    await vi.waitFor(async () => expect(await reports()).toHaveLength(2));
+    // A name of any length is a program's right.
+    await report({ ...kernel, kernel: "k".repeat(9_000), seconds: 306 }, 7);
+    await vi.waitFor(async () => expect(await reports()).toHaveLength(3));
   });
 
   test("takes back with notice what is above a guarantee, parks it, and gives it to the team below its own", async () => {

@@ -1,5 +1,5 @@
 import { and, eq, inArray } from "drizzle-orm";
-import { type AuditEntry, type Context, record } from "#server/context.ts";
+import { type AuditEntry, type Context, inTransaction, record } from "#server/context.ts";
 import type { RunningKernel } from "#server/contracts/control.ts";
 import { type leases, memberships, teams } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
@@ -10,11 +10,11 @@ import { theirs } from "./holder.ts";
 export type Runs = { lease: typeof leases.$inferSelect; running: RunningKernel | null };
 
 /**
- * Reports kernels that have just run for longer than the installation's policy says, in the caller's transaction: who
- * shares the device waits until they end. Their holder and the leads of the team are told, once for each lease and
+ * Reports kernels that have just run for longer than the installation's policy says: who shares the
+ * device waits until they end. Their holder and the leads of the team are told, once for each lease and
  * kernel, and the audit keeps each such run. `lease` is the row as it was before this report.
  */
-export async function reportLongKernels(tx: Context, runs: readonly Runs[]): Promise<void> {
+export async function reportLongKernels(ctx: Context, runs: readonly Runs[]): Promise<void> {
   const limit = env().SLUICE_LONG_KERNEL_SECONDS;
   const fresh = runs.flatMap(({ lease, running }) =>
     limit > 0 && running !== null && running.seconds >= limit && !wasLong(lease.running, running, limit)
@@ -23,23 +23,25 @@ export async function reportLongKernels(tx: Context, runs: readonly Runs[]): Pro
   );
   if (fresh.length === 0) return;
   const teamIds = fresh.map(({ lease }) => lease.teamId);
-  const people = await tx.db
+  const people = await ctx.db
     .select({ teamId: teams.id, team: teams.name, lead: memberships.userId })
     .from(teams)
     .leftJoin(memberships, and(eq(memberships.teamId, teams.id), eq(memberships.role, "lead")))
     .where(inArray(teams.id, teamIds));
   const entries = fresh.map(({ lease, running }): AuditEntry => {
     const { teamId, gpuId, milli, id: subject } = lease;
-    return { by: tx, input: { action: "lease.long-kernel", subject, teamId, detail: { ...running, gpuId, milli } } };
+    return { by: ctx, input: { action: "lease.long-kernel", subject, teamId, detail: { ...running, gpuId, milli } } };
   });
-  await record(tx.db, entries, []);
   const told = fresh.flatMap(({ lease, running: { kernel, seconds } }) => {
     const ofTeam = people.filter(({ teamId }) => teamId === lease.teamId);
     const readers = new Set([lease.userId, ...ofTeam.flatMap(({ lead }) => lead ?? [])]);
     const team = ofTeam[0]?.team ?? "";
     return [...readers].map((reader) => longKernel(reader, theirs([lease]), { kernel, seconds, team }));
   });
-  await writeNotices(tx, told);
+  await inTransaction(ctx, async (tx) => {
+    await record(tx.db, entries, []);
+    await writeNotices(tx, told);
+  });
 }
 
 /** Whether the same launch was above the limit in the report before. */

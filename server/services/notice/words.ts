@@ -1,4 +1,5 @@
 /** What people are told, in the words of the house. */
+import { createHash } from "node:crypto";
 import { formatQuota } from "#server/scheduler/amount.ts";
 import { formatSpan } from "#server/span.ts";
 import type { Notice } from "./write.ts";
@@ -144,6 +145,9 @@ export function invited(
   };
 }
 
+const MOST_OF_A_NAME = 100;
+const shortened = (name: string) => (name.length > MOST_OF_A_NAME ? `${name.slice(0, MOST_OF_A_NAME)}…` : name);
+
 /** A kernel of this lease runs longer than the installation's policy says; `userId` is its holder or leads the team. */
 export function longKernel(
   userId: string,
@@ -154,10 +158,11 @@ export function longKernel(
   return {
     userId,
     kind: "long-kernel",
-    key: `long-kernel/${lease.requestId}/${kernel}`,
+    // A kernel's name is the program's, and of any length.
+    key: `long-kernel/${lease.requestId}/${createHash("sha256").update(kernel).digest("hex").slice(0, 16)}`,
     title: `A kernel of ${nameOf(lease)} has run for ${formatSpan(seconds)}`,
     body:
-      `${kernel}, of team ${team}, on ${amountOf(lease)}: who shares the device waits until it ends. ` +
+      `${shortened(kernel)}, of team ${team}, on ${amountOf(lease)}: who shares the device waits until it ends. ` +
       "Split it into shorter launches, or stop it by interrupting the notebook.",
     href: gpuPage(lease),
   };

@@ -187,8 +187,8 @@ impl Pool {
         let totals = lease.totals();
         let workers = self.workers.values().filter(|w| w.seat.lease_id == id);
         let sessions = workers.clone().filter(|w| w.connected && !w.parked).count();
-        // Of several processes the same one from report to report.
-        let running = workers.filter(|w| w.running.is_some()).min_by_key(|w| w.pid).and_then(|w| w.running.clone());
+        // Of several processes the one whose kernel has run longest: the same one from report to report while it runs.
+        let running = workers.filter_map(|w| w.running.as_ref()).max_by_key(|kernel| kernel.seconds).cloned();
         let (delivered, promised) = lease.ledger.door().delivery();
         LeaseUsage {
             lease_id: id.to_owned(),

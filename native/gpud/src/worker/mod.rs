@@ -177,6 +177,9 @@ fn work(session: Session, greeting: Greeting, connection: File, supervisor: &Cha
     Ok(())
 }
 
+/// Of a kernel's name so many characters are told.
+const MOST_OF_A_NAME: usize = 200;
+
 /// Writes into the account what was measured, and tells of kernels that run long.
 fn measure(session: &Mutex<Session>) {
     let mut told = None;
@@ -188,7 +191,9 @@ fn measure(session: &Mutex<Session>) {
         let session = lock(session);
         let running = session.device.running().map(|now| {
             let seconds = now.worked.as_secs();
-            RunningKernel { kernel: now.kernel, blocks_done: now.done, blocks: now.blocks, seconds }
+            // A program may give its kernels names of any length.
+            let kernel = now.kernel.chars().take(MOST_OF_A_NAME).collect();
+            RunningKernel { kernel, blocks_done: now.done, blocks: now.blocks, seconds }
         });
         if running != told {
             session.report(&Report::Running { running: running.clone() });
