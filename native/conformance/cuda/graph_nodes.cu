@@ -213,6 +213,10 @@ int main() {
           cudaErrorInvalidSymbol);
     FAILS(cudaGraphAddMemcpyNodeToSymbol(&out, third, nullptr, 0, offsets, in, 4, 126, cudaMemcpyHostToDevice),
           cudaErrorInvalidValue);
+    FAILS(cudaGraphAddMemcpyNodeToSymbol(&out, third, nullptr, 0, offsets, in, 4, 0, cudaMemcpyDeviceToHost),
+          cudaErrorInvalidMemcpyDirection);
+    FAILS(cudaGraphAddMemcpyNodeFromSymbol(&out, third, nullptr, 0, data, offsets, 4, 0, cudaMemcpyHostToDevice),
+          cudaErrorInvalidMemcpyDirection);
     FAILS(cudaGraphAddKernelNode(&out, third, nullptr, 0, nullptr), cudaErrorInvalidValue);
     CUDA(cudaGraphExecDestroy(executable));
     CUDA(cudaGraphDestroy(third));

@@ -290,7 +290,10 @@ impl Matmul {
         let alpha: T = scalar(&scalars[0], self.scale, memory)?;
         let beta: T = scalar(&scalars[1], self.scale, memory)?;
         let (rows, columns) = self.d.size();
-        for index in 0..self.d.batch.max(1) {
+        // Nothing is made, however many columns of nothing a program names; only sums over an operand may be asked for.
+        let sums = matches!(self.epilogue.bias, BiasUse::OfA | BiasUse::OfB);
+        let batches = if (rows == 0 || columns == 0) && !sums { 0 } else { self.d.batch.max(1) };
+        for index in 0..batches {
             let mut out =
                 if beta == T::zero() { Matrix::zero(rows, columns) } else { self.c.load::<T>(memory, index)? };
             let (a, b) = (self.a.load(memory, index)?, self.b.load(memory, index)?);

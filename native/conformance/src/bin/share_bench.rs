@@ -35,6 +35,10 @@ const BLOCK: [u32; 3] = [64, 1, 1];
 /// A measurement is cut into parts of about this length: two periods of the longest kernel beside its neighbour.
 const PART: Duration = Duration::from_secs(1);
 
+/// Each program completes at least so often while it is counted, or the measurement fails.
+const COMPLETIONS: usize = 3;
+const MOST_PATIENCE: Duration = Duration::from_secs(10);
+
 type Outcome<T> = Result<T, String>;
 
 /// What a program does over and over.
@@ -207,39 +211,54 @@ impl Field {
         Ok(())
     }
 
-    /// Operations a second of these programs, at work at the same time.
-    fn rates(&self, which: &[usize], time: Duration) -> Vec<f64> {
+    /// Operations a second of these programs, at work at the same time: counted for this time, and on until each has
+    /// completed often enough.
+    fn rates(&self, which: &[usize], time: Duration) -> Outcome<Vec<f64>> {
         let tally = |at: &usize| self.tallies[*at].lock().unwrap_or_else(PoisonError::into_inner);
         which.iter().for_each(|at| self.works[*at].store(true, Ordering::SeqCst));
         std::thread::sleep(Duration::from_millis(250));
         which.iter().for_each(|at| tally(at).clear());
         self.counting.store(true, Ordering::SeqCst);
         std::thread::sleep(time);
+        let enough = || which.iter().all(|at| tally(at).len() >= COMPLETIONS);
+        let patience = Instant::now() + MOST_PATIENCE;
+        while !enough() && Instant::now() < patience && !self.over.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let counted = enough();
         self.counting.store(false, Ordering::SeqCst);
         let rates = rates(&which.iter().map(|at| tally(at).clone()).collect::<Vec<_>>());
         which.iter().for_each(|at| self.works[*at].store(false, Ordering::SeqCst));
         while self.busy.iter().any(|busy| busy.load(Ordering::SeqCst)) && !self.over.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        rates
+        if counted {
+            Ok(rates)
+        } else {
+            Err("A program completed less than three operations in ten seconds.".to_owned())
+        }
     }
 
     /// The share of its own speed that each program reaches.  Together and alone take turns, so that what else the
     /// machine does falls on both, and the middle one of the turns' shares counts, so that a moment of it does not.
-    fn shares(&self, time: Duration) -> Vec<f64> {
+    fn shares(&self, time: Duration) -> Outcome<Vec<f64>> {
         let all: Vec<usize> = (0..self.programs.len()).filter(|at| self.programs[*at].work != Work::Nothing).collect();
         let mut shares: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
         let rounds = time.div_duration_f64(PART).round().max(1.0) as u32;
         for _ in 0..rounds {
-            let together = self.rates(&all, time / rounds);
+            let together = self.rates(&all, time / rounds)?;
             let mut known: BTreeMap<Work, f64> = BTreeMap::new();
             for ((at, together), shares) in all.iter().zip(together).zip(&mut shares) {
                 let work = self.programs[*at].work;
-                let alone = *known.entry(work).or_insert_with(|| self.rates(&[*at], time / (2 * rounds))[0]);
+                let alone = match known.get(&work) {
+                    Some(rate) => *rate,
+                    None => self.rates(&[*at], time / (2 * rounds))?[0],
+                };
+                known.insert(work, alone);
                 shares.push(together / alone);
             }
         }
-        shares.into_iter().map(median).collect()
+        Ok(shares.into_iter().map(median).collect())
     }
 }
 
@@ -268,7 +287,7 @@ fn shares(gpud: &Gpud, programs: &[Program], time: Duration, rounds_per_us: f64)
         for thread in threads {
             thread.join().map_err(|_| "a program panicked".to_owned())??;
         }
-        Ok::<_, String>(shares)
+        shares
     })?;
     field.programs.iter().for_each(|program| program.session.close());
     Ok(shares)

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How long a turn is among leases with equal shares.
 const QUANTUM: Duration = Duration::from_millis(10);
+/// The turn of a large share among many small ones is so long at most.
+const LONGEST: f64 = 4.0 * QUANTUM.as_secs_f64();
 /// How long the device is kept at least for a holder that has nothing to do: a program that waits for each kernel is
 /// back by then.
 const ANTICIPATION: Duration = Duration::from_millis(1);
@@ -152,12 +154,16 @@ impl Turns {
 
     /// The lead that ends a turn: turns are as long as shares are large, and a round takes the quantum times the number
     /// of leases.  A lead that did not grow with their number would make turns shorter the more there are, and each
-    /// change of turn costs the device the time in which two processes wake.
+    /// change of turn costs the device the time in which two processes wake.  A large share among many small ones is
+    /// kept from holding the device for a whole such round.
     fn most_lead(&self, demands: &BTreeMap<Key, Demand>) -> f64 {
         let active = demands.iter().filter(|(key, _)| self.accounts.get(key).is_some_and(|account| account.active));
-        let (count, total) =
-            active.fold((0.0, 0.0), |(count, total), (_, demand)| (count + 1.0, total + demand.weight()));
-        QUANTUM.as_secs_f64() * f64::max(count - 1.0, 1.0) / f64::max(total, 0.001)
+        let weights: Vec<f64> = active.map(|(_, demand)| demand.weight()).collect();
+        let (count, total) = (weights.len() as f64, weights.iter().sum::<f64>().max(0.001));
+        let quantum = QUANTUM.as_secs_f64();
+        let longest = weights.into_iter().fold(0.0, f64::max) / total * count * quantum;
+        let room = f64::min(1.0, LONGEST / longest.max(quantum));
+        quantum * f64::max((count - 1.0) * room, 1.0) / total
     }
 
     /// Charges the time since the last look to those that held the device.
@@ -328,6 +334,28 @@ mod tests {
             let turn = Duration::from_secs(2) / changes;
             assert!(turn.abs_diff(QUANTUM) < QUANTUM / 4, "{count} leases: turns of {turn:?}");
         }
+    }
+
+    #[test]
+    fn a_large_share_does_not_keep_many_small_ones_waiting_for_long() {
+        let milli = |key| if key == 0 { 910 } else { 10 };
+        let demand = |key, waiting| Demand { milli: milli(key), running: 1 - waiting, waiting, idle: Duration::ZERO };
+        let (mut turns, mut open, mut since, mut longest) = (Turns::default(), None, Duration::ZERO, Duration::ZERO);
+        for now in (0..20_000).map(|step| Duration::from_micros(step * 100)) {
+            let mut demands: BTreeMap<Key, Demand> =
+                (0..10).map(|key| (key, demand(key, u32::from(open != Some(key))))).collect();
+            let mut verdict = turns.decide(now, &demands);
+            if verdict.open.is_none() {
+                demands.values_mut().for_each(|demand| (demand.running, demand.waiting) = (0, 1));
+                verdict = turns.decide(now, &demands);
+            }
+            if verdict.open != open {
+                longest = longest.max(now - since);
+                (open, since) = (verdict.open, now);
+            }
+        }
+        assert!(longest <= QUANTUM * 5, "a turn of {longest:?}");
+        assert!(longest >= QUANTUM * 2, "the large share is served in turns of {longest:?}");
     }
 
     #[test]
