@@ -53,7 +53,7 @@ export function ServerActions({ server }: { server: GpuServerView }) {
           Remove server
         </MenuItem>
       </Menu>
-      <SetZone server={server} open={asking === "zone"} onOpenChange={(open) => setAsking(open ? "zone" : undefined)} />
+      {asking === "zone" && <SetZone server={server} onClose={() => setAsking(undefined)} />}
       {asking === "drain" && (
         <Suspense>
           <DrainDialog what="server" id={server.id} name={server.name} onClose={() => setAsking(undefined)} />

@@ -11,35 +11,26 @@ import { useToast } from "#components/ui/toast.tsx";
 import { useEdit } from "#components/use-edit.ts";
 import type { GpuServerView } from "#server/contracts/gpu-server.ts";
 
-/** Says where a GPU server stands, for requests that need to be near. */
-export function SetZone({
-  server,
-  open,
-  onOpenChange,
-}: {
-  server: GpuServerView;
-  open: boolean;
-  onOpenChange: (open: boolean) => void;
-}) {
+/**
+ * Says where a GPU server stands, for requests that need to be near. Render it only while it is asked: what it shows
+ * first is what the edit is made on.
+ */
+export function SetZone({ server, onClose }: { server: GpuServerView; onClose: () => void }) {
   const router = useRouter();
   const toast = useToast();
-  const { pending, error, fields, run, version } = useEdit<{ zoneVersion: number }>(
-    ["zone"],
-    server.zoneVersion,
-    (saved) => saved.zoneVersion,
-  );
+  const { pending, error, fields, run, version } = useEdit(["zone"], server.zoneVersion);
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const zone = formText(new FormData(event.currentTarget), "zone").trim() || null;
     if (!(await run(() => api("PUT", `/gpu-servers/${server.id}/zone`, { zone, version })))) return;
-    onOpenChange(false);
+    onClose();
     toast(zone === null ? `${server.name} is in no zone.` : `${server.name} is in zone ${zone}.`);
     router.refresh();
   };
   return (
     <Dialog
-      open={open}
-      onOpenChange={onOpenChange}
+      open
+      onOpenChange={onClose}
       title={`Zone of ${server.name}`}
       description="Requests that name a zone are granted on its servers only. What runs goes on."
     >
@@ -54,7 +45,7 @@ export function SetZone({
         />
         <FormError>{error}</FormError>
         <div className="flex justify-end gap-2">
-          <Button onClick={() => onOpenChange(false)}>Cancel</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" variant="primary" pending={pending} pendingLabel="Saving">
             Save zone
           </Button>

@@ -1,6 +1,6 @@
 import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
-import { EndsIn } from "#components/lease/ends-in.tsx";
+import { EndsIn, takenBackAt } from "#components/lease/ends-in.tsx";
 import { Remaining } from "#components/ui/time.tsx";
 
 /** Your GPU at a glance: the amount held and what is left of its time (until it is taken back, where it is), or your place in the queue. */
@@ -20,7 +20,7 @@ export function GpuPill({ state }: { state: PillState }) {
         aria-hidden="true"
         className={
           state.kind === "held"
-            ? `size-2 rounded-full ${state.releaseAt === null ? "bg-ok" : "bg-warn"}`
+            ? `size-2 rounded-full ${takenBackAt(state) === null ? "bg-ok" : "bg-warn"}`
             : state.kind === "queued"
               ? "size-2 rounded-full bg-warn"
               : "size-2 rounded-full border-[1.5px] border-idle"
@@ -33,7 +33,7 @@ export function GpuPill({ state }: { state: PillState }) {
             {formatAmount(state.milli)} {state.gpuType}
           </span>
           <span className="text-ink-2 max-sm:sr-only">
-            {state.releaseAt === null ? (
+            {takenBackAt(state) === null ? (
               <>
                 <Remaining until={state.expiresAt} /> left
               </>

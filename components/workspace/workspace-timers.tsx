@@ -27,7 +27,7 @@ export function WorkspaceTimers({ workspace }: { workspace: WorkspaceView }) {
           <span>
             {formatAmount(leases.reduce((sum, lease) => sum + lease.milli, 0))} {next.gpuType}{" "}
             <EndsIn lease={next} verb="ends in" />
-            {idleEnds && next.releaseAt === null && (
+            {idleEnds && idleEnds < endOf(next) && (
               <>
                 , or without GPU work in <Remaining until={idleEnds} />
               </>

@@ -186,6 +186,8 @@ describe("the packing of guarantees", () => {
     expect(proof(apart("own-team", "a", 1000, 500), promise("b", 1000, 500))).toMatchObject({ ok: true });
     // Also where its guarantee may be divided anyhow.
     expect(proof(apart("own-team", "a", 1500, 1), promise("b", 500, 1))).toMatchObject({ ok: false });
+    expect(proof(apart("own-team", "a", 500, 500), apart("own-team", "b", 1500, 500))).toMatchObject({ ok: false });
+    expect(proof(apart("own-team", "a", 1000, 1), promise("b", 1000, 1))).toMatchObject({ ok: true });
     // Halves of a team that is charged whole cards take a card each.
     expect(proof(apart("whole-cards", "a", 1500, 500), promise("b", 500, 500))).toMatchObject({ ok: false });
     expect(proof(apart("whole-cards", "a", 1000, 500), promise("b", 1000, 500))).toMatchObject({ ok: true });

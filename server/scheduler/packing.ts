@@ -5,7 +5,7 @@
  * a team that takes whole cards needs as many as its guarantee rounds up to, and pieces of a team that shares cards
  * only among its own people lie beside no other team's.
  */
-import { type CoTenancyOf, mayShare, underPolicy } from "./allowed.ts";
+import { type CoTenancyOf, underPolicy } from "./allowed.ts";
 import { WHOLE } from "./amount.ts";
 import { type Addition, breakpoints, nextAtMinute, type QuotaWindow, quotaAt } from "./calendar.ts";
 import type { CoTenancy } from "./types.ts";
@@ -90,51 +90,60 @@ function cut({ teamId, teamName, coTenancy = "any" }: PromisedQuota, amount: num
   return milli % unit === 0 ? units : [...units, { teamId, teamName, milli: milli % unit }];
 }
 
-/** A device while pieces are laid on it, with the teams that lie there. */
-type Laid = Packed & { teams: Set<string> };
+/** A device while pieces are laid on it, with the team that has it for itself. */
+type Laid = Packed & { ownedBy?: string };
 
 function pack(devices: readonly PackedDevice[], pieces: Piece[], at: number, policyOf: CoTenancyOf): Proof {
   const packing: Laid[] = devices.map(({ name, serverName }) => ({
-    ...{ device: `${name} on ${serverName}`, pieces: [], leftMilli: WHOLE, teams: new Set() },
+    ...{ device: `${name} on ${serverName}`, pieces: [], leftMilli: WHOLE },
   }));
   // Those who share with nobody else first, so that the others fill what they leave whole.
-  const apart = (piece: Piece) => (policyOf(piece.teamId) === "any" ? 0 : 1);
+  const apart = ({ teamId }: Piece) => (policyOf(teamId) === "any" ? 0 : 1);
   const order = (piece: Piece) => (piece.divisible ? 0 : piece.milli);
   for (const piece of [...pieces].sort((a, b) => apart(b) - apart(a) || order(b) - order(a))) {
-    const may = packing.filter(({ teams }) => [...teams].every((other) => mayShare(piece.teamId, other, policyOf)));
-    const left = lay(piece, may);
+    const left = lay(piece, packing, apart(piece) === 1);
     if (left === 0) continue;
-    const shown = packing.map(({ teams: _, ...rest }) => rest);
+    const shown = packing.map(({ ownedBy: _, ...rest }) => rest);
     return { ok: false, at, missing: { teamName: piece.teamName, milli: left }, packing: shown };
   }
   const free = packing.filter(({ leftMilli }) => leftMilli < WHOLE);
   return { ok: true, strandedMilli: free.reduce((sum, { leftMilli }) => sum + leftMilli, 0) };
 }
 
+/**
+ * Whether so much of a piece may lie on a device, as `mayShare` has it: there are many of both, and what is left tells
+ * most of them apart. Who takes whole cards comes in whole pieces, beside which nothing is left.
+ */
+function takes(one: Laid, { teamId }: Piece, milli: number, apart: boolean): boolean {
+  if (one.leftMilli < milli) return false;
+  return one.ownedBy === (apart ? teamId : undefined) || one.leftMilli === WHOLE;
+}
+
 /** Lays a piece where least is left over, or divided over many devices. Returns what found no place. */
-function lay(piece: Piece, packing: Laid[]): number {
+function lay(piece: Piece, packing: readonly Laid[], apart: boolean): number {
   if (!piece.divisible) {
     let best: Laid | undefined;
     for (const one of packing) {
-      if (one.leftMilli >= piece.milli && (best === undefined || one.leftMilli < best.leftMilli)) best = one;
+      if (takes(one, piece, piece.milli, apart) && (best === undefined || one.leftMilli < best.leftMilli)) best = one;
     }
     if (best) {
-      put(best, piece, piece.milli);
+      put(best, piece, piece.milli, apart);
       return 0;
     }
     return piece.milli;
   }
   let left = piece.milli;
-  for (const one of [...packing].sort((a, b) => a.leftMilli - b.leftMilli)) {
+  const may = packing.filter((one) => takes(one, piece, 1, apart));
+  for (const one of may.sort((a, b) => a.leftMilli - b.leftMilli)) {
     const milli = Math.min(left, one.leftMilli);
-    if (milli > 0) put(one, piece, milli);
+    if (milli > 0) put(one, piece, milli, apart);
     left -= milli;
   }
   return left;
 }
 
-function put(one: Laid, { teamId, teamName }: Piece, milli: number): void {
-  one.teams.add(teamId);
+function put(one: Laid, { teamId, teamName }: Piece, milli: number, apart: boolean): void {
+  if (apart) one.ownedBy = teamId;
   one.pieces.push({ teamName, milli });
   one.leftMilli -= milli;
 }

@@ -3,9 +3,14 @@ import type { Context } from "#server/context.ts";
 import { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 
-/** A server that is in the pool. */
-export async function findServer(ctx: Context, serverId: string): Promise<typeof gpuServers.$inferSelect> {
-  const [server] = await ctx.db.select().from(gpuServers).where(eq(gpuServers.id, serverId)).limit(1);
+/** A server that is in the pool. With `lock`, nobody else changes it until the transaction ends. */
+export async function findServer(
+  ctx: Context,
+  serverId: string,
+  options: { lock?: boolean } = {},
+): Promise<typeof gpuServers.$inferSelect> {
+  const query = ctx.db.select().from(gpuServers).where(eq(gpuServers.id, serverId));
+  const [server] = options.lock === true ? await query.for("no key update") : await query;
   if (server === undefined || server.state === "removed") {
     throw new SluiceError(
       "not-found",

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { gpuServers } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
 import { list } from "#server/services/gpu-server/list.ts";
 import { setZone } from "#server/services/gpu-server/set-zone.ts";
 import { makeWorld, type World } from "#server/services/testing.ts";
@@ -29,4 +31,20 @@ it("tells the second of two who set the zone of a server meanwhile, and keeps wh
   // A script that names no version replaces whatever is there.
   await save(null);
   expect(await now()).toEqual({ zone: null, version: 4 });
+});
+
+it("lets one of two through who set the zone of a server without devices at once", async () => {
+  const serverId = newId("gsv");
+  await database.db
+    .insert(gpuServers)
+    .values({ id: serverId, name: "gpu-2", publicKey: serverId, state: "online" as const });
+  const save = (zone: string, version?: number) =>
+    setZone(world.admin.ctx, { serverId, zone, version }).then(
+      ({ zoneVersion }) => zoneVersion,
+      (error: { code?: string }) => error.code,
+    );
+  const answers = await Promise.all(["a", "b", "c"].map((zone) => save(zone, 1)));
+  expect(answers.sort()).toEqual([2, "conflict", "conflict"]);
+  // Those that name no version come one after another.
+  expect((await Promise.all(["a", "b", "c"].map((zone) => save(zone)))).sort()).toEqual([3, 4, 5]);
 });

@@ -22,7 +22,8 @@ export async function setZone(
       tx.db,
       devices.map((device) => device.gpuType),
     );
-    const server = await findServer(tx, serverId);
+    // A server without devices has no type to lock: two edits at once wait for each other here.
+    const server = await findServer(tx, serverId, { lock: true });
     refuseStale(version, { version: server.zoneVersion }, `the zone of ${server.name}`);
     const zoneVersion = server.zoneVersion + 1;
     await tx.db.update(gpuServers).set({ zone, zoneVersion }).where(eq(gpuServers.id, serverId));

@@ -4,11 +4,13 @@ import type { Context } from "#server/context.ts";
 import { gpuServers, gpus, quotas, quotaWindows, reservations, teamPolicies, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { formatQuota, WHOLE } from "#server/scheduler/amount.ts";
-import { type Promised, prove } from "#server/scheduler/packing.ts";
+import { type Promised, type Proof, prove } from "#server/scheduler/packing.ts";
 import { loadAdditions } from "#server/services/lease/world-quotas.ts";
 
 /** A quota as it will be after the edit. */
 export type Edited = { teamId: string; guaranteedMilli: number; limitMilli: number; largestMilli: number | null };
+
+type Extra = { additions?: Promised["additions"][number][]; reservation?: Promised["reservations"][number] };
 
 /**
  * Call under the type's lock. Proves every breakpoint of the calendar, of additions and of reservations. Returns what
@@ -18,8 +20,32 @@ export async function refuseUnpackable(
   tx: Context,
   gpuType: string,
   edited?: Edited,
-  extra: { additions?: Promised["additions"][number][]; reservation?: Promised["reservations"][number] } = {},
+  extra: Extra = {},
 ): Promise<number> {
+  const { proof, promised } = await proofOf(tx, gpuType, edited, extra);
+  if (proof.ok) return proof.strandedMilli;
+  const { missing, at, packing } = proof;
+  const alone = promised.quotas.some(({ coTenancy }) => coTenancy !== "any");
+  const when = new Date(at).toISOString().slice(0, 16).replace("T", " ");
+  throw new SluiceError(
+    "quota",
+    `The guarantees of ${gpuType} do not fit the devices: ${formatQuota(missing.milli)} of team ${missing.teamName} has no place at ${when} UTC. ` +
+      `Lower a guarantee, state a smaller largest request, ${alone ? "let teams share cards, " : ""}or add a device.`,
+    { at: new Date(at).toISOString(), missing, packing },
+  );
+}
+
+/** Whether the devices can keep what is promised, as things stand. */
+export async function isPackable(tx: Context, gpuType: string): Promise<boolean> {
+  return (await proofOf(tx, gpuType)).proof.ok;
+}
+
+async function proofOf(
+  tx: Context,
+  gpuType: string,
+  edited?: Edited,
+  extra: Extra = {},
+): Promise<{ proof: Proof; promised: Promised }> {
   const now = tx.now();
   const [devices, rows, windows, additions, reserved, sharing] = await Promise.all([
     tx.db
@@ -64,15 +90,5 @@ export async function refuseUnpackable(
       ...(extra.reservation === undefined ? [] : [extra.reservation]),
     ],
   };
-  const proof = prove(devices, promised, now.getTime());
-  if (proof.ok) return proof.strandedMilli;
-  const { missing, at, packing } = proof;
-  const alone = promised.quotas.some(({ coTenancy }) => coTenancy !== "any");
-  const when = new Date(at).toISOString().slice(0, 16).replace("T", " ");
-  throw new SluiceError(
-    "quota",
-    `The guarantees of ${gpuType} do not fit the devices: ${formatQuota(missing.milli)} of team ${missing.teamName} has no place at ${when} UTC. ` +
-      `Lower a guarantee, state a smaller largest request, ${alone ? "let teams share cards, " : ""}or add a device.`,
-    { at: new Date(at).toISOString(), missing, packing },
-  );
+  return { proof: prove(devices, promised, now.getTime()), promised };
 }

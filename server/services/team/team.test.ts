@@ -9,7 +9,9 @@ import {
   leaseIntervals,
   leaseRequests,
   leases,
+  memberships,
   quotas,
+  teamPolicies,
   workspaces,
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
@@ -212,6 +214,49 @@ it("refuses a policy under which what is guaranteed no longer fits the devices",
   // And a quota edit is proved under the policies that there are.
   expect(await code(setQuota(world.admin.ctx, { ...quota(world.otherTeam, 1500), ...halves }))).toBe("quota");
   await setPolicy(world.admin.ctx, { ...policy, coTenancy: "any" });
+});
+
+describe("who shares cards with whom", () => {
+  const halves = { weight: 1, priority: 0, personMilli: null, largestMilli: 500, budgetMilliHours: null };
+  const share = (teamId: string, coTenancy: "any" | "own-team" | "whole-cards") =>
+    setPolicy(world.admin.ctx, { teamId, maxLeaseSeconds: null, idleSeconds: null, coTenancy });
+
+  it("is not held up by a GPU type of which the team is promised nothing", async () => {
+    // No device of it is there.
+    await db()
+      .insert(quotas)
+      .values({ teamId: world.otherTeam, gpuType: "gone", guaranteedMilli: 1000, limitMilli: 1000 });
+    expect(await code(share(world.team, "own-team"))).toBe("done");
+    expect(await code(share(world.otherTeam, "own-team"))).toBe("quota");
+  });
+
+  it("may be relaxed by one team at a time where the promises do not fit", async () => {
+    await setQuota(world.admin.ctx, { ...quota(world.team, 500), ...halves });
+    await setQuota(world.admin.ctx, { ...quota(world.otherTeam, 1500), ...halves });
+    const wholeCards = [world.team, world.otherTeam].map((teamId) => ({ teamId, coTenancy: "whole-cards" as const }));
+    await db().insert(teamPolicies).values(wholeCards);
+    expect(await code(share(world.team, "own-team"))).toBe("done");
+    expect(await code(share(world.team, "whole-cards"))).toBe("quota");
+    expect(await code(share(world.otherTeam, "any"))).toBe("done");
+    expect(await code(share(world.team, "any"))).toBe("done");
+    expect(await code(share(world.team, "own-team"))).toBe("quota");
+  });
+
+  it("is not relaxed where parts of cards do not fit the whole cards that were kept", async () => {
+    await setQuota(world.admin.ctx, { ...quota(world.otherTeam, 0), ...halves });
+    await share(world.team, "whole-cards");
+    await setQuota(world.admin.ctx, { ...quota(world.team, 1800), ...halves, largestMilli: 600 });
+    expect(await code(share(world.team, "own-team"))).toBe("quota");
+    expect((await readPolicy(world.admin.ctx, { id: world.team })).coTenancy).toBe("whole-cards");
+  });
+
+  it("is set while somebody is being put into the team", async () => {
+    const row = { teamId: world.team, userId: world.outsider.id, role: "member" as const, createdAt: new Date() };
+    await db().transaction(async (joining) => {
+      await joining.insert(memberships).values(row);
+      expect(await code(share(world.team, "own-team"))).toBe("done");
+    });
+  });
 });
 
 describe("people of a team", () => {
