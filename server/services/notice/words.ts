@@ -1,4 +1,5 @@
 /** What people are told, in the words of the house. */
+import type { Restarted } from "#server/launchers/launcher.ts";
 import { formatQuota } from "#server/scheduler/amount.ts";
 import { formatSpan } from "#server/span.ts";
 import type { Notice } from "./write.ts";
@@ -107,16 +108,22 @@ export function moving(workspace: { id: string; name: string; ownerId: string },
   };
 }
 
+/** What happened to a workspace that was started again, after its name. */
+export function restartedTitle({ cause }: Pick<Restarted, "cause">): string {
+  const what = { memory: "ran out of memory", itself: "ended by itself", machine: "ended with its machine" }[cause];
+  return `${what} and was started again`;
+}
+
 /** Its server ended by itself; `sentence` says why and what to do. */
 export function restarted(
   workspace: { id: string; name: string; ownerId: string },
-  { at, outOfMemory, sentence }: { at: Date; outOfMemory: boolean; sentence: string },
+  { at, cause, sentence }: Restarted,
 ): Notice {
   return {
     userId: workspace.ownerId,
     kind: "workspace-restarted",
     key: `restarted/${workspace.id}/${at.getTime()}`,
-    title: `${workspace.name} ${outOfMemory ? "ran out of memory" : "ended by itself"} and was started again`,
+    title: `${workspace.name} ${restartedTitle({ cause })}`,
     body: sentence,
     href: `/workspaces/${workspace.id}`,
   };
