@@ -32,7 +32,9 @@ export function Steps({ steps, label }: { steps: Step[]; label: string }) {
             {step.message && (
               <p
                 className={
-                  step.state === "failed" ? "text-sm break-words text-bad" : "truncate font-mono text-xs text-ink-2"
+                  step.state === "failed"
+                    ? "text-sm break-words text-bad"
+                    : `font-mono text-xs text-ink-2 ${step.state === "done" ? "break-words" : "truncate"}`
                 }
               >
                 {step.message}

@@ -51,6 +51,18 @@ describe("the steps of a start", () => {
     });
   });
 
+  it("shows each restart of a workspace once, over and not failed", () => {
+    const restarts = [event("step-done", "kernel", "A notebook kernel computed 6 * 7", 0)];
+    for (const second of [10, 40]) {
+      restarts.push(event("step-started", `restart-${second}`, "Ran out of memory and was started again", second));
+      restarts.push(event("step-done", `restart-${second}`, "It needed more memory.", second));
+    }
+    const [, ...again] = stepsOf(restarts);
+    const over = { title: "Ran out of memory and was started again", state: "done", message: "It needed more memory." };
+    expect(again).toMatchObject([over, over]);
+    expect(again.map(({ startedAt, finishedAt }) => startedAt === finishedAt)).toEqual([true, true]);
+  });
+
   it("takes a step that only logged as running", () => {
     expect(stepsOf([event("log", "kernel-start", "hello", 0)])[0]).toMatchObject({
       title: "Kernel start",

@@ -15,6 +15,7 @@ import { type Live, notify } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
 import { closeLost, lose } from "#server/services/gpu-server/lose.ts";
 import { recordStates } from "#server/services/gpu-server/record-states.ts";
+import { tellOfBack, tellOfLess } from "#server/services/gpu-server/tell-guarantees.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { beginEnd } from "#server/services/lease/ending.ts";
 import { expireRequest } from "#server/services/lease/expire-request.ts";
@@ -40,6 +41,8 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
   const { database, live, log } = options;
   const leadership = holdLeadership(database.sql, log, "liveness");
   let watchingSince: number | undefined;
+  /** When the servers were last heard whose loss has been told: it need not be looked at again. */
+  const toldLosses = new Map<string, number>();
   let settledAt = 0;
   let warnedAt = 0;
 
@@ -50,13 +53,15 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
         return;
       }
       watchingSince ??= Date.now();
-      const facts = await loadFacts(database.db);
+      const facts = await loadFacts(database.db, toldLosses);
       for (const measure of judge(facts, Date.now(), watchingSince)) {
         log.info(measure, "liveness");
         // One that cannot be carried out is tried again in the next round and holds up no other.
-        await take(systemContext(database.db), measure).catch((error: unknown) =>
-          log.warn({ err: error, ...measure }, "a measure could not be taken"),
-        );
+        await take(systemContext(database.db), measure)
+          .then(() => {
+            if (measure.do === "tell-of-loss") toldLosses.set(measure.serverId, measure.lastHeard);
+          })
+          .catch((error: unknown) => log.warn({ err: error, ...measure }, "a measure could not be taken"));
       }
       await advanceOverdue(systemContext(database.db));
       await recordStates(systemContext(database.db));
@@ -68,6 +73,7 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
         settledAt = Date.now();
         await settleUsage(systemContext(database.db));
         await warnOfBudgets(systemContext(database.db));
+        await tellOfBack(systemContext(database.db));
         await sweepNotices(systemContext(database.db));
       }
     } catch (error) {
@@ -112,11 +118,14 @@ async function take(ctx: Context, measure: Measure): Promise<void> {
       return;
     case "close-server":
       await closeLost(ctx, { serverId: measure.serverId });
+      return;
+    case "tell-of-loss":
+      await tellOfLess(ctx, { serverId: measure.serverId, lastHeard: new Date(measure.lastHeard) });
   }
 }
 
 /** What the judgement needs. An idle installation reads four empty sets a second. */
-async function loadFacts(db: Database): Promise<Facts> {
+async function loadFacts(db: Database, toldLosses: ReadonlyMap<string, number>): Promise<Facts> {
   const held = db
     .select({ id: leases.id })
     .from(leases)
@@ -177,7 +186,9 @@ async function loadFacts(db: Database): Promise<Facts> {
     })),
     servers: serverRows.flatMap(({ server, holdsLeases }) => {
       if (server.state === "joining" || server.state === "removed") return [];
-      return { id: server.id, state: server.state, lastSeenAt: server.lastSeenAt?.getTime() ?? 0, holdsLeases };
+      const lastSeenAt = server.lastSeenAt?.getTime() ?? 0;
+      const isTold = toldLosses.get(server.id) === lastSeenAt;
+      return { id: server.id, state: server.state, lastSeenAt, holdsLeases, isTold };
     }),
     owners: ownerRows.map((row) => ({
       workspaceId: row.workspaceId,

@@ -128,7 +128,7 @@ describe("a request", () => {
 
 describe("a gpud", () => {
   const server = (options: Partial<ServerFact> = {}): ServerFact => ({
-    ...{ id: "gsv", state: "online" as const, lastSeenAt: start, holdsLeases: true, ...options },
+    ...{ id: "gsv", state: "online" as const, lastSeenAt: start, holdsLeases: true, isTold: true, ...options },
   });
 
   test("that is silent is lost after 10 s, and its leases are closed after 60 s", () => {
@@ -139,6 +139,12 @@ describe("a gpud", () => {
     const lost = facts({ servers: [server({ state: "lost" })] });
     expect(judged(lost, 59)).toEqual([]);
     expect(judged(lost, 60)).toEqual([{ do: "close-server", serverId: "gsv" }]);
+  });
+
+  test("that does not come back within 60 s is told of, once", () => {
+    const untold = facts({ servers: [server({ state: "lost", holdsLeases: false, isTold: false })] });
+    expect(judged(untold, 59)).toEqual([]);
+    expect(judged(untold, 60)).toEqual([{ do: "tell-of-loss", serverId: "gsv", lastHeard: start }]);
   });
 
   test("without leases is only lost", () => {
@@ -157,7 +163,7 @@ test("a clock that jumps back judges nobody for silence", () => {
       const given = facts({
         leases: [lease({ state: "granted", claimedAt: null }), lease({ disconnectedAt: start })],
         requests: [{ id: "req", lastPolledAt: start, waitUntil: at(120), workspaceRuns: true }],
-        servers: [{ id: "gsv", state: "online", lastSeenAt: start, holdsLeases: true }],
+        servers: [{ id: "gsv", state: "online", lastSeenAt: start, holdsLeases: true, isTold: false }],
       });
       expect(judge(given, start - back, 0)).toEqual([]);
     }),

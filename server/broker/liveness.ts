@@ -18,7 +18,7 @@ export const limits = {
   unpolledMs: 30_000,
   /** A gpud that is not heard for so long is lost: its leases are unreachable and still count. */
   silentMs: 10_000,
-  /** A gpud that is not heard for so long has its leases closed and its epoch raised. */
+  /** A gpud that is not heard for so long has its leases closed and its epoch raised, and leads are told. */
   closedMs: 60_000,
 } as const;
 
@@ -51,6 +51,8 @@ export type ServerFact = {
   state: "online" | "draining" | "lost";
   lastSeenAt: number;
   holdsLeases: boolean;
+  /** Those whose guarantees this loss makes smaller have been told. */
+  isTold: boolean;
 };
 type OwnersFact = { workspaceId: string; reportedAt: number; alive: LeaseOwner[] };
 
@@ -68,7 +70,9 @@ export type Measure =
   | { do: "stop-parking"; leaseId: string }
   | { do: "leave-queue"; requestId: string; state: "expired" | "cancelled" }
   | { do: "lose-server"; serverId: string; lastHeard: number }
-  | { do: "close-server"; serverId: string };
+  | { do: "close-server"; serverId: string }
+  /** It is lost for longer than a lost connection: who misses it is told. */
+  | { do: "tell-of-loss"; serverId: string; lastHeard: number };
 
 /**
  * What silence and time call for. `watchingSince` is when somebody began to listen without a break: nobody is judged
@@ -135,7 +139,11 @@ function judgeRequest(request: RequestFact, now: number, silentFor: SilentFor): 
 function judgeServer(server: ServerFact, silentFor: SilentFor): Measure[] {
   const silent = silentFor(server.lastSeenAt);
   if (server.state === "lost") {
-    return server.holdsLeases && silent >= limits.closedMs ? [{ do: "close-server", serverId: server.id }] : [];
+    if (silent < limits.closedMs) return [];
+    return [
+      ...(server.holdsLeases ? [{ do: "close-server" as const, serverId: server.id }] : []),
+      ...(server.isTold ? [] : [{ do: "tell-of-loss" as const, serverId: server.id, lastHeard: server.lastSeenAt }]),
+    ];
   }
   if (silent < limits.silentMs) return [];
   return [{ do: "lose-server", serverId: server.id, lastHeard: server.lastSeenAt }];

@@ -84,7 +84,8 @@ export type PlaceNews = {
 export type Restarted = {
   /** When it ended. */
   at: Date;
-  outOfMemory: boolean;
+  /** What ended it: too little memory, its machine or what runs containers there, or it did. */
+  cause: "memory" | "machine" | "itself";
   /** What happened, what is lost, and what to do. */
   sentence: string;
 };

@@ -255,6 +255,26 @@ describe("reasons", () => {
     expect(message("draining")).toContain(`1 of 2 soft devices are being drained: ${scaled}`);
     expect(message("away")).toContain(`1 of 2 soft devices are away: ${scaled}`);
     expect(message("away", "draining")).toContain(`2 of 3 soft devices are away or being drained: ${scaled}`);
+    expect(message("away", "gone")).toContain(`1 of 2 soft devices are away: ${scaled}`);
+  });
+
+  test("tell that there are fewer devices than teams are guaranteed, where none can come back", () => {
+    const quotas = [quota("vision", 1000, 2000), quota("nlp", 2000, 2000)];
+    const inside = waiting("r", 500, { guaranteedOnly: true });
+    const fewer =
+      "There are fewer soft devices than teams are guaranteed: 0.333 of the 1.0 of team vision is guaranteed.";
+    for (const more of [[], [device("1", { state: "gone" })], [device("1", { state: "away" })]] as Device[][]) {
+      const at = world({ devices: [device("0"), ...more], quotas });
+      const { message } = reasonOf(inside, at);
+      expect(message).toContain(fewer);
+      expect(message).not.toContain("until");
+    }
+    const holdings = [holding("x", "0", 1000, { teamId: "nlp", userId: "lin", who: "Lin" })];
+    const at = world({ devices: [device("0")], quotas, holdings, queue: [waiting("r", 500)] });
+    const { rules } = explainRules("r", at, evaluateQueue(at));
+    expect(rules.find(({ rule }) => rule === "guaranteed")?.message).toBe(
+      "0.333 of 1.0 guaranteed: there are fewer devices than teams are guaranteed",
+    );
   });
 
   test("that name a guarantee name what is left of it while servers are away", () => {

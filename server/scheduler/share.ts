@@ -47,6 +47,16 @@ export function promisesNow(world: World): Promises {
   return { quotas, guarantees, own };
 }
 
+/** Whether all that is promised now fits once every device that is away or drained takes leases again. */
+export function areEnoughInAll(world: World): boolean {
+  const devices = world.devices.map((device) =>
+    device.state === "gone" ? device : { ...device, state: "open" as const },
+  );
+  const { quotas } = promisesNow(world);
+  const promised = [...quotas.values()].reduce((sum, quota) => sum + quota.guaranteedMilli, 0);
+  return promised <= capacityInService({ devices });
+}
+
 /** What one team is guaranteed with the devices that are there, with what is reserved for it. */
 export function guaranteedNow(teamId: string, world: World): number {
   return promisesNow(world).guarantees.get(teamId) ?? 0;

@@ -4,7 +4,7 @@ import { formatMilli, formatQuota } from "./amount.ts";
 import { estimate } from "./estimate.ts";
 import { explain } from "./reasons.ts";
 import { roomOf } from "./room.ts";
-import { promisesNow, usedBy } from "./share.ts";
+import { areEnoughInAll, promisesNow, usedBy } from "./share.ts";
 import type { Obstacle, Verdict, Waiting, World } from "./types.ts";
 
 type Rules = LeaseExplanation["rules"];
@@ -72,7 +72,7 @@ function factOf(rule: (typeof ORDER)[number], request: Waiting, world: World): s
     case "person-limit":
       return quota.personMilli === undefined ? undefined : `at most ${formatQuota(quota.personMilli)} a person`;
     case "guaranteed":
-      return guaranteedFact(quota.guaranteedMilli, guarantees.get(request.teamId) ?? 0);
+      return guaranteedFact(quota.guaranteedMilli, guarantees.get(request.teamId) ?? 0, world);
     case "budget":
       return quota.budget === undefined
         ? undefined
@@ -87,8 +87,8 @@ function factOf(rule: (typeof ORDER)[number], request: Waiting, world: World): s
   }
 }
 
-function guaranteedFact(milli: number, now: number): string {
-  return now < milli
-    ? `${formatQuota(now)} of ${formatQuota(milli)} guaranteed until servers are back`
-    : `${formatQuota(milli)} guaranteed`;
+function guaranteedFact(milli: number, now: number, world: World): string {
+  if (now >= milli) return `${formatQuota(milli)} guaranteed`;
+  const why = areEnoughInAll(world) ? " until servers are back" : ": there are fewer devices than teams are guaranteed";
+  return `${formatQuota(now)} of ${formatQuota(milli)} guaranteed${why}`;
 }

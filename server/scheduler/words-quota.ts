@@ -2,9 +2,9 @@
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
 import { attachHint, holders, soonerHint } from "./holders.ts";
-import { promisesNow, usedBy } from "./share.ts";
+import { areEnoughInAll, promisesNow, usedBy } from "./share.ts";
 import { quotaFor } from "./team-state.ts";
-import type { Device, Waiting, World } from "./types.ts";
+import type { Waiting, World } from "./types.ts";
 import { reservedInTeam } from "./words-reservation.ts";
 
 export type Words = Pick<LeaseReason, "rule" | "message" | "hint" | "holders">;
@@ -99,14 +99,17 @@ export function budgetWords(request: Waiting, resetsAt: number, world: World): W
   };
 }
 
-/** Says when less than the quota is guaranteed because servers are lost; nothing when all is. */
+/** Says when less than the quota is guaranteed because devices are missing, and whether they can come back; nothing when all is. */
 export function scaledDown(teamId: string, world: World): string | undefined {
   const promises = promisesNow(world);
   const quota = promises.quotas.get(teamId);
   const now = promises.guarantees.get(teamId);
   if (quota === undefined || now === undefined || now >= quota.guaranteedMilli) return undefined;
-  const are = (state: Device["state"]) => world.devices.filter((device) => device.state === state).length;
-  const [away, drained] = [are("away"), are("draining")];
-  const how = [away > 0 && "away", drained > 0 && "being drained"].filter(Boolean).join(" or ");
-  return `${away + drained} of ${world.devices.length} ${world.gpuType} devices are ${how}: ${formatQuota(now)} of the ${formatQuota(quota.guaranteedMilli)} of team ${quota.teamName} is guaranteed until they are back.`;
+  const part = `${formatQuota(now)} of the ${formatQuota(quota.guaranteedMilli)} of team ${quota.teamName} is guaranteed`;
+  if (!areEnoughInAll(world)) return `There are fewer ${world.gpuType} devices than teams are guaranteed: ${part}.`;
+  const states = world.devices.map(({ state }) => state).filter((state) => state !== "gone");
+  const [away, drained] = [states.includes("away"), states.includes("draining")];
+  const missing = states.filter((state) => state !== "open").length;
+  const how = [away && "away", drained && "being drained"].filter(Boolean).join(" or ");
+  return `${missing} of ${states.length} ${world.gpuType} devices are ${how}: ${part} until they are back.`;
 }

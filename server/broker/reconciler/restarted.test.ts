@@ -38,7 +38,7 @@ it("tells it once, beside the news of its place, also after another broker took 
       return {
         ...{ state: "running", endpoint: "http://127.0.0.1:1", handle: { launcher: "local", generation: 1 } },
         news: { sentence: "The node is silent." },
-        restarted: { at: new Date("2026-11-24T10:00:00Z"), outOfMemory: true, sentence: "It ran out of memory." },
+        restarted: { at: new Date("2026-11-24T10:00:00Z"), cause: "memory", sentence: "It ran out of memory." },
       };
     },
   } as Partial<Launcher> as Launcher;

@@ -171,18 +171,35 @@ describe("a pod that runs again", () => {
     expect(podState(oom)).toEqual({ kind: "running" });
     const sentence =
       "The workspace needed more memory than its size has (2Gi): it was ended at 2026-11-24 10:00 UTC, and started again. The notebooks' variables are gone, files are kept. Choose a larger size, or load less at once.";
-    expect(restartedOf(oom)).toEqual({ at, outOfMemory: true, sentence });
+    expect(restartedOf(oom)).toEqual({ at, cause: "memory", sentence });
     // A watch hands over times as text.
     const text = { exitCode: 137, reason: "OOMKilled", finishedAt: "2026-11-24T10:00:30Z" as unknown as Date };
-    expect(restartedOf(again(text))).toEqual({ at, outOfMemory: true, sentence });
+    expect(restartedOf(again(text))).toEqual({ at, cause: "memory", sentence });
   });
 
   it("says so of a crash, with its exit code", () => {
     expect(restartedOf(again({ exitCode: 139, reason: "Error", finishedAt: at }))).toEqual({
-      ...{ at, outOfMemory: false },
+      ...{ at, cause: "itself" },
       sentence:
         "JupyterLab ended by itself at 2026-11-24 10:00 UTC with exit code 139, and was started again. The notebooks' variables are gone, files are kept. If it happens again, choose a larger size, or undo what was changed last in the packages.",
     });
+  });
+
+  it("says so of one whose machine was restarted, and does not blame the notebooks", () => {
+    const sentence =
+      "The workspace's machine was restarted at 2026-11-24 10:00 UTC, and JupyterLab was started again there. The notebooks' variables are gone, files are kept.";
+    const machine = { at, cause: "machine", sentence };
+    for (const ended of [
+      { exitCode: 255, reason: "Unknown" },
+      { exitCode: 137, reason: "ContainerStatusUnknown" },
+      { exitCode: 255, reason: "Error" },
+    ])
+      expect(restartedOf(again({ ...ended, finishedAt: at }))).toEqual(machine);
+    expect(restartedOf(again({ exitCode: 137, reason: "Error", finishedAt: at }))).toMatchObject({ cause: "itself" });
+    // Nobody saw when it ended.
+    const unseen = { exitCode: 137, reason: "ContainerStatusUnknown", finishedAt: null as unknown as Date };
+    expect(restartedOf(again(unseen, { running: { startedAt: at } }))).toEqual(machine);
+    expect(restartedOf(again(unseen))).toBeUndefined();
   });
 
   it("says nothing of one that never ended, or has not come back yet", () => {

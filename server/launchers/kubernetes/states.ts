@@ -1,5 +1,5 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
-import type { V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
+import type { V1ContainerStateTerminated, V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
 import type { PlaceNews, Restarted } from "#server/launchers/launcher.ts";
 import { formatSpan } from "#server/span.ts";
 import type { KubernetesSettings } from "./settings.ts";
@@ -70,20 +70,33 @@ export function podState(pod: V1Pod): PodState {
 export function restartedOf(pod: V1Pod): Restarted | undefined {
   const container = pod.status?.containerStatuses?.find(({ name }) => name === "workspace");
   const last = container?.lastState?.terminated;
-  if (container?.state?.running === undefined || container.restartCount === 0 || last?.finishedAt === undefined)
-    return undefined;
-  const at = new Date(last.finishedAt);
+  const running = container?.state?.running;
+  if (running === undefined || container?.restartCount === 0 || last === undefined) return undefined;
+  // The API server has no time of an end that nobody saw: null.
+  const ended = (last.finishedAt as Date | null | undefined) ?? running.startedAt;
+  if (ended == null) return undefined;
+  const at = new Date(ended);
   const when = `at ${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const lost = "The notebooks' variables are gone, files are kept.";
+  if (isLostContainer(last))
+    return {
+      ...{ at, cause: "machine" },
+      sentence: `The workspace's machine was restarted ${when}, and JupyterLab was started again there. ${lost}`,
+    };
   if (last.reason !== "OOMKilled")
     return {
-      ...{ at, outOfMemory: false },
+      ...{ at, cause: "itself" },
       sentence: `JupyterLab ended by itself ${when} with exit code ${last.exitCode}, and was started again. ${lost} If it happens again, choose a larger size, or undo what was changed last in the packages.`,
     };
   return {
-    ...{ at, outOfMemory: true },
+    ...{ at, cause: "memory" },
     sentence: `The workspace needed more memory than its size has${limitOf(pod)}: it was ended ${when}, and started again. ${lost} Choose a larger size, or load less at once.`,
   };
+}
+
+/** Whether it ended with its machine, or with what runs containers there, and nobody saw how. */
+function isLostContainer({ reason, exitCode }: V1ContainerStateTerminated): boolean {
+  return reason === "Unknown" || reason === "ContainerStatusUnknown" || (reason !== "OOMKilled" && exitCode === 255);
 }
 
 /** Whether a node's kubelet tells the cluster that it is there. */

@@ -9,7 +9,6 @@ import { advanceQueue } from "#server/services/lease/advance.ts";
 import { closeLeases } from "#server/services/lease/ending.ts";
 import { lockGpuTypes } from "#server/services/lease/world.ts";
 import { findServer } from "./find.ts";
-import { tellOfBack } from "./tell-guarantees.ts";
 
 export type Hello = Extract<GpudMessage, { type: "hello" }>;
 /** leases: those whose workers gpud keeps (also those it is about to be told to end). */
@@ -41,7 +40,6 @@ export async function connect(ctx: Context, hello: Hello): Promise<Connected> {
     await keepDevices(tx, server.id, hello.devices, before);
     const kept = await reconcileLeases(tx, hello);
     await notify(tx.db, "pool", server.id);
-    if (server.state === "lost") await tellOfBack(tx, server);
     for (const gpuType of types) await advanceQueue(tx, gpuType);
     return { name: server.name, epoch: server.epoch, leases: kept };
   });

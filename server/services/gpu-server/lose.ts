@@ -5,7 +5,6 @@ import { notify } from "#server/live.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { closeLeases } from "#server/services/lease/ending.ts";
 import { lockGpuTypes } from "#server/services/lease/world.ts";
-import { tellOfLess } from "./tell-guarantees.ts";
 
 /**
  * A gpud is silent: its leases are unreachable and still count. Does nothing when it has been heard, by this broker
@@ -34,7 +33,6 @@ export async function lose(ctx: Context, input: { serverId: string; lastHeard: D
     for (const lease of unreachable) await notify(tx.db, "lease", lease.id);
     await audit(tx, { action: "gpu-server.lose", subject: lost.id, detail: { leases: unreachable.length } });
     await notify(tx.db, "pool", lost.id);
-    await tellOfLess(tx, lost);
     return true;
   });
 }

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeEach, expect, it } from "vitest";
 import { inTransaction } from "#server/context.ts";
-import { gpuServers, leaseRequests, leases, notices } from "#server/db/schema/index.ts";
+import { gpuServers, gpus, leaseRequests, leases, notices } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { lose } from "#server/services/gpu-server/lose.ts";
-import { tellOfBack } from "#server/services/gpu-server/tell-guarantees.ts";
+import { tellOfBack, tellOfLess } from "#server/services/gpu-server/tell-guarantees.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { idleWarningAt, warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
 import { list } from "#server/services/notice/list.ts";
@@ -122,26 +122,54 @@ it("a lead is told of a request for more, and the member of its answer", async (
   expect(await told(world.colleague)).toEqual([]);
 });
 
-it("a lead is told when a lost server leaves the team less than it is guaranteed, and once when it is back", async () => {
-  const server = { id: world.serverId, name: "gpu-1" };
-  const states = async (state: "online" | "lost") =>
-    await world.db
-      .update(gpuServers)
-      .set({ state, lastSeenAt: ago(MINUTE) })
-      .where(eq(gpuServers.id, server.id));
-  await states("online");
-  expect(await lose(world.system, { serverId: server.id, lastHeard: new Date() })).toBe(true);
-  const [less, ...others] = await told(world.lead);
-  expect(less).toMatchObject({ kind: "guarantee", title: "Team vision is guaranteed 0.0 of its 0.5 soft now" });
-  expect(less?.body).toContain("GPU server gpu-1 does not answer");
+const serverIs = async (values: Partial<typeof gpuServers.$inferInsert>) =>
+  await world.db.update(gpuServers).set(values).where(eq(gpuServers.id, world.serverId));
+const titles = async () => (await told(world.lead)).map(({ title }) => title);
+
+it("a lead is told when a lost server leaves the team less than it is guaranteed, and once when that is over", async () => {
+  const heard = ago(MINUTE);
+  const less = () => tellOfLess(world.system, { serverId: world.serverId, lastHeard: heard });
+  await serverIs({ state: "online", lastSeenAt: heard });
+  expect(await lose(world.system, { serverId: world.serverId, lastHeard: new Date() })).toBe(true);
+  expect(await titles()).toEqual([]);
+  await less();
+  await less();
+  const [first, ...others] = await told(world.lead);
+  expect(first).toMatchObject({ kind: "guarantee", title: "Team vision is guaranteed 0.0 of its 0.5 soft now" });
+  expect(first?.body).toContain("GPU server gpu-1 does not answer");
   expect([...others, ...(await told(world.member))]).toEqual([]);
-  await states("online");
-  await tellOfBack(world.system, server);
-  await tellOfBack(world.system, server);
-  expect((await told(world.lead)).map(({ title }) => title)).toEqual([
+  const back = () => tellOfBack(world.system);
+  await back();
+  await serverIs({ state: "draining", drainedAt: new Date(), lastSeenAt: new Date() });
+  await back();
+  expect(await titles()).toHaveLength(1);
+  await serverIs({ state: "online", drainedAt: null });
+  await back();
+  await back();
+  expect(await titles()).toEqual([
     "Team vision is guaranteed its 0.5 soft again",
     "Team vision is guaranteed 0.0 of its 0.5 soft now",
   ]);
+});
+
+it("a server that comes back at once, and devices that took no leases before, leave nothing to tell", async () => {
+  const heard = ago(MINUTE);
+  const less = () => tellOfLess(world.system, { serverId: world.serverId, lastHeard: heard });
+  await serverIs({ state: "online", lastSeenAt: heard });
+  await lose(world.system, { serverId: world.serverId, lastHeard: heard });
+  await serverIs({ state: "online", lastSeenAt: new Date() });
+  await less();
+  await lose(world.system, { serverId: world.serverId, lastHeard: new Date() });
+  await less();
+  await tellOfBack(world.system);
+  await serverIs({ state: "lost", lastSeenAt: heard, drainedAt: heard });
+  await less();
+  await serverIs({ drainedAt: null });
+  const [drained, gone] = world.gpuIds;
+  await world.db.update(gpus).set({ drainedAt: heard }).where(eq(gpus.id, drained));
+  await world.db.update(gpus).set({ state: "lost" }).where(eq(gpus.id, gone));
+  await less();
+  expect(await titles()).toEqual([]);
 });
 
 it("are one's own to read, one by one or all, and are forgotten after two months", async () => {

@@ -1,5 +1,6 @@
 /** What people are told, in the words of the house. */
 import { createHash } from "node:crypto";
+import type { Restarted } from "#server/launchers/launcher.ts";
 import { formatQuota } from "#server/scheduler/amount.ts";
 import { formatSpan } from "#server/span.ts";
 import type { Notice } from "./write.ts";
@@ -108,16 +109,22 @@ export function moving(workspace: { id: string; name: string; ownerId: string },
   };
 }
 
+/** What happened to a workspace that was started again, after its name. */
+export function restartedTitle({ cause }: Pick<Restarted, "cause">): string {
+  const what = { memory: "ran out of memory", itself: "ended by itself", machine: "ended with its machine" }[cause];
+  return `${what} and was started again`;
+}
+
 /** Its server ended by itself; `sentence` says why and what to do. */
 export function restarted(
   workspace: { id: string; name: string; ownerId: string },
-  { at, outOfMemory, sentence }: { at: Date; outOfMemory: boolean; sentence: string },
+  { at, cause, sentence }: Restarted,
 ): Notice {
   return {
     userId: workspace.ownerId,
     kind: "workspace-restarted",
     key: `restarted/${workspace.id}/${at.getTime()}`,
-    title: `${workspace.name} ${outOfMemory ? "ran out of memory" : "ended by itself"} and was started again`,
+    title: `${workspace.name} ${restartedTitle({ cause })}`,
     body: sentence,
     href: `/workspaces/${workspace.id}`,
   };
@@ -263,30 +270,43 @@ export function quotaDecided(userId: string, approved: boolean, asked: AskedFor)
 export type GuaranteeNow = { teamId: string; teamName: string; gpuType: string; nowMilli: number; milli: number };
 type Server = { id: string; name: string };
 
-/** The keys of all that was told when this server was lost begin with it. */
-export const lostPrefix = (server: Pick<Server, "id">) => `guarantee/lost/${server.id}/`;
+/** The key of what is told when a server is lost that was last heard at this time: a loss is told once. */
+function lostKey(server: Pick<Server, "id">, lastHeard: Date, { teamId, gpuType }: GuaranteeNow): string {
+  return `guarantee/lost/${server.id}/${lastHeard.getTime()}/${teamId}/${gpuType}`;
+}
+
+/** What such a key is about; undefined for another key. */
+export function lostFrom(key: string): { serverId: string; teamId: string; gpuType: string } | undefined {
+  const [, serverId, teamId, gpuType] = /^guarantee\/lost\/([^/]+)\/\d+\/([^/]+)\/(.+)$/.exec(key) ?? [];
+  return serverId === undefined || teamId === undefined || gpuType === undefined
+    ? undefined
+    : { serverId, teamId, gpuType };
+}
+
+/** The key of what is told when that is over. */
+export const backKey = (lost: string) => lost.replace("guarantee/lost/", "guarantee/back/");
 
 /** A lead hears that a lost server leaves the team less than it is guaranteed. */
-export function guaranteeLess(userId: string, server: Server, at: Date, guarantee: GuaranteeNow): Notice {
-  const { teamId, teamName, gpuType } = guarantee;
+export function guaranteeLess(userId: string, server: Server, lastHeard: Date, guarantee: GuaranteeNow): Notice {
+  const { teamName } = guarantee;
   return {
     userId,
     kind: "guarantee",
-    key: `${lostPrefix(server)}${at.getTime()}/${teamId}/${gpuType}`,
+    key: lostKey(server, lastHeard, guarantee),
     title: `Team ${teamName} is guaranteed ${guaranteedNow(guarantee)}`,
     body: `GPU server ${server.name} does not answer. Until it is back, every team's guarantee is scaled down in proportion.`,
     href: `/teams/${teamName}`,
   };
 }
 
-/** What was told under this key is over: the server is back. */
-export function guaranteeBack(userId: string, server: Server, lostKey: string, guarantee: GuaranteeNow): Notice {
+/** What was told under this key is over: all of the guarantee holds again. */
+export function guaranteeBack(userId: string, lost: string, guarantee: GuaranteeNow): Notice {
   return {
     userId,
     kind: "guarantee",
-    key: lostKey.replace("guarantee/lost/", "guarantee/back/"),
+    key: backKey(lost),
     title: `Team ${guarantee.teamName} is guaranteed ${guaranteedNow(guarantee)}`,
-    body: `GPU server ${server.name} is back.${guarantee.nowMilli < guarantee.milli ? " Others are still away." : ""}`,
+    body: "The GPU devices that are there are enough for all guarantees again.",
     href: `/teams/${guarantee.teamName}`,
   };
 }

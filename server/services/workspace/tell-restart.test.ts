@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, eq, like } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { auditEvents, workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
@@ -17,7 +17,7 @@ afterAll(async () => await database.drop());
 
 const STARTED = new Date("2026-11-24T09:00:00Z");
 const outOfMemory = (at: string): Restarted => ({
-  ...{ at: new Date(at), outOfMemory: true },
+  ...{ at: new Date(at), cause: "memory" },
   sentence: `It ran out of memory at ${at}.`,
 });
 
@@ -35,7 +35,7 @@ async function running() {
     const events = await world.db
       .select({ kind: workspaceEvents.kind, message: workspaceEvents.message })
       .from(workspaceEvents)
-      .where(and(eq(workspaceEvents.workspaceId, id), eq(workspaceEvents.step, "restart")))
+      .where(and(eq(workspaceEvents.workspaceId, id), like(workspaceEvents.step, "restart-%")))
       .orderBy(workspaceEvents.seq);
     const audited = await world.db.select().from(auditEvents).where(eq(auditEvents.subject, id));
     return {
@@ -58,13 +58,16 @@ it("tells a restart once, by a notice and among the steps, and the next one agai
     title: `${name} ran out of memory and was started again`,
     body: first.sentence,
   };
-  const event = { kind: "step-failed", message: first.sentence };
-  expect(await told()).toEqual({ notices: [notice], events: [event], audited: 1 });
+  const steps = ({ sentence }: Restarted) => [
+    { kind: "step-started", message: "Ran out of memory and was started again" },
+    { kind: "step-done", message: sentence },
+  ];
+  expect(await told()).toEqual({ notices: [notice], events: steps(first), audited: 1 });
   await tell(second);
   await tell(second);
   expect(await told()).toEqual({
     notices: [{ ...notice, body: second.sentence }, notice],
-    events: [event, { ...event, message: second.sentence }],
+    events: [...steps(first), ...steps(second)],
     audited: 2,
   });
   expect(await row()).toMatchObject({ observed: "running", message: null, generation: 1 });

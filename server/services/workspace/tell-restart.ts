@@ -3,7 +3,7 @@ import { audit, authorize, type Context, inTransaction } from "#server/context.t
 import { workspaceEvents, workspaces } from "#server/db/schema/index.ts";
 import type { Restarted } from "#server/launchers/launcher.ts";
 import { notify } from "#server/live.ts";
-import { restarted as restartedNotice } from "#server/services/notice/words.ts";
+import { restarted as restartedNotice, restartedTitle } from "#server/services/notice/words.ts";
 import { writeNotices } from "#server/services/notice/write.ts";
 import type { WorkspaceRow } from "./load.ts";
 
@@ -19,13 +19,13 @@ export async function tellRestart(
   const { id, generation, startedAt } = row;
   if (startedAt === null || restarted.at <= startedAt) return;
   const { at, sentence } = restarted;
-  const event = { workspaceId: id, generation, step: "restart", at };
+  // Each restart is a step of its own that was over at once: it is not a failure of the start.
+  const event = { workspaceId: id, generation, step: `restart-${at.getTime()}`, at };
   const isTold = async ({ db }: Pick<Context, "db">) => {
     const same = and(
       eq(workspaceEvents.workspaceId, id),
       eq(workspaceEvents.generation, generation),
       eq(workspaceEvents.step, event.step),
-      eq(workspaceEvents.at, at),
     );
     return (await db.select({ seq: workspaceEvents.seq }).from(workspaceEvents).where(same).limit(1)).length > 0;
   };
@@ -39,7 +39,11 @@ export async function tellRestart(
     );
     const [now] = await tx.db.select().from(workspaces).where(current).for("no key update");
     if (now === undefined || (await isTold(tx))) return;
-    await tx.db.insert(workspaceEvents).values({ ...event, kind: "step-failed", message: sentence });
+    const title = restartedTitle(restarted);
+    await tx.db.insert(workspaceEvents).values([
+      { ...event, kind: "step-started", message: title.charAt(0).toUpperCase() + title.slice(1) },
+      { ...event, kind: "step-done", message: sentence },
+    ]);
     await writeNotices(tx, [restartedNotice(now, restarted)]);
     await audit(tx, {
       action: "workspace.tell-restart",
