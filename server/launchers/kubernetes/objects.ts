@@ -34,6 +34,8 @@ export const FIELD_MANAGER = "sluice";
 export const MANAGED = { "app.kubernetes.io/managed-by": "sluice" } as const;
 export const WORKSPACE_LABEL = "sluice.dev/workspace";
 export const TEAM_LABEL = "sluice.dev/team";
+/** On copies of registries' secrets; one that an admin put there has none. */
+export const PULL_SECRET_LABEL = "sluice.dev/pull-secret";
 const GENERATION = "sluice.dev/generation";
 
 export const JUPYTER_PORT = 8888;
@@ -205,12 +207,13 @@ function portsOf(peer: Peer) {
 /** Secrets of images' registries; nothing else is ever copied to where a team's pods are. */
 const REGISTRY_SECRETS = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
 
-/** A registry's secret as a team's pods name it; undefined of any other secret. */
+/** The copy of a registry's secret, as a team's pods name it; undefined of any other secret. */
 export function pullSecret(settings: KubernetesSettings, teamId: string, secret: V1Secret): V1Secret | undefined {
   const { type, data, metadata } = secret;
   if (type === undefined || !REGISTRY_SECRETS.includes(type)) return undefined;
   const meta = teamMeta(namespaceOf(settings, teamId), teamId, metadata?.name ?? "");
-  return { apiVersion: "v1", kind: "Secret", metadata: meta, type, data };
+  const labels = { ...meta.labels, [PULL_SECRET_LABEL]: "copy" };
+  return { apiVersion: "v1", kind: "Secret", metadata: { ...meta, labels }, type, data };
 }
 
 /** Home and packages; all else of the workspace belongs to it and goes with it. */

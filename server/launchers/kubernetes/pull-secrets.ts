@@ -1,33 +1,67 @@
-/** The secrets of images' registries, brought to where a team's pods are. */
-import { type ClusterClient, isNotFound } from "./cluster-client.ts";
-import { pullSecret } from "./objects.ts";
+/** The secrets of images' registries, brought to where a team's pods are, and withdrawn again. */
+import type { V1Secret } from "@kubernetes/client-node";
+import { type ClusterClient, isConflict, isNotFound } from "./cluster-client.ts";
+import { MANAGED, namespaceOf, PULL_SECRET_LABEL, pullSecret } from "./objects.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
-type Client = Pick<ClusterClient, "apply"> & { core: Pick<ClusterClient["core"], "readNamespacedSecret"> };
+type Client = Pick<ClusterClient, "apply"> & {
+  core: Pick<ClusterClient["core"], "readNamespacedSecret" | "listNamespacedSecret" | "deleteNamespacedSecret">;
+};
+
+const [MANAGED_BY, US] = ["app.kubernetes.io/managed-by", MANAGED["app.kubernetes.io/managed-by"]] as const;
+const COPIES = `${MANAGED_BY}=${US},${PULL_SECRET_LABEL}`;
 
 /**
- * Copies them as they are now into the team's namespace. Gives a sentence for each that cannot be copied: images that
- * need none start all the same.
+ * Copies them as they are now into the team's namespace, and withdraws copies that are no longer named or whose source
+ * is gone. Gives a sentence for each that cannot be copied: images that need none start all the same.
  */
 export async function copyPullSecrets(client: Client, settings: KubernetesSettings, teamId: string): Promise<string[]> {
-  const { imagePullSecrets, imagePullSecretsNamespace: namespace } = settings;
-  if (namespace === undefined) return [];
+  const { imagePullSecrets, imagePullSecretsNamespace: from } = settings;
+  const namespace = namespaceOf(settings, teamId);
   const lacking: string[] = [];
+  const kept = new Set<string>();
   for (const name of imagePullSecrets) {
-    const found = await client.core.readNamespacedSecret({ namespace, name }).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
-    const copy = found === undefined ? undefined : pullSecret(settings, teamId, found);
-    if (copy !== undefined) await client.apply(copy);
-    else if (found === undefined)
-      lacking.push(
-        `The pull secret ${name} is not in the namespace ${namespace}. An image that needs it cannot be pulled; ask an admin to put it there.`,
-      );
-    else
-      lacking.push(
-        `The secret ${name} is not one of a registry (${found.type ?? "no type"}), and is not copied. An image that needs it cannot be pulled; ask an admin to check the settings.`,
-      );
+    const reason = from === undefined ? undefined : await copy(client, settings, { teamId, from, namespace, name });
+    if (reason === undefined) kept.add(name);
+    else lacking.push(reason);
   }
+  const { items } = await client.core.listNamespacedSecret({ namespace, labelSelector: COPIES });
+  for (const secret of items) if (!kept.has(secret.metadata?.name ?? "")) await withdraw(client, secret);
   return lacking;
+}
+
+type Wanted = { teamId: string; from: string; namespace: string; name: string };
+
+/** Copies one, unless somebody else has put one of that name there. Gives why it cannot be. */
+async function copy(client: Client, settings: KubernetesSettings, wanted: Wanted): Promise<string | undefined> {
+  const { teamId, from, namespace, name } = wanted;
+  const there = await read(client, namespace, name);
+  if (there !== undefined && there.metadata?.labels?.[MANAGED_BY] !== US) return undefined;
+  const source = await read(client, from, name);
+  if (source === undefined)
+    return `The pull secret ${name} is not in the namespace ${from}. An image that needs it cannot be pulled; ask an admin to put it there.`;
+  const made = pullSecret(settings, teamId, source);
+  if (made === undefined)
+    return `The secret ${name} is not one of a registry (${source.type ?? "no type"}), and is not copied. An image that needs it cannot be pulled; ask an admin to check the settings.`;
+  // A secret keeps its type for life.
+  if (there !== undefined && there.type !== made.type) await withdraw(client, there);
+  await client.apply(made);
+  return undefined;
+}
+
+async function read(client: Client, namespace: string, name: string): Promise<V1Secret | undefined> {
+  return await client.core.readNamespacedSecret({ namespace, name }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+}
+
+/** Deletes this very secret: what somebody has put in its place since stays. */
+async function withdraw(client: Client, { metadata }: V1Secret): Promise<void> {
+  const { namespace = "", name = "", uid } = metadata ?? {};
+  await client.core
+    .deleteNamespacedSecret({ namespace, name, body: { preconditions: { uid } } })
+    .catch((error: unknown) => {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    });
 }
