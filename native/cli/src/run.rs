@@ -4,6 +4,7 @@ use crate::text::{attached, queued, refused, string};
 use crate::{ask, problem};
 use clap::ArgMatches;
 use serde_json::{Value, json};
+use sluice_client::static_runtime;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -48,6 +49,10 @@ pub fn run(options: &ArgMatches) -> ExitCode {
     let mut command = Command::new(program);
     command.args(rest).env("SLUICE_OWNER_SOCKET", string(&served, "/socket"));
     point_at_shims(&mut command);
+    if let Some(file) = static_program(Path::new(program)) {
+        eprintln!("sluice: {}", static_runtime::advice(&file));
+        command.env(static_runtime::TOLD, file);
+    }
     // SAFETY: only an async-signal-safe call between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -196,6 +201,15 @@ fn point_at_shims(command: &mut Command) {
     let preloaded = there.map(PathBuf::into_os_string).collect::<Vec<_>>().join(OsStr::new(" "));
     command.env("LD_PRELOAD", joined("LD_PRELOAD", Path::new(&preloaded), " "));
     command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", &folder, ":"));
+}
+
+/// The program's file, where it shows that it cannot use the GPU. It runs all the same, told beforehand.
+fn static_program(program: &Path) -> Option<PathBuf> {
+    let named = program.components().count() > 1;
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&places).map(|folder| folder.join(program)).find(|path| path.is_file());
+    let file = if named { Some(program.to_owned()) } else { found }?;
+    std::fs::read(&file).is_ok_and(|bytes| static_runtime::is_inside(&bytes)).then_some(file)
 }
 
 /// `SLUICE_LIBRARY_DIR`, else the Python package beside which this command was installed, else this command's folder.

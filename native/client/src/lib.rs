@@ -29,5 +29,5 @@ pub mod progress;
 pub mod request;
 pub mod runtime;
 pub mod session;
-mod static_runtime;
+pub mod static_runtime;
 pub mod trace;

@@ -6,8 +6,11 @@ use std::ffi::{CStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Names the file of which whoever started this program has said it already: nobody is told twice.
+pub const TOLD: &str = "SLUICE_STATIC_RUNTIME_TOLD";
+
 /// What to do, for a file that has the runtime inside.
-fn advice(file: &Path) -> String {
+pub fn advice(file: &Path) -> String {
     let text = format!(
         "{} was built with NVIDIA's static CUDA runtime inside, which works with a GPU of this machine alone and not \
          with a borrowed one.",
@@ -21,7 +24,7 @@ fn advice(file: &Path) -> String {
 
 /// Whether a program or library has the static runtime inside: a name that only the runtime uses, together with its
 /// private look-up, and no dependency on the dynamic runtime.
-fn is_inside(file: &[u8]) -> bool {
+pub fn is_inside(file: &[u8]) -> bool {
     let has = |text: &[u8]| find(file, text);
     file.starts_with(b"\x7fELF") && has(b"cudart.shm") && has(b"cuGetExportTable") && !has(b"\0libcudart.so.")
 }
@@ -63,7 +66,9 @@ fn caller() -> Option<PathBuf> {
 /// A private table was asked for. Compilers do so too and go on without it; a static runtime cannot.
 #[cold]
 pub fn asked_for_table() {
+    let same = |told: PathBuf, file: &Path| told.canonicalize().ok() == file.canonicalize().ok();
     if let Some(file) = caller()
+        && !std::env::var_os(TOLD).is_some_and(|told| same(told.into(), &file))
         && std::fs::read(&file).is_ok_and(|bytes| is_inside(&bytes))
     {
         message::tell(Kind::Program, &advice(&file));
