@@ -313,47 +313,40 @@ mod tests {
         assert_shares(&[busy(250, 700); 4], &[0.25; 4]);
     }
 
-    #[test]
-    fn turns_do_not_get_shorter_with_more_leases() {
-        for count in [2_u64, 4, 10] {
-            let milli = 1_000 / count as u32;
-            let demand = |waiting| Demand { milli, running: 1 - waiting, waiting, idle: Duration::ZERO };
-            let (mut turns, mut open, mut changes) = (Turns::default(), None, 0);
-            for now in (0..10_000).map(|step| Duration::from_micros(step * 200)) {
-                let demands = (0..count).map(|key| (key, demand(u32::from(open != Some(key)))));
-                let mut demands: BTreeMap<Key, Demand> = demands.collect();
-                let mut verdict = turns.decide(now, &demands);
-                if verdict.open.is_none() {
-                    // The kernel of the last turn ends at once.
-                    demands.values_mut().for_each(|demand| (demand.running, demand.waiting) = (0, 1));
-                    verdict = turns.decide(now, &demands);
-                }
-                changes += u32::from(verdict.open != open);
-                open = verdict.open;
-            }
-            let turn = Duration::from_secs(2) / changes;
-            assert!(turn.abs_diff(QUANTUM) < QUANTUM / 4, "{count} leases: turns of {turn:?}");
-        }
-    }
-
-    #[test]
-    fn a_large_share_does_not_keep_many_small_ones_waiting_for_long() {
-        let milli = |key| if key == 0 { 910 } else { 10 };
-        let demand = |key, waiting| Demand { milli: milli(key), running: 1 - waiting, waiting, idle: Duration::ZERO };
-        let (mut turns, mut open, mut since, mut longest) = (Turns::default(), None, Duration::ZERO, Duration::ZERO);
+    /// How long each turn of leases that always work took, in two seconds; a kernel ends as soon as its turn does.
+    fn turns_of(shares: &[u32]) -> Vec<Duration> {
+        let (mut turns, mut open, mut since, mut took) = (Turns::default(), None, Duration::ZERO, Vec::new());
         for now in (0..20_000).map(|step| Duration::from_micros(step * 100)) {
-            let mut demands: BTreeMap<Key, Demand> =
-                (0..10).map(|key| (key, demand(key, u32::from(open != Some(key))))).collect();
+            let of = |(key, milli): (usize, &u32)| {
+                let waiting = u32::from(open != Some(key as Key));
+                (key as Key, Demand { milli: *milli, running: 1 - waiting, waiting, idle: Duration::ZERO })
+            };
+            let mut demands: BTreeMap<Key, Demand> = shares.iter().enumerate().map(of).collect();
             let mut verdict = turns.decide(now, &demands);
             if verdict.open.is_none() {
                 demands.values_mut().for_each(|demand| (demand.running, demand.waiting) = (0, 1));
                 verdict = turns.decide(now, &demands);
             }
             if verdict.open != open {
-                longest = longest.max(now - since);
+                took.push(now - since);
                 (open, since) = (verdict.open, now);
             }
         }
+        took
+    }
+
+    #[test]
+    fn turns_do_not_get_shorter_with_more_leases() {
+        for count in [2, 4, 10] {
+            let turn = Duration::from_secs(2) / turns_of(&vec![1_000 / count; count as usize]).len() as u32;
+            assert!(turn.abs_diff(QUANTUM) < QUANTUM / 4, "{count} leases: turns of {turn:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_share_does_not_keep_many_small_ones_waiting_for_long() {
+        let shares = [&[910][..], &[10; 9]].concat();
+        let longest = turns_of(&shares).into_iter().max().expect("turns");
         assert!(longest <= QUANTUM * 5, "a turn of {longest:?}");
         assert!(longest >= QUANTUM * 2, "the large share is served in turns of {longest:?}");
     }
