@@ -26,8 +26,16 @@ export function activeReservations(world: Pick<World, "now" | "reservations" | "
   return reservations.filter(({ from, to }) => now >= from - lead && now < to);
 }
 
-/** What holds now. */
+const known = new WeakMap<World, Promises>();
+
+/** What holds now. Found out once for each world, which nobody changes: every sentence about a long queue asks for it. */
 export function promisesNow(world: World): Promises {
+  const found = known.get(world) ?? promisesIn(world);
+  known.set(world, found);
+  return found;
+}
+
+function promisesIn(world: World): Promises {
   const active = activeReservations(world);
   const quotas = new Map(world.quotas);
   for (const { teamId, milli } of active) {
