@@ -217,6 +217,8 @@ int main() {
           cudaErrorInvalidMemcpyDirection);
     FAILS(cudaGraphAddMemcpyNodeFromSymbol(&out, third, nullptr, 0, data, offsets, 4, 0, cudaMemcpyHostToDevice),
           cudaErrorInvalidMemcpyDirection);
+    FAILS(cudaMemcpyToSymbol(offsets, host, 4, 0, cudaMemcpyDeviceToHost), cudaErrorInvalidMemcpyDirection);
+    FAILS(cudaMemcpyFromSymbol(host, offsets, 4, 0, cudaMemcpyHostToDevice), cudaErrorInvalidMemcpyDirection);
     FAILS(cudaGraphAddKernelNode(&out, third, nullptr, 0, nullptr), cudaErrorInvalidValue);
     CUDA(cudaGraphExecDestroy(executable));
     CUDA(cudaGraphDestroy(third));

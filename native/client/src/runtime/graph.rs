@@ -1,16 +1,15 @@
 //! Nodes of graphs. The driver keeps them; here their descriptions are translated: a kernel is named by its stub, a
 //! copy says less, and a variable of the program stands for an address.
 
-use super::code::INVALID_MEMCPY_DIRECTION;
 use super::context::context;
 use super::copy::{kind, memory_type, of_driver};
 use super::function::with_function;
 use super::register;
-use super::symbol::place;
+use super::symbol::{source_place, target_place};
 use super::types::{Copy3D, DriverCopy3D, Extent, GraphCopy, GraphKernel, GraphNode, PitchedPtr, Position};
 use crate::driver::graph::layout;
 use crate::driver::{self, put};
-use crate::error::{CudaError, CudaResult, INVALID_VALUE};
+use crate::error::{CudaResult, INVALID_VALUE};
 use std::ffi::c_void;
 
 // Kernels
@@ -109,17 +108,11 @@ fn linear(target: u64, source: u64, bytes: usize, kind: u32) -> CudaResult<Drive
 }
 
 fn from_symbol(target: u64, symbol: usize, bytes: usize, offset: usize, kind: u32) -> CudaResult<DriverCopy3D> {
-    if kind == kind::HOST_TO_DEVICE || kind == kind::HOST_TO_HOST {
-        return Err(CudaError::code(INVALID_MEMCPY_DIRECTION));
-    }
-    linear(target, place(symbol, bytes, offset)?, bytes, kind)
+    linear(target, source_place(symbol, bytes, offset, kind)?, bytes, kind)
 }
 
 fn to_symbol(symbol: usize, source: u64, bytes: usize, offset: usize, kind: u32) -> CudaResult<DriverCopy3D> {
-    if kind == kind::DEVICE_TO_HOST || kind == kind::HOST_TO_HOST {
-        return Err(CudaError::code(INVALID_MEMCPY_DIRECTION));
-    }
-    linear(place(symbol, bytes, offset)?, source, bytes, kind)
+    linear(target_place(symbol, bytes, offset, kind)?, source, bytes, kind)
 }
 
 /// A copy's description for the program.

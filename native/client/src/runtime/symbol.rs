@@ -1,9 +1,10 @@
 //! Variables that the program declared with `__device__` or `__constant__`.
 
-use super::copy::{copy_async, copy_now};
+use super::code::INVALID_MEMCPY_DIRECTION;
+use super::copy::{copy_async, copy_now, kind};
 use super::register::variable;
 use crate::driver::put;
-use crate::error::{CudaResult, INVALID_VALUE};
+use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 
 pub unsafe fn cudaGetSymbolAddress(address: *mut u64, symbol: usize) -> CudaResult {
     // SAFETY: the caller's output.
@@ -15,8 +16,24 @@ pub unsafe fn cudaGetSymbolSize(bytes: *mut usize, symbol: usize) -> CudaResult 
     unsafe { put(bytes, variable(symbol)?.bytes) }
 }
 
+/// Where a copy of this kind reads a variable, which lies on the device.
+pub(crate) fn source_place(symbol: usize, bytes: usize, offset: usize, kind: u32) -> CudaResult<u64> {
+    if kind == kind::HOST_TO_DEVICE || kind == kind::HOST_TO_HOST {
+        return Err(CudaError::code(INVALID_MEMCPY_DIRECTION));
+    }
+    place(symbol, bytes, offset)
+}
+
+/// Where a copy of this kind writes a variable, which lies on the device.
+pub(crate) fn target_place(symbol: usize, bytes: usize, offset: usize, kind: u32) -> CudaResult<u64> {
+    if kind == kind::DEVICE_TO_HOST || kind == kind::HOST_TO_HOST {
+        return Err(CudaError::code(INVALID_MEMCPY_DIRECTION));
+    }
+    place(symbol, bytes, offset)
+}
+
 /// The place of `bytes` bytes inside a variable.
-pub(crate) fn place(symbol: usize, bytes: usize, offset: usize) -> CudaResult<u64> {
+fn place(symbol: usize, bytes: usize, offset: usize) -> CudaResult<u64> {
     let (address, size) = variable(symbol)?.address()?;
     let end = offset.checked_add(bytes).ok_or(INVALID_VALUE)?;
     if end > size { Err(INVALID_VALUE) } else { Ok(address + offset as u64) }
@@ -31,7 +48,7 @@ pub unsafe fn cudaMemcpyToSymbol(
     kind: u32,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy_now(place(symbol, bytes, offset)?, source, bytes, kind, default_stream) }
+    unsafe { copy_now(target_place(symbol, bytes, offset, kind)?, source, bytes, kind, default_stream) }
 }
 
 pub unsafe fn cudaMemcpyToSymbolAsync(
@@ -43,7 +60,7 @@ pub unsafe fn cudaMemcpyToSymbolAsync(
     stream: usize,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy_async(place(symbol, bytes, offset)?, source, bytes, kind, stream) }
+    unsafe { copy_async(target_place(symbol, bytes, offset, kind)?, source, bytes, kind, stream) }
 }
 
 pub unsafe fn cudaMemcpyFromSymbol(
@@ -55,7 +72,7 @@ pub unsafe fn cudaMemcpyFromSymbol(
     kind: u32,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy_now(target, place(symbol, bytes, offset)?, bytes, kind, default_stream) }
+    unsafe { copy_now(target, source_place(symbol, bytes, offset, kind)?, bytes, kind, default_stream) }
 }
 
 pub unsafe fn cudaMemcpyFromSymbolAsync(
@@ -67,5 +84,5 @@ pub unsafe fn cudaMemcpyFromSymbolAsync(
     stream: usize,
 ) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { copy_async(target, place(symbol, bytes, offset)?, bytes, kind, stream) }
+    unsafe { copy_async(target, source_place(symbol, bytes, offset, kind)?, bytes, kind, stream) }
 }
