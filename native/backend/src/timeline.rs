@@ -518,7 +518,7 @@ impl Shared {
             stream.tail = Some(join);
         }
         turn.reverse();
-        self.start(state, turn);
+        self.start(state, turn, false);
         Ok(())
     }
 
@@ -527,19 +527,23 @@ impl Shared {
         let id = state.next;
         state.next += 1;
         if state.insert(id, tails, work, notices) {
-            self.start(state, vec![id]);
+            self.start(state, vec![id], false);
         }
     }
 
-    /// Runs nodes whose turn has come, and those that they set free, as far as that needs no other thread.
-    fn start<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, mut turn: Vec<u64>) {
+    /// Runs nodes whose turn has come, and those that they set free, as far as that needs no other thread.  A pool
+    /// thread that calls this `takes` one of those that need one itself, so that none is woken for a stream that goes
+    /// on.
+    fn start<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, mut turn: Vec<u64>, mut takes: bool) {
         while let Some(id) = turn.pop() {
             let failed = state.sticky.clone();
             let Some(node) = state.nodes.get_mut(&id) else { continue };
             let heavy = matches!(node.work, Some(Work::Heavy(_)));
             if heavy && failed.is_none() {
                 state.ready.push_back(id);
-                self.wake.notify_one();
+                if !std::mem::take(&mut takes) {
+                    self.wake.notify_one();
+                }
                 continue;
             }
             let work = node.work.take();
@@ -565,7 +569,7 @@ impl Shared {
             if let Some(shared) = shared.upgrade() {
                 let mut turn = Vec::new();
                 let state = shared.finish(id, outcome, &mut turn);
-                shared.start(state, turn);
+                shared.start(state, turn, false);
             }
         }));
     }
@@ -647,7 +651,7 @@ impl Shared {
                 };
                 let mut turn = Vec::new();
                 let after = self.finish(id, outcome, &mut turn);
-                self.start(after, turn);
+                self.start(after, turn, true);
                 state = self.lock();
             } else if state.stopped {
                 return;
