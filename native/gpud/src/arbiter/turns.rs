@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a turn is among leases with equal shares.
-const QUANTUM: Duration = Duration::from_millis(10);
+const QUANTUM: Duration = Duration::from_millis(20);
 /// The turn of a large share among many small ones is so long at most.
 const LONGEST: f64 = 4.0 * QUANTUM.as_secs_f64();
 /// How long the device is kept at least for a holder that has nothing to do: a program that waits for each kernel is
