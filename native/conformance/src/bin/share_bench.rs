@@ -2,14 +2,19 @@
 //! software GPU), as one line of JSON.
 //!
 //! Every program is a session of its own with a lease of its own.  A share is what a program finished beside its
-//! neighbours over what the same program finished alone in the same time; gpud's own counters are not asked.
+//! neighbours over what the same program finished alone in the same time; gpud's own counters are not asked.  A program
+//! issues its next work before it waits for the last, as one does that a device keeps waiting: alone it would otherwise
+//! leave the device idle at each step, and neighbours that fill the gaps look as if shares did not hold.
 
 use serde_json::{Value, json};
 use sluice_client::dial::{Key, Ticket};
 use sluice_client::session::Session;
 use sluice_conformance::gpud::Gpud;
 use sluice_protocol::graph::{GraphEdge, GraphNode, GraphWork};
-use sluice_protocol::messages::{CopyOnDevice, GraphInstantiate, GraphLaunch, Launch, ModuleLoad, StreamSynchronize};
+use sluice_protocol::messages::{
+    CopyOnDevice, EventCreate, EventRecord, EventSynchronize, GraphInstantiate, GraphLaunch, Launch, ModuleLoad,
+    StreamSynchronize,
+};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,13 +32,20 @@ setp.lt.u32 %p1, %r2, %r1;\n@%p1 bra LOOP;\nst.global.u32 [%rd1], %r3;\nret;\n}\
 const MODULE: u64 = 1;
 const GRAPH: u64 = 1;
 const STREAM: u64 = 1;
+/// Mark the ends of a program's steps, in turns.
+const EVENTS: [u64; 2] = [1, 2];
 const GRAPH_KERNELS: u32 = 8;
 const COPY_BYTES: u64 = 16 << 20;
 const MEMORY: u64 = 64 << 20;
 const GRID: [u32; 3] = [4, 1, 1];
 const BLOCK: [u32; 3] = [64, 1, 1];
-/// A measurement is cut into parts of about this length: two periods of the longest kernel beside its neighbour.
-const PART: Duration = Duration::from_secs(1);
+/// A measurement is cut into parts of about this length, together and alone in turns: the shorter, the less the machine
+/// changes its speed between the two.
+const PART: Duration = Duration::from_millis(400);
+/// A part is so many times as long as an operation at least.
+const OPERATIONS: u32 = 5;
+/// How long programs work before a part of theirs is counted.
+const BEGIN: Duration = Duration::from_millis(100);
 
 /// Each program completes at least so often while it is counted, or the measurement fails.
 const COMPLETIONS: usize = 3;
@@ -44,7 +56,7 @@ type Outcome<T> = Result<T, String>;
 /// What a program does over and over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
-    /// Kernels of so many microseconds; `ahead` are issued before it waits.
+    /// Kernels of so many microseconds, `ahead` in a step.
     Kernels { us: u64, ahead: u32 },
     /// Graphs of kernels.
     Graphs { us: u64 },
@@ -54,6 +66,17 @@ enum Work {
     Nothing,
 }
 
+impl Work {
+    /// How long an operation takes on a device that does nothing else, about.
+    fn length(self) -> Duration {
+        match self {
+            Work::Kernels { us, .. } => Duration::from_micros(us),
+            Work::Graphs { us } => Duration::from_micros(us) * GRAPH_KERNELS,
+            Work::Copies | Work::Nothing => Duration::ZERO,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Program {
     milli: u32,
@@ -61,7 +84,7 @@ struct Program {
 }
 
 const fn busy(milli: u32) -> Program {
-    Program { milli, work: Work::Kernels { us: 1_000, ahead: 4 } }
+    Program { milli, work: Work::Kernels { us: 1_000, ahead: 2 } }
 }
 
 /// One program's session, ready to work.
@@ -87,6 +110,9 @@ impl Running {
         let hash = ring::digest::digest(&ring::digest::SHA256, image);
         let hash = hash.as_ref().try_into().map_err(|_| "a hash of 32 bytes")?;
         session.connection.call(&ModuleLoad { module: MODULE, hash, heap: 8 << 20, image }).map_err(failed)?;
+        for event in EVENTS {
+            session.connection.post(&EventCreate { event, flags: 2 }).map_err(failed)?;
+        }
         let memory = session.alloc(2 * COPY_BYTES).map_err(failed)?;
         let running = Running { session, work: program.work, rounds_per_us, memory };
         if let Work::Graphs { us } = program.work {
@@ -125,28 +151,32 @@ impl Running {
         self.session.connection.post(&launch).map_err(failed)
     }
 
-    /// One step of its work, finished; answers how many operations that were.
-    fn step(&self) -> Outcome<u64> {
+    /// Issues a step of its work and marks its end.
+    fn issue(&self, event: u64) -> Outcome<()> {
         let connection = &self.session.connection;
-        let done = match self.work {
-            Work::Kernels { us, ahead } => {
-                (0..ahead).try_for_each(|_| self.launch(self.rounds(us)))?;
-                u64::from(ahead)
-            }
+        match self.work {
+            Work::Kernels { us, ahead } => (0..ahead).try_for_each(|_| self.launch(self.rounds(us)))?,
             Work::Graphs { .. } => {
                 connection.post(&GraphLaunch { graph: GRAPH, stream: STREAM }).map_err(failed)?;
-                1
             }
             Work::Copies => {
                 let (target, source) = (self.memory + COPY_BYTES, self.memory);
                 let copy = CopyOnDevice { target, source, bytes: COPY_BYTES, stream: STREAM };
                 connection.post(&copy).map_err(failed)?;
-                1
             }
-            Work::Nothing => return Ok(0),
-        };
-        connection.call(&StreamSynchronize { stream: STREAM }).map_err(failed)?;
-        Ok(done)
+            Work::Nothing => {}
+        }
+        connection.post(&EventRecord { event, stream: STREAM }).map_err(failed)
+    }
+
+    /// Waits for a step's end; answers how many operations it was.
+    fn finish(&self, event: u64) -> Outcome<u64> {
+        self.session.connection.call(&EventSynchronize { event }).map_err(failed)?;
+        Ok(match self.work {
+            Work::Kernels { ahead, .. } => u64::from(ahead),
+            Work::Graphs { .. } | Work::Copies => 1,
+            Work::Nothing => 0,
+        })
     }
 }
 
@@ -195,14 +225,22 @@ impl Field {
 
     /// A program's life.
     fn serve(&self, at: usize) -> Outcome<()> {
+        let program = &self.programs[at];
         while !self.over.load(Ordering::SeqCst) {
             self.busy[at].store(true, Ordering::SeqCst);
             if self.works[at].load(Ordering::SeqCst) {
-                let done = self.programs[at].step()?;
-                if self.counting.load(Ordering::SeqCst) {
-                    let mut tally = self.tallies[at].lock().unwrap_or_else(PoisonError::into_inner);
-                    tally.push((Instant::now(), done));
+                let [mut issued, mut next] = EVENTS;
+                program.issue(issued)?;
+                while self.works[at].load(Ordering::SeqCst) && !self.over.load(Ordering::SeqCst) {
+                    program.issue(next)?;
+                    let done = program.finish(issued)?;
+                    if self.counting.load(Ordering::SeqCst) {
+                        let mut tally = self.tallies[at].lock().unwrap_or_else(PoisonError::into_inner);
+                        tally.push((Instant::now(), done));
+                    }
+                    (issued, next) = (next, issued);
                 }
+                program.finish(issued)?;
             } else {
                 self.busy[at].store(false, Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(1));
@@ -216,7 +254,7 @@ impl Field {
     fn rates(&self, which: &[usize], time: Duration) -> Outcome<Vec<f64>> {
         let tally = |at: &usize| self.tallies[*at].lock().unwrap_or_else(PoisonError::into_inner);
         which.iter().for_each(|at| self.works[*at].store(true, Ordering::SeqCst));
-        std::thread::sleep(Duration::from_millis(250));
+        std::thread::sleep(BEGIN);
         which.iter().for_each(|at| tally(at).clear());
         self.counting.store(true, Ordering::SeqCst);
         std::thread::sleep(time);
@@ -240,11 +278,14 @@ impl Field {
     }
 
     /// The share of its own speed that each program reaches.  Together and alone take turns, so that what else the
-    /// machine does falls on both, and the middle one of the turns' shares counts, so that a moment of it does not.
+    /// machine does falls on both, and the mean of the middle half of the turns' shares counts, so that a moment of it does
+    /// not.
     fn shares(&self, time: Duration) -> Outcome<Vec<f64>> {
         let all: Vec<usize> = (0..self.programs.len()).filter(|at| self.programs[*at].work != Work::Nothing).collect();
         let mut shares: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
-        let rounds = time.div_duration_f64(PART).round().max(1.0) as u32;
+        let longest = self.programs.iter().map(|program| program.work.length()).max().unwrap_or_default();
+        let part = PART.max(longest * OPERATIONS);
+        let rounds = time.div_duration_f64(part).round().max(1.0) as u32;
         for _ in 0..rounds {
             let together = self.rates(&all, time / rounds)?;
             let mut known: BTreeMap<Work, f64> = BTreeMap::new();
@@ -258,15 +299,16 @@ impl Field {
                 shares.push(together / alone);
             }
         }
-        Ok(shares.into_iter().map(median).collect())
+        Ok(shares.into_iter().map(middle).collect())
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The mean of the middle half.
+fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    let upper = values.len() / 2;
-    let lower = (values.len() - 1) / 2;
-    f64::midpoint(values[lower], values[upper])
+    let outer = values.len() / 4;
+    let middle = &values[outer..values.len() - outer];
+    middle.iter().sum::<f64>() / middle.len() as f64
 }
 
 /// The shares of these programs on one gpud.
@@ -327,7 +369,7 @@ fn run() -> Outcome<Value> {
     let seconds = arguments.next().map_or(Ok(10.0), |text| text.parse().map_err(|_| "use SECONDS"))?;
     let backend = arguments.next().unwrap_or_else(|| "soft".to_owned());
     let given: Vec<String> = arguments.collect();
-    let short = Program { milli: 500, work: Work::Kernels { us: 50, ahead: 16 } };
+    let short = Program { milli: 500, work: Work::Kernels { us: 50, ahead: 64 } };
     let long = Program { milli: 500, work: Work::Kernels { us: 200_000, ahead: 1 } };
     let graphs = Program { milli: 500, work: Work::Graphs { us: 500 } };
     let copies = Program { milli: 500, work: Work::Copies };
@@ -398,6 +440,12 @@ mod tests {
             let shares = [got[0] / 20_000.0, got[1] / 5.0];
             assert!(shares.iter().all(|share| (share - 0.5).abs() < 0.01), "{shares:?} from {offset}");
         }
+    }
+
+    #[test]
+    fn outliers_do_not_count() {
+        assert_eq!(middle(vec![9.0, 1.0, 1.0, -70.0]), 1.0);
+        assert_eq!(middle(vec![0.5]), 0.5);
     }
 
     #[test]
