@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// handle, the first product with its choices and a proposal for each description of one, and memory (the credit
 /// grows). In the second: the first question about an event.
 const PROGRAMS: [(&str, &str, u64, [u64; 2]); 3] = [
-    ("gpt", include_str!("../recorded/gpt.txt"), 1, [28, 1]),
+    ("gpt", include_str!("../recorded/gpt.txt"), 1, [27, 1]),
     ("mlp", include_str!("../recorded/mlp.txt"), 1, [7, 1]),
     ("inference", include_str!("../recorded/inference.txt"), 0, [3, 1]),
 ];

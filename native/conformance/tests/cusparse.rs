@@ -245,7 +245,8 @@ fn sparse_matrices_multiply_and_change_their_format() {
         sparse.objects();
     }
     // What is not served is refused by name, in the library's own number.
-    assert_eq!(library.call("cusparseSpGEMM_createDescr", &[]), 10);
+    let mut work = 0usize;
+    assert_eq!(library.call("cusparseSpGEMM_createDescr", &[out(&mut work)]), 10);
     library.run("cusparseDestroy", &[handle]);
     process::get().device(0).any_session().expect("attached").close();
 }

@@ -54,6 +54,25 @@ impl Dnn {
     }
 }
 
+/// What a recurrent network's descriptor was told, it answers: its dropout by the program's own handle.
+fn asked_for_a_network(dnn: &Library) {
+    let (mut network, mut dropout) = (0usize, 0usize);
+    dnn.run("cudnnCreateRNNDescriptor", &[(&raw mut network) as usize]);
+    dnn.run("cudnnCreateDropoutDescriptor", &[(&raw mut dropout) as usize]);
+    let said = [1, 2, 3, 1, 0, 2, 0, 1, 64, 32, 16, 3, dropout, 1];
+    let (mut told, mut handle) = ([0u32; 14], 0usize);
+    let mut places: Vec<usize> = told.iter_mut().map(|place| std::ptr::from_mut(place) as usize).collect();
+    places[12] = (&raw mut handle) as usize;
+    let slots = [&[network][..], &places].concat();
+    assert_eq!(dnn.call("cudnnGetRNNDescriptor_v8", &slots), 2000, "nothing was said yet");
+    dnn.run("cudnnSetRNNDescriptor_v8", &[&[network][..], &said].concat());
+    dnn.run("cudnnGetRNNDescriptor_v8", &slots);
+    told[12] = dropout as u32;
+    assert_eq!((told.map(|value| value as usize), handle), (said.map(|value| value & 0xffff_ffff), dropout));
+    dnn.run("cudnnDestroyRNNDescriptor", &[network]);
+    dnn.run("cudnnDestroyDropoutDescriptor", &[dropout]);
+}
+
 #[test]
 fn a_plan_is_made_again_with_all_that_it_was_made_of() {
     let file = std::env::temp_dir().join(format!("sluice-drafts-{}.jsonl", std::process::id()));
@@ -72,6 +91,7 @@ fn a_plan_is_made_again_with_all_that_it_was_made_of() {
     let dnn = Dnn(Library::load("cudnn", 9));
     let mut handle = 0usize;
     dnn.0.run("cudnnCreate", &[(&raw mut handle) as usize]);
+    asked_for_a_network(&dnn.0);
     let tensor = dnn.described(TENSOR, &[(906, INT64, 1)]);
     let operation = dnn.described(OPERATION, &[(751, DESCRIPTOR, tensor)]);
     let graph = dnn.described(GRAPH, &[(800, HANDLE, handle), (801, DESCRIPTOR, operation)]);

@@ -94,9 +94,22 @@ fn matmul() {
         lt.run("cublasLtMatmulPreferenceDestroy", &[preference]);
         lt.run("cublasLtMatmulDescDestroy", &[desc]);
     }
-    // Sizes that do not fit are refused at the question.
+    // Sizes that do not fit are refused at the question, and at the product though others were accepted; the one after
+    // it goes on.
     let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
     let layout = make("cublasLtMatrixLayoutCreate", &[0, 3, 4, 3]);
+    let square = make("cublasLtMatrixLayoutCreate", &[0, 2, 2, 2]);
+    let (alpha, beta) = (1f32, 0f32);
+    let multiply = |layout: usize| {
+        let (alpha, beta) = (at(&alpha), at(&beta));
+        let slots = [handle, desc, alpha, da, layout, db, layout, beta, dd, layout, dd, layout, 0, 0, 0, 0];
+        lt.call("cublasLtMatmul", &slots)
+    };
+    assert_eq!([multiply(square), multiply(layout), multiply(square)], [0, 7, 0]);
+    let wanted = [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(row, column): (usize, usize)| {
+        Number((0..2).map(|l| a[l * 2 + row].0 * b[column * 2 + l].0).sum::<f64>(), 0.0)
+    });
+    assert_close("the product after", &S.decode(&download(dd as u64, 16)), &wanted, 1e-5);
     let preference = make("cublasLtMatmulPreferenceCreate", &[]);
     let (mut results, mut found) = ([0u8; 96], 0i32);
     let slots = [handle, desc, layout, layout, layout, layout, preference, 1, out(&mut results), out(&mut found)];

@@ -92,6 +92,16 @@ fn graphs_of_the_hosts_cudnn_are_built_and_executed() {
 }
 
 #[test]
+fn steps_of_the_hosts_cusparse_find_what_the_ones_before_left() {
+    on_a_stand_in("cusparse", "libcusparse.so.12");
+}
+
+#[test]
+fn structures_of_the_program_stand_for_those_of_the_hosts_cusparselt() {
+    on_a_stand_in("cusparselt", "libcusparseLt.so.0");
+}
+
+#[test]
 fn communicators_of_the_hosts_nccl_span_processes() {
     on_a_stand_in("nccl", "libnccl.so.2");
 }

@@ -198,7 +198,7 @@ impl Libraries {
             }
             ("cufft", Way::Ask) => drop(Plan::of(call)?),
             ("cufft", _) => {
-                if call.function.symbol != "cufftGetSize" {
+                if !call.function.symbol.contains("GetSize") {
                     let Some(Object::Plan(Some(plan))) = self.objects.get(&number) else {
                         return Err(invalid("the plan was not made"));
                     };
@@ -247,7 +247,10 @@ fn is_served(library: &str, function: &Function) -> bool {
         // Frameworks make a handle at every start; what it is for is refused.
         ("cudnn", _) => matches!(function.symbol.as_str(), "cudnnCreate" | "cudnnDestroy" | "cudnnSetStream"),
         ("cusolver", Way::Run | Way::Ask) => solver::serves(&function.symbol),
+        ("cusolver", Way::Make) => !function.symbol.starts_with("cusolverSp"),
         ("cusparse", Way::Run | Way::Ask) => sparse::serves(&function.symbol),
+        // What factorisations and the like keep between their steps.
+        ("cusparse", Way::Make) => !function.symbol.ends_with("Info") && !function.symbol.ends_with("_createDescr"),
         _ => true,
     }
 }

@@ -18,8 +18,8 @@ pub const SOURCE: Source = Source {
         not_supported: 15,
     },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "cublasSetStream_v2",
     set_pointer_mode: "cublasSetPointerMode_v2",
     functions: "
 make cublasCreate_v2(new handle)

@@ -18,8 +18,8 @@ pub const SOURCE: Source = Source {
         not_supported: 15,
     },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "",
     set_pointer_mode: "",
     functions: "
 make cublasLtCreate(new handle)

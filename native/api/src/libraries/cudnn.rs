@@ -15,14 +15,15 @@ pub const SOURCE: Source = Source {
         not_supported: 3000,
     },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "cudnnSetStream",
     set_pointer_mode: "",
     functions: "
 local cudnnGetErrorString(enum status)
 local cudnnGetVersion()
 local cudnnGetCudartVersion()
 local cudnnGetProperty(enum property, any value)
+local cudnn{Graph,Ops,Cnn,Adv}VersionCheck()
 make cudnnCreate(new handle)
 end cudnnDestroy(end handle)
 set cudnnSetStream(object handle, stream stream)
@@ -47,6 +48,7 @@ write cudnnSetTensorNdDescriptorEx(object descriptor, enum format, enum type, di
 read cudnnGetTensor4dDescriptor(object descriptor, out:4 type, out:4 n, out:4 c, out:4 h, out:4 w, out:4 nstride, out:4 cstride, out:4 hstride, out:4 wstride)
 read cudnnGetTensorNdDescriptor(object descriptor, dim wanted, out:4 type, out:4 count, inout:4*wanted dims, inout:4*wanted strides)
 read cudnnGetTensorSizeInBytes(object descriptor, out:8 bytes)
+write cudnnDeriveBNTensorDescriptor(object descriptor, object x, enum mode)
 draft cudnnCreateFilterDescriptor(new descriptor)
 end cudnnDestroyFilterDescriptor(end descriptor)
 write cudnnSetFilter4dDescriptor(object descriptor, enum type, enum format, i32 k, i32 c, i32 h, i32 w)
@@ -65,6 +67,12 @@ draft cudnnCreatePoolingDescriptor(new descriptor)
 end cudnnDestroyPoolingDescriptor(end descriptor)
 write cudnnSetPooling2dDescriptor(object descriptor, enum mode, enum nan, i32 height, i32 width, i32 padh, i32 padw, i32 strideh, i32 stridew)
 write cudnnSetPoolingNdDescriptor(object descriptor, enum mode, enum nan, dim count, in:4*count window, in:4*count padding, in:4*count stride)
+draft cudnnCreateLRNDescriptor(new descriptor)
+end cudnnDestroyLRNDescriptor(end descriptor)
+write cudnnSetLRNDescriptor(object descriptor, u32 n, f64 alpha, f64 beta, f64 k)
+draft cudnnCreateReduceTensorDescriptor(new descriptor)
+end cudnnDestroyReduceTensorDescriptor(end descriptor)
+write cudnnSetReduceTensorDescriptor(object descriptor, enum operation, enum compute, enum nan, enum indices, enum indextype)
 draft cudnnCreateDropoutDescriptor(new descriptor)
 end cudnnDestroyDropoutDescriptor(end descriptor)
 ask cudnnDropoutGetStatesSize(object handle, out:8 bytes)
@@ -73,6 +81,7 @@ write cudnnRestoreDropoutDescriptor(object descriptor, object handle, f32 dropou
 draft cudnnCreateRNNDescriptor(new descriptor)
 end cudnnDestroyRNNDescriptor(end descriptor)
 write cudnnSetRNNDescriptor_v8(object descriptor, enum algorithm, enum cell, enum bias, enum direction, enum input, enum type, enum precision, enum math, i32 inputs, i32 hidden, i32 projection, i32 layers, optional dropout, u32 flags)
+local cudnnGetRNNDescriptor_v8(any descriptor, any algorithm, any cell, any bias, any direction, any input, any type, any precision, any math, any inputs, any hidden, any projection, any layers, any dropout, any flags)
 draft cudnnCreateRNNDataDescriptor(new descriptor)
 end cudnnDestroyRNNDataDescriptor(end descriptor)
 write cudnnSetRNNDataDescriptor(object descriptor, enum type, enum layout, i32 length, dim batch, i32 vector, in:4*batch lengths, scalar:tensor(type) padding)
@@ -98,6 +107,7 @@ run cudnnConvolutionForward(object handle, scalar:tensor(ydesc) alpha, object xd
 run cudnnConvolutionBackwardData(object handle, scalar:tensor(dxdesc) alpha, object wdesc, device w, object dydesc, device dy, object convolution, enum algorithm, device work, u64 bytes, scalar:tensor(dxdesc) beta, object dxdesc, device dx)
 run cudnnConvolutionBackwardFilter(object handle, scalar:tensor(dwdesc) alpha, object xdesc, device x, object dydesc, device dy, object convolution, enum algorithm, device work, u64 bytes, scalar:tensor(dwdesc) beta, object dwdesc, device dw)
 run cudnnConvolutionBiasActivationForward(object handle, scalar:tensor(ydesc) alpha, object xdesc, device x, object wdesc, device w, object convolution, enum algorithm, device work, u64 bytes, scalar:tensor(ydesc) alpha2, object zdesc, device z, object biasdesc, device bias, object activation, object ydesc, device y)
+run cudnnReorderFilterAndBias(object handle, object filter, enum order, device source, device target, i32 bias, device biassource, device biastarget)
 
 # Normalization, pooling, activation, softmax
 read cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(object handle, enum mode, enum ops, object x, optional z, object y, object scale, optional activation, out:8 bytes)
@@ -106,15 +116,23 @@ read cudnnGetBatchNormalizationTrainingExReserveSpaceSize(object handle, enum mo
 run cudnnBatchNormalizationForwardTrainingEx(object handle, enum mode, enum ops, scalar:tensor(xdesc) alpha, scalar:tensor(xdesc) beta, object xdesc, device x, optional zdesc, device z, object ydesc, device y, object scaledesc, device scale, device bias, f64 factor, device mean, device variance, f64 epsilon, device savedmean, device savedvariance, optional activation, device work, u64 workbytes, device reserve, u64 reservebytes)
 run cudnnBatchNormalizationBackwardEx(object handle, enum mode, enum ops, scalar:tensor(xdesc) alphadata, scalar:tensor(xdesc) betadata, scalar:tensor(xdesc) alphaparameter, scalar:tensor(xdesc) betaparameter, object xdesc, device x, optional ydesc, device y, object dydesc, device dy, optional dzdesc, device dz, object dxdesc, device dx, object scaledesc, device scale, device bias, device dscale, device dbias, f64 epsilon, device savedmean, device savedvariance, optional activation, device work, u64 workbytes, device reserve, u64 reservebytes)
 run cudnnBatchNormalizationForwardInference(object handle, enum mode, scalar:tensor(xdesc) alpha, scalar:tensor(xdesc) beta, object xdesc, device x, object ydesc, device y, object scaledesc, device scale, device bias, device mean, device variance, f64 epsilon)
+run cudnnBatchNormalizationForwardTraining(object handle, enum mode, scalar:tensor(xdesc) alpha, scalar:tensor(xdesc) beta, object xdesc, device x, object ydesc, device y, object scaledesc, device scale, device bias, f64 factor, device mean, device variance, f64 epsilon, device savedmean, device savedvariance)
+run cudnnBatchNormalizationBackward(object handle, enum mode, scalar:tensor(xdesc) alphadata, scalar:tensor(xdesc) betadata, scalar:tensor(xdesc) alphaparameter, scalar:tensor(xdesc) betaparameter, object xdesc, device x, object dydesc, device dy, object dxdesc, device dx, object scaledesc, device scale, device dscale, device dbias, f64 epsilon, device savedmean, device savedvariance)
+run cudnnLRNCrossChannelForward(object handle, object normalization, enum mode, scalar:tensor(xdesc) alpha, object xdesc, device x, scalar:tensor(xdesc) beta, object ydesc, device y)
+run cudnnLRNCrossChannelBackward(object handle, object normalization, enum mode, scalar:tensor(xdesc) alpha, object ydesc, device y, object dydesc, device dy, object xdesc, device x, scalar:tensor(xdesc) beta, object dxdesc, device dx)
 run cudnn{Pooling,Activation}Forward(object handle, object operation, scalar:tensor(xdesc) alpha, object xdesc, device x, scalar:tensor(xdesc) beta, object ydesc, device y)
 run cudnn{Pooling,Activation}Backward(object handle, object operation, scalar:tensor(xdesc) alpha, object ydesc, device y, object dydesc, device dy, object xdesc, device x, scalar:tensor(xdesc) beta, object dxdesc, device dx)
 run cudnnSoftmaxForward(object handle, enum algorithm, enum mode, scalar:tensor(xdesc) alpha, object xdesc, device x, scalar:tensor(xdesc) beta, object ydesc, device y)
 run cudnnSoftmaxBackward(object handle, enum algorithm, enum mode, scalar:tensor(dxdesc) alpha, object ydesc, device y, object dydesc, device dy, scalar:tensor(dxdesc) beta, object dxdesc, device dx)
+read cudnnGetReduction{Indices,Workspace}Size(object handle, object reduction, object a, object c, out:8 bytes)
+run cudnnReduceTensor(object handle, object reduction, device indices, u64 indexbytes, device work, u64 workbytes, scalar:tensor(cdesc) alpha, object adesc, device a, scalar:tensor(cdesc) beta, object cdesc, device c)
+run cudnnTransformTensor(object handle, scalar:tensor(ydesc) alpha, object xdesc, device x, scalar:tensor(ydesc) beta, object ydesc, device y)
 run cudnnAddTensor(object handle, scalar:tensor(cdesc) alpha, object adesc, device a, scalar:tensor(cdesc) beta, object cdesc, device c)
 run cudnnDropoutForward(object handle, object dropout, object xdesc, device x, object ydesc, device y, device reserve, u64 bytes)
 run cudnnDropoutBackward(object handle, object dropout, object dydesc, device dy, object dxdesc, device dx, device reserve, u64 bytes)
 
 # Recurrent networks, sequences, grids
+run cudnnBuildRNNDynamic(object handle, object network, i32 batch)
 read cudnnGetRNNWeightSpaceSize(object handle, object network, out:8 bytes)
 read cudnnGetRNNTempSpaceSizes(object handle, object network, enum mode, object x, out:8 work, out:8 reserve)
 read cudnnGetRNNWeightParams(object handle, object network, i32 layer, u64 bytes, device weights, i32 part, object matrix, out:8 matrixaddress, object bias, out:8 biasaddress)
@@ -129,5 +147,7 @@ run cudnnSpatialTfSamplerForward(object handle, object transformer, scalar:tenso
 run cudnnSpatialTfSamplerBackward(object handle, object transformer, scalar:tensor(xdesc) alpha, object xdesc, device x, scalar:tensor(xdesc) beta, object dxdesc, device dx, scalar:tensor(xdesc) alphagrid, object dydesc, device dy, device grid, scalar:tensor(xdesc) betagrid, device dgrid)
 refused the lengths of its host arrays stand in a descriptor (cudnnCTCLoss_v8 is served):
 cudnnCTCLoss cudnnGetCTCLossWorkspaceSize
+refused graphs lie in the client; capture cudnnBackendExecute instead:
+cudnnBackendPopulateCudaGraph cudnnBackendUpdateCudaGraph
 ",
 };

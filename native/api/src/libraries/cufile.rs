@@ -15,8 +15,8 @@ pub const SOURCE: Source = Source {
         not_supported: 5011,
     },
     small_handles: false,
+    in_place: false,
     probed: true,
-    set_stream: "",
     set_pointer_mode: "",
     functions: "
 refused files of this machine cannot be read by a remote GPU directly; read them and copy:

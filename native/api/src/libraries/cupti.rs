@@ -12,8 +12,8 @@ pub const SOURCE: Source = Source {
     ],
     status: Status { not_initialized: 15, alloc_failed: 8, invalid_value: 1, execution_failed: 999, not_supported: 27 },
     small_handles: false,
+    in_place: false,
     probed: true,
-    set_stream: "",
     set_pointer_mode: "",
     functions: "
 local cuptiGetVersion(any version)
@@ -41,5 +41,9 @@ cuptiProfilerHostGetNumOfPasses cuptiProfilerHostGetRangeName cuptiProfilerHostG
 cuptiProfilerHostGetSupportedChips cuptiProfilerHostInitialize cuptiProfilerInitialize
 cuptiProfilerIsPassCollected cuptiProfilerPopRange cuptiProfilerPushRange cuptiProfilerSetConfig
 cuptiProfilerUnsetConfig cuptiSetThreadIdType cuptiSubscribe cuptiUnsubscribe
+cuptiActivity{Disable,Enable,EnableDriverApi,EnableRuntimeApi,GetNextRecord,GetNumDroppedRecords}_v2
+cuptiActivity{PopExternalCorrelationId,PushExternalCorrelationId,RegisterCallbacks,SetAttribute}_v2
+cuptiActivityGetNvtxExtPayloadAttr cuptiActivityGetNvtxExtPayloadEntryTypeInfo cuptiGetErrorMessage
+cuptiGetTimestamp_v2 cuptiSubscribe_v2
 ",
 };

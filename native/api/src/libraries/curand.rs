@@ -15,8 +15,8 @@ pub const SOURCE: Source = Source {
         not_supported: 103,
     },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "curandSetStream",
     set_pointer_mode: "",
     functions: "
 make curandCreateGenerator(new generator, enum type)

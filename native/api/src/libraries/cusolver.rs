@@ -12,8 +12,8 @@ pub const SOURCE: Source = Source {
     ],
     status: Status { not_initialized: 1, alloc_failed: 2, invalid_value: 3, execution_failed: 6, not_supported: 9 },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "cusolverDnSetStream",
     set_pointer_mode: "",
     functions: "
 local cusolverGetProperty(enum property, any value)
@@ -79,6 +79,10 @@ ask cusolverDn{S,D}syevd_bufferSize(object handle, enum jobz, enum uplo, dim n, 
 ask cusolverDn{C,Z}heevd_bufferSize(object handle, enum jobz, enum uplo, dim n, device a, i32 lda, device w, out:4 lwork)
 run cusolverDn{S,D}syevd(object handle, enum jobz, enum uplo, dim n, device a, i32 lda, device w, device work, i32 lwork, device info)
 run cusolverDn{C,Z}heevd(object handle, enum jobz, enum uplo, dim n, device a, i32 lda, device w, device work, i32 lwork, device info)
+ask cusolverDn{S,D}sytrd_bufferSize(object handle, enum uplo, dim n, device a, i32 lda, device d, device e, device tau, out:4 lwork)
+ask cusolverDn{C,Z}hetrd_bufferSize(object handle, enum uplo, dim n, device a, i32 lda, device d, device e, device tau, out:4 lwork)
+run cusolverDn{S,D}sytrd(object handle, enum uplo, dim n, device a, i32 lda, device d, device e, device tau, device work, i32 lwork, device info)
+run cusolverDn{C,Z}hetrd(object handle, enum uplo, dim n, device a, i32 lda, device d, device e, device tau, device work, i32 lwork, device info)
 ask cusolverDn{S,D}syevj_bufferSize(object handle, enum jobz, enum uplo, dim n, device a, i32 lda, device w, out:4 lwork, object params)
 ask cusolverDn{C,Z}heevj_bufferSize(object handle, enum jobz, enum uplo, dim n, device a, i32 lda, device w, out:4 lwork, object params)
 run cusolverDn{S,D}syevj(object handle, enum jobz, enum uplo, dim n, device a, i32 lda, device w, device work, i32 lwork, device info, object params)
@@ -115,6 +119,18 @@ ask cusolverDn{S,D,C,Z}sytrf_bufferSize(object handle, dim n, device a, i32 lda,
 run cusolverDn{S,D,C,Z}sytrf(object handle, enum uplo, dim n, device a, i32 lda, device pivots, device work, i32 lwork, device info)
 ask cusolverDnXsytrs_bufferSize(object handle, enum uplo, dim64 n, dim64 nrhs, enum atype, device a, i64 lda, device pivots, enum btype, device b, i64 ldb, out:8 bytes, out:8 hostbytes)
 run cusolverDnXsytrs(object handle, enum uplo, dim64 n, dim64 nrhs, enum atype, device a, i64 lda, device pivots, enum btype, device b, i64 ldb, device work, u64 bytes, in:hostbytes hostwork, u64 hostbytes, device info)
+
+# Sparse systems, with descriptors of cuSPARSE
+make cusolverSpCreate(new handle)
+end cusolverSpDestroy(end handle)
+set cusolverSpSetStream(object handle, stream stream)
+get cusolverSpGetStream(object handle, any stream) = cusolverSpSetStream
+run cusolverSp{S,C}csrlsv{qr,chol}(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, device b, f32 tolerance, i32 reorder, device x, out:4 singularity)
+run cusolverSp{D,Z}csrlsv{qr,chol}(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, device b, f64 tolerance, i32 reorder, device x, out:4 singularity)
+run cusolverSpScsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, f32 guess, device start, i32 iterations, f32 tolerance, device value, device x)
+run cusolverSpDcsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, f64 guess, device start, i32 iterations, f64 tolerance, device value, device x)
+run cusolverSpCcsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, complex guess, device start, i32 iterations, f32 tolerance, device value, device x)
+run cusolverSpZcsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, f64 guess, f64 imaginary, device start, i32 iterations, f64 tolerance, device value, device x)
 refused solvers that refine in lower precision are not served:
 cusolverDnCCgels cusolverDnCCgels_bufferSize cusolverDnCCgesv cusolverDnCCgesv_bufferSize cusolverDnCKgels
 cusolverDnCKgels_bufferSize cusolverDnCKgesv cusolverDnCKgesv_bufferSize cusolverDnCYgels
@@ -130,10 +146,5 @@ cusolverDnZCgels_bufferSize cusolverDnZCgesv cusolverDnZCgesv_bufferSize cusolve
 cusolverDnZKgels_bufferSize cusolverDnZKgesv cusolverDnZKgesv_bufferSize cusolverDnZYgels
 cusolverDnZYgels_bufferSize cusolverDnZYgesv cusolverDnZYgesv_bufferSize cusolverDnZZgels
 cusolverDnZZgels_bufferSize cusolverDnZZgesv cusolverDnZZgesv_bufferSize
-refused sparse solvers are not served:
-cusolverSpCcsreigvsi cusolverSpCcsrlsvchol cusolverSpCcsrlsvqr cusolverSpCreate cusolverSpDcsreigvsi
-cusolverSpDcsrlsvchol cusolverSpDcsrlsvqr cusolverSpDestroy cusolverSpGetStream cusolverSpScsreigvsi
-cusolverSpScsrlsvchol cusolverSpScsrlsvqr cusolverSpSetStream cusolverSpZcsreigvsi cusolverSpZcsrlsvchol
-cusolverSpZcsrlsvqr
 ",
 };

@@ -9,8 +9,8 @@ pub const SOURCE: Source = Source {
     shims: &[Shim { soname: "libcusparse.so.12", version: 12_900, node: "libcusparse.so.12" }],
     status: Status { not_initialized: 1, alloc_failed: 2, invalid_value: 3, execution_failed: 6, not_supported: 10 },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "cusparseSetStream",
     set_pointer_mode: "cusparseSetPointerMode",
     functions: "
 local cusparseGetErrorName(enum status)
@@ -77,56 +77,74 @@ ask cusparseXcoosort_bufferSizeExt(object handle, dim m, dim n, dim nnz, device 
 run cusparseXcoosort{ByRow,ByColumn}(object handle, dim m, dim n, dim nnz, device rowindices, device indices, device permutation, device buffer)
 ask cusparseX{csr,csc}sort_bufferSizeExt(object handle, dim m, dim n, dim nnz, device offsets, device indices, out:8 bytes)
 run cusparseX{csr,csc}sort(object handle, dim m, dim n, dim nnz, object descriptor, device offsets, device indices, device permutation, device buffer)
-refused sparse factorisations, solvers, sums and products of two sparse matrices, and block formats are not served yet:
-cusparseCbsric02 cusparseCbsric02_analysis cusparseCbsric02_bufferSize cusparseCbsrilu02
-cusparseCbsrilu02_analysis cusparseCbsrilu02_bufferSize cusparseCbsrilu02_numericBoost cusparseCbsrmm
-cusparseCbsrmv cusparseCbsrsm2_analysis cusparseCbsrsm2_bufferSize cusparseCbsrsm2_solve cusparseCbsrsv2_analysis
-cusparseCbsrsv2_bufferSize cusparseCbsrsv2_solve cusparseCcsr2csr_compress cusparseCcsrgeam2
-cusparseCcsrgeam2_bufferSizeExt cusparseCcsric02 cusparseCcsric02_analysis cusparseCcsric02_bufferSize
-cusparseCcsrilu02 cusparseCcsrilu02_analysis cusparseCcsrilu02_bufferSize cusparseCcsrilu02_numericBoost
-cusparseCcsru2csr cusparseCcsru2csr_bufferSizeExt cusparseCgpsvInterleavedBatch
-cusparseCgpsvInterleavedBatch_bufferSizeExt cusparseCgtsv2 cusparseCgtsv2StridedBatch
-cusparseCgtsv2StridedBatch_bufferSizeExt cusparseCgtsv2_bufferSizeExt cusparseCgtsv2_nopivot
-cusparseCgtsv2_nopivot_bufferSizeExt cusparseCgtsvInterleavedBatch cusparseCgtsvInterleavedBatch_bufferSizeExt
-cusparseCnnz cusparseCnnz_compress cusparseCreateBsric02Info cusparseCreateBsrilu02Info cusparseCreateBsrsm2Info
-cusparseCreateBsrsv2Info cusparseCreateCsric02Info cusparseCreateCsrilu02Info cusparseCreateCsru2csrInfo
-cusparseDbsric02 cusparseDbsric02_analysis cusparseDbsric02_bufferSize cusparseDbsrilu02
-cusparseDbsrilu02_analysis cusparseDbsrilu02_bufferSize cusparseDbsrilu02_numericBoost cusparseDbsrmm
-cusparseDbsrmv cusparseDbsrsm2_analysis cusparseDbsrsm2_bufferSize cusparseDbsrsm2_solve cusparseDbsrsv2_analysis
-cusparseDbsrsv2_bufferSize cusparseDbsrsv2_solve cusparseDcsr2csr_compress cusparseDcsrgeam2
-cusparseDcsrgeam2_bufferSizeExt cusparseDcsric02 cusparseDcsric02_analysis cusparseDcsric02_bufferSize
-cusparseDcsrilu02 cusparseDcsrilu02_analysis cusparseDcsrilu02_bufferSize cusparseDcsrilu02_numericBoost
-cusparseDcsru2csr cusparseDcsru2csr_bufferSizeExt cusparseDestroyBsric02Info cusparseDestroyBsrilu02Info
-cusparseDestroyBsrsm2Info cusparseDestroyBsrsv2Info cusparseDestroyCsric02Info cusparseDestroyCsrilu02Info
-cusparseDestroyCsru2csrInfo cusparseDgpsvInterleavedBatch cusparseDgpsvInterleavedBatch_bufferSizeExt
-cusparseDgtsv2 cusparseDgtsv2StridedBatch cusparseDgtsv2StridedBatch_bufferSizeExt cusparseDgtsv2_bufferSizeExt
-cusparseDgtsv2_nopivot cusparseDgtsv2_nopivot_bufferSizeExt cusparseDgtsvInterleavedBatch
-cusparseDgtsvInterleavedBatch_bufferSizeExt cusparseDnnz cusparseDnnz_compress cusparseSbsric02
-cusparseSbsric02_analysis cusparseSbsric02_bufferSize cusparseSbsrilu02 cusparseSbsrilu02_analysis
-cusparseSbsrilu02_bufferSize cusparseSbsrilu02_numericBoost cusparseSbsrmm cusparseSbsrmv cusparseSbsrsm2_analysis
-cusparseSbsrsm2_bufferSize cusparseSbsrsm2_solve cusparseSbsrsv2_analysis cusparseSbsrsv2_bufferSize
-cusparseSbsrsv2_solve cusparseScsr2csr_compress cusparseScsrgeam2 cusparseScsrgeam2_bufferSizeExt cusparseScsric02
-cusparseScsric02_analysis cusparseScsric02_bufferSize cusparseScsrilu02 cusparseScsrilu02_analysis
-cusparseScsrilu02_bufferSize cusparseScsrilu02_numericBoost cusparseScsru2csr cusparseScsru2csr_bufferSizeExt
-cusparseSgpsvInterleavedBatch cusparseSgpsvInterleavedBatch_bufferSizeExt cusparseSgtsv2
-cusparseSgtsv2StridedBatch cusparseSgtsv2StridedBatch_bufferSizeExt cusparseSgtsv2_bufferSizeExt
-cusparseSgtsv2_nopivot cusparseSgtsv2_nopivot_bufferSizeExt cusparseSgtsvInterleavedBatch
-cusparseSgtsvInterleavedBatch_bufferSizeExt cusparseSnnz cusparseSnnz_compress cusparseSpGEMM_compute
-cusparseSpGEMM_copy cusparseSpGEMM_createDescr cusparseSpGEMM_destroyDescr cusparseSpGEMM_workEstimation
-cusparseSpSM_analysis cusparseSpSM_bufferSize cusparseSpSM_createDescr cusparseSpSM_destroyDescr
-cusparseSpSM_solve cusparseSpSV_analysis cusparseSpSV_bufferSize cusparseSpSV_createDescr
-cusparseSpSV_destroyDescr cusparseSpSV_solve cusparseSpVV cusparseSpVV_bufferSize cusparseXbsric02_zeroPivot
-cusparseXbsrilu02_zeroPivot cusparseXbsrsm2_zeroPivot cusparseXbsrsv2_zeroPivot cusparseXcsrgeam2Nnz
-cusparseXcsric02_zeroPivot cusparseXcsrilu02_zeroPivot cusparseZbsric02 cusparseZbsric02_analysis
-cusparseZbsric02_bufferSize cusparseZbsrilu02 cusparseZbsrilu02_analysis cusparseZbsrilu02_bufferSize
-cusparseZbsrilu02_numericBoost cusparseZbsrmm cusparseZbsrmv cusparseZbsrsm2_analysis cusparseZbsrsm2_bufferSize
-cusparseZbsrsm2_solve cusparseZbsrsv2_analysis cusparseZbsrsv2_bufferSize cusparseZbsrsv2_solve
-cusparseZcsr2csr_compress cusparseZcsrgeam2 cusparseZcsrgeam2_bufferSizeExt cusparseZcsric02
-cusparseZcsric02_analysis cusparseZcsric02_bufferSize cusparseZcsrilu02 cusparseZcsrilu02_analysis
-cusparseZcsrilu02_bufferSize cusparseZcsrilu02_numericBoost cusparseZcsru2csr cusparseZcsru2csr_bufferSizeExt
-cusparseZgpsvInterleavedBatch cusparseZgpsvInterleavedBatch_bufferSizeExt cusparseZgtsv2
-cusparseZgtsv2StridedBatch cusparseZgtsv2StridedBatch_bufferSizeExt cusparseZgtsv2_bufferSizeExt
-cusparseZgtsv2_nopivot cusparseZgtsv2_nopivot_bufferSizeExt cusparseZgtsvInterleavedBatch
-cusparseZgtsvInterleavedBatch_bufferSizeExt cusparseZnnz cusparseZnnz_compress
+
+# Dense matrices become sparse; only what is not nearly zero stays
+ask cusparseDenseToSparse_bufferSize(object handle, object a, object b, enum algorithm, out:8 bytes)
+run cusparseDenseToSparse_{analysis,convert}(object handle, object a, object b, enum algorithm, device buffer)
+run cusparse{S,D,C,Z}nnz(object handle, enum direction, dim m, dim n, object descriptor, device a, i32 lda, device counts, result:4 total)
+run cusparseSnnz_compress(object handle, dim m, object descriptor, device values, device offsets, device counts, result:4 total, f32 tolerance)
+run cusparseDnnz_compress(object handle, dim m, object descriptor, device values, device offsets, device counts, result:4 total, f64 tolerance)
+run cusparseCnnz_compress(object handle, dim m, object descriptor, device values, device offsets, device counts, result:4 total, complex tolerance)
+run cusparseZnnz_compress(object handle, dim m, object descriptor, device values, device offsets, device counts, result:4 total, f64 tolerance, f64 imaginary)
+run cusparseScsr2csr_compress(object handle, dim m, dim n, object descriptor, device values, device indices, device offsets, dim nnz, device counts, device newvalues, device newindices, device newoffsets, f32 tolerance)
+run cusparseDcsr2csr_compress(object handle, dim m, dim n, object descriptor, device values, device indices, device offsets, dim nnz, device counts, device newvalues, device newindices, device newoffsets, f64 tolerance)
+run cusparseCcsr2csr_compress(object handle, dim m, dim n, object descriptor, device values, device indices, device offsets, dim nnz, device counts, device newvalues, device newindices, device newoffsets, complex tolerance)
+run cusparseZcsr2csr_compress(object handle, dim m, dim n, object descriptor, device values, device indices, device offsets, dim nnz, device counts, device newvalues, device newindices, device newoffsets, f64 tolerance, f64 imaginary)
+
+# Sums and products of two sparse matrices. How long a work area must be may follow from what the matrices hold
+ask cusparseSpVV_bufferSize(object handle, enum opx, object x, object y, both:data(compute) result, enum compute, out:8 bytes)
+run cusparseSpVV(object handle, enum opx, object x, object y, result:data(compute) result, enum compute, device buffer)
+run cusparse{S,D,C,Z}csrgeam2_bufferSizeExt(object handle, dim m, dim n, scalar:T alpha, object adescriptor, dim annz, device avalues, device aoffsets, device aindices, scalar:T beta, object bdescriptor, dim bnnz, device bvalues, device boffsets, device bindices, object cdescriptor, device cvalues, device coffsets, device cindices, out:8 bytes)
+run cusparseXcsrgeam2Nnz(object handle, dim m, dim n, object adescriptor, dim annz, device aoffsets, device aindices, object bdescriptor, dim bnnz, device boffsets, device bindices, object cdescriptor, device coffsets, result:4 total, device buffer)
+run cusparse{S,D,C,Z}csrgeam2(object handle, dim m, dim n, scalar:T alpha, object adescriptor, dim annz, device avalues, device aoffsets, device aindices, scalar:T beta, object bdescriptor, dim bnnz, device bvalues, device boffsets, device bindices, object cdescriptor, device cvalues, device coffsets, device cindices, device buffer)
+make cusparseSpGEMM_createDescr(new work)
+end cusparseSpGEMM_destroyDescr(end work)
+run cusparseSpGEMM_{workEstimation,compute}(object handle, enum opa, enum opb, scalar:data(compute) alpha, object a, object b, scalar:data(compute) beta, object c, enum compute, enum algorithm, object work, inout:8 bytes, device buffer)
+run cusparseSpGEMM_copy(object handle, enum opa, enum opb, scalar:data(compute) alpha, object a, object b, scalar:data(compute) beta, object c, enum compute, enum algorithm, object work)
+
+# Triangular systems
+make cusparseSpSV_createDescr(new work)
+end cusparseSpSV_destroyDescr(end work)
+run cusparseSpSV_bufferSize(object handle, enum opa, scalar:data(compute) alpha, object a, object x, object y, enum compute, enum algorithm, object work, out:8 bytes)
+run cusparseSpSV_analysis(object handle, enum opa, scalar:data(compute) alpha, object a, object x, object y, enum compute, enum algorithm, object work, device buffer)
+run cusparseSpSV_solve(object handle, enum opa, scalar:data(compute) alpha, object a, object x, object y, enum compute, enum algorithm, object work)
+make cusparseSpSM_createDescr(new work)
+end cusparseSpSM_destroyDescr(end work)
+run cusparseSpSM_bufferSize(object handle, enum opa, enum opb, scalar:data(compute) alpha, object a, object b, object c, enum compute, enum algorithm, object work, out:8 bytes)
+run cusparseSpSM_analysis(object handle, enum opa, enum opb, scalar:data(compute) alpha, object a, object b, object c, enum compute, enum algorithm, object work, device buffer)
+run cusparseSpSM_solve(object handle, enum opa, enum opb, scalar:data(compute) alpha, object a, object b, object c, enum compute, enum algorithm, object work)
+
+# Tridiagonal and pentadiagonal systems
+ask cusparse{S,D,C,Z}gtsv2{,_nopivot}_bufferSizeExt(object handle, dim m, dim n, device lower, device diagonal, device upper, device b, i32 ldb, out:8 bytes)
+run cusparse{S,D,C,Z}gtsv2{,_nopivot}(object handle, dim m, dim n, device lower, device diagonal, device upper, device b, i32 ldb, device buffer)
+ask cusparse{S,D,C,Z}gtsv2StridedBatch_bufferSizeExt(object handle, dim m, device lower, device diagonal, device upper, device x, dim batch, i32 stride, out:8 bytes)
+run cusparse{S,D,C,Z}gtsv2StridedBatch(object handle, dim m, device lower, device diagonal, device upper, device x, dim batch, i32 stride, device buffer)
+ask cusparse{S,D,C,Z}gtsvInterleavedBatch_bufferSizeExt(object handle, i32 algorithm, dim m, device lower, device diagonal, device upper, device x, dim batch, out:8 bytes)
+run cusparse{S,D,C,Z}gtsvInterleavedBatch(object handle, i32 algorithm, dim m, device lower, device diagonal, device upper, device x, dim batch, device buffer)
+ask cusparse{S,D,C,Z}gpsvInterleavedBatch_bufferSizeExt(object handle, i32 algorithm, dim m, device lowest, device lower, device diagonal, device upper, device uppest, device x, dim batch, out:8 bytes)
+run cusparse{S,D,C,Z}gpsvInterleavedBatch(object handle, i32 algorithm, dim m, device lowest, device lower, device diagonal, device upper, device uppest, device x, dim batch, device buffer)
+
+# Incomplete factorisations; an info holds what an analysis found
+make cusparseCreate{Csric02,Csrilu02,Bsric02,Bsrilu02,Bsrsv2,Bsrsm2,Csru2csr}Info(new info)
+end cusparseDestroy{Csric02,Csrilu02,Bsric02,Bsrilu02,Bsrsv2,Bsrsm2,Csru2csr}Info(end info)
+run cusparseX{csric02,csrilu02,bsric02,bsrilu02,bsrsv2,bsrsm2}_zeroPivot(object handle, object info, result:4 position)
+run cusparse{S,D,C,Z}csrilu02_numericBoost(object handle, object info, i32 enable, scalar:8 tolerance, scalar:T value)
+run cusparse{S,D,C,Z}bsrilu02_numericBoost(object handle, object info, i32 enable, scalar:8 tolerance, scalar:T value)
+run cusparse{S,D,C,Z}{csric02,csrilu02}_bufferSize(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, object info, out:4 bytes)
+run cusparse{S,D,C,Z}{csric02,csrilu02}{_analysis,}(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, object info, enum policy, device buffer)
+run cusparse{S,D,C,Z}{bsric02,bsrilu02}_bufferSize(object handle, enum direction, dim m, dim nnz, object descriptor, device values, device offsets, device indices, dim block, object info, out:4 bytes)
+run cusparse{S,D,C,Z}{bsric02,bsrilu02}{_analysis,}(object handle, enum direction, dim m, dim nnz, object descriptor, device values, device offsets, device indices, dim block, object info, enum policy, device buffer)
+run cusparse{S,D,C,Z}csru2csr_bufferSizeExt(object handle, dim m, dim n, dim nnz, device values, device offsets, device indices, object info, out:8 bytes)
+run cusparse{S,D,C,Z}csru2csr(object handle, dim m, dim n, dim nnz, object descriptor, device values, device offsets, device indices, object info, device buffer)
+
+# Matrices of blocks
+run cusparse{S,D,C,Z}bsrmv(object handle, enum direction, enum opa, dim m, dim n, dim nnz, scalar:T alpha, object descriptor, device values, device offsets, device indices, dim block, device x, scalar:T beta, device y)
+run cusparse{S,D,C,Z}bsrmm(object handle, enum direction, enum opa, enum opb, dim m, dim n, dim k, dim nnz, scalar:T alpha, object descriptor, device values, device offsets, device indices, dim block, device b, i32 ldb, scalar:T beta, device c, i32 ldc)
+run cusparse{S,D,C,Z}bsrsv2_bufferSize(object handle, enum direction, enum opa, dim m, dim nnz, object descriptor, device values, device offsets, device indices, dim block, object info, out:4 bytes)
+run cusparse{S,D,C,Z}bsrsv2_analysis(object handle, enum direction, enum opa, dim m, dim nnz, object descriptor, device values, device offsets, device indices, dim block, object info, enum policy, device buffer)
+run cusparse{S,D,C,Z}bsrsv2_solve(object handle, enum direction, enum opa, dim m, dim nnz, scalar:T alpha, object descriptor, device values, device offsets, device indices, dim block, object info, device b, device x, enum policy, device buffer)
+run cusparse{S,D,C,Z}bsrsm2_bufferSize(object handle, enum direction, enum opa, enum opx, dim m, dim n, dim nnz, object descriptor, device values, device offsets, device indices, dim block, object info, out:4 bytes)
+run cusparse{S,D,C,Z}bsrsm2_analysis(object handle, enum direction, enum opa, enum opx, dim m, dim n, dim nnz, object descriptor, device values, device offsets, device indices, dim block, object info, enum policy, device buffer)
+run cusparse{S,D,C,Z}bsrsm2_solve(object handle, enum direction, enum opa, enum opx, dim m, dim n, dim nnz, scalar:T alpha, object descriptor, device values, device offsets, device indices, dim block, object info, device b, i32 ldb, device x, i32 ldx, enum policy, device buffer)
 ",
 };

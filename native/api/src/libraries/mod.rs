@@ -40,10 +40,11 @@ pub struct Source {
     pub status: Status,
     /// Its objects are C ints, not pointers.
     pub small_handles: bool,
+    /// Its objects are structures in the program's memory, and their addresses are passed. The client keeps an object's
+    /// number in the first bytes, the server has a structure of its own.
+    pub in_place: bool,
     /// Frameworks ask for it at every start: a refusal is not told to people.
     pub probed: bool,
-    /// The function that says in which stream an object works: it takes the object and the stream.
-    pub set_stream: &'static str,
     /// The function that says where an object's scalars lie: it takes the object and 0 (host) or 1 (device).
     pub set_pointer_mode: &'static str,
     /// See the module.
@@ -127,6 +128,8 @@ pub enum Element {
     Scale(usize),
     /// Double precision for the tensor of this parameter when that is in it, else single.
     Tensor(usize),
+    /// Bytes, in host memory or on a device: the address tells.
+    Anywhere(u32),
     /// By the ncclDataType_t in this parameter, where the ncclScalarResidence_t in the next one says.
     Reduced(usize),
 }
@@ -196,6 +199,8 @@ pub enum Kind {
     End,
     /// An object of the library that lives at the server.
     Object,
+    /// An object that the call is about, though another stands before it.
+    Subject,
     /// An object or null.
     Optional,
     /// An object that is a choice itself: the first call with each waits.
@@ -203,6 +208,8 @@ pub enum Kind {
     /// A description.
     Value,
     Stream,
+    /// An array of streams, as many as the next parameter says: one, or null.
+    Streams,
     /// A device address.
     Device,
     I32,
@@ -211,6 +218,8 @@ pub enum Kind {
     U64,
     F32,
     F64,
+    /// A cuComplex by value: two floats in the slot.
+    Complex,
     /// A count that must not be negative.
     Dim,
     /// As [`Kind::Dim`], 64 bits.

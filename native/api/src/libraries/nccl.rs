@@ -9,8 +9,8 @@ pub const SOURCE: Source = Source {
     shims: &[Shim { soname: "libnccl.so.2", version: 22803, node: "" }],
     status: Status { not_initialized: 3, alloc_failed: 2, invalid_value: 4, execution_failed: 1, not_supported: 5 },
     small_handles: false,
+    in_place: false,
     probed: false,
-    set_stream: "",
     set_pointer_mode: "",
     functions: "
 local ncclGetErrorString(enum status)
@@ -50,7 +50,7 @@ run nccl{AllGather,AlltoAll}(device source, device target, u64 count, enum type,
 run nccl{Gather,Scatter}(device source, device target, u64 count, enum type, i32 root, object comm, stream stream)
 run nccl{Send,Recv}(device buffer, u64 count, enum type, i32 peer, object comm, stream stream)
 refused windows, signals and what kernels do with communicators need memory that GPUs share, and communicators that grow, shrink or pause are not served yet:
-ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSuspend
+ncclCommGetUniqueId ncclCommGrow ncclCommMemStats ncclCommQueryProperties ncclCommResume ncclCommRevoke ncclCommShrink ncclCommSuspend
 ncclCommWindowDeregister ncclCommWindowRegister ncclDevCommCreate ncclDevCommDestroy
 ncclGetLsaMultimemDevicePointer ncclGetPeerDevicePointer ncclGroupSimulateEnd ncclPutSignal ncclSignal
 ncclWaitSignal ncclWinGetUserPtr

@@ -9,8 +9,8 @@ pub const SOURCE: Source = Source {
     shims: &[Shim { soname: "libnvshmem_host.so.3", version: 30000, node: "NVSHMEM" }],
     status: Status { not_initialized: 7, alloc_failed: 2, invalid_value: 1, execution_failed: 7, not_supported: 3 },
     small_handles: false,
+    in_place: false,
     probed: true,
-    set_stream: "",
     set_pointer_mode: "",
     functions: "
 refused memory shared between GPUs is not served: each device of a lease has a worker of its own:

@@ -93,7 +93,11 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
     let element = |text: &str| -> Result<Element, String> {
         let (whole, real) = letter_bytes(letter);
         if let Some((rule, of)) = text.split_once('(') {
-            let of = place(of.trim_end_matches(')'))?;
+            let of = of.trim_end_matches(')');
+            if rule == "anywhere" {
+                return of.parse().map(Element::Anywhere).map_err(|_| of.to_owned());
+            }
+            let of = place(of)?;
             return match rule {
                 "data" => Ok(Element::Data(of)),
                 "compute" => Ok(Element::Compute(of)),
@@ -131,10 +135,12 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
             "new" => Kind::New,
             "end" => Kind::End,
             "object" => Kind::Object,
+            "subject" => Kind::Subject,
             "optional" => Kind::Optional,
             "which" => Kind::Which,
             "value" => Kind::Value,
             "stream" => Kind::Stream,
+            "streams" => Kind::Streams,
             "device" => Kind::Device,
             "i32" => Kind::I32,
             "u32" => Kind::U32,
@@ -142,6 +148,7 @@ fn parameters(list: &str, letter: &str) -> Result<Vec<Parameter>, String> {
             "u64" => Kind::U64,
             "f32" => Kind::F32,
             "f64" => Kind::F64,
+            "complex" => Kind::Complex,
             "dim" => Kind::Dim,
             "dim64" => Kind::Dim64,
             "enum" => Kind::Enum,

@@ -5,7 +5,7 @@ use crate::device::Done;
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::RecordingId;
 use crate::types::{LibraryAnswer, LibraryCall, StreamId};
-use sluice_api::libraries::{Library, Way, library, number_of};
+use sluice_api::libraries::{Kind, Library, Way, library, number_of};
 use sluice_protocol::library::{Argument, HOST_RECORD, MOST_ARGUMENTS, take_arguments, take_calls, words};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex};
 
 /// CU_STREAM_CAPTURE_MODE_RELAXED: a library may allocate while its call is captured.
 const RELAXED: u32 = 2;
+
+/// Bytes of the longest structure that an object is; old releases of cuSPARSELt have those of 11,024.
+const MOST_IN_PLACE: usize = 16 << 10;
 
 /// A library's functions, and its objects by the numbers that the client gave them.
 #[derive(Default)]
@@ -29,7 +32,7 @@ struct Objects {
     addresses: HashMap<u64, u64>,
     /// Drafts of which the library refused something while nobody waited: whoever waits for one gets this answer.
     refused: HashMap<u64, (u32, String)>,
-    /// Host memory that they point to.
+    /// Host memory that they point to, or in which they lie.
     kept: HashMap<u64, Vec<Room>>,
 }
 
@@ -154,6 +157,8 @@ struct Prepared {
     drafting: bool,
     /// Its memory stays as long as its object.
     keeps: bool,
+    /// The client made another object where this one lay; the library may have no function for that.
+    forgets: bool,
     /// The calls of the group that this one closes, and the function that opens it.
     group: Vec<Prepared>,
     open: Option<Function>,
@@ -162,8 +167,8 @@ struct Prepared {
     rooms: Vec<Room>,
     /// Outputs: room and bytes.
     outputs: Vec<(usize, usize)>,
-    /// A new object: its number, its room and its size.
-    made: Option<(u64, usize, usize)>,
+    /// A new object: its number, its room and its size; none for one that lies there itself.
+    made: Option<(u64, usize, Option<usize>)>,
     ended: Option<u64>,
 }
 
@@ -174,6 +179,9 @@ impl Prepared {
     /// The context is current, and the arguments are what the function takes: the client's encoder made them from the
     /// same declaration. Device addresses are checked by the device.
     unsafe fn call(&self) -> u32 {
+        if self.forgets {
+            return 0;
+        }
         // SAFETY: as the caller's; what opens a group takes nothing.
         unsafe {
             let opened = self.open.map_or(0, |open| invoke(open.0, &[0; MOST_ARGUMENTS], &[0; 8]) as u32);
@@ -192,7 +200,17 @@ impl Prepared {
             && let Some((number, room, bytes)) = self.made
         {
             let handle = self.rooms[room][0] as u64;
-            objects.addresses.insert(number, if bytes == 4 { handle & 0xffff_ffff } else { handle });
+            let handle = match bytes {
+                None => {
+                    let structure = std::mem::take(&mut self.rooms[room]);
+                    let address = structure.as_ptr() as u64;
+                    objects.kept.entry(number).or_default().push(structure);
+                    address
+                }
+                Some(4) => handle & 0xffff_ffff,
+                Some(_) => handle,
+            };
+            objects.addresses.insert(number, handle);
         }
         if let Some(number) = self.ended {
             objects.addresses.remove(&number);
@@ -245,7 +263,8 @@ impl CudaDevice {
         let function = function.ok_or_else(|| CudaError::new(code::NOT_SUPPORTED, "the function is missing"))?;
         let declared = find(call.library)?;
         let small = declared.source.small_handles;
-        let way = declared.numbered(call.function).map(|function| function.way);
+        let (way, parameters) =
+            declared.numbered(call.function).map_or((None, &[][..]), |known| (Some(known.way), &known.parameters));
         let arguments = take_arguments(call.arguments);
         let arguments = arguments.map_err(|error| CudaError::new(code::INVALID_VALUE, error.to_string()))?;
         let mut prepared = Prepared {
@@ -255,6 +274,7 @@ impl CudaDevice {
             refused: None,
             drafting: matches!(way, Some(Way::Draft | Way::Write | Way::Finish | Way::Read | Way::Join)),
             keeps: false,
+            forgets: way == Some(Way::Make) && matches!(arguments[..], [Argument::End(_)]),
             group: Vec::new(),
             open: None,
             words: [0; MOST_ARGUMENTS],
@@ -283,7 +303,8 @@ impl CudaDevice {
             objects.handle(number)
         };
         let (mut word, mut float) = (0, 0);
-        for argument in &arguments {
+        for (at, argument) in arguments.iter().enumerate() {
+            let kind = parameters.get(at).map(|parameter| &parameter.kind);
             let mut point = |data: &[u8], bytes: usize| {
                 let mut memory = room(bytes);
                 for (at, byte) in data.iter().enumerate() {
@@ -301,11 +322,25 @@ impl CudaDevice {
                     continue;
                 }
                 Argument::F64(bits) => {
+                    // Two floats fill one register on x86-64; on AArch64 each has its own.
+                    if kind == Some(&Kind::Complex)
+                        && cfg!(target_arch = "aarch64")
+                        && float + 1 < prepared.floats.len()
+                    {
+                        prepared.floats[float] = bits & 0xffff_ffff;
+                        float += 1;
+                        prepared.floats[float] = bits >> 32;
+                        float += 1;
+                        continue;
+                    }
                     prepared.floats[float] = *bits;
                     float += 1;
                     continue;
                 }
-                Argument::Stream(handle) => self.stream(StreamId::from_wire(*handle))? as u64,
+                Argument::Stream(handle) => {
+                    let stream = self.stream(StreamId::from_wire(*handle))? as u64;
+                    if kind == Some(&Kind::Streams) { point(&stream.to_le_bytes(), 8) } else { stream }
+                }
                 Argument::Object(number) => named(*number)?,
                 Argument::End(number) => {
                     prepared.ended = Some(*number);
@@ -333,8 +368,10 @@ impl CudaDevice {
                     point(&addresses, addresses.len())
                 }
                 Argument::New(number) => {
-                    let address = point(&[], 8);
-                    prepared.made = Some((*number, prepared.rooms.len() - 1, if small { 4 } else { 8 }));
+                    let in_place = declared.source.in_place;
+                    let address = point(&[], if in_place { MOST_IN_PLACE } else { 8 });
+                    let bytes = (!in_place).then_some(if small { 4 } else { 8 });
+                    prepared.made = Some((*number, prepared.rooms.len() - 1, bytes));
                     address
                 }
                 Argument::In(data) => point(data, data.len()),

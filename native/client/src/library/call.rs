@@ -15,8 +15,19 @@ use crate::process::{self, Process};
 use crate::session::Session;
 use sluice_api::libraries::{Function, Kind, Way, number_of};
 use sluice_protocol::cuda;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The question for algorithms of a product. A cublasLtMatmulHeuristicResult_t begins with the algorithm; its state says
+/// whether it serves.
+const PROPOSALS: &str = "cublasLtMatmulAlgoGetHeuristic";
+const PROPOSAL: usize = 96;
+const PROPOSAL_ALGORITHM: usize = 64;
+const PROPOSAL_STATE: usize = 72;
+
+/// CUSPARSE_STATUS_ZERO_PIVOT: where the pivot is, is told beside it.
+const CUSPARSE_ZERO_PIVOT: (u32, &str) = (9, "cusparse");
 
 /// The current device and its session, with CUDA started.
 pub(super) fn begun(loaded: Loaded) -> Outcome<(Device, Arc<Session>)> {
@@ -82,7 +93,7 @@ pub(super) unsafe fn send(
     loaded: Loaded,
     function: &'static Function,
     slots: &[usize],
-    encoded: Encoded,
+    mut encoded: Encoded,
     fresh: u64,
 ) -> Outcome {
     if function.way == Way::Run && captured(device, session, loaded, function, &encoded)? {
@@ -90,20 +101,16 @@ pub(super) unsafe fn send(
     }
     let waits = match function.way {
         Way::Make => true,
-        Way::Set => !encoded.outputs.is_empty(),
+        // What a program writes into its own structures is checked at once.
+        Way::Set => !encoded.outputs.is_empty() || loaded.library.source.in_place,
         Way::Run => !encoded.outputs.is_empty() || !session.libraries.is_accepted(encoded.choices),
         _ => true,
     };
     if function.way == Way::Ask {
-        let mut question = function.number.to_le_bytes().to_vec();
-        question.extend_from_slice(&loaded.id.to_le_bytes());
-        question.extend_from_slice(&encoded.arguments);
-        if let Some(answer) = session.libraries.answer(&question) {
-            // SAFETY: as the caller's.
-            return unsafe { deliver(loaded, &answer, &encoded) };
+        let answer = remote::ask(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
+        if function.symbol == PROPOSALS {
+            accept_proposals(session, loaded, &answer, &encoded);
         }
-        let answer = remote::call(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
-        session.libraries.keep(question, answer.clone());
         // SAFETY: as the caller's.
         return unsafe { deliver(loaded, &answer, &encoded) };
     }
@@ -119,17 +126,30 @@ pub(super) unsafe fn send(
     match function.way {
         Way::Make => {
             let target = encoded.made.unwrap_or(0);
-            let object = Object::new(loaded, fresh, remembered(encoded), false, session);
-            device.process.objects.libraries.objects.put(fresh, object);
+            let objects = &device.process.objects.libraries.objects;
+            let place = if loaded.library.source.in_place { target } else { 0 };
+            if place != 0 {
+                // SAFETY: the caller's structure.
+                let before = unsafe { (place as *const usize).read_unaligned() };
+                if objects.get(before).is_ok_and(|object| object.place == place)
+                    && let Ok(gone) = objects.remove(before)
+                {
+                    gone.forget();
+                }
+            }
+            encoded.references.extend(encoded.object.take());
+            let mut object = Object::new(loaded, fresh, remembered(encoded), false, session);
+            object.place = place;
+            objects.put(fresh, object);
             // SAFETY: the caller's output; where handles are C ints it has room for one.
             unsafe { put_number(loaded, target, fresh) };
         }
         Way::Set => {
             if let Some(object) = encoded.object.clone() {
-                let source = loaded.library.source;
-                if function.symbol == source.set_stream {
+                if let Some(stream) = encoded.named_stream {
                     object.stream.store(encoded.stream, Ordering::Relaxed);
-                } else if function.symbol == source.set_pointer_mode {
+                    object.named_stream.store(stream, Ordering::Relaxed);
+                } else if function.symbol == loaded.library.source.set_pointer_mode {
                     object.pointer_mode.store(slots[1] as u32, Ordering::Relaxed);
                 }
                 object.remember(remembered(encoded));
@@ -138,6 +158,24 @@ pub(super) unsafe fn send(
         _ => {}
     }
     Ok(0)
+}
+
+/// What cuBLASLt proposes for a product, it accepts: the product need not wait.
+fn accept_proposals(session: &Session, loaded: Loaded, answer: &Answer, asked: &Encoded) {
+    let Some((results, found)) = answer.outputs.split_last_chunk() else { return };
+    let (Some(product), Some(descriptions)) = (loaded.library.named("cublasLtMatmul"), asked.descriptions.get(..5))
+    else {
+        return;
+    };
+    for proposal in results.as_chunks::<PROPOSAL>().0.iter().take(u32::from_le_bytes(*found) as usize) {
+        if proposal[PROPOSAL_STATE..][..4] == [0; 4] {
+            let mut choices = DefaultHasher::new();
+            (loaded.id, product.number).hash(&mut choices);
+            proposal[..PROPOSAL_ALGORITHM].hash(&mut choices);
+            descriptions.hash(&mut choices);
+            session.libraries.accept(choices.finish());
+        }
+    }
 }
 
 /// Makes work a node when its stream captures. What the host would wait for cannot be one, and ends the capture.
@@ -149,8 +187,7 @@ fn captured(
     encoded: &Encoded,
 ) -> Outcome<bool> {
     let status = loaded.status();
-    let set_stream = loaded.library.source.set_stream;
-    let of_object = || encoded.object.as_ref()?.value_of(number_of(set_stream));
+    let of_object = || Some(encoded.object.as_ref()?.named_stream.load(Ordering::Relaxed));
     let on = encoded.named_stream.or_else(of_object).unwrap_or(0);
     if !encoded.outputs.is_empty() {
         let refused = capture::refuse(device, on);
@@ -189,6 +226,11 @@ pub(super) unsafe fn put_number(loaded: Loaded, target: usize, number: u64) {
 /// # Safety
 /// The outputs are the caller's.
 pub(super) unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded) -> Outcome {
+    let is_told = answer.status == 0 || (answer.status, loaded.library.source.name) == CUSPARSE_ZERO_PIVOT;
+    if is_told {
+        // SAFETY: as the caller's.
+        unsafe { put_outputs(loaded, answer, encoded)? };
+    }
     if answer.status != 0 {
         // A framework tries what cuDNN may refuse, and asks for the reason where it wants to tell it.
         let asked_for = loaded.library.named("cudnnGetLastErrorString").is_some();
@@ -198,6 +240,10 @@ pub(super) unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded)
         let text = (!answer.text.is_empty() && !asked_for).then(|| answer.text.clone());
         return Err(Refusal { status: answer.status, text });
     }
+    Ok(0)
+}
+
+unsafe fn put_outputs(loaded: Loaded, answer: &Answer, encoded: &Encoded) -> Outcome<()> {
     let mut at = 0;
     for &(target, bytes) in &encoded.outputs {
         let Some(data) = answer.outputs.get(at..at + bytes) else {
@@ -207,7 +253,7 @@ pub(super) unsafe fn deliver(loaded: Loaded, answer: &Answer, encoded: &Encoded)
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target as *mut u8, bytes) };
         at += bytes;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// What was set last, or 0.

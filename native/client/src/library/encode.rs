@@ -1,6 +1,7 @@
 //! From a caller's slots to the arguments of a message.
 
 use super::object::{HostNumber, Object};
+use super::value::Contents;
 use super::{Loaded, Outcome, Refusal};
 use crate::device::Device;
 use crate::driver::stream;
@@ -27,8 +28,9 @@ pub(super) struct Encoded {
     pub arguments: Vec<u8>,
     /// Where outputs go: address and bytes, in order.
     pub outputs: Vec<(usize, usize)>,
-    /// Hash of function and choices.
+    /// Hash of function and choices, and one of the choices in each description.
     pub choices: u64,
+    pub descriptions: Vec<u64>,
     /// The server's stream: of the call's own argument, else of its object.
     pub stream: u64,
     /// The first object that the call names.
@@ -87,10 +89,11 @@ impl Encoder<'_> {
     }
 
     /// Where a scalar lies (true: in device memory) and its bytes.
-    fn scalar(&self, element: Element, name: &str, object: Option<&Arc<Object>>) -> Outcome<(bool, usize)> {
+    fn scalar(&self, at: usize, element: Element, object: Option<&Arc<Object>>) -> Outcome<(bool, usize)> {
         let on_device = object.is_some_and(|object| object.pointer_mode.load(Ordering::Relaxed) != 0);
         let bytes = match element {
             Element::Fixed(bytes) => bytes,
+            Element::Anywhere(bytes) => return Ok((self.is_of_a_device(self.slots[at] as u64), bytes as usize)),
             Element::Data(at) => data_bytes(self.slots[at] as u32),
             Element::Compute(at) => {
                 let real = match self.slots[at] as u32 {
@@ -121,7 +124,7 @@ impl Encoder<'_> {
                 let mode = value.numbers.get(&pointer_mode).copied().unwrap_or(0);
                 let device = match mode {
                     0 => false,
-                    4 => name != "beta",
+                    4 => self.function.parameters[at].name != "beta",
                     _ => true,
                 };
                 return Ok((device, data_bytes(scale) as usize));
@@ -158,6 +161,8 @@ impl Encoder<'_> {
         let mut out = Encoded::default();
         let mut choices = DefaultHasher::new();
         (self.loaded.id, self.function.number).hash(&mut choices);
+        // Where descriptions say what is to be done, they and the algorithm decide whether it is accepted.
+        let described = self.function.parameters.iter().any(|parameter| parameter.kind == Kind::Value);
         for (at, parameter) in self.function.parameters.iter().enumerate().skip(first) {
             let slot = self.slots[at];
             let bytes = &mut out.arguments;
@@ -172,7 +177,7 @@ impl Encoder<'_> {
                     Argument::New(self.fresh).put(bytes);
                 }
                 Kind::Optional if slot == 0 => Argument::Word(0).put(bytes),
-                Kind::End | Kind::Object | Kind::Optional | Kind::Which => {
+                Kind::End | Kind::Object | Kind::Subject | Kind::Optional | Kind::Which => {
                     let object = self.object(slot)?;
                     let number = object.number;
                     if parameter.kind == Kind::End {
@@ -187,26 +192,40 @@ impl Encoder<'_> {
                     if out.stream == 0 {
                         out.stream = object.stream.load(Ordering::Relaxed);
                     }
-                    if out.object.is_none() {
+                    if out.object.is_none() || parameter.kind == Kind::Subject {
                         out.number = number;
-                        out.object = Some(object);
+                        out.references.extend(out.object.replace(object));
                     } else {
                         out.references.push(object);
                     }
                 }
-                Kind::Value if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::Value if slot == 0 => {
+                    out.descriptions.push(0);
+                    Argument::Word(0).put(bytes);
+                }
                 Kind::Value => {
                     let value = self.process.objects.libraries.values.get(slot);
                     let value = value.map_err(|_| self.invalid(&parameter.name))?;
                     let contents = value.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    out.descriptions.push(self.choices_of(&contents));
                     let (_, session) = self.to.ok_or_else(|| self.invalid("a description in a description"))?;
                     let number = session.libraries.description(session, self.loaded, &contents)?;
                     Argument::Object(number).put(bytes);
                 }
-                Kind::Stream => {
-                    out.named_stream = Some(slot);
+                Kind::Streams if slot == 0 => Argument::Word(0).put(bytes),
+                Kind::Stream | Kind::Streams => {
+                    let stream = match parameter.kind {
+                        Kind::Streams if self.number(at + 1) != 1 => {
+                            let text = "work of one call in several streams is not served";
+                            return Err(Refusal::new(self.loaded.status().not_supported, text));
+                        }
+                        // The caller's array of one.
+                        Kind::Streams => words(read(8)).next().unwrap_or(0) as usize,
+                        _ => slot,
+                    };
+                    out.named_stream = Some(stream);
                     let handle = match self.to {
-                        Some((device, session)) => stream::at_server(device, session, slot)
+                        Some((device, session)) => stream::at_server(device, session, stream)
                             .map_err(|error| Refusal::from_cuda(self.loaded.status(), error))?,
                         None => 0,
                     };
@@ -234,7 +253,7 @@ impl Encoder<'_> {
                     Argument::Word(number as u64).put(bytes);
                 }
                 Kind::F32 => Argument::F32(slot as u32).put(bytes),
-                Kind::F64 => Argument::F64(slot as u64).put(bytes),
+                Kind::F64 | Kind::Complex => Argument::F64(slot as u64).put(bytes),
                 Kind::Scalar(_) | Kind::Result(_) | Kind::Both(_) if slot == 0 => {
                     if matches!(parameter.kind, Kind::Scalar(_)) {
                         Argument::Word(0).put(bytes);
@@ -242,18 +261,18 @@ impl Encoder<'_> {
                         return Err(self.invalid(&parameter.name));
                     }
                 }
-                Kind::Scalar(element) => match self.scalar(*element, &parameter.name, out.object.as_ref())? {
+                Kind::Scalar(element) => match self.scalar(at, *element, out.object.as_ref())? {
                     (true, _) => Argument::Word(slot as u64).put(bytes),
                     (false, length) => Argument::In(read(length)).put(bytes),
                 },
-                Kind::Result(element) => match self.scalar(*element, &parameter.name, out.object.as_ref())? {
+                Kind::Result(element) => match self.scalar(at, *element, out.object.as_ref())? {
                     (true, _) => Argument::Word(slot as u64).put(bytes),
                     (false, length) => {
                         Argument::Out(length as u32).put(bytes);
                         out.outputs.push((slot, length));
                     }
                 },
-                Kind::Both(element) => match self.scalar(*element, &parameter.name, out.object.as_ref())? {
+                Kind::Both(element) => match self.scalar(at, *element, out.object.as_ref())? {
                     (true, _) => Argument::Word(slot as u64).put(bytes),
                     (false, length) => {
                         Argument::InOut(read(length)).put(bytes);
@@ -261,7 +280,13 @@ impl Encoder<'_> {
                     }
                 },
                 Kind::In(_) | Kind::Out(_) | Kind::InOut(_) if slot == 0 => Argument::Word(0).put(bytes),
-                Kind::In(length) => Argument::In(read(self.length(length)?)).put(bytes),
+                Kind::In(length) => {
+                    let data = read(self.length(length)?);
+                    if described {
+                        data.hash(&mut choices);
+                    }
+                    Argument::In(data).put(bytes);
+                }
                 Kind::Out(length) => {
                     let length = self.length(length)?;
                     Argument::Out(length as u32).put(bytes);
@@ -300,6 +325,7 @@ impl Encoder<'_> {
                 Kind::Any => {}
             }
         }
+        out.descriptions.hash(&mut choices);
         out.choices = choices.finish();
         Ok(out)
     }
@@ -369,9 +395,29 @@ impl Encoder<'_> {
         self.to.map_or(Ok(()), |(device, session)| object.ensure(device, session))
     }
 
-    /// A handle's value; where handles are C ints, the slot's upper half means nothing.
+    /// Hash of what a description chooses: all that it says, of addresses that there is one.
+    fn choices_of(&self, contents: &Contents) -> u64 {
+        let mut choices = DefaultHasher::new();
+        (contents.describe, &contents.arguments).hash(&mut choices);
+        for (what, arguments) in &contents.changes {
+            let is_address = contents.numbers.get(&what.1).is_some_and(|number| self.is_of_a_device(*number));
+            (what, (!is_address).then_some(arguments)).hash(&mut choices);
+        }
+        choices.finish()
+    }
+
+    /// The number of a handle: its value, of which the upper half means nothing where handles are C ints; or what lies
+    /// there.
     pub fn object_number(&self, slot: usize) -> u64 {
-        if self.loaded.library.source.small_handles { u64::from(slot as u32) } else { slot as u64 }
+        let source = self.loaded.library.source;
+        if source.in_place && slot != 0 {
+            // SAFETY: the caller's structure, which is longer than a number.
+            unsafe { (slot as *const u64).read_unaligned() }
+        } else if source.small_handles {
+            u64::from(slot as u32)
+        } else {
+            slot as u64
+        }
     }
 
     /// Memory of a lease that has ended is refused by name.

@@ -107,8 +107,16 @@ unsafe extern "C" fn entered(library: u32, function: u32, registers: *const Regi
                 stacked += bytes.div_ceil(8) as usize;
                 continue;
             }
+            // Two floats fill one register on x86-64; on AArch64 each has its own.
+            if let (Kind::Complex, true, Some([real, imaginary])) =
+                (&parameter.kind, cfg!(target_arch = "aarch64"), registers.floats.get(floats..floats + 2))
+            {
+                *slot = real & 0xffff_ffff | imaginary << 32;
+                floats += 2;
+                continue;
+            }
             let (used, registers): (&mut usize, &[usize]) = match parameter.kind {
-                Kind::F32 | Kind::F64 => (&mut floats, &registers.floats),
+                Kind::F32 | Kind::F64 | Kind::Complex => (&mut floats, &registers.floats),
                 _ => (&mut integers, &registers.integers),
             };
             *slot = match registers.get(*used) {

@@ -1,11 +1,12 @@
 //! Functions that are answered here: versions, the words for statuses, and copies that are the driver's.
 
-use super::{LAST_REASON, Loaded, Outcome, Refusal, group, text};
+use super::{LAST_REASON, Loaded, Outcome, Refusal, group, release, text};
 use crate::driver;
 use crate::error::CudaResult;
 use crate::message::interned;
 use crate::process;
-use sluice_api::libraries::Function;
+use sluice_api::libraries::{Function, number_of};
+use sluice_protocol::library::{Argument, take_arguments};
 use std::ffi::c_void;
 use std::sync::PoisonError;
 
@@ -14,13 +15,12 @@ use std::sync::PoisonError;
 /// # Safety
 /// Slots are what the declaration says.
 pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: &[usize]) -> Outcome {
-    let version = loaded.shim().version;
     let words = |text: &str| Ok(interned(text).as_ptr() as usize);
     match function.symbol.as_str() {
         "cublasGetStatusName" | "cublasLtGetStatusName" => words(text::cublas(slots[0] as u32).0),
         "cublasGetStatusString" | "cublasLtGetStatusString" => words(text::cublas(slots[0] as u32).1),
-        "cusparseGetErrorName" => words(text::cusparse(slots[0] as u32).0),
-        "cusparseGetErrorString" => words(text::cusparse(slots[0] as u32).1),
+        "cusparseGetErrorName" | "cusparseLtGetErrorName" => words(text::cusparse(slots[0] as u32).0),
+        "cusparseGetErrorString" | "cusparseLtGetErrorString" => words(text::cusparse(slots[0] as u32).1),
         "cudnnGetErrorString" => words(text::cudnn(slots[0] as u32).0),
         "ncclGetErrorString" => words(text::nccl(slots[0] as u32)),
         "ncclGetLastError" => words(&LAST_REASON.with_borrow(String::clone)),
@@ -37,16 +37,24 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         "ncclMemAlloc" => cuda(loaded, unsafe { driver::cuMemAlloc_v2(slots[0] as *mut u64, slots[1]) }),
         // SAFETY: as above.
         "ncclMemFree" => cuda(loaded, unsafe { driver::cuMemFree_v2(slots[0] as u64) }),
-        "cudnnGetVersion" => Ok(version as usize),
+        // Parts of one library, all of the same release.
+        "cudnnGraphVersionCheck" | "cudnnOpsVersionCheck" | "cudnnCnnVersionCheck" | "cudnnAdvVersionCheck" => Ok(0),
+        // SAFETY: the caller's outputs.
+        "cudnnGetRNNDescriptor_v8" => unsafe { network(loaded, slots) },
         "cudnnGetCudartVersion" => Ok(13_000),
+        "cublasGetCudartVersion" | "cublasLtGetCudartVersion" => Ok((loaded.shim().abi() * 1000) as usize),
         // SAFETY: the caller's output, an int.
-        "ncclGetVersion" | "cuptiGetVersion" => unsafe { put(loaded, slots[0], version) },
-        "cublasLtGetVersion" => Ok(version as usize),
-        "cublasGetCudartVersion" | "cublasLtGetCudartVersion" => Ok((version / 10_000 * 1000) as usize),
-        // SAFETY: the caller's output, an int.
-        "cufftGetVersion" | "curandGetVersion" | "cusolverGetVersion" => unsafe { put(loaded, slots[0], version) },
-        // SAFETY: the caller's output, an int. The handle may be null: versions are asked for before anything is made.
-        "cublasGetVersion_v2" | "cusparseGetVersion" => unsafe { put(loaded, slots[1], version) },
+        "cuptiGetVersion" => unsafe { put(loaded, slots[0], loaded.shim().version) },
+        "cudnnGetVersion" | "cublasLtGetVersion" => Ok(release::version(loaded) as usize),
+        "ncclGetVersion" | "cufftGetVersion" | "curandGetVersion" | "cusolverGetVersion" => {
+            // SAFETY: the caller's output, an int.
+            unsafe { put(loaded, slots[0], release::version(loaded)) }
+        }
+        // The handle may be null: versions are asked for before anything is made.
+        "cublasGetVersion_v2" | "cusparseGetVersion" | "cusparseLtGetVersion" => {
+            // SAFETY: the caller's output, an int.
+            unsafe { put(loaded, slots[1], release::version(loaded)) }
+        }
         // SAFETY: as the caller's.
         "cublasLtMatmulDescGetAttribute" | "cublasLtMatrixLayoutGetAttribute" => unsafe { attribute(loaded, slots) },
         "cublasGetProperty"
@@ -55,20 +63,12 @@ pub(super) unsafe fn answer(loaded: Loaded, function: &'static Function, slots: 
         | "cufftGetProperty"
         | "curandGetProperty"
         | "cusolverGetProperty"
-        | "cusparseGetProperty" => {
-            let (major, minor) = if version >= 100_000 || loaded.library.source.name == "cudnn" {
-                (version / 10_000, version / 100 % 100)
-            } else {
-                (version / 1000, version / 100 % 10)
-            };
-            let value = match slots[0] as u32 {
-                0 => major,
-                1 => minor,
-                2 => version % 100,
-                _ => return Err(Refusal::status(loaded.status().invalid_value)),
-            };
+        | "cusparseGetProperty"
+        | "cusparseLtGetProperty" => {
+            let part = release::parts(loaded).get(slots[0] as u32 as usize).copied();
+            let part = part.ok_or_else(|| Refusal::status(loaded.status().invalid_value))?;
             // SAFETY: the caller's output, an int.
-            unsafe { put(loaded, slots[1], value) }
+            unsafe { put(loaded, slots[1], part) }
         }
         // SAFETY: as the caller's.
         "cublasSetVector" | "cublasSetVectorAsync" | "cublasGetVector" | "cublasGetVectorAsync" => unsafe {
@@ -104,6 +104,27 @@ unsafe fn attribute(loaded: Loaded, slots: &[usize]) -> Outcome {
         }
         if written != 0 {
             (written as *mut usize).write_unaligned(value.len());
+        }
+    }
+    Ok(0)
+}
+
+/// cudnnGetRNNDescriptor_v8: what cudnnSetRNNDescriptor_v8 said last. The dropout's descriptor is an object of this
+/// process, so the server could not name it.
+unsafe fn network(loaded: Loaded, slots: &[usize]) -> Outcome {
+    let unknown = || Refusal::status(loaded.status().invalid_value);
+    let object = process::get().objects.libraries.objects.get(slots[0]).map_err(|_| unknown())?;
+    let said = object.said(number_of("cudnnSetRNNDescriptor_v8")).ok_or_else(unknown)?;
+    let arguments = take_arguments(&said).map_err(|_| unknown())?;
+    for (argument, target) in arguments.iter().zip(slots).skip(1).filter(|(_, target)| **target != 0) {
+        // SAFETY: the caller's outputs: enumerations and numbers of 32 bits, and one handle.
+        unsafe {
+            match (argument, target) {
+                (Argument::Object(number), _) => (*target as *mut u64).write_unaligned(*number),
+                (Argument::Word(_), target) if *target == slots[13] => (*target as *mut u64).write_unaligned(0),
+                (Argument::Word(value), _) => (*target as *mut u32).write_unaligned(*value as u32),
+                _ => return Err(unknown()),
+            }
         }
     }
     Ok(0)

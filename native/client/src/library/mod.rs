@@ -13,6 +13,7 @@ mod group;
 mod local;
 mod object;
 mod recording;
+mod release;
 mod remote;
 mod text;
 mod value;

@@ -15,7 +15,7 @@ use sluice_api::libraries::{Function, Way};
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES};
 use sluice_protocol::messages::LibraryPost;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// All of them.
@@ -130,11 +130,15 @@ pub(super) struct Object {
     state: Mutex<State>,
     /// Ordinal of the device on which it was made.
     pub device: usize,
-    /// The server's stream in which it works, and 1 where its scalars lie in device memory.
+    /// The stream in which it works, as the server and as the program names it.
     pub stream: AtomicU64,
+    pub named_stream: AtomicUsize,
+    /// 1 where its scalars lie in device memory.
     pub pointer_mode: AtomicU32,
     /// The data type that was written into it last.
     pub data_type: AtomicU32,
+    /// Where its number lies, in a library whose objects lie in place; else 0.
+    pub place: usize,
     /// The call that ends it, when the program has ended it.
     ended: OnceLock<(u32, Vec<u8>)>,
 }
@@ -160,8 +164,10 @@ impl Object {
             state: Mutex::new(State { complete: made.clone(), made, sets: Vec::new() }),
             device: session.device,
             stream: AtomicU64::new(0),
+            named_stream: AtomicUsize::new(0),
             pointer_mode: AtomicU32::new(0),
             data_type: AtomicU32::new(0),
+            place: 0,
             ended: OnceLock::new(),
         }
     }
@@ -178,6 +184,11 @@ impl Object {
     /// What the function set last.
     pub fn value_of(&self, function: u32) -> Option<usize> {
         self.lock().sets.iter().find(|set| set.function == function).map(|set| set.value)
+    }
+
+    /// What the function was called with last, encoded.
+    pub fn said(&self, function: u32) -> Option<Vec<u8>> {
+        self.lock().sets.iter().find(|set| set.function == function).map(|set| set.arguments.clone())
     }
 
     /// The slot of the first choice with which it was made.
@@ -243,6 +254,9 @@ impl Object {
     }
 
     fn say(&self, device: Device, session: &Session, sets: &[Remembered]) -> Outcome<()> {
+        for other in &self.make.references {
+            other.make_in(device, session)?;
+        }
         self.repeat(session, &self.make)?;
         let live = |address: &u64| matches!(session.lookup(*address, 0), Lookup::Live { .. });
         for set in sets.iter().filter(|set| set.addresses.iter().all(live)) {
@@ -312,6 +326,14 @@ impl Object {
     /// The program has ended it. The server hears so when nothing that the program has names it any more.
     pub fn end(&self, function: u32, arguments: Vec<u8>) {
         let _ = self.ended.set((function, arguments));
+    }
+
+    /// The program has made another object where this one lay. The library has not always a function for that, so the
+    /// server forgets it.
+    pub fn forget(&self) {
+        let mut arguments = Vec::new();
+        Argument::End(self.number).put(&mut arguments);
+        self.end(self.make.function, arguments);
     }
 
     /// It is to be made anew in this session.

@@ -9,7 +9,7 @@ use sluice_protocol::{Wire, cuda, library::Argument};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Descriptions and answers that are kept; then all are forgotten and made again as they are used.
+/// Descriptions, answers and accepted choices that are kept; then all are forgotten and made again as they are used.
 const MOST_KEPT: usize = 4096;
 
 /// See the module.
@@ -86,15 +86,19 @@ impl Remote {
     }
 
     pub(super) fn accept(&self, key: u64) {
-        self.lock().accepted.insert(key);
+        let mut state = self.lock();
+        if state.accepted.len() >= MOST_KEPT {
+            state.accepted.clear();
+        }
+        state.accepted.insert(key);
     }
 
     /// The kept answer to a question.
-    pub(super) fn answer(&self, question: &[u8]) -> Option<Answer> {
+    fn answer(&self, question: &[u8]) -> Option<Answer> {
         self.lock().answers.get(question).cloned()
     }
 
-    pub(super) fn keep(&self, question: Vec<u8>, answer: Answer) {
+    fn keep(&self, question: Vec<u8>, answer: Answer) {
         let mut state = self.lock();
         if state.answers.len() >= MOST_KEPT {
             state.answers.clear();
@@ -151,4 +155,17 @@ pub(super) fn call(session: &Session, loaded: Loaded, function: u32, stream: u64
         Ok(reply) => Ok(Answer { status: reply.status, text: reply.text, outputs: reply.outputs.0.into() }),
         Err(error) => Err(Refusal::from_cuda(loaded.library.source.status, error)),
     }
+}
+
+/// As [`call`] for a question whose answer depends on its arguments alone: it is asked once.
+pub(super) fn ask(session: &Session, loaded: Loaded, function: u32, stream: u64, arguments: &[u8]) -> Outcome<Answer> {
+    let mut question = function.to_le_bytes().to_vec();
+    question.extend_from_slice(&loaded.id.to_le_bytes());
+    question.extend_from_slice(arguments);
+    if let Some(answer) = session.libraries.answer(&question) {
+        return Ok(answer);
+    }
+    let answer = call(session, loaded, function, stream, arguments)?;
+    session.libraries.keep(question, answer.clone());
+    Ok(answer)
 }
