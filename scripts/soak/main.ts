@@ -1,7 +1,7 @@
 /**
  * `npm run soak [-- <part>…] [--seconds 600] [--histories N] [--seed N] [--record]`: what finds its bugs only in hours.
- * Each part is a test that plays for longer than in `npm test`, the histories and the spoiled frames from a seed that is
- * chosen here and told, so that what is found can be played again. The last line is one JSON object `{"name", "metrics"}`
+ * Each part is a test that plays for longer than in `npm test`, all but the contract's from a seed that is chosen here
+ * and told, so that what is found can be played again. The last line is one JSON object `{"name", "metrics"}`
  * with the seconds and findings of each part; `--record` keeps each part that ran, with the commit it ran on, its seed
  * and how much it played, in `bench/results/soak.json`.
  */
@@ -59,7 +59,8 @@ const PARTS: Record<string, Part> = {
     command: "cargo",
     args: fuzzer("sluice-softgpu", "random_programs_agree_with_the_reference"),
     cwd: native,
-    env: fuzzing,
+    env: { ...fuzzing, SLUICE_FUZZ_FROM: String(seed) },
+    played: { seed },
   },
   /** Random histories of the scheduler. */
   histories: {

@@ -116,5 +116,6 @@ pub use arena::{Arena, PAGE};
 pub use error::{Fault, Place, PtxError, Space};
 pub use exec::{Aside, Engine, Launch, LaunchStats, Lender, LoadedModule, Running};
 pub use heap::{DEFAULT_HEAP, Heap, NotAllocated};
+pub use lower::OPCODES;
 pub use module::{GlobalInfo, KernelInfo, Module, ParamInfo, Relocation, Symbol};
 pub use names::plain_name;

@@ -207,7 +207,7 @@ impl Auxiliary {
             let (address, bytes) = self.bits(index, column);
             let mut bits = vec![0u8; bytes];
             for (row, value) in values.column(column).iter().enumerate() {
-                bits[row / 8] |= <u8 as From<bool>>::from(value.re() >= T::Real::zero()) << (row % 8);
+                bits[row / 8] |= <u8 as From<bool>>::from(is_kept(*value)) << (row % 8);
             }
             crate::memory::store(memory, address, &bits)
         })
@@ -361,8 +361,13 @@ fn turned((rows, columns): (usize, usize), op: Op) -> (usize, usize) {
     if op == Op::None { (rows, columns) } else { (columns, rows) }
 }
 
+/// Whether the rectifier keeps a value, which is also its bit in the mask: a NaN stays what it is, in both directions.
+fn is_kept<T: Field>(value: T) -> bool {
+    value.re() >= T::Real::zero() || value.re().is_nan()
+}
+
 fn relu<T: Field>(value: T) -> T {
-    if value.re() < T::Real::zero() { T::zero() } else { value }
+    if is_kept(value) { value } else { T::zero() }
 }
 
 fn constant<T: Field>(number: f64) -> T::Real {
@@ -471,5 +476,18 @@ pub fn prepare(call: &Call, known: &Descriptions) -> Result<Step, Problem> {
     match call.function.symbol.as_str() {
         "cublasLtMatmul" => Ok(crate::objects::scheduled(call, matmul(call, known)?)),
         _ => ask(call, known),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rectifier_keeps_nans_and_marks_what_it_keeps() {
+        for (value, kept) in [(1.5, true), (0.0, true), (-0.0, true), (-1e-300, false), (f64::NEG_INFINITY, false)] {
+            assert_eq!((is_kept(value), relu(value)), (kept, if kept { value } else { 0.0 }));
+        }
+        assert!(is_kept(f64::NAN) && relu(f64::NAN).is_nan());
     }
 }

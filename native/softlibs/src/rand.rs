@@ -53,6 +53,11 @@ impl Generator {
     pub fn of(kind: i64) -> Result<Generator, Problem> {
         match kind {
             100 | 101 | 121 | 141 | 142 | 161 => Ok(Generator::default()),
+            200 => Err(unsupported("CURAND_RNG_QUASI_DEFAULT")),
+            201 => Err(unsupported("CURAND_RNG_QUASI_SOBOL32")),
+            202 => Err(unsupported("CURAND_RNG_QUASI_SCRAMBLED_SOBOL32")),
+            203 => Err(unsupported("CURAND_RNG_QUASI_SOBOL64")),
+            204 => Err(unsupported("CURAND_RNG_QUASI_SCRAMBLED_SOBOL64")),
             other => Err(unsupported(format!("random number generator {other}"))),
         }
     }

@@ -117,7 +117,8 @@ fn test_class(classes: [std::num::FpCategory; 32], kind: u32) -> u32 {
             1 => *class == Infinite,
             2 => *class != Nan,
             3 => *class == Nan,
-            4 => *class == Normal,
+            // Zeros are normal numbers, the PTX ISA says.
+            4 => matches!(class, Normal | Zero),
             _ => *class == Subnormal,
         };
         out |= u32::from(yes) << l;

@@ -24,8 +24,8 @@ macro_rules! by_sign {
     };
 }
 
-/// Opcodes that the engine has (with at least one of their forms).
-const KNOWN: &[&str] = &[
+/// Opcodes that the engine has (with at least one of their forms), in the order of the alphabet.
+pub const OPCODES: &[&str] = &[
     "abs",
     "activemask",
     "add",
@@ -133,7 +133,7 @@ const KNOWN: &[&str] = &[
 impl Builder {
     /// Whether the engine has some form of this opcode.
     pub fn knows(opcode: &str) -> bool {
-        KNOWN.binary_search(&opcode).is_ok()
+        OPCODES.binary_search(&opcode).is_ok()
     }
 
     /// The instruction's name with its suffixes.
@@ -1046,7 +1046,8 @@ impl Builder {
                 (U32 | S32, U64 | S64) => Some(Op::U32U64),
                 (U16 | S16, U32 | S32) => Some(Op::U16U32),
                 (S32 | U32, S16) => Some(Op::S32S16),
-                (U32 | S32, U16) => Some(Op::Mov32),
+                // The register may be wider than the type.
+                (U32 | S32, U16) => Some(Op::U16U32),
                 (U32 | S32, S32 | U32) | (F32, F32) => Some(Op::Mov32),
                 (U64 | S64, S64 | U64) | (F64, F64) => Some(Op::Mov64),
                 (F64, F32) => Some(Op::F64F32),

@@ -14,6 +14,7 @@ use crate::ir::*;
 use crate::types::Type;
 use std::collections::HashMap;
 
+pub use arith::OPCODES;
 pub use control::{REDUX_ABS, REDUX_FLOAT, REDUX_MAX, REDUX_NAN};
 pub use operand::Operand;
 

@@ -131,3 +131,11 @@ fn what_cannot_complete_or_counts_no_warps_is_told() {
     let why = "barrier 1 cannot complete: 12 of a warp's 32 threads have come, ";
     assert!(halves.contains(why) && halves.contains(place), "{halves}");
 }
+
+#[test]
+fn lanes_that_wait_elsewhere_are_not_waited_for_by_their_warp() {
+    // The odd lanes are at the barrier, which waits for the even ones; those vote for all of the warp.
+    let body = "and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 1; setp.eq.u32 %p2, %r5, 0; @%p1 bra odd;\n\
+        vote.sync.ballot.b32 %r0, %p2, -1;\nodd: bar.sync 1;";
+    check(64, body, |t| if t % 2 == 0 { 0x5555_5555 } else { 0 });
+}

@@ -228,6 +228,11 @@ fn floating_point() {
         ("testp.finite.f32 %p1, %f; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|a, _, _| {
             f32::from(u8::from(a.is_finite()))
         }),
+        // Zeros are normal numbers.
+        ("testp.normal.f32 %p1, %f; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|a, _, _| {
+            f32::from(u8::from(a.is_normal() || a == 0.0))
+        }),
+        ("testp.subnormal.f32 %p1, 0f00000001; selp.f32 %v0, 0f3F800000, 0f00000000, %p1;", &|_, _, _| 1.0),
         ("cvt.rzi.f32.f32 %v0, %f;", &|a, _, _| a.trunc()),
         ("cvt.rpi.f32.f32 %v0, %f;", &|a, _, _| a.ceil()),
     ];
@@ -313,6 +318,7 @@ fn conversions() {
         &[
             ("cvt.s64.s8 %o, %a;", &|[x, ..]| x as i8 as i64 as u64),
             ("cvt.u64.u16 %o, %a;", &|[x, ..]| u64::from(x as u16)),
+            ("cvt.u32.u16 %r0, %a; cvt.u64.u32 %o, %r0;", &|[x, ..]| u64::from(x as u16)),
             ("cvt.s32.s16 %r0, %a; cvt.u64.u32 %o, %r0;", &|[x, ..]| u64::from(x as i16 as i32 as u32)),
             ("cvt.sat.s16.s32 %s0, %a; cvt.u64.u16 %o, %s0;", &|[x, ..]| {
                 u64::from((x as i32).clamp(-32768, 32767) as u16)

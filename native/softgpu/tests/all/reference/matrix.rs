@@ -1,14 +1,26 @@
 //! `mma`: each element of the result by itself, its factors taken from the lanes and registers where the PTX ISA's
 //! figures put them.
 
-use super::{R, half, half_of, of};
+use super::Kind::R;
+use super::exact::{F16, F32, F64, Way};
+use super::{Block, EACH, Maker, Statement, Text, put, warps};
+
+fn half(bits: u64) -> f64 {
+    f64::from_bits(F64.encode(&F16.decode(bits), Way::Nearest))
+}
+fn half_of(v: f64) -> u64 {
+    F16.encode(&F64.decode(v.to_bits()), Way::Nearest)
+}
+fn single_of(v: f64) -> u64 {
+    F32.encode(&F64.decode(v.to_bits()), Way::Nearest)
+}
 
 /// What a register of 32 bits holds of a matrix: how many elements, and the value of one.
 type Elements = (usize, fn(u64, usize) -> f64);
 
 /// A form: its modifiers, rows, inner extent, and the elements of both factors.  Columns are eight.
-pub struct Form {
-    pub modifiers: &'static str,
+struct Form {
+    modifiers: &'static str,
     rows: usize,
     inner: usize,
     factors: [Elements; 2],
@@ -28,7 +40,7 @@ const fn form(modifiers: &'static str, rows: usize, inner: usize, factors: [Elem
     Form { modifiers, rows, inner, factors }
 }
 
-pub const FORMS: &[Form] = &[
+const FORMS: &[Form] = &[
     form("m8n8k16.row.col.s32.s8.s8.s32", 8, 16, [S8, S8]),
     form("m16n8k16.row.col.s32.u8.s8.s32", 16, 16, [U8, S8]),
     form("m16n8k32.row.col.satfinite.s32.s8.u8.s32", 16, 32, [S8, U8]),
@@ -53,14 +65,14 @@ impl Form {
     }
 
     /// Registers of the result and the accumulator, of a, and of b.
-    pub fn registers(&self) -> [usize; 3] {
+    fn registers(&self) -> [usize; 3] {
         let [(a, _), (b, _)] = self.factors;
         let result = self.rows * 8 / 32;
         [if self.halves() { result / 2 } else { result }, self.rows * self.inner / 32 / a, self.inner * 8 / 32 / b]
     }
 
     /// Register `n` of a lane's result; `register` gives a lane's register of a factor (0, 1) or the accumulator (2).
-    pub fn result(&self, lane: usize, n: usize, register: impl Fn(usize, usize, usize) -> u64) -> u64 {
+    fn result(&self, lane: usize, n: usize, register: impl Fn(usize, usize, usize) -> u64) -> u64 {
         let [(a, of_a), (b, of_b)] = self.factors;
         let cell = |row: usize, column: usize| {
             let pairs = (0..self.inner).map(|k| {
@@ -79,7 +91,7 @@ impl Form {
         }
         let sum = cell(row + n / 2 * 8, column + n % 2);
         if !self.has("s32") {
-            return of((f64::from(f32::from_bits(before as u32)) + sum) as f32);
+            return single_of(f64::from(f32::from_bits(before as u32)) + sum);
         }
         let total = i64::from(before as i32) + sum as i64;
         let most = if self.has("satfinite") { total.clamp(i32::MIN.into(), i32::MAX.into()) } else { total };
@@ -87,13 +99,41 @@ impl Form {
     }
 
     /// The instruction on these registers.
-    pub fn text(&self, [d, a, b, c]: [usize; 4]) -> String {
+    fn text(&self, [d, a, b, c]: [usize; 4]) -> String {
         let list = |first: usize, count: usize| {
-            let names: Vec<String> = (0..count).map(|n| super::name(R, (first + n) % super::EACH)).collect();
+            let names: Vec<String> = (0..count).map(|n| super::name(R, (first + n) % EACH)).collect();
             format!("{{{}}}", names.join(", "))
         };
         let [results, of_a, of_b] = self.registers();
         let operands = [list(d, results), list(a, of_a), list(b, of_b), list(c, results)];
-        format!("mma.sync.aligned.{} {};\n", self.modifiers, operands.join(", "))
+        format!("mma.sync.aligned.{} {};", self.modifiers, operands.join(", "))
+    }
+}
+
+/// A product of matrices: its form, and the first registers of result, factors and accumulator.
+struct Matrices(usize, [usize; 4]);
+
+pub fn make(maker: &mut Maker, _: &mut usize) -> Option<Box<dyn Statement>> {
+    let form = maker.pick(FORMS.len());
+    maker.uniform().then(|| Box::new(Matrices(form, [0; 4].map(|_| maker.register()))) as Box<dyn Statement>)
+}
+
+impl Statement for Matrices {
+    fn write(&self, text: &mut Text) {
+        put!(text, "{}", FORMS[self.0].text(self.1));
+    }
+
+    fn execute(&self, block: &mut Block, active: &[usize]) {
+        let Matrices(form, [d, a, b, c]) = self;
+        let form = &FORMS[*form];
+        for warp in warps(active) {
+            let before: Vec<[u64; EACH]> = warp.iter().map(|at| block.lanes[*at].registers[R as usize]).collect();
+            let register = |of: usize, lane: usize, n: usize| before[lane][([*a, *b, *c][of] + n) % EACH];
+            for (lane, at) in warp.iter().enumerate() {
+                for n in 0..form.registers()[0] {
+                    block.lanes[*at].set(R, (d + n) % EACH, form.result(lane, n, register));
+                }
+            }
+        }
     }
 }
