@@ -131,20 +131,11 @@ run cusolverSpScsreigvsi(object handle, dim m, dim nnz, object descriptor, devic
 run cusolverSpDcsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, f64 guess, device start, i32 iterations, f64 tolerance, device value, device x)
 run cusolverSpCcsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, complex guess, device start, i32 iterations, f32 tolerance, device value, device x)
 run cusolverSpZcsreigvsi(object handle, dim m, dim nnz, object descriptor, device values, device offsets, device indices, f64 guess, f64 imaginary, device start, i32 iterations, f64 tolerance, device value, device x)
-refused solvers that refine in lower precision are not served:
-cusolverDnCCgels cusolverDnCCgels_bufferSize cusolverDnCCgesv cusolverDnCCgesv_bufferSize cusolverDnCKgels
-cusolverDnCKgels_bufferSize cusolverDnCKgesv cusolverDnCKgesv_bufferSize cusolverDnCYgels
-cusolverDnCYgels_bufferSize cusolverDnCYgesv cusolverDnCYgesv_bufferSize cusolverDnDDgels
-cusolverDnDDgels_bufferSize cusolverDnDDgesv cusolverDnDDgesv_bufferSize cusolverDnDHgels
-cusolverDnDHgels_bufferSize cusolverDnDHgesv cusolverDnDHgesv_bufferSize cusolverDnDSgels
-cusolverDnDSgels_bufferSize cusolverDnDSgesv cusolverDnDSgesv_bufferSize cusolverDnDXgels
-cusolverDnDXgels_bufferSize cusolverDnDXgesv cusolverDnDXgesv_bufferSize cusolverDnSHgels
-cusolverDnSHgels_bufferSize cusolverDnSHgesv cusolverDnSHgesv_bufferSize cusolverDnSSgels
-cusolverDnSSgels_bufferSize cusolverDnSSgesv cusolverDnSSgesv_bufferSize cusolverDnSXgels
-cusolverDnSXgels_bufferSize cusolverDnSXgesv cusolverDnSXgesv_bufferSize cusolverDnZCgels
-cusolverDnZCgels_bufferSize cusolverDnZCgesv cusolverDnZCgesv_bufferSize cusolverDnZKgels
-cusolverDnZKgels_bufferSize cusolverDnZKgesv cusolverDnZKgesv_bufferSize cusolverDnZYgels
-cusolverDnZYgels_bufferSize cusolverDnZYgesv cusolverDnZYgesv_bufferSize cusolverDnZZgels
-cusolverDnZZgels_bufferSize cusolverDnZZgesv cusolverDnZZgesv_bufferSize
+
+# Systems that are solved in lower precision and refined
+ask cusolverDn{CC,CK,CY,DD,DH,DS,DX,SH,SS,SX,ZC,ZK,ZY,ZZ}gesv_bufferSize(object handle, dim n, dim nrhs, device a, i32 lda, device pivots, device b, i32 ldb, device x, i32 ldx, device work, out:8 bytes)
+run cusolverDn{CC,CK,CY,DD,DH,DS,DX,SH,SS,SX,ZC,ZK,ZY,ZZ}gesv(object handle, dim n, dim nrhs, device a, i32 lda, device pivots, device b, i32 ldb, device x, i32 ldx, device work, u64 bytes, out:4 iterations, device info)
+ask cusolverDn{CC,CK,CY,DD,DH,DS,DX,SH,SS,SX,ZC,ZK,ZY,ZZ}gels_bufferSize(object handle, dim m, dim n, dim nrhs, device a, i32 lda, device b, i32 ldb, device x, i32 ldx, device work, out:8 bytes)
+run cusolverDn{CC,CK,CY,DD,DH,DS,DX,SH,SS,SX,ZC,ZK,ZY,ZZ}gels(object handle, dim m, dim n, dim nrhs, device a, i32 lda, device b, i32 ldb, device x, i32 ldx, device work, u64 bytes, out:4 iterations, device info)
 ",
 };
