@@ -14,7 +14,7 @@ export type By = NonNullable<CostRowsInput["by"]>;
 type State = "open" | "draining" | "lost";
 type Holder = Omit<CostLine, "gpuType" | "what" | "hours" | "cents">;
 /** Time in thousandths of a GPU times microseconds, as the accounts have it: whole numbers, so that sums are exact. */
-type Held = Holder & { gpuType: string; state: State; time: bigint };
+type Held = Holder & { gpuType: string; time: bigint };
 type Wall = { gpuType: string; state: State; time: bigint };
 type Line = Omit<CostLine, "hours" | "cents"> & { time: bigint };
 
@@ -26,7 +26,7 @@ const sumOf = (rows: readonly { time: bigint }[]): bigint => rows.reduce((sum, {
 export async function compute(ctx: Context, month: string, by: By): Promise<CostReport> {
   const { from, end } = monthSpan(month);
   const span = { from, to: new Date(Math.max(from.getTime(), Math.min(end.getTime(), ctx.now().getTime()))) };
-  const [held, walls, prices] = await Promise.all([
+  const [{ held, heldWalls }, walls, prices] = await Promise.all([
     readHeld(ctx, span, by),
     readWalls(ctx, span),
     ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType),
@@ -35,7 +35,7 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
   const types: CostReport["types"] = [];
   const lines: CostLine[] = [];
   for (const { gpuType, basis, micro, version } of prices) {
-    const ofType = linesOf(gpuType, held, walls);
+    const ofType = linesOf(gpuType, held, heldWalls, walls);
     const hours = toHours(sumOf(ofType));
     const cents = Math.round((micro / 1e4) * (basis === "hour" ? hours : partOfMonth));
     types.push({ gpuType, basis, amount: micro / 1e6, version, hours, cents });
@@ -56,21 +56,22 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
 }
 
 /** Who held a type for how long, by name, and the three ways in which nobody did. */
-function linesOf(gpuType: string, held: readonly Held[], walls: readonly Wall[]): Line[] {
-  const ofType = held.filter((row) => row.gpuType === gpuType);
-  const leased = new Map<string, Line>();
-  for (const { time, teamName, userName, workspaceName, teamId, userId, workspaceId } of ofType) {
-    const holder = { gpuType, teamName, userName, workspaceName, teamId, userId, workspaceId };
-    const place = [teamName, userName, workspaceName, teamId, userId, workspaceId].join("\n");
-    leased.set(place, { ...holder, what: "leased", time: (leased.get(place)?.time ?? 0n) + time });
-  }
+function linesOf(gpuType: string, held: readonly Held[], heldWalls: readonly Wall[], walls: readonly Wall[]): Line[] {
+  const leased = held
+    .filter((row) => row.gpuType === gpuType)
+    .map((row) => ({ place: placeOf(row), line: { ...row, what: "leased" as const } }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1));
   const rest = (["open", "draining", "lost"] as const).map((state): Line => {
-    const inState = (row: Held | Wall) => row.gpuType === gpuType && row.state === state;
-    const left = sumOf(walls.filter(inState)) - sumOf(ofType.filter(inState));
+    const timeIn = (rows: readonly Wall[]) =>
+      sumOf(rows.filter((row) => row.gpuType === gpuType && row.state === state));
+    const left = timeIn(walls) - timeIn(heldWalls);
     return { gpuType, what: state === "open" ? "free" : state, ...nobody, time: left > 0n ? left : 0n };
   });
-  return [...[...leased].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, line]) => line), ...rest];
+  return [...leased.map(({ line }) => line), ...rest];
 }
+
+const placeOf = ({ teamName, userName, workspaceName, teamId, userId, workspaceId }: Holder): string =>
+  [teamName, userName, workspaceName, teamId, userId, workspaceId].join("\n");
 
 const LEVELS = [
   (line: Line) => line.teamId ?? line.what,
@@ -92,14 +93,16 @@ function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[]
   return groups.flatMap((group, index) => withCents(group, parts[index] ?? 0, level + 1));
 }
 
-async function readHeld(ctx: Context, span: Span, by: By): Promise<Held[]> {
+/** Who held how long of a type, and how long of it was held in which state. */
+async function readHeld(ctx: Context, span: Span, by: By): Promise<{ held: Held[]; heldWalls: Wall[] }> {
   const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");
   const userId = by === "team" ? sql`null::text` : sql`user_id`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
-  const rows = await ctx.db.execute<Omit<Held, "time"> & { time: string }>(sql`
+  const rows = await ctx.db.execute<Omit<Held, "time"> & { state: State | null; time: string }>(sql`
     with x as (
-      select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, sum(held)::text as time
-      from ${held} h group by 1, 2, 3, 4, 5
+      select gpu_type, state, team_id, user_id, workspace_id, sum(held)::text as time
+      from (select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, held from ${held} h) y
+      group by grouping sets ((gpu_type, team_id, user_id, workspace_id), (gpu_type, state))
     )
     select x.gpu_type as "gpuType", x.state, x.team_id as "teamId", t.name as "teamName", x.user_id as "userId",
       u.name as "userName", x.workspace_id as "workspaceId", coalesce(w.name, x.workspace_id) as "workspaceName", x.time
@@ -107,7 +110,13 @@ async function readHeld(ctx: Context, span: Span, by: By): Promise<Held[]> {
     left join teams t on t.id = x.team_id
     left join users u on u.id = x.user_id
     left join workspaces w on w.id = x.workspace_id`);
-  return rows.map(({ time, ...row }) => ({ ...row, time: BigInt(time) }));
+  const [ofHolders, ofStates]: [Held[], Wall[]] = [[], []];
+  for (const { state, time: text, ...holder } of rows) {
+    const time = BigInt(text);
+    if (state === null) ofHolders.push({ ...holder, time });
+    else ofStates.push({ gpuType: holder.gpuType, state, time });
+  }
+  return { held: ofHolders, heldWalls: ofStates };
 }
 
 async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {
