@@ -14,7 +14,6 @@ export type By = NonNullable<CostRowsInput["by"]>;
 type State = "open" | "draining" | "lost";
 type Holder = Omit<CostLine, "gpuType" | "what" | "hours" | "cents">;
 /** Time in thousandths of a GPU times microseconds, as the accounts have it: whole numbers, so that sums are exact. */
-type Held = Holder & { gpuType: string; time: bigint };
 type Wall = { gpuType: string; state: State; time: bigint };
 type Line = Omit<CostLine, "hours" | "cents"> & { time: bigint };
 
@@ -26,11 +25,9 @@ const sumOf = (rows: readonly { time: bigint }[]): bigint => rows.reduce((sum, {
 export async function compute(ctx: Context, month: string, by: By): Promise<CostReport> {
   const { from, end } = monthSpan(month);
   const span = { from, to: new Date(Math.max(from.getTime(), Math.min(end.getTime(), ctx.now().getTime()))) };
-  const [{ held, heldWalls }, walls, prices] = await Promise.all([
-    readHeld(ctx, span, by),
-    readWalls(ctx, span),
-    ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType),
-  ]);
+  const prices = await ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType);
+  const priced = new Set(prices.map((price) => price.gpuType));
+  const [{ held, heldWalls }, walls] = await Promise.all([readHeld(ctx, span, by, priced), readWalls(ctx, span)]);
   const partOfMonth = (span.to.getTime() - from.getTime()) / (end.getTime() - from.getTime());
   const types: CostReport["types"] = [];
   const lines: CostLine[] = [];
@@ -41,7 +38,6 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
     types.push({ gpuType, basis, amount: micro / 1e6, version, hours, cents });
     lines.push(...withCents(ofType, cents));
   }
-  const priced = new Set(prices.map((price) => price.gpuType));
   return {
     month,
     from: span.from.toISOString(),
@@ -56,10 +52,10 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
 }
 
 /** Who held a type for how long, by name, and the three ways in which nobody did. */
-function linesOf(gpuType: string, held: readonly Held[], heldWalls: readonly Wall[], walls: readonly Wall[]): Line[] {
+function linesOf(gpuType: string, held: readonly Line[], heldWalls: readonly Wall[], walls: readonly Wall[]): Line[] {
   const leased = held
-    .filter((row) => row.gpuType === gpuType)
-    .map((row) => ({ place: placeOf(row), line: { ...row, what: "leased" as const } }))
+    .filter((line) => line.gpuType === gpuType)
+    .map((line) => ({ place: placeOf(line), line }))
     .sort((a, b) => (a.place < b.place ? -1 : 1));
   const rest = (["open", "draining", "lost"] as const).map((state): Line => {
     const timeIn = (rows: readonly Wall[]) =>
@@ -83,7 +79,7 @@ const LEVELS = [
 function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[] {
   const keyOf = LEVELS[level];
   if (lines.length === 1 || keyOf === undefined) {
-    return lines.map(({ time, ...line }) => ({ ...line, hours: toHours(time), cents }));
+    return lines.map((line) => withCost(line, cents));
   }
   const groups = [...Map.groupBy(lines, keyOf).values()];
   const times = groups.map((group) => Number(sumOf(group)));
@@ -93,15 +89,32 @@ function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[]
   return groups.flatMap((group, index) => withCents(group, parts[index] ?? 0, level + 1));
 }
 
-/** Who held how long of a type, and how long of it was held in which state. */
-async function readHeld(ctx: Context, span: Span, by: By): Promise<{ held: Held[]; heldWalls: Wall[] }> {
+/** These two are written out: there are thousands of lines, and to spread each takes several times as long. */
+function lineOf(row: Holder & { gpuType: string }, time: bigint): Line {
+  const { gpuType, teamId, teamName, userId, userName, workspaceId, workspaceName } = row;
+  return { gpuType, what: "leased", teamId, teamName, userId, userName, workspaceId, workspaceName, time };
+}
+
+function withCost(line: Line, cents: number): CostLine {
+  const { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, time } = line;
+  return { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, hours: toHours(time), cents };
+}
+
+/** Who held how long of these types, and how long of each was held in which state. */
+async function readHeld(
+  ctx: Context,
+  span: Span,
+  by: By,
+  gpuTypes: ReadonlySet<string>,
+): Promise<{ held: Line[]; heldWalls: Wall[] }> {
   const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");
   const userId = by === "team" ? sql`null::text` : sql`user_id`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
-  const rows = await ctx.db.execute<Omit<Held, "time"> & { state: State | null; time: string }>(sql`
+  const rows = await ctx.db.execute<Holder & { gpuType: string; state: State | null; time: string }>(sql`
     with x as (
       select gpu_type, state, team_id, user_id, workspace_id, sum(held)::text as time
-      from (select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, held from ${held} h) y
+      from (select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, held
+        from ${held} h where gpu_type = any(${sql.param([...gpuTypes])}::text[])) y
       group by grouping sets ((gpu_type, team_id, user_id, workspace_id), (gpu_type, state))
     )
     select x.gpu_type as "gpuType", x.state, x.team_id as "teamId", t.name as "teamName", x.user_id as "userId",
@@ -110,13 +123,14 @@ async function readHeld(ctx: Context, span: Span, by: By): Promise<{ held: Held[
     left join teams t on t.id = x.team_id
     left join users u on u.id = x.user_id
     left join workspaces w on w.id = x.workspace_id`);
-  const [ofHolders, ofStates]: [Held[], Wall[]] = [[], []];
-  for (const { state, time: text, ...holder } of rows) {
-    const time = BigInt(text);
-    if (state === null) ofHolders.push({ ...holder, time });
-    else ofStates.push({ gpuType: holder.gpuType, state, time });
+  const [lines, heldWalls]: [Line[], Wall[]] = [[], []];
+  for (const row of rows) {
+    const { gpuType, state } = row;
+    const time = BigInt(row.time);
+    if (state !== null) heldWalls.push({ gpuType, state, time });
+    else lines.push(lineOf(row, time));
   }
-  return { held: ofHolders, heldWalls: ofStates };
+  return { held: lines, heldWalls };
 }
 
 async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {
