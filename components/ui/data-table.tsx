@@ -26,7 +26,7 @@ export type Column<Row> = {
 const fromWidth = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
 
 /** So many rows stand in the server's answer, which is more than a screen; the browser has the data of all, and adds the rest. */
-const AT_FIRST = 50;
+const AT_FIRST = 40;
 
 /** A table that sorts by its headers and filters by a word. */
 export function DataTable<Row>({
