@@ -1,17 +1,8 @@
 import { cx } from "#components/format.ts";
 import { clockIn, offsetLabel } from "#components/time-zone/time-zone.ts";
+import { type Bar, Bars, type Look } from "./bars.tsx";
 import { timeTicks, valueTicks } from "./ticks.ts";
 
-/** How a series looks: strength and pattern tell it apart, not colour alone. */
-export type Look = "used" | "held" | "free" | "warn" | "bad";
-
-const fills: Record<Look, string> = {
-  used: "fill-accent",
-  held: "fill-accent/40",
-  free: "fill-line",
-  warn: "fill-warn",
-  bad: "fill-bad",
-};
 const swatches: Record<Look, string> = {
   used: "bg-accent",
   held: "bg-accent/40",
@@ -104,9 +95,7 @@ export function TimeChart({
                 className={tick === 0 ? "stroke-line-strong" : "stroke-line"}
               />
             ))}
-            {bins.map((bin) => (
-              <Bar key={bin.from} {...{ bin, series, x, y, zone, format }} />
-            ))}
+            <Bars bars={bins.map((bin) => barOf(bin, { series, x, y, zone, format }))} />
           </svg>
         </div>
         <div aria-hidden="true" className="figures relative col-start-2 mt-1 h-4 overflow-hidden text-xs text-ink-2">
@@ -123,47 +112,33 @@ export function TimeChart({
   );
 }
 
-function Bar({
-  bin,
-  series,
-  x,
-  y,
-  zone,
-  format,
-}: {
-  bin: Bin;
+type Drawing = {
   series: Series[];
   x: (at: number) => number;
   y: (value: number) => number;
   zone: string;
   format: (value: number) => string;
-}) {
+};
+
+function barOf(bin: Bin, { series, x, y, zone, format }: Drawing): Bar {
   const [left, right] = [x(Date.parse(bin.from)), x(Date.parse(bin.to))];
-  const heightOf = ({ key }: Series) => bin.values[key] ?? 0;
-  const parts = series.map((one, index) => ({
-    ...one,
-    value: heightOf(one),
-    bottom: series.slice(0, index).reduce((sum, below) => sum + heightOf(below), 0),
-  }));
-  const words = parts.map((part) => (series.length > 1 ? `${part.label} ${format(part.value)}` : format(part.value)));
-  return (
-    <g>
-      <title>{`${minuteIn(zone, Date.parse(bin.from))}: ${words.join(", ")}`}</title>
-      {parts
-        .filter((part) => part.value > 0)
-        .map((part) => (
-          <rect
-            key={part.key}
-            x={left}
-            width={Math.max(0.5, (right - left) * 0.94)}
-            y={y(part.bottom + part.value)}
-            height={y(part.bottom) - y(part.bottom + part.value)}
-            className={fills[part.look]}
-          />
-        ))}
-    </g>
-  );
+  const words: string[] = [];
+  const parts: Bar["parts"] = [];
+  let bottom = 0;
+  for (const { key, label, look } of series) {
+    const value = bin.values[key] ?? 0;
+    words.push(series.length > 1 ? `${label} ${format(value)}` : format(value));
+    if (value <= 0) continue;
+    const [low, high] = [y(bottom), y(bottom + value)];
+    parts.push({ look, top: rounded(high), height: rounded(low - high) });
+    bottom += value;
+  }
+  const title = `${minuteIn(zone, Date.parse(bin.from))}: ${words.join(", ")}`;
+  return { title, left: rounded(left), width: rounded(Math.max(0.5, (right - left) * 0.94)), parts };
 }
+
+/** A page is no finer. */
+const rounded = (value: number): number => Math.round(value * 100) / 100;
 
 /** `2026-11-21 11:33 UTC+1`. */
 function minuteIn(zone: string, at: number): string {

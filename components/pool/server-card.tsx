@@ -1,3 +1,5 @@
+"use client";
+
 import { plural } from "#components/format.ts";
 import { State, type Tone } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
@@ -13,7 +15,7 @@ const tones: Record<GpuServerView["state"], Tone> = {
   removed: "idle",
 };
 
-/** A GPU server with its devices. */
+/** A GPU server with its devices. A component of the browser's: of hundreds of leases a page carries what they are, not how they look. */
 export function ServerCard({ server, devices }: { server: GpuServerView; devices: PoolDevice[] }) {
   return (
     <section aria-label={`GPU server ${server.name}`} className="mb-4 rounded-lg border border-line bg-surface">

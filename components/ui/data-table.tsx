@@ -3,6 +3,7 @@
 import { ChevronDown, ChevronsUpDown, ChevronUp, Search } from "lucide-react";
 import { type ReactNode, useMemo, useState } from "react";
 import { cx } from "#components/format.ts";
+import { useHydrated } from "#components/live/hydrated.ts";
 import { compareNames } from "#server/contracts/names.ts";
 
 export type Column<Row> = {
@@ -23,6 +24,9 @@ export type Column<Row> = {
 };
 
 const fromWidth = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
+
+/** So many rows stand in the server's answer, which is more than a screen; the browser has the data of all, and adds the rest. */
+const AT_FIRST = 40;
 
 /** A table that sorts by its headers and filters by a word. */
 export function DataTable<Row>({
@@ -46,6 +50,7 @@ export function DataTable<Row>({
   initial?: { id: string; down?: boolean };
   toolbar?: ReactNode;
 }) {
+  const hydrated = useHydrated();
   const [word, setWord] = useState("");
   const [order, setOrder] = useState(initial);
   const shown = useMemo(() => {
@@ -129,7 +134,7 @@ export function DataTable<Row>({
             </tr>
           </thead>
           <tbody>
-            {shown.map((row) => (
+            {(hydrated ? shown : shown.slice(0, AT_FIRST)).map((row) => (
               <tr key={rowKey(row)} className="border-b border-line last:border-b-0 hover:bg-hover">
                 {columns.map((column) => (
                   <td key={column.id} className={cellLook(column)}>

@@ -18,6 +18,7 @@ export function DialogButton({
   initiallyOpen?: boolean;
   size?: "sm" | "md";
   variant?: "primary" | "secondary";
+  disabled?: boolean;
   "aria-label"?: string;
 }) {
   const [open, setOpen] = useState(initiallyOpen);

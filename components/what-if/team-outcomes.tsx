@@ -9,7 +9,7 @@ type Row = WhatIfType["teams"][number];
 type Outcome = Row["now"];
 
 /** Each team with the pool of now and with the proposed one. */
-export function TeamOutcomes({ type }: { type: WhatIfType }) {
+export function TeamOutcomes({ gpuType, teams }: Pick<WhatIfType, "gpuType" | "teams">) {
   const pair = (
     id: string,
     header: string,
@@ -25,8 +25,8 @@ export function TeamOutcomes({ type }: { type: WhatIfType }) {
   const count = (value: number) => value.toLocaleString("en");
   return (
     <DataTable
-      caption={`Teams on ${type.gpuType}, now and proposed`}
-      rows={type.teams}
+      caption={`Teams on ${gpuType}, now and proposed`}
+      rows={teams}
       rowKey={(row) => row.teamId}
       columns={[
         { id: "name", header: "Team", sort: (row) => row.name, cell: (row) => row.name },

@@ -8,6 +8,7 @@ import { formatAmount } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Field, FormError } from "#components/ui/field.tsx";
 import { GpuField } from "#components/ui/gpu-field.tsx";
+import { useOpened } from "#components/use-opened.ts";
 import { useSubmit } from "#components/use-submit.ts";
 import type { WhatIfInput, WhatIfList, WhatIfView } from "#server/contracts/what-if.ts";
 
@@ -74,45 +75,59 @@ function TypeFields({ type, proposed }: { type: Present; proposed: Proposed["typ
         hint={`Now ${gpus}`}
         className="w-40"
       />
-      {quotas.length > 0 && (
-        <details className="mt-3" open={(proposed?.quotas?.length ?? 0) > 0}>
-          <summary className="text-sm text-ink-2 hover:text-ink">Quotas</summary>
-          <ul className="mt-2 flex flex-col gap-3">
-            {quotas.map((quota) => {
-              const other = proposed?.quotas?.find(({ teamId }) => teamId === quota.teamId) ?? quota;
-              const named = (what: string) => ({ name: `${what}/${gpuType}/${quota.teamId}`, className: "w-40" });
-              return (
-                <li key={quota.teamId} className="flex flex-wrap items-start gap-x-4 gap-y-2">
-                  <span className="w-full font-medium break-words">{quota.name}</span>
-                  <GpuField
-                    label={`Guaranteed to ${quota.name}`}
-                    {...named("guaranteed")}
-                    defaultValue={other.guaranteedMilli / 1000}
-                    hint={`Now ${formatAmount(quota.guaranteedMilli)}`}
-                  />
-                  <GpuField
-                    label={`Limit of ${quota.name}`}
-                    {...named("limit")}
-                    defaultValue={other.limitMilli / 1000}
-                    hint={`Now ${formatAmount(quota.limitMilli)}`}
-                  />
-                </li>
-              );
-            })}
-          </ul>
-        </details>
-      )}
+      {quotas.length > 0 && <QuotaFields {...{ gpuType, quotas, proposed: proposed?.quotas ?? [] }} />}
     </fieldset>
   );
 }
 
-/** Quotas that stay as they are keep their calendars, and are not named. */
+type QuotaFieldsProps = Pick<Present, "gpuType" | "quotas"> & {
+  proposed: NonNullable<Proposed["types"][number]["quotas"]>;
+};
+
+/** There may be hundreds, so they are made when somebody looks at them. */
+function QuotaFields({ gpuType, quotas, proposed }: QuotaFieldsProps) {
+  const begins = proposed.length > 0;
+  const { opened, watch } = useOpened(begins);
+  return (
+    <details {...watch} className="mt-3" open={begins}>
+      <summary className="text-sm text-ink-2 hover:text-ink">Quotas</summary>
+      {opened && (
+        <ul className="mt-2 flex flex-col gap-3">
+          {quotas.map((quota) => {
+            const other = proposed.find(({ teamId }) => teamId === quota.teamId) ?? quota;
+            const named = (what: string) => ({ name: `${what}/${gpuType}/${quota.teamId}`, className: "w-40" });
+            return (
+              <li key={quota.teamId} className="flex flex-wrap items-start gap-x-4 gap-y-2">
+                <span className="w-full font-medium break-words">{quota.name}</span>
+                <GpuField
+                  label={`Guaranteed to ${quota.name}`}
+                  {...named("guaranteed")}
+                  defaultValue={other.guaranteedMilli / 1000}
+                  hint={`Now ${formatAmount(quota.guaranteedMilli)}`}
+                />
+                <GpuField
+                  label={`Limit of ${quota.name}`}
+                  {...named("limit")}
+                  defaultValue={other.limitMilli / 1000}
+                  hint={`Now ${formatAmount(quota.limitMilli)}`}
+                />
+              </li>
+            );
+          })}
+        </ul>
+      )}
+    </details>
+  );
+}
+
+/** Quotas that stay as they are, looked at or not, keep their calendars, and are not named. */
 function questionOf(form: FormData, present: Present[]): WhatIfInput {
   const DAY_MS = 24 * 3_600_000;
   const types = present.map(({ gpuType, quotas }) => ({
     gpuType,
     gpus: Number(formText(form, `gpus/${gpuType}`)),
     quotas: quotas.flatMap(({ teamId, ...now }) => {
+      if (!form.has(`limit/${gpuType}/${teamId}`)) return [];
       const guaranteedMilli = formMilli(form, `guaranteed/${gpuType}/${teamId}`);
       const limitMilli = formMilli(form, `limit/${gpuType}/${teamId}`);
       const same = guaranteedMilli === now.guaranteedMilli && limitMilli === now.limitMilli;

@@ -8,7 +8,7 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
 import { list as listReservations } from "#server/services/reservation/list.ts";
-import { list as listTeams } from "#server/services/team/list.ts";
+import { names as teamNames } from "#server/services/team/names.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Calendars" };
@@ -17,13 +17,15 @@ export const metadata = { title: "Calendars" };
 export default async function CalendarsPage() {
   const ctx = await pageContext();
   if (!ctx.principal.isAdmin) notFound();
-  const [{ calendars }, { reservations }, { teams }] = await load(() =>
-    Promise.all([listCalendars(ctx), listReservations(ctx), listTeams(ctx)]),
+  const [{ calendars }, { reservations }, teams] = await load(() =>
+    Promise.all([listCalendars(ctx), listReservations(ctx), teamNames(ctx)]),
   );
   const nameOf = (teamId: string) => teams.find((team) => team.id === teamId)?.name ?? "";
+  const typesOf = (teamId: string) =>
+    calendars.flatMap(({ gpuType, quotas }) => (quotas.some((quota) => quota.teamId === teamId) ? [gpuType] : []));
   const reservable = teams
-    .filter((team) => team.quotas.length > 0)
-    .map(({ id, name, quotas }) => ({ id, name, gpuTypes: quotas.map(({ gpuType }) => gpuType) }));
+    .map((team) => ({ ...team, gpuTypes: typesOf(team.id) }))
+    .filter(({ gpuTypes }) => gpuTypes.length > 0);
   return (
     <>
       <LiveRefresh topics={["pool"]} />

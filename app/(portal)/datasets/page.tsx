@@ -5,7 +5,7 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { list } from "#server/services/dataset/list.ts";
 import { me } from "#server/services/session/me.ts";
-import { list as listTeams } from "#server/services/team/list.ts";
+import { names as teamNames } from "#server/services/team/names.ts";
 import { load, pageContext } from "../../page-context.ts";
 
 export const metadata = { title: "Datasets" };
@@ -13,9 +13,9 @@ export const metadata = { title: "Datasets" };
 /** Files that workspaces can mount; admins and leads register them here. */
 export default async function DatasetsPage() {
   const ctx = await pageContext();
-  const [{ datasets }, person, all] = await load(() => Promise.all([list(ctx), me(ctx), listTeams(ctx)]));
+  const [{ datasets }, person, all] = await load(() => Promise.all([list(ctx), me(ctx), teamNames(ctx)]));
   const { isAdmin } = ctx.principal;
-  const teams = isAdmin ? all.teams : person.teams.filter(({ role }) => role === "lead");
+  const teams = isAdmin ? all : person.teams.filter(({ role }) => role === "lead");
   const registers = isAdmin || teams.length > 0;
   return (
     <>

@@ -7,7 +7,7 @@ import { OpenSample } from "#components/user/open-sample.tsx";
 import { PeopleTable } from "#components/user/people-table.tsx";
 import { userId } from "#server/contracts/common.ts";
 import { list as listGroups } from "#server/services/identity-group/list.ts";
-import { list as listTeams } from "#server/services/team/list.ts";
+import { names as teamNames } from "#server/services/team/names.ts";
 import { list as listUsers } from "#server/services/user/list.ts";
 import { load, pageContext } from "../../page-context.ts";
 
@@ -23,10 +23,9 @@ export default async function PeoplePage({ searchParams }: Props) {
   const asked = await searchParams;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const after = userId.safeParse(asked.after).data;
-  const [{ users, total, next }, { teams }, { groups, claim }] = await load(() =>
-    Promise.all([listUsers(ctx, { search, limit: PAGE, after }), listTeams(ctx), listGroups(ctx)]),
+  const [{ users, total, next }, teams, { groups, claim }] = await load(() =>
+    Promise.all([listUsers(ctx, { search, limit: PAGE, after }), teamNames(ctx), listGroups(ctx)]),
   );
-  const choices = teams.map(({ id, name }) => ({ id, name }));
   const place = { path: "/people", question: {}, search, label: "Search people" };
   return (
     <>
@@ -36,7 +35,7 @@ export default async function PeoplePage({ searchParams }: Props) {
         actions={
           <>
             <OpenSample />
-            <InvitePerson variant="primary" teams={choices} />
+            <InvitePerson variant="primary" teams={teams} />
           </>
         }
       />
@@ -45,7 +44,7 @@ export default async function PeoplePage({ searchParams }: Props) {
       <Paging {...place} shown={users.length} total={total} next={next} first={after === undefined} />
       {claim !== null && (
         <div className="mt-8">
-          <IdentityGroupSection groups={groups} claim={claim} teams={choices} />
+          <IdentityGroupSection groups={groups} claim={claim} teams={teams} />
         </div>
       )}
     </>

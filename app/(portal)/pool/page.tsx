@@ -46,7 +46,7 @@ export default async function PoolPage({ searchParams }: Props) {
       open.map((server) => server.id),
     ),
   );
-  const cards = open.map((server) => (
+  const cards = open.map(({ devices: _, ...server }) => (
     <ServerCard key={server.id} server={server} devices={devices.filter((device) => device.serverId === server.id)} />
   ));
   const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);

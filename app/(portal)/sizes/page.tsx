@@ -4,7 +4,7 @@ import { SizePolicyForm } from "#components/size/size-policy-form.tsx";
 import { SizeSection } from "#components/size/size-section.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { sizeInWords } from "#server/contracts/size-words.ts";
-import { list as listTeams } from "#server/services/team/list.ts";
+import { names as teamNames } from "#server/services/team/names.ts";
 import { list as listSizes } from "#server/services/workspace-size/list.ts";
 import { load, pageContext } from "../../page-context.ts";
 
@@ -14,12 +14,12 @@ export const metadata = { title: "Sizes" };
 export default async function SizesPage() {
   const ctx = await pageContext();
   if (!ctx.principal.isAdmin) notFound();
-  const [{ sizes, policy, launchers }, { teams }] = await load(() => Promise.all([listSizes(ctx), listTeams(ctx)]));
+  const [{ sizes, policy, launchers }, teams] = await load(() => Promise.all([listSizes(ctx), teamNames(ctx)]));
   return (
     <>
       <LiveRefresh topics={["size"]} />
       <PageHeader title="Sizes" detail="What a workspace has of processor and memory" />
-      <SizeSection sizes={sizes} teams={teams.map(({ id, name }) => ({ id, name }))} />
+      <SizeSection sizes={sizes} teams={teams} />
       <Section
         title="Custom sizes"
         detail="Who may choose cores and memory freely. A team's own policy comes first: its page has it."

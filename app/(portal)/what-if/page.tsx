@@ -83,7 +83,7 @@ function Answer({ view }: { view: WhatIfView }) {
     >
       <OutcomeTable type={type} currency={currency} />
       <Charts type={type} csv={file("csv-time")} />
-      <TeamOutcomes type={type} />
+      <TeamOutcomes gpuType={type.gpuType} teams={type.teams} />
       <Assumptions type={type} />
     </Section>
   ));

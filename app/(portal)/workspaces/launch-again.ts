@@ -1,29 +1,18 @@
 import { choicesFor } from "#components/dataset/dataset-choice.ts";
 import type { LaunchAgain } from "#components/workspace/launch-again.tsx";
 import { firstChoice, sizeChoices } from "#components/workspace/size-choice.ts";
-import type { Context } from "#server/context.ts";
 import { launcherFor } from "#server/launchers/choice.ts";
-import { list as listImages } from "#server/services/image/list.ts";
-import { me } from "#server/services/session/me.ts";
-import { lastLaunch } from "#server/services/workspace/last-launch.ts";
-import { list as listSizes } from "#server/services/workspace-size/list.ts";
-import { datasetChoices } from "./dataset-choices.ts";
+import { readLaunchable } from "./launchable.ts";
 
 /**
  * What launches the last one once more, under a name that is free; undefined when there was none, or when its
  * environment, team or one of its datasets is no longer to be had.
  */
-export async function launchAgain(ctx: Context, taken: readonly string[]): Promise<LaunchAgain | undefined> {
-  const [last, { images }, { teams }, datasets, sizes] = await Promise.all([
-    lastLaunch(ctx),
-    listImages(ctx),
-    me(ctx),
-    datasetChoices(ctx),
-    listSizes(ctx),
-  ]);
+export async function launchAgain(taken: readonly string[]): Promise<LaunchAgain | undefined> {
+  const { last, images, person, datasets, sizes } = await readLaunchable();
   if (last === undefined) return undefined;
   const { title, ...asked } = last;
-  const team = teams.find(({ id }) => id === asked.teamId);
+  const team = person.teams.find(({ id }) => id === asked.teamId);
   const image = images.find(({ name }) => name === asked.image);
   if (team === undefined || image === undefined) return undefined;
   if (image.teamIds !== null && !image.teamIds.includes(team.id)) return undefined;

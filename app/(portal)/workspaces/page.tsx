@@ -34,7 +34,7 @@ export default async function WorkspacesPage({ searchParams }: Props) {
     ]),
   );
   const names = mine.map(({ name }) => name);
-  const again = await load(() => launchAgain(ctx, names));
+  const again = await launchAgain(names);
   const place = { path: "/workspaces", question: {}, search, label: "Search workspaces of others" };
   return (
     <>

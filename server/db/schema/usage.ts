@@ -22,12 +22,8 @@ export const leaseWork = pgTable(
   (t) => [primaryKey({ columns: [t.leaseId, t.hour] })],
 );
 
-/** What a team held, on devices in which state. */
-const heldByTeam = () => ({
-  at: instant("at").notNull(),
-  gpuType: text("gpu_type").notNull(),
-  teamId: text("team_id").notNull(),
-  state: text("state", { enum: ["open", "draining", "lost"] }).notNull(),
+/** How much was held. */
+const amounts = () => ({
   held: bytes("held").notNull(),
   /** Of it while the GPU worked. */
   used: bytes("used").notNull(),
@@ -38,25 +34,47 @@ const heldByTeam = () => ({
   delivered: bytes("delivered").notNull(),
 });
 
-/** The same, and who of the team in which workspace. */
-const held = () => ({
-  ...heldByTeam(),
-  userId: text("user_id").notNull(),
-  workspaceId: text("workspace_id").notNull(),
+/** What a team held, on devices in which state. */
+const heldByTeam = () => ({
+  at: instant("at").notNull(),
+  gpuType: text("gpu_type").notNull(),
+  teamId: text("team_id").notNull(),
+  state: text("state", { enum: ["open", "draining", "lost"] }).notNull(),
+  ...amounts(),
 });
+
+/** Who of a team, in which workspace. */
+const person = () => ({ userId: text("user_id").notNull(), workspaceId: text("workspace_id").notNull() });
+
+const held = () => ({ ...heldByTeam(), ...person() });
 
 export const usageHours = pgTable("usage_hours", held(), (t) => [
   primaryKey({ columns: [t.at, t.gpuType, t.workspaceId, t.userId, t.teamId, t.state] }),
+]);
+
+/** The sums of `usage_hours`, for whoever asks about teams: a tenth of the rows and less. */
+export const usageTeamHours = pgTable("usage_team_hours", heldByTeam(), (t) => [
+  primaryKey({ columns: [t.at, t.gpuType, t.teamId, t.state] }),
 ]);
 
 export const usageDays = pgTable("usage_days", held(), (t) => [
   primaryKey({ columns: [t.at, t.gpuType, t.workspaceId, t.userId, t.teamId, t.state] }),
 ]);
 
-/** The sums of `usage_days`, for whoever asks about teams: a tenth of the rows and less. */
+/** The sums of `usage_days`, as those of `usage_hours`. */
 export const usageTeamDays = pgTable("usage_team_days", heldByTeam(), (t) => [
   primaryKey({ columns: [t.at, t.gpuType, t.teamId, t.state] }),
 ]);
+
+/**
+ * The sums of seven days of `usage_days` (the first a Thursday, as the epoch was) over all types and states, for whoever
+ * asks about persons or workspaces alone: a tenth of the rows.
+ */
+export const usageWeeks = pgTable(
+  "usage_weeks",
+  { at: instant("at").notNull(), teamId: text("team_id").notNull(), ...person(), ...amounts() },
+  (t) => [primaryKey({ columns: [t.at, t.workspaceId, t.userId, t.teamId] })],
+);
 
 /** How long devices were in each state, microseconds. */
 export const poolHours = pgTable(

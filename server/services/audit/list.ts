@@ -107,11 +107,13 @@ async function readNames(ctx: Context, ids: (string | null)[]): Promise<Map<stri
     const rows = await ctx.db.select({ id: table.id, name: table.name }).from(table).where(inArray(table.id, wanted));
     for (const row of rows) names.set(row.id, row.name);
   };
-  await read(users, "usr");
-  await read(teams, "team");
-  await read(workspaces, "ws", "pod");
-  await read(gpuServers, "gsv");
-  await read(images, "img");
-  await read(accessTokens, "pat");
+  await Promise.all([
+    read(users, "usr"),
+    read(teams, "team"),
+    read(workspaces, "ws", "pod"),
+    read(gpuServers, "gsv"),
+    read(images, "img"),
+    read(accessTokens, "pat"),
+  ]);
   return names;
 }

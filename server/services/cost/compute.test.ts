@@ -104,7 +104,7 @@ it("are the same by team, person and workspace, and however much is rolled up", 
   await fc.assert(
     fc.asyncProperty(history, minute, async ({ micro, basis, away, leases: all }, half) => {
       await test.db.execute(
-        sql`truncate lease_requests, device_intervals, usage_hours, usage_days, usage_team_days, pool_hours, wait_days cascade`,
+        sql`truncate lease_requests, device_intervals, usage_hours, usage_team_hours, usage_days, usage_team_days, usage_weeks, pool_hours, wait_days cascade`,
       );
       await rolledTo(new Date(Math.floor(Date.now() / HOUR) * HOUR));
       await test.db.update(gpuPrices).set({ micro, basis });

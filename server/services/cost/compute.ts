@@ -14,7 +14,6 @@ export type By = NonNullable<CostRowsInput["by"]>;
 type State = "open" | "draining" | "lost";
 type Holder = Omit<CostLine, "gpuType" | "what" | "hours" | "cents">;
 /** Time in thousandths of a GPU times microseconds, as the accounts have it: whole numbers, so that sums are exact. */
-type Held = Holder & { gpuType: string; state: State; time: bigint };
 type Wall = { gpuType: string; state: State; time: bigint };
 type Line = Omit<CostLine, "hours" | "cents"> & { time: bigint };
 
@@ -26,22 +25,19 @@ const sumOf = (rows: readonly { time: bigint }[]): bigint => rows.reduce((sum, {
 export async function compute(ctx: Context, month: string, by: By): Promise<CostReport> {
   const { from, end } = monthSpan(month);
   const span = { from, to: new Date(Math.max(from.getTime(), Math.min(end.getTime(), ctx.now().getTime()))) };
-  const [held, walls, prices] = await Promise.all([
-    readHeld(ctx, span, by),
-    readWalls(ctx, span),
-    ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType),
-  ]);
+  const prices = await ctx.db.select().from(gpuPrices).orderBy(gpuPrices.gpuType);
+  const priced = new Set(prices.map((price) => price.gpuType));
+  const [{ held, heldWalls }, walls] = await Promise.all([readHeld(ctx, span, by, priced), readWalls(ctx, span)]);
   const partOfMonth = (span.to.getTime() - from.getTime()) / (end.getTime() - from.getTime());
   const types: CostReport["types"] = [];
   const lines: CostLine[] = [];
   for (const { gpuType, basis, micro, version } of prices) {
-    const ofType = linesOf(gpuType, held, walls);
+    const ofType = linesOf(gpuType, held, heldWalls, walls);
     const hours = toHours(sumOf(ofType));
     const cents = Math.round((micro / 1e4) * (basis === "hour" ? hours : partOfMonth));
     types.push({ gpuType, basis, amount: micro / 1e6, version, hours, cents });
     lines.push(...withCents(ofType, cents));
   }
-  const priced = new Set(prices.map((price) => price.gpuType));
   return {
     month,
     from: span.from.toISOString(),
@@ -56,21 +52,22 @@ export async function compute(ctx: Context, month: string, by: By): Promise<Cost
 }
 
 /** Who held a type for how long, by name, and the three ways in which nobody did. */
-function linesOf(gpuType: string, held: readonly Held[], walls: readonly Wall[]): Line[] {
-  const ofType = held.filter((row) => row.gpuType === gpuType);
-  const leased = new Map<string, Line>();
-  for (const { time, teamName, userName, workspaceName, teamId, userId, workspaceId } of ofType) {
-    const holder = { gpuType, teamName, userName, workspaceName, teamId, userId, workspaceId };
-    const place = [teamName, userName, workspaceName, teamId, userId, workspaceId].join("\n");
-    leased.set(place, { ...holder, what: "leased", time: (leased.get(place)?.time ?? 0n) + time });
-  }
+function linesOf(gpuType: string, held: readonly Line[], heldWalls: readonly Wall[], walls: readonly Wall[]): Line[] {
+  const leased = held
+    .filter((line) => line.gpuType === gpuType)
+    .map((line) => ({ place: placeOf(line), line }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1));
   const rest = (["open", "draining", "lost"] as const).map((state): Line => {
-    const inState = (row: Held | Wall) => row.gpuType === gpuType && row.state === state;
-    const left = sumOf(walls.filter(inState)) - sumOf(ofType.filter(inState));
+    const timeIn = (rows: readonly Wall[]) =>
+      sumOf(rows.filter((row) => row.gpuType === gpuType && row.state === state));
+    const left = timeIn(walls) - timeIn(heldWalls);
     return { gpuType, what: state === "open" ? "free" : state, ...nobody, time: left > 0n ? left : 0n };
   });
-  return [...[...leased].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, line]) => line), ...rest];
+  return [...leased.map(({ line }) => line), ...rest];
 }
+
+const placeOf = ({ teamName, userName, workspaceName, teamId, userId, workspaceId }: Holder): string =>
+  [teamName, userName, workspaceName, teamId, userId, workspaceId].join("\n");
 
 const LEVELS = [
   (line: Line) => line.teamId ?? line.what,
@@ -82,7 +79,7 @@ const LEVELS = [
 function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[] {
   const keyOf = LEVELS[level];
   if (lines.length === 1 || keyOf === undefined) {
-    return lines.map(({ time, ...line }) => ({ ...line, hours: toHours(time), cents }));
+    return lines.map((line) => withCost(line, cents));
   }
   const groups = [...Map.groupBy(lines, keyOf).values()];
   const times = groups.map((group) => Number(sumOf(group)));
@@ -92,14 +89,33 @@ function withCents(lines: readonly Line[], cents: number, level = 0): CostLine[]
   return groups.flatMap((group, index) => withCents(group, parts[index] ?? 0, level + 1));
 }
 
-async function readHeld(ctx: Context, span: Span, by: By): Promise<Held[]> {
+/** These two are written out: there are thousands of lines, and to spread each takes several times as long. */
+function lineOf(row: Holder & { gpuType: string }, time: bigint): Line {
+  const { gpuType, teamId, teamName, userId, userName, workspaceId, workspaceName } = row;
+  return { gpuType, what: "leased", teamId, teamName, userId, userName, workspaceId, workspaceName, time };
+}
+
+function withCost(line: Line, cents: number): CostLine {
+  const { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, time } = line;
+  return { gpuType, what, teamId, teamName, userId, userName, workspaceId, workspaceName, hours: toHours(time), cents };
+}
+
+/** Who held how long of these types, and how long of each was held in which state. */
+async function readHeld(
+  ctx: Context,
+  span: Span,
+  by: By,
+  gpuTypes: ReadonlySet<string>,
+): Promise<{ held: Line[]; heldWalls: Wall[] }> {
   const { held } = await account(ctx, span, {}, DAY_S, by === "team" ? "team" : "person");
   const userId = by === "team" ? sql`null::text` : sql`user_id`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
-  const rows = await ctx.db.execute<Omit<Held, "time"> & { time: string }>(sql`
+  const rows = await ctx.db.execute<Holder & { gpuType: string; state: State | null; time: string }>(sql`
     with x as (
-      select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, sum(held)::text as time
-      from ${held} h group by 1, 2, 3, 4, 5
+      select gpu_type, state, team_id, user_id, workspace_id, sum(held)::text as time
+      from (select gpu_type, state, team_id, ${userId} as user_id, ${workspaceId} as workspace_id, held
+        from ${held} h where gpu_type = any(${sql.param([...gpuTypes])}::text[])) y
+      group by grouping sets ((gpu_type, team_id, user_id, workspace_id), (gpu_type, state))
     )
     select x.gpu_type as "gpuType", x.state, x.team_id as "teamId", t.name as "teamName", x.user_id as "userId",
       u.name as "userName", x.workspace_id as "workspaceId", coalesce(w.name, x.workspace_id) as "workspaceName", x.time
@@ -107,7 +123,14 @@ async function readHeld(ctx: Context, span: Span, by: By): Promise<Held[]> {
     left join teams t on t.id = x.team_id
     left join users u on u.id = x.user_id
     left join workspaces w on w.id = x.workspace_id`);
-  return rows.map(({ time, ...row }) => ({ ...row, time: BigInt(time) }));
+  const [lines, heldWalls]: [Line[], Wall[]] = [[], []];
+  for (const row of rows) {
+    const { gpuType, state } = row;
+    const time = BigInt(row.time);
+    if (state !== null) heldWalls.push({ gpuType, state, time });
+    else lines.push(lineOf(row, time));
+  }
+  return { held: lines, heldWalls };
 }
 
 async function readWalls(ctx: Context, span: Span): Promise<Wall[]> {

@@ -35,11 +35,13 @@ function together(lines: readonly CostLine[], by: By): CostRow[] {
   for (const line of lines) {
     const nobody = line.what !== "leased";
     const [id, name, within] = nobody ? [line.what, nobodys[line.what], null] : identify(line, by);
-    const before = found.get(id) ?? { id, name, within, nobody, hours: 0, cents: 0 };
-    found.set(id, { ...before, hours: before.hours + line.hours, cents: before.cents + line.cents });
+    const row = found.get(id) ?? { id, name, within, nobody, hours: 0, cents: 0 };
+    found.set(id, row);
+    row.hours += line.hours;
+    row.cents += line.cents;
   }
   return [...found.values()].sort(
-    (a, b) => Number(a.nobody) - Number(b.nobody) || b.cents - a.cents || a.id.localeCompare(b.id),
+    (a, b) => Number(a.nobody) - Number(b.nobody) || b.cents - a.cents || (a.id < b.id ? -1 : 1),
   );
 }
 

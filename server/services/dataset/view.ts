@@ -58,7 +58,7 @@ export async function readDataset(ctx: Context, id: string): Promise<DatasetView
 }
 
 /** Everybody's and those of one's own teams; an admin sees all. */
-function visibleTo(principal: Principal): SQL | undefined {
+export function visibleTo(principal: Principal): SQL | undefined {
   if (principal.kind !== "user" || principal.isAdmin) return undefined;
   const own = sql.param(Object.keys(principal.teams));
   return or(sql`${datasets.teamId} is null`, sql`${datasets.teamId} = any(${own}::text[])`);

@@ -4,8 +4,7 @@ import { type Component, type Health, type ProcessHealth, processHealth } from "
 import { gpuServers, quotas } from "#server/db/schema/index.ts";
 import { env } from "#server/env.ts";
 import { formatQuota } from "#server/scheduler/amount.ts";
-import { promisesNow } from "#server/scheduler/share.ts";
-import { loadWorld } from "#server/services/lease/world.ts";
+import { loadPromises } from "#server/services/lease/world.ts";
 import { VERSION } from "#server/version.ts";
 
 type LauncherHealth = NonNullable<ProcessHealth["launchers"]>[number];
@@ -98,7 +97,7 @@ async function guarantees(ctx: Context): Promise<Component[]> {
   const types = await ctx.db.selectDistinct({ gpuType: quotas.gpuType }).from(quotas).orderBy(quotas.gpuType);
   const parts = await Promise.all(
     types.map(async ({ gpuType }): Promise<Component[]> => {
-      const promises = promisesNow(await loadWorld(ctx.db, gpuType, ctx.now()));
+      const promises = await loadPromises(ctx.db, gpuType, ctx.now());
       const scaled = [...promises.quotas.values()].flatMap(({ teamId, teamName, guaranteedMilli }) => {
         const now = promises.guarantees.get(teamId) ?? 0;
         return now < guaranteedMilli ? [`${teamName} ${formatQuota(now)} of ${formatQuota(guaranteedMilli)}`] : [];

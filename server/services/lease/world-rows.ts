@@ -95,8 +95,26 @@ export type WorldRows = {
   kinds: { from: number; to: number; kind: Kind }[];
 };
 
-/** The rows as of `now`. Devices are those of the type, and those that are still pinned by a waiting request. */
-export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise<WorldRows> {
+const nobody = { holdings: sql`'[]'::json`, queue: sql`'{}'::json` };
+
+/** Who holds and who waits. */
+const everybody = {
+  holdings: sql`(select coalesce(json_agg(t), '[]') from (
+        select l.id, l.request_id as "requestId", l.team_id as "teamId", l.user_id as "userId", u.name as who,
+          l.gpu_id as "gpuId", l.milli, l.memory_bytes as "memoryBytes", l.borrowed,
+          l.guaranteed_only as "guaranteedOnly", l.owner, l.state, l.granted_at as "grantedAt",
+          l.expires_at as "expiresAt", l.usage_at as "usageAt", l.notice_for as "noticeFor",
+          l.notice_at as "noticeAt", l.release_at as "releaseAt"
+        from open_leases(ask.type) l join users u on u.id = l.user_id) t)`,
+  queue: queueColumns(sql.raw("ask.type")),
+};
+
+/**
+ * The rows as of `now`. Devices are those of the type, and those that are still pinned by a waiting request. Without
+ * `people` nobody holds anything and nobody waits: for questions about devices and quotas, a small part of the work.
+ */
+export async function readWorldRows(db: Db, gpuType: string, now: Date, { people = true } = {}): Promise<WorldRows> {
+  const { holdings, queue } = people ? everybody : nobody;
   const at = now.toISOString();
   const month = new Date(monthOf(now.getTime()).from).toISOString();
   const [row] = await db.execute<{ world: WorldRows }>(sql`
@@ -109,14 +127,8 @@ export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise
         from gpus g join gpu_servers s on s.id = g.server_id
         where g.gpu_type = ask.type and (s.state <> 'removed' or g.id in (
           select pinned_gpu_id from lease_requests where gpu_type = ask.type and state = 'queued'))) t),
-      'holdings', (select coalesce(json_agg(t), '[]') from (
-        select l.id, l.request_id as "requestId", l.team_id as "teamId", l.user_id as "userId", u.name as who,
-          l.gpu_id as "gpuId", l.milli, l.memory_bytes as "memoryBytes", l.borrowed,
-          l.guaranteed_only as "guaranteedOnly", l.owner, l.state, l.granted_at as "grantedAt",
-          l.expires_at as "expiresAt", l.usage_at as "usageAt", l.notice_for as "noticeFor",
-          l.notice_at as "noticeAt", l.release_at as "releaseAt"
-        from open_leases(ask.type) l join users u on u.id = l.user_id) t),
-      'queue', ${queueColumns(sql.raw("ask.type"))},
+      'holdings', ${holdings},
+      'queue', ${queue},
       'quotas', (select coalesce(json_agg(t), '[]') from (
         select q.team_id as "teamId", n.name as "teamName", q.guaranteed_milli as "guaranteedMilli",
           q.limit_milli as "limitMilli", q.weight, q.priority, q.person_milli as "personMilli",

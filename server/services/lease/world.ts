@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "#server/db/client.ts";
 import type { leases } from "#server/db/schema/index.ts";
 import { kindsAt } from "#server/scheduler/calendar.ts";
+import { type Promises, promisesNow } from "#server/scheduler/share.ts";
 import type { Holding, Reservation, World } from "#server/scheduler/types.ts";
 import { RECLAIM_POLICY } from "./policy.ts";
 import { deviceFrom } from "./world-devices.ts";
@@ -30,6 +31,11 @@ export async function lockGpuTypes(tx: Transaction, gpuTypes: Iterable<string>):
 /** The world of one GPU type. Consistent under `lockGpuType`; without it, good for showing only. */
 export async function loadWorld(db: Database | Transaction, gpuType: string, now: Date): Promise<World> {
   return worldFrom(await readWorldRows(db, gpuType, now), gpuType, now);
+}
+
+/** What is promised to teams of one GPU type now, read without those who hold something and those who wait. */
+export async function loadPromises(db: Database | Transaction, gpuType: string, now: Date): Promise<Promises> {
+  return promisesNow(worldFrom(await readWorldRows(db, gpuType, now, { people: false }), gpuType, now));
 }
 
 /** The rows as the scheduler sees them. */

@@ -1,20 +1,20 @@
-import { sql } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { type TeamBudget, type TeamInput, teamInput } from "#server/contracts/team.ts";
+import { quotas, teams } from "#server/db/schema/index.ts";
+import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { monthOf, spentAt } from "#server/scheduler/budget.ts";
 import { usedBy } from "#server/scheduler/share.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
-import { get } from "./get.ts";
 
 /** What a team has used of its GPU-hours this month, day by day, for each GPU type with a budget. */
 export async function budget(ctx: Context, raw: TeamInput): Promise<TeamBudget> {
   const { id } = parse(teamInput, raw);
   authorize(ctx.principal, "team.read-budget", { teamId: id });
-  const team = await get(ctx, { id });
+  const types = await typesWithBudget(ctx, id);
   const now = ctx.now();
   const { from, to } = monthOf(now.getTime());
-  const types = team.quotas.flatMap(({ gpuType, budgetMilliHours }) => (budgetMilliHours === null ? [] : [gpuType]));
   const days = types.length === 0 ? [] : await usedByDay(ctx, id, new Date(from), now);
   return {
     month: new Date(from).toISOString().slice(0, 7),
@@ -34,6 +34,17 @@ export async function budget(ctx: Context, raw: TeamInput): Promise<TeamBudget> 
       }),
     ),
   };
+}
+
+async function typesWithBudget(ctx: Context, teamId: string): Promise<string[]> {
+  const rows = await ctx.db
+    .select({ gpuType: quotas.gpuType, budget: quotas.budgetMilliHours })
+    .from(teams)
+    .leftJoin(quotas, eq(quotas.teamId, teams.id))
+    .where(eq(teams.id, teamId))
+    .orderBy(asc(quotas.gpuType));
+  if (rows.length === 0) throw new SluiceError("not-found", "There is no such team.");
+  return rows.flatMap(({ gpuType, budget }) => (gpuType === null || budget === null ? [] : [gpuType]));
 }
 
 type DayRow = { day: string; gpuType: string; milliHours: number };

@@ -9,8 +9,8 @@ import { readTeams } from "#server/services/team/view.ts";
 export async function list(ctx: Context): Promise<TeamList> {
   authorize(ctx.principal, "team.list");
   if (ctx.principal.kind !== "user" || ctx.principal.isAdmin) {
-    const all = await readTeams(ctx, undefined);
-    return { teams: all, pool: unallocated(all, await capacityByType(ctx)) };
+    const [all, capacity] = await Promise.all([readTeams(ctx, undefined), capacityByType(ctx)]);
+    return { teams: all, pool: unallocated(all, capacity) };
   }
   const own = Object.keys(ctx.principal.teams);
   return { teams: own.length === 0 ? [] : await readTeams(ctx, inArray(teams.id, own)), pool: [] };

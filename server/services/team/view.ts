@@ -3,8 +3,7 @@ import type { Context } from "#server/context.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import type { QuotaView, TeamSummary } from "#server/contracts/team.ts";
 import { leases, memberships, quotas, teams, workspaces } from "#server/db/schema/index.ts";
-import { promisesNow } from "#server/scheduler/share.ts";
-import { loadWorld } from "#server/services/lease/world.ts";
+import { loadPromises } from "#server/services/lease/world.ts";
 
 /** Teams by name, with their quotas and what they have borrowed. */
 export async function readTeams(ctx: Context, where: SQL | undefined): Promise<TeamSummary[]> {
@@ -69,8 +68,8 @@ async function guaranteesNow(
   gpuTypes: ReadonlySet<string>,
 ): Promise<Map<string, ReadonlyMap<string, number>>> {
   const read = async (gpuType: string) => {
-    const world = await loadWorld(ctx.db, gpuType, ctx.now());
-    return [gpuType, promisesNow(world).guarantees] as const;
+    const { guarantees } = await loadPromises(ctx.db, gpuType, ctx.now());
+    return [gpuType, guarantees] as const;
   };
   return new Map(await Promise.all([...gpuTypes].map(read)));
 }

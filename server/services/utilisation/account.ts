@@ -5,11 +5,15 @@ import { usageRollup } from "#server/db/schema/index.ts";
 import { ceilTo, type Filter, floorTo, HOUR_S, heldInLedger, is, isNarrow, poolInLedger, type Span } from "./ledger.ts";
 
 export const DAY_S = 24 * HOUR_S;
+const WEEK_S = 7 * DAY_S;
 
 /** Two queries, for a `from`: see `heldInLedger` and `poolInLedger` for their columns. */
 export type Account = { held: SQL; pool: SQL };
-/** Whether `user_id` and `workspace_id` are needed: rows by team may have none, and are far fewer. */
-export type Whose = "team" | "person";
+/**
+ * What rows have to tell. Rows by team may be without `user_id` and `workspace_id`, rows by person alone without
+ * `gpu_type` and `state`, and there are far fewer of both.
+ */
+export type Whose = "team" | "person" | "person-alone";
 
 /**
  * What became of a span, in steps of `seconds`: a divisor of the hour, an hour or a multiple (rows are then by the hour),
@@ -30,11 +34,16 @@ export async function account(
   });
   const hours = seconds < HOUR_S ? undefined : within(span, HOUR_S, mark?.rolledTo ?? span.from);
   const days = seconds < DAY_S || hours === undefined ? undefined : within(hours, DAY_S, hours.to);
-  const daily = whose === "team" && !isNarrow(filter) ? "usage_team_days" : "usage_days";
+  const alone = whose === "person-alone" && filter.gpuType === undefined;
+  const weeks = days === undefined || !alone ? undefined : within(days, WEEK_S, days.to);
+  const byTeam = whose === "team" && !isNarrow(filter);
+  const between = (outer: Span | undefined, inner: Span | undefined) =>
+    outer === undefined ? [] : around(outer, inner);
   const parts = [
     ...around(span, hours).map(live),
-    ...(hours === undefined ? [] : around(hours, days)).map((part) => rolled("usage_hours", part, filter)),
-    ...(days === undefined ? [] : [rolled(daily, days, filter)]),
+    ...between(hours, days).map((part) => rolled(byTeam ? "usage_team_hours" : "usage_hours", part, filter)),
+    ...between(days, weeks).map((part) => rolled(byTeam ? "usage_team_days" : "usage_days", part, filter)),
+    ...(weeks === undefined ? [] : [rolled("usage_weeks", weeks, filter)]),
   ];
   const all = (pick: keyof Account) => {
     const queries = parts.map((part) => sql`(${part[pick]})`);
@@ -43,15 +52,25 @@ export async function account(
   return { held: all("held"), pool: all("pool") };
 }
 
-function rolled(table: "usage_hours" | "usage_days" | "usage_team_days", { from, to }: Span, filter: Filter): Account {
+type Rolled = "usage_hours" | "usage_team_hours" | "usage_days" | "usage_team_days" | "usage_weeks";
+
+/** What a table does not tell apart. */
+const lacks: Record<Rolled, readonly string[]> = {
+  usage_hours: [],
+  usage_team_hours: ["user_id", "workspace_id"],
+  usage_days: [],
+  usage_team_days: ["user_id", "workspace_id"],
+  usage_weeks: ["gpu_type", "state"],
+};
+
+function rolled(table: Rolled, { from, to }: Span, filter: Filter): Account {
   const { teamId, userId, workspaceId } = filter;
   const inTime = sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz
     and ${is(sql`gpu_type`, filter.gpuType)}`;
-  const person = sql.raw(
-    table === "usage_team_days" ? "null::text as user_id, null::text as workspace_id" : "user_id, workspace_id",
-  );
+  const keys = ["gpu_type", "team_id", "user_id", "workspace_id", "state"];
+  const key = sql.raw(keys.map((name) => (lacks[table].includes(name) ? `null::text as ${name}` : name)).join(", "));
   return {
-    held: sql`select at, gpu_type, team_id, ${person}, state, held, used, borrowed, promised, delivered
+    held: sql`select at, ${key}, held, used, borrowed, promised, delivered
       from ${sql.raw(table)} where ${inTime} and ${is(sql`team_id`, teamId)} and ${is(sql`user_id`, userId)}
         and ${is(sql`workspace_id`, workspaceId)}`,
     // So few rows that days would not be worth a table.

@@ -12,6 +12,7 @@ import {
   usageHours,
   usageRollup,
   usageSamples,
+  usageWeeks,
   waitDays,
 } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
@@ -44,7 +45,7 @@ beforeAll(async () => {
 afterAll(() => test.drop());
 beforeEach(async () => {
   await test.db.execute(
-    sql`truncate lease_requests, device_intervals, usage_hours, usage_days, usage_team_days, pool_hours, wait_days cascade`,
+    sql`truncate lease_requests, device_intervals, usage_hours, usage_team_hours, usage_days, usage_team_days, usage_weeks, pool_hours, wait_days cascade`,
   );
   await test.db.update(usageRollup).set({ rolledTo: new Date(Math.floor(Date.now() / HOUR) * HOUR) });
 });
@@ -283,6 +284,41 @@ describe("hours that are rolled up", () => {
         numRuns: 4,
       },
     );
+  });
+});
+
+describe("weeks", () => {
+  it("tell of persons and workspaces what the ledger tells, wherever a span begins and ends", async () => {
+    const DAY = 24 * 60;
+    const bit = (n: number) => (n % 2 === 0 ? 0 : 1);
+    await write({
+      leases: Array.from({ length: 28 }, (_, n) => ({
+        ...{ gpu: bit(n), whose: bit(n >> 1), milli: 250 + n, borrowed: bit(n >> 2), waited: 0 },
+        ...{ from: (n - 28) * DAY + 60 * n, to: (n - 28) * DAY + 61 * n + 300, reports: [[50, 600 * n]] },
+      })),
+      states: [0, 1].map((gpu) => ({ gpu: bit(gpu), state: "open", from: -30 * DAY, to: MINUTES })),
+    });
+    const ask = async () => {
+      const answers = [];
+      for (const [from, to] of [
+        [-30, 0],
+        [-21.3, -2.7],
+        [-9, 1],
+      ] as const) {
+        const span = { from: at(from * DAY).toISOString(), to: at(to * DAY).toISOString() };
+        for (const by of ["person", "workspace"] as const) {
+          const all = await read(world.admin.ctx, { ...span, by });
+          const soft = await read(world.admin.ctx, { ...span, by, gpuType: "soft" });
+          expect(soft.rows).toEqual(all.rows);
+          answers.push(all.rows);
+        }
+      }
+      return answers;
+    };
+    const fromLedger = await ask();
+    await rollAll();
+    expect(await test.db.select().from(usageWeeks)).not.toHaveLength(0);
+    expect(await ask()).toEqual(fromLedger);
   });
 });
 

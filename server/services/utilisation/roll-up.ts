@@ -11,7 +11,7 @@ const SETTLED_MS = 5 * 60_000;
 const MOST_MS = 7 * 24 * HOUR_MS;
 
 /**
- * Makes the accounts of the next hours that are over, and of the days that are complete with them. What was there for
+ * Makes the accounts of the next hours that are over, and of the days and weeks that are complete with them. What was there for
  * these hours is replaced, so that the same hour may be made any number of times. Tells whether more is left to make.
  */
 export async function rollUp(ctx: Context): Promise<boolean> {
@@ -24,10 +24,14 @@ export async function rollUp(ctx: Context): Promise<boolean> {
     const to = new Date(Math.min(over.getTime(), from.getTime() + MOST_MS));
     const [first, last] = [sql`${from.toISOString()}::timestamptz`, sql`${to.toISOString()}::timestamptz`];
     const key = sql.raw("at, gpu_type, team_id, user_id, workspace_id, state");
+    const teamKey = sql.raw("at, gpu_type, team_id, state");
     const sums = sql.raw("sum(held), sum(used), sum(borrowed), sum(promised), sum(delivered)");
     await tx.db.execute(sql`delete from usage_hours where at >= ${first}`);
     await tx.db.execute(sql`insert into usage_hours (${key}, held, used, borrowed, promised, delivered)
       select ${key}, ${sums} from (${heldInLedger({ from, to }, {}, HOUR_S, to)}) x group by ${key}`);
+    await tx.db.execute(sql`delete from usage_team_hours where at >= ${first}`);
+    await tx.db.execute(sql`insert into usage_team_hours (${teamKey}, held, used, borrowed, promised, delivered)
+      select ${teamKey}, ${sums} from usage_hours where at >= ${first} group by ${teamKey}`);
     await tx.db.execute(sql`delete from pool_hours where at >= ${first}`);
     await tx.db.execute(sql`insert into pool_hours (at, gpu_type, state, wall)
       select at, gpu_type, state, wall from (${poolInLedger({ from, to }, {}, HOUR_S, to)}) x`);
@@ -39,8 +43,15 @@ export async function rollUp(ctx: Context): Promise<boolean> {
       where ${days} and at < date_bin('1 day', ${last}, timestamptz 'epoch')
       group by ${day}, gpu_type, team_id, user_id, workspace_id, state`);
     await tx.db.execute(sql`delete from usage_team_days where ${days}`);
-    await tx.db.execute(sql`insert into usage_team_days (at, gpu_type, team_id, state, held, used, borrowed, promised, delivered)
-      select at, gpu_type, team_id, state, ${sums} from usage_days where ${days} group by at, gpu_type, team_id, state`);
+    await tx.db.execute(sql`insert into usage_team_days (${teamKey}, held, used, borrowed, promised, delivered)
+      select ${teamKey}, ${sums} from usage_days where ${days} group by ${teamKey}`);
+    const week = sql`date_bin('7 days', at, timestamptz 'epoch')`;
+    const weeks = sql`at >= date_bin('7 days', ${first}, timestamptz 'epoch')`;
+    await tx.db.execute(sql`delete from usage_weeks where ${weeks}`);
+    await tx.db.execute(sql`insert into usage_weeks (at, team_id, user_id, workspace_id, held, used, borrowed, promised, delivered)
+      select ${week}, team_id, user_id, workspace_id, ${sums} from usage_days
+      where ${weeks} and at < date_bin('7 days', ${last}, timestamptz 'epoch')
+      group by ${week}, team_id, user_id, workspace_id`);
     await tx.db.execute(sql`delete from wait_days where ${days}`);
     await tx.db.execute(sql`insert into wait_days (at, gpu_type, team_id, waits)
       select date_bin('1 day', decided_at, timestamptz 'epoch'), gpu_type, team_id, ${waitsOf} from lease_requests

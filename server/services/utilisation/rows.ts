@@ -28,7 +28,7 @@ export type HeldTime = {
 /** Time held and used, and compute promised and delivered, as finely as the rows need it: everything else sums these. */
 export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by: By): Promise<HeldTime[]> {
   const alone = by === "person" || by === "workspace";
-  const { held } = await account(ctx, span, filter, DAY_S, alone ? "person" : "team");
+  const { held } = await account(ctx, span, filter, DAY_S, alone ? "person-alone" : "team");
   const gpuType = alone ? sql`null::text` : sql`gpu_type`;
   const userId = alone ? sql`user_id` : sql`null::text`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;

@@ -19,7 +19,7 @@ export async function readPresent(ctx: Context, gpuTypes: readonly string[], tim
   ]);
   return await Promise.all(
     gpuTypes.map(async (gpuType): Promise<Present> => {
-      const rows = await readWorldRows(ctx.db, gpuType, new Date(time.from));
+      const rows = await readWorldRows(ctx.db, gpuType, new Date(time.from), { people: false });
       const devices = rows.devices.map(deviceFrom).filter(({ state }) => state !== "gone");
       const { windows, additions, reservations, kinds } = rows;
       // What was used of late changes all the time, and is not asked for.

@@ -29,7 +29,7 @@ import { list as listQuotaRequests } from "#server/services/quota-request/list.t
 import { list as listReservations } from "#server/services/reservation/list.ts";
 import { budget as readBudget } from "#server/services/team/budget.ts";
 import { get } from "#server/services/team/get.ts";
-import { list as listTeams } from "#server/services/team/list.ts";
+import { names as teamNames } from "#server/services/team/names.ts";
 import { readPolicy } from "#server/services/team/read-policy.ts";
 import { listInvitations } from "#server/services/user/list-invitations.ts";
 import { load, pageContext } from "../../../page-context.ts";
@@ -38,7 +38,7 @@ type Props = { params: Promise<{ name: string }>; searchParams: Promise<{ more?:
 
 const readTeam = cache(async (name: string) => {
   const ctx = await pageContext();
-  const { teams } = await load(() => listTeams(ctx));
+  const teams = await load(() => teamNames(ctx));
   const found = teams.find((team) => team.name === name);
   if (!found) notFound();
   return await load(() => get(ctx, { id: found.id }));

@@ -1,20 +1,16 @@
 import Link from "next/link";
-import { choicesFor } from "#components/dataset/dataset-choice.ts";
+import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { LaunchAgainCard } from "#components/workspace/launch-again.tsx";
 import { LaunchForm, type LaunchTeam, type LaunchValues } from "#components/workspace/launch-form.tsx";
 import { launcherFor } from "#server/launchers/choice.ts";
-import { list as listImages } from "#server/services/image/list.ts";
-import { me } from "#server/services/session/me.ts";
-import { lastLaunch } from "#server/services/workspace/last-launch.ts";
+import { quotasNow } from "#server/services/lease/quotas-now.ts";
 import { list as listWorkspaces } from "#server/services/workspace/list.ts";
-import { list as listSizes } from "#server/services/workspace-size/list.ts";
 import { load, pageContext } from "../../../page-context.ts";
-import { readBoard } from "../../gpus/my-gpus.ts";
-import { datasetChoices } from "../dataset-choices.ts";
 import { freeName, launchAgain } from "../launch-again.ts";
+import { readLaunchable } from "../launchable.ts";
 
 export const metadata = { title: "Launch a workspace" };
 
@@ -23,16 +19,8 @@ type Props = { searchParams: Promise<Record<string, string | string[] | undefine
 /** Choose an environment and launch. A link may fill the form in; only its button launches anything. */
 export default async function LaunchPage({ searchParams }: Props) {
   const ctx = await pageContext();
-  const [{ images: found }, person, gpus, { workspaces }, datasets, sizes, last] = await load(() =>
-    Promise.all([
-      listImages(ctx),
-      me(ctx),
-      readBoard(),
-      listWorkspaces(ctx),
-      datasetChoices(ctx),
-      listSizes(ctx),
-      lastLaunch(ctx),
-    ]),
+  const [{ images: found, person, datasets, sizes, last }, gpus, { workspaces }] = await load(() =>
+    Promise.all([readLaunchable(), quotasNow(ctx), listWorkspaces(ctx)]),
   );
   const images = found.map((image) => ({ ...image, launcher: launcherFor(image.name) ?? "" }));
   const teams = person.teams.map((team) => ({
@@ -44,7 +32,7 @@ export default async function LaunchPage({ searchParams }: Props) {
   const byLink = Object.keys(asked).length > 0;
   const taken = workspaces.map((each) => each.name);
   // What a link asks for stands alone.
-  const again = byLink ? undefined : await load(() => launchAgain(ctx, taken));
+  const again = byLink ? undefined : await launchAgain(taken);
   const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
   return (
     <>
@@ -100,7 +88,7 @@ function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
   );
 }
 
-type Known = { images: string[]; teams: LaunchTeam[]; datasets: Awaited<ReturnType<typeof datasetChoices>> };
+type Known = { images: string[]; teams: LaunchTeam[]; datasets: DatasetChoice[] };
 
 /** What the link names and is there, the first of each where it does not. */
 function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<LaunchValues, "name" | "size"> {
