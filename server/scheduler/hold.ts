@@ -94,7 +94,10 @@ export function readyAt(
   return { room, at, leaving: count };
 }
 
-/** Keeps the devices on which the request will fit first; when that is, as far as the ends of leases tell. */
+/**
+ * Keeps the devices on which the request will fit first; when that is, as far as the ends of leases tell. `rooms` come in
+ * the order in which the first lease on each ends.
+ */
 export function keepSoonest(
   asker: Asker,
   rooms: readonly Room[],
@@ -120,11 +123,14 @@ export function keepSoonest(
 function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
   const least = Math.min(asker.request.milli, WHOLE);
   let best: Ready | undefined;
+  let late = false;
   for (const room of rooms) {
+    // Most devices are full until after the best that is known, and there are many.
+    if (late && room.freeMilli < least) continue;
     if (room.hold !== undefined && room.hold.requestId !== asker.request.requestId) continue;
     const ends = endsOn(room);
-    // Most devices are full until after the best that is known, and there are many.
-    if (best !== undefined && room.freeMilli < least && (ends[0]?.at ?? best.at) >= best.at) continue;
+    late = best !== undefined && (ends[0]?.at ?? best.at) >= best.at;
+    if (late && room.freeMilli < least) continue;
     const ready = readyAt(asker, room, ends, now, best?.at);
     if (ready !== undefined && (best === undefined || ready.at < best.at)) best = ready;
   }

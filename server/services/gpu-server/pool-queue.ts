@@ -6,6 +6,8 @@ import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index
 import { ESTIMATED, estimates } from "#server/scheduler/estimate.ts";
 import { inOrder, judged } from "#server/scheduler/queue.ts";
 import { sentence } from "#server/scheduler/reasons.ts";
+import { seenBy } from "#server/scheduler/seen-by.ts";
+import { readerOf } from "#server/services/lease/reader.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 
 /** The queues of all types, one after the other. The caller has authorised what it shows. */
@@ -33,6 +35,7 @@ type Row = {
 
 async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, Row>): Promise<QueueEntry[]> {
   const { world, verdicts: told } = judged(await loadWorld(ctx.db, gpuType, ctx.now()));
+  const seen = seenBy(readerOf(ctx), world);
   const verdicts = new Map(told.map((verdict) => [verdict.requestId, verdict]));
   const inTurn = inOrder(world.queue);
   const first = inTurn.slice(0, ESTIMATED).map(({ requestId }) => requestId);
@@ -51,7 +54,7 @@ async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, 
       userName: row.userName,
       workspaceName: row.workspaceName,
       label: row.request.owner.label ?? null,
-      reason: sentence(waiting, verdict.obstacle, world),
+      reason: sentence(waiting, verdict.obstacle, seen),
       rule: verdict.obstacle.rule,
       waitingSince: row.request.createdAt.toISOString(),
       likelySeconds: guesses.get(waiting.requestId)?.likely ?? null,
