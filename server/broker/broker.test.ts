@@ -763,6 +763,7 @@ test("health and metrics answer, and what is not there says so", async () => {
   });
   const metrics = await (await fetch(`${url()}/metrics`)).text();
   expect(metrics).toContain("sluice_control_connections 1");
+  expect(metrics).toContain('sluice_stranded_gpus{gpu_type="soft"} 0\n');
   expect((await fetch(`${url()}/v1/nothing`)).status).toBe(404);
   const big = await fetch(`${url()}/v1/gpu-servers/join`, { method: "POST", body: "x".repeat(300_000) });
   expect(big.status).toBe(400);
