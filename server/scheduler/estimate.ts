@@ -54,7 +54,8 @@ export function estimates(
       played.delete(requestId);
     }
   };
-  if (steps > 0) add(byPlaying(played, world, verdicts, steps));
+  // The first step is the moment of the verdicts, which tell of it already.
+  if (steps > 1) add(byPlaying(played, world, verdicts, steps));
   if (steps < STEPS && played.size > 0) add(byRate(played, world, verdicts));
   return found;
 }
@@ -144,7 +145,7 @@ function byRate(wanted: ReadonlySet<string>, world: World, judged: readonly Verd
   const found = new Map<string, Estimate>();
   const capacity = world.devices.filter((device) => device.state === "open").length * 1000;
   if (capacity === 0) return found;
-  const requests = new Map(world.queue.map((waiting) => [waiting.requestId, waiting]));
+  const requests = askedIn(world.queue);
   const ends = world.holdings.map((holding) => ({ at: endOf(holding, world), milli: holding.milli }));
   ends.sort((a, b) => a.at - b.at);
   let [needed, lengths, freed, ended, at] = [0, 0, 0, 0, world.now];
@@ -166,6 +167,15 @@ function byRate(wanted: ReadonlySet<string>, world: World, judged: readonly Verd
     found.set(verdict.requestId, { likely, ...bounds, basis: "the rate at which leases end" });
     if (found.size === wanted.size) break;
   }
+  return found;
+}
+
+const known = new WeakMap<readonly Waiting[], ReadonlyMap<string, Waiting>>();
+
+/** Requests by id. Found out once for each queue, which nobody changes: many ask about a long one. */
+function askedIn(queue: readonly Waiting[]): ReadonlyMap<string, Waiting> {
+  const found = known.get(queue) ?? new Map(queue.map((waiting) => [waiting.requestId, waiting]));
+  known.set(queue, found);
   return found;
 }
 

@@ -138,11 +138,22 @@ function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => r
 }
 
 function soonestGroup(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
-  const ready = (room: Room) => readyAt(asker, room, endsOn(room), now);
-  const candidates: Candidate[] = [];
+  const count = devicesOf(asker.request);
+  const found = new Map<Room, Ready>();
+  // When the `count` soonest are ready: no choice is cheaper than these, so none that is ready later is in one.
+  const soonest: number[] = [];
+  const bound = () => soonest[count - 1] ?? Number.POSITIVE_INFINITY;
   for (const room of rooms) {
-    const found = ready(room);
-    if (found) candidates.push({ room, cost: found.at - now });
+    const ends = endsOn(room);
+    if (room.freeMilli < WHOLE && (ends[0]?.at ?? now) > bound()) continue;
+    const ready = readyAt(asker, room, ends, now, bound() + 1);
+    if (ready === undefined) continue;
+    found.set(room, ready);
+    soonest.push(ready.at);
+    soonest.sort((a, b) => a - b).splice(count);
   }
-  return closest(candidates, devicesOf(asker.request))?.flatMap((room) => ready(room) ?? []);
+  const candidates = [...found.values()].flatMap(({ room, at }): Candidate[] =>
+    at <= bound() ? [{ room, cost: at - now }] : [],
+  );
+  return closest(candidates, count)?.flatMap((room) => found.get(room) ?? []);
 }

@@ -232,8 +232,9 @@ export class Pool {
   }
 
   #inOrderOfEnds(): readonly Room[] {
-    const firstEnd = (room: Room) => this.#endsOn(room)[0]?.at ?? Number.MAX_SAFE_INTEGER;
-    this.#byFirstEnd ??= [...this.#rooms].sort((a, b) => firstEnd(a) - firstEnd(b));
+    if (this.#byFirstEnd !== undefined) return this.#byFirstEnd;
+    const ends = this.#rooms.map((room) => ({ room, at: this.#endsOn(room)[0]?.at ?? Number.MAX_SAFE_INTEGER }));
+    this.#byFirstEnd = ends.sort((a, b) => a.at - b.at).map(({ room }) => room);
     return this.#byFirstEnd;
   }
 
@@ -284,7 +285,7 @@ export class Pool {
     const planned = new Map(
       [...this.#plans].flatMap(([requestId, plan]) => plan.leaseIds.map((id) => [id, requestId])),
     );
-    const from = this.#reclaimable();
+    const from = { now: this.#world.now, timesOf: this.#timesOf };
     const notices: Round["notices"] = [];
     const withdrawn: string[] = [];
     for (const lease of this.#held) {
