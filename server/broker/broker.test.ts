@@ -475,7 +475,12 @@ describe("gpud", () => {
     expect(pool.totals).toEqual([
       {
         ...{ gpuType: "soft", devices: 1, lostDevices: 0, capacityMilli: 1000, leasedMilli: 500, idleHeldMilli: 0 },
-        ...{ leasedMemoryBytes: pool.devices[0]?.leasedMemoryBytes, usedMemoryBytes: 1024, queued: 0 },
+        ...{
+          leasedMemoryBytes: pool.devices[0]?.leasedMemoryBytes,
+          usedMemoryBytes: 1024,
+          queued: 0,
+          strandedMilli: 0,
+        },
       },
     ]);
     expect(pool.devices[0]).toMatchObject({ name: "soft-0", leasedMilli: 500, usedMemoryBytes: 1024 });
@@ -485,6 +490,11 @@ describe("gpud", () => {
       ...{ name: "soft-0", leasedMilli: 500, idleHeldMilli: 0, state: "active" },
       computePercent: pool.devices[0]?.computePercent,
     });
+    // Half of the device is free, and of no use to whoever wants more.
+    const eve = await ask(await makeWorkspace(database.db, team, "Eve"), { amount: "0.75" });
+    expect(eve.state).toBe("queued");
+    expect((await map(system())).totals).toMatchObject([{ queued: 1, strandedMilli: 500 }]);
+    expect(await (await fetch(`${url()}/metrics`)).text()).toContain('sluice_stranded_gpus{gpu_type="soft"} 0.5\n');
     expect(await map(system(), { search: "nobody" })).toMatchObject({ servers: [], serverCount: 0, next: null });
     expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
   });

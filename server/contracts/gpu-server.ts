@@ -226,6 +226,8 @@ export const poolTotal = z.strictObject({
   leasedMemoryBytes: z.int(),
   usedMemoryBytes: z.int(),
   queued: z.int(),
+  /** Free on devices that take leases, in pieces that serve none of those who wait. */
+  strandedMilli: z.int(),
 });
 export type PoolTotal = z.infer<typeof poolTotal>;
 

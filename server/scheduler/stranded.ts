@@ -17,8 +17,9 @@ export function strandedMilli(world: World): number {
   const askers = new Map<string, Asker>();
   for (const one of waits) {
     const request = { ...one, milli: underPolicy(one.milli, policyOf?.(one.teamId) ?? "any") };
-    const { milli, memoryBytes, pinnedGpuId, needs, teamId } = request;
-    const key = JSON.stringify([milli, memoryBytes, pinnedGpuId, needs, policyOf && teamId]);
+    const { milli, memoryBytes, pinnedGpuId = "", needs, teamId } = request;
+    const team = policyOf === undefined ? "" : teamId;
+    const key = `${milli}/${memoryBytes}/${pinnedGpuId}/${team}/${needs === undefined ? "" : JSON.stringify(needs)}`;
     if (!askers.has(key)) askers.set(key, { request, headroomMilli: Number.POSITIVE_INFINITY, policyOf });
   }
   // The smallest fit nearly everywhere: whoever fits is found at once.
