@@ -1,10 +1,10 @@
 /**
  * The whole answer to "why does my request wait?" as its workspace gets it: through the service, from a real PostgreSQL
- * with 1,000 devices, 100 teams and 10,000 queued requests of one GPU type. Twenty questions a second come, about
- * requests at the head, in the middle and at the end of the queue, and twice a second the queue changes: a lease ends,
- * another takes its place, a request comes. `explain_ms` is the time of these, `age_ms` how old what they tell is at most; `new_ms` is that of the
- * one who has just come, and `first_ms` that of a question when nobody has asked for a while: both read and judge the
- * whole queue. Wall time says little on a machine that others use: the processor time of this process, PostgreSQL's
+ * with 1,000 devices, 100 teams and 10,000 queued requests of one GPU type. Twenty questions a second come, from 97
+ * workspaces all over the queue, and twice a second the queue changes: a lease ends, another takes its place, a request
+ * comes. `explain_ms` is the time of these, `age_ms` how old what they tell is at most; `new_ms` is that of the one who
+ * has just come, and `first_ms` that of a question when nobody has asked for a while: both judge the whole queue anew.
+ * Wall time says little on a machine that others use: the processor time of this process, PostgreSQL's
  * apart, stands beside it.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -28,6 +28,8 @@ const ROUNDS = 8;
 /** In each round, one every `BETWEEN_MS`. */
 const QUESTIONS = 50;
 const BETWEEN_MS = 50;
+/** So many different workspaces ask. */
+const ASKERS = 97;
 /** One question in so many comes after a change. */
 const CHANGES = 10;
 /** After so long a pause nothing that was read before is shown. */
@@ -58,7 +60,7 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
           const come = await change(db);
           if (count === QUESTIONS) fresh.push(await ask(db, come));
         }
-        asked.push(await ask(db, waiting[count % waiting.length]));
+        asked.push(await ask(db, waiting[(round * QUESTIONS + count) % waiting.length]));
       }
       // The first round prepares the statements.
       if (round === 0) for (const list of [first, fresh, asked, loaded]) list.length = 0;
@@ -130,13 +132,14 @@ const quantile = (times: readonly number[], part: number): number => {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 };
 
-/** The workspaces that wait first, in the middle and last. */
+/** Workspaces that wait from the first to the last, so that few who ask have anything in common. */
 async function principals(db: Database): Promise<Asker[]> {
   const { queue } = await loadWorld(db, "h200", new Date());
   const sorted = queue.sort((a, b) => a.createdAt - b.createdAt);
   const rows = await db.query.leaseRequests.findMany({ columns: { id: true, workspaceId: true } });
   const workspaces = new Map(rows.map(({ id, workspaceId }) => [id, workspaceId]));
-  return [0, QUEUED / 2, QUEUED - 1].flatMap((at) => {
+  const places = Array.from({ length: ASKERS }, (_, at) => Math.round((at * (QUEUED - 1)) / (ASKERS - 1)));
+  return places.flatMap((at) => {
     const one = sorted[at];
     if (one === undefined) return [];
     const { requestId, teamId, userId } = one;

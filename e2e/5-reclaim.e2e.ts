@@ -1,6 +1,6 @@
 /**
- * Two teams and one device: what one team does not use is lent, and comes back with notice when its team asks for it.
- * The times are short by the lending team's own policy.
+ * Leases that end though their holder has not given them back: what is lent comes back with notice when its team asks
+ * for it, and what does nothing is given back. The times are short by the holding team's own policy.
  */
 import { type APIRequestContext, expect, type Page } from "@playwright/test";
 import { signInByApi, stopWorkspaces } from "./fixtures/api.ts";
@@ -10,6 +10,7 @@ import { ADMIN, asAdmin, openLab } from "./fixtures/portal.ts";
 
 /** The shortest that a policy may give. */
 const NOTICE_SECONDS = 10;
+const IDLE_SECONDS = 60;
 const run = Date.now().toString(36);
 const owner = `owner-${run}`;
 
@@ -21,7 +22,22 @@ const UNTIL_TOLD = [
   `print("saved in time:", told.wait(${NOTICE_SECONDS * 3}))`,
 ].join("\n");
 
+const POLICY = { maxLeaseSeconds: null, idleSeconds: null, coTenancy: "any" };
+
 type Team = { id: string; name: string };
+
+async function put(api: APIRequestContext, path: string, data: Record<string, unknown>): Promise<void> {
+  const answer = await api.put(`/api/v1${path}`, { data });
+  expect(answer.status(), await answer.text()).toBe(200);
+}
+
+/** The team that the set-up has made. */
+async function teamDemo(api: APIRequestContext): Promise<Team> {
+  const { teams } = (await (await api.get("/api/v1/teams")).json()) as { teams: Team[] };
+  const demo = teams.find(({ name }) => name === "demo");
+  if (demo === undefined) throw new Error("the installation has no team demo");
+  return demo;
+}
 
 /** Launches CUDA Python for a team; returns the workspace's id. */
 async function launchFor(api: APIRequestContext, teamId: string, name: string): Promise<string> {
@@ -41,22 +57,15 @@ test("what a team borrows goes back with notice when its owner claims it, and th
 }) => {
   const page = await asAdmin(await (await browser.newContext()).newPage(), installation);
   const api = await signInByApi(installation.portalUrl);
-  const put = async (path: string, data: Record<string, unknown>) => {
-    const answer = await api.put(`/api/v1${path}`, { data });
-    expect(answer.status(), await answer.text()).toBe(200);
-  };
   // Whatever an earlier journey has left would hold a part of the device.
   await stopWorkspaces(api);
-  const { teams } = (await (await api.get("/api/v1/teams")).json()) as { teams: Team[] };
-  const borrower = teams.find(({ name }) => name === "demo");
-  if (borrower === undefined) throw new Error("the installation has no team demo");
+  const borrower = await teamDemo(api);
   const made = (await (await api.post("/api/v1/teams", { data: { name: owner } })).json()) as Team;
   await api.post(`/api/v1/teams/${made.id}/members`, { data: { email: ADMIN, role: "lead" } });
-  const policy = { maxLeaseSeconds: null, idleSeconds: null, coTenancy: "any" };
   try {
-    await put(`/teams/${borrower.id}/quotas/soft`, { guaranteedMilli: 0, limitMilli: 1000 });
-    await put(`/teams/${made.id}/quotas/soft`, { guaranteedMilli: 500, limitMilli: 500 });
-    await put(`/teams/${borrower.id}/policy`, { ...policy, minRunSeconds: 0, noticeSeconds: NOTICE_SECONDS });
+    await put(api, `/teams/${borrower.id}/quotas/soft`, { guaranteedMilli: 0, limitMilli: 1000 });
+    await put(api, `/teams/${made.id}/quotas/soft`, { guaranteedMilli: 500, limitMilli: 500 });
+    await put(api, `/teams/${borrower.id}/policy`, { ...POLICY, minRunSeconds: 0, noticeSeconds: NOTICE_SECONDS });
     const ids = [
       await launchFor(api, borrower.id, `lent ${run}`),
       await launchFor(api, made.id, `claims ${run}`),
@@ -94,9 +103,53 @@ test("what a team borrows goes back with notice when its owner claims it, and th
     expect(await lent.run("print(x)")).toContain("42");
     expect(await lent.run("%gpu")).toContain("none attached");
   } finally {
-    await put(`/teams/${made.id}/quotas/soft`, { guaranteedMilli: 0, limitMilli: 0 });
-    await put(`/teams/${borrower.id}/quotas/soft`, { guaranteedMilli: 500, limitMilli: 1000 });
-    await put(`/teams/${borrower.id}/policy`, policy);
+    await put(api, `/teams/${made.id}/quotas/soft`, { guaranteedMilli: 0, limitMilli: 0 });
+    await put(api, `/teams/${borrower.id}/quotas/soft`, { guaranteedMilli: 500, limitMilli: 1000 });
+    await put(api, `/teams/${borrower.id}/policy`, POLICY);
+    await api.dispose();
+  }
+});
+
+test("a lease without GPU work is warned, then parked and given back: the notebook lives and finds its array again", async ({
+  browser,
+  installation,
+}) => {
+  const page = await asAdmin(await (await browser.newContext()).newPage(), installation);
+  const api = await signInByApi(installation.portalUrl);
+  await stopWorkspaces(api);
+  const team = await teamDemo(api);
+  try {
+    await put(api, `/teams/${team.id}/policy`, { ...POLICY, idleSeconds: IDLE_SECONDS });
+    const id = await launchFor(api, team.id, `idle ${run}`);
+    const notebook = await notebookIn(page, id, `idle ${run}`);
+    expect(await notebook.run("%gpu attach 0.5")).toContain("Attached 0.5 GPU");
+    await notebook.run("import numpy as np; from numba import cuda; x = 42; d = cuda.to_device(np.arange(1000.0))");
+    const asleep = await notebook.begin(`import time; time.sleep(${IDLE_SECONDS + 15})`);
+
+    // Who holds it is told before: on the pages, and under the cell that runs.
+    await expect(asleep).toContainText(
+      /GPU: no work for a while, so it is given back in [\d.]+ s\. The notebook lives on/,
+      {
+        timeout: IDLE_SECONDS * 1000,
+      },
+    );
+    await page.bringToFront();
+    await page.goto("/gpus");
+    await page.getByRole("button", { name: /^Notices, \d+ unread/ }).click();
+    await expect(page.getByRole("dialog", { name: "Notices" })).toContainText("Your 0.5 soft does nothing");
+
+    await notebook.outputOf(asleep, (IDLE_SECONDS + 30) * 1000);
+    expect(await notebook.run("%gpu")).toContain("none attached");
+    const { leases } = (await (await api.get(`/api/v1/leases?which=ended&workspaceId=${id}`)).json()) as {
+      leases: { endReason: string; parkedBytes: number }[];
+    };
+    expect(leases).toMatchObject([{ endReason: "idle" }]);
+    expect(leases[0]?.parkedBytes).toBeGreaterThan(0);
+    expect(await notebook.run("print(x)")).toContain("42");
+    expect(await notebook.run("%gpu attach 0.5")).toContain("Attached 0.5 GPU");
+    expect(await notebook.run("print(d.copy_to_host().sum())")).toContain("499500.0");
+  } finally {
+    await put(api, `/teams/${team.id}/policy`, POLICY);
     await api.dispose();
   }
 });

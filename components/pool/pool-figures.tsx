@@ -13,6 +13,7 @@ export function PoolFigures({ totals }: { totals: PoolTotal[] }) {
   const leased = sum((total) => total.leasedMilli);
   const idle = sum((total) => total.idleHeldMilli);
   const queued = sum((total) => total.queued);
+  const stranded = sum((total) => total.strandedMilli);
   const used = sum((total) => total.usedMemoryBytes);
   const leasedMemory = sum((total) => total.leasedMemoryBytes);
   return (
@@ -33,14 +34,19 @@ export function PoolFigures({ totals }: { totals: PoolTotal[] }) {
         detail={`of ${formatBytes(leasedMemory)} leased, ${share(used, leasedMemory)}`}
       />
       <Figure label="Held idle" value={formatAmount(idle)} unit="GPUs" detail="no GPU work for five minutes" />
-      <Figure label="Waiting" value={queued} unit={queued === 1 ? "request" : "requests"} detail={byType(totals)} />
+      <Figure
+        label="Waiting"
+        value={queued}
+        unit={queued === 1 ? "request" : "requests"}
+        detail={byType(totals, stranded)}
+      />
     </Figures>
   );
 }
 
-function byType(totals: PoolTotal[]): string {
+function byType(totals: PoolTotal[], stranded: number): string {
   const waiting = totals.filter((total) => total.queued > 0);
-  return waiting.length === 0
-    ? "nobody queues"
-    : waiting.map((total) => `${total.queued} for ${total.gpuType}`).join(", ");
+  if (waiting.length === 0) return "nobody queues";
+  const types = waiting.map((total) => `${total.queued} for ${total.gpuType}`).join(", ");
+  return stranded > 0 ? `${types}; ${formatAmount(stranded)} free fits none of them` : types;
 }

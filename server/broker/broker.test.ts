@@ -475,7 +475,12 @@ describe("gpud", () => {
     expect(pool.totals).toEqual([
       {
         ...{ gpuType: "soft", devices: 1, lostDevices: 0, capacityMilli: 1000, leasedMilli: 500, idleHeldMilli: 0 },
-        ...{ leasedMemoryBytes: pool.devices[0]?.leasedMemoryBytes, usedMemoryBytes: 1024, queued: 0 },
+        ...{
+          leasedMemoryBytes: pool.devices[0]?.leasedMemoryBytes,
+          usedMemoryBytes: 1024,
+          queued: 0,
+          strandedMilli: 0,
+        },
       },
     ]);
     expect(pool.devices[0]).toMatchObject({ name: "soft-0", leasedMilli: 500, usedMemoryBytes: 1024 });
@@ -485,6 +490,11 @@ describe("gpud", () => {
       ...{ name: "soft-0", leasedMilli: 500, idleHeldMilli: 0, state: "active" },
       computePercent: pool.devices[0]?.computePercent,
     });
+    // Half of the device is free, and of no use to whoever wants more.
+    const eve = await ask(await makeWorkspace(database.db, team, "Eve"), { amount: "0.75" });
+    expect(eve.state).toBe("queued");
+    expect((await map(system())).totals).toMatchObject([{ queued: 1, strandedMilli: 500 }]);
+    expect(await (await fetch(`${url()}/metrics`)).text()).toContain('sluice_stranded_gpus{gpu_type="soft"} 0.5\n');
     expect(await map(system(), { search: "nobody" })).toMatchObject({ servers: [], serverCount: 0, next: null });
     expect(pool.devices[0]?.leases[0]).toMatchObject({ userName: "Ada", teamName: "vision", workspaceName: "Ada" });
   });
@@ -545,7 +555,8 @@ describe("gpud", () => {
     const nlp = await makeTeam(database.db, "nlp", { guaranteedMilli: 500, limitMilli: 1000 });
     const eve = await makeWorkspace(database.db, nlp, "Eve");
     const waiting = await ask(eve);
-    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "reclaim" } });
+    // Who of another team holds it is that team's affair.
+    expect(waiting).toMatchObject({ state: "queued", reason: { rule: "reclaim", holders: [{ who: "team vision" }] } });
     const status = await call<LeaseStatus>(ada, "GET", "/v1/status");
     const notice = status.body.leases[0]?.lease.notice;
     expect(Date.parse(notice?.releaseAt ?? "")).toBeGreaterThan(Date.now() + 60_000);
@@ -762,6 +773,7 @@ test("health and metrics answer, and what is not there says so", async () => {
   });
   const metrics = await (await fetch(`${url()}/metrics`)).text();
   expect(metrics).toContain("sluice_control_connections 1");
+  expect(metrics).toContain('sluice_stranded_gpus{gpu_type="soft"} 0\n');
   expect((await fetch(`${url()}/v1/nothing`)).status).toBe(404);
   const big = await fetch(`${url()}/v1/gpu-servers/join`, { method: "POST", body: "x".repeat(300_000) });
   expect(big.status).toBe(400);

@@ -3,6 +3,8 @@ import { count, eq, ne, sum } from "drizzle-orm";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, leaseRequests, leases } from "#server/db/schema/index.ts";
+import { strandedMilli } from "#server/scheduler/stranded.ts";
+import { knownGpuTypes, loadWorld } from "#server/services/lease/world.ts";
 import type { Observed } from "./router.ts";
 
 export type Metrics = {
@@ -67,6 +69,19 @@ export function createMetrics(db: Database, connectedServers: () => number): Met
         .groupBy(leaseRequests.gpuType);
       this.reset();
       for (const row of rows) this.set({ gpu_type: row.gpuType }, row.n);
+    },
+  });
+  new Gauge({
+    name: "sluice_stranded_gpus",
+    help: "GPUs free on devices that take leases, in pieces that serve none of those who wait, by GPU type.",
+    labelNames: ["gpu_type"],
+    registers,
+    async collect() {
+      const worlds = await Promise.all(
+        (await knownGpuTypes(db)).map(async (gpuType) => await loadWorld(db, gpuType, new Date())),
+      );
+      this.reset();
+      for (const world of worlds) this.set({ gpu_type: world.gpuType }, strandedMilli(world) / 1000);
     },
   });
   new Gauge({

@@ -127,6 +127,8 @@ export const leaseListItem = z.strictObject({
   /** Time on the device while other leases wanted it too, and what the lease's share of such time was. */
   deliveredUs: z.int(),
   promisedUs: z.int(),
+  /** Σ|delivered - promised|, report by report: too much and too little do not cancel. */
+  deviationUs: z.int(),
   /** A kernel that has run for a second and more, where the device can tell. */
   running: runningKernel.nullable(),
   /** Compute used of the lease's own part in the last minute, 0..100. */
@@ -224,6 +226,8 @@ export const poolTotal = z.strictObject({
   leasedMemoryBytes: z.int(),
   usedMemoryBytes: z.int(),
   queued: z.int(),
+  /** Free on devices that take leases, in pieces that serve none of those who wait. */
+  strandedMilli: z.int(),
 });
 export type PoolTotal = z.infer<typeof poolTotal>;
 

@@ -57,7 +57,10 @@ export const utilisationRow = z.strictObject({
   grants: z.int(),
   waitMedian: z.number().nullable(),
   waitP95: z.number().nullable(),
-  /** Compute while others wanted the device too: what was promised and what was delivered. */
+  /**
+   * Compute while others wanted the device too: what was promised, and how much of that was delivered, second by second
+   * and lease by lease: what one got too much makes up for nothing.
+   */
   promised: hours,
   delivered: hours,
 });

@@ -1,7 +1,7 @@
 /** Which devices a request may lie on, whatever is free there. */
 import { WHOLE } from "./amount.ts";
 import type { Room } from "./room.ts";
-import type { CoTenancy, Labels, Needs } from "./types.ts";
+import type { CoTenancy, Labels, Needs, Quota } from "./types.ts";
 
 /** Whether the labels meet the needs. What is not known of a device meets no need. */
 export function meets(needs: Needs | undefined, labels: Labels): boolean {
@@ -28,6 +28,12 @@ export function compareVersions(one: string, other: string): number {
 
 /** Policies of other teams bind too: who never shares a card is not joined by anybody else. */
 export type CoTenancyOf = (teamId: string) => CoTenancy;
+
+/** Nothing when every team shares cards with every other, which spares looking at who lies where. */
+export function coTenancyIn(quotas: ReadonlyMap<string, Quota>): CoTenancyOf | undefined {
+  const exclusive = [...quotas.values()].some(({ coTenancy = "any" }) => coTenancy !== "any");
+  return exclusive ? (teamId) => quotas.get(teamId)?.coTenancy ?? "any" : undefined;
+}
 
 /** Whether a team's lease may join those that hold a part of this device, less those that are about to leave it. */
 export function mayJoin(

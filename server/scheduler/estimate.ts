@@ -35,24 +35,28 @@ export function estimates(
 ): Map<string, Estimate> {
   const found = new Map<string, Estimate>();
   const played = new Set<string>();
-  const verdictOf = new Map(verdicts.map((verdict) => [verdict.requestId, verdict]));
+  const wanted = new Set(requestIds);
   let ahead = 1;
-  for (const requestId of requestIds) {
-    const own = verdictOf.get(requestId);
-    if (own === undefined || own.state === "refused") continue;
-    const told = own.state === "queued" ? byObstacle(own.obstacle, world) : "play";
-    if (told === "play") played.add(requestId);
-    else if (told !== undefined) found.set(requestId, told);
-    if (told === "play" && own.state === "queued") ahead = Math.max(ahead, own.position);
+  for (const own of verdicts) {
+    const { requestId, state } = own;
+    if (state === "refused" || !wanted.has(requestId)) continue;
+    const told = state === "granted" ? bounded(world.now, world, 0) : byObstacle(own.obstacle, world);
+    if (told === "play") {
+      played.add(requestId);
+      if (state === "queued") ahead = Math.max(ahead, own.position);
+    } else if (told !== undefined) found.set(requestId, told);
   }
   if (played.size === 0) return found;
   const steps = Math.min(STEPS, Math.floor(LOOKED_AT / (world.holdings.length + world.devices.length + ahead)));
-  for (const [requestId, guess] of byPlaying(played, world, verdicts, steps)) found.set(requestId, guess);
-  if (steps === STEPS) return found;
-  for (const requestId of played) {
-    const guess = found.has(requestId) ? undefined : byRate(requestId, world, verdicts);
-    if (guess !== undefined) found.set(requestId, guess);
-  }
+  const add = (guesses: ReadonlyMap<string, Estimate>) => {
+    for (const [requestId, guess] of guesses) {
+      found.set(requestId, guess);
+      played.delete(requestId);
+    }
+  };
+  // The first step is the moment of the verdicts, which tell of it already.
+  if (steps > 1) add(byPlaying(played, world, verdicts, steps));
+  if (steps < STEPS && played.size > 0) add(byRate(played, world, verdicts));
   return found;
 }
 
@@ -136,32 +140,43 @@ function bounded(at: number, world: World, steps: number): Estimate {
   };
 }
 
-/** Far back in a long queue: what waits ahead, against what ends. */
-function byRate(requestId: string, world: World, judged: readonly Verdict[]): Estimate | undefined {
-  const requests = new Map(world.queue.map((waiting) => [waiting.requestId, waiting]));
-  let needed = 0;
-  let lengths = 0;
+/** Far back in a long queue: what waits ahead of each, against what ends. */
+function byRate(wanted: ReadonlySet<string>, world: World, judged: readonly Verdict[]): Map<string, Estimate> {
+  const found = new Map<string, Estimate>();
+  const capacity = world.devices.filter((device) => device.state === "open").length * 1000;
+  if (capacity === 0) return found;
+  const requests = askedIn(world.queue);
+  const ends = world.holdings.map((holding) => ({ at: endOf(holding, world), milli: holding.milli }));
+  ends.sort((a, b) => a.at - b.at);
+  let [needed, lengths, freed, ended, at] = [0, 0, 0, 0, world.now];
   for (const verdict of judged) {
     const request = requests.get(verdict.requestId);
     if (verdict.state !== "queued" || request === undefined) continue;
     needed += request.milli;
     lengths += request.lengthMs * request.milli;
-    if (verdict.requestId === requestId) break;
+    for (let end = ends[ended]; end !== undefined && freed < needed; end = ends[ended]) {
+      freed += end.milli;
+      at = Math.max(at, end.at);
+      ended += 1;
+    }
+    if (!wanted.has(verdict.requestId)) continue;
+    // What is beyond one turn of the pool waits for those who come before it.
+    const turns = Math.max(0, needed - freed) / capacity;
+    const likely = secondsUntil(at + Math.ceil(turns * (lengths / needed)), world.now);
+    const bounds = { low: Math.floor(likely / 4), high: likely * 2 + 60 };
+    found.set(verdict.requestId, { likely, ...bounds, basis: "the rate at which leases end" });
+    if (found.size === wanted.size) break;
   }
-  let freed = 0;
-  let at = world.now;
-  const ends = world.holdings.map((holding) => ({ at: endOf(holding, world), milli: holding.milli }));
-  for (const end of ends.sort((a, b) => a.at - b.at)) {
-    if (freed >= needed) break;
-    freed += end.milli;
-    at = Math.max(at, end.at);
-  }
-  const capacity = world.devices.filter((device) => device.state === "open").length * 1000;
-  if (capacity === 0 || needed === 0) return undefined;
-  // What is beyond one turn of the pool waits for those who come before it.
-  const turns = Math.max(0, needed - freed) / capacity;
-  const likely = secondsUntil(at + Math.ceil(turns * (lengths / needed)), world.now);
-  return { likely, low: Math.floor(likely / 4), high: likely * 2 + 60, basis: "the rate at which leases end" };
+  return found;
+}
+
+const known = new WeakMap<readonly Waiting[], ReadonlyMap<string, Waiting>>();
+
+/** Requests by id. Found out once for each queue, which nobody changes: many ask about a long one. */
+function askedIn(queue: readonly Waiting[]): ReadonlyMap<string, Waiting> {
+  const found = known.get(queue) ?? new Map(queue.map((waiting) => [waiting.requestId, waiting]));
+  known.set(queue, found);
+  return found;
 }
 
 function piecesOf(request: Waiting, placement: Placement, at: number): Holding[] {

@@ -29,8 +29,29 @@ export function largestEver(
   return Math.max(0, most <= WHOLE ? most : Math.min(several, Math.floor(most / WHOLE) * WHOLE));
 }
 
+/** Those of a world that a round has gone through, by what the answer follows from; nobody changes such a world. */
+const known = new WeakMap<ReadonlySet<string>, Map<string, number>>();
+
 /** The most that would be granted at once if it were asked for in place of this request. */
 export function fitsNow(request: Asking, world: World): number {
+  const { bearing } = world;
+  if (bearing === undefined || bearing.has(request.requestId)) return mostThatFits(request, world);
+  const answers = known.get(bearing) ?? new Map<string, number>();
+  known.set(bearing, answers);
+  const { teamId, userId, guaranteedOnly, pinnedGpuId, needs, kind } = request;
+  const key = JSON.stringify([teamId, isPersonal(teamId, world) && userId, guaranteedOnly, pinnedGpuId, needs, kind]);
+  const answer = answers.get(key) ?? mostThatFits(request, world);
+  answers.set(key, answer);
+  return answer;
+}
+
+/** Whether it matters which person of the team asks. */
+function isPersonal(teamId: string, world: World): boolean {
+  const { quotas, own } = promisesNow(world);
+  return quotas.get(teamId)?.personMilli !== undefined || own.has(teamId) || (world.stops?.length ?? 0) > 0;
+}
+
+function mostThatFits(request: Asking, world: World): number {
   const held = world.holdings.filter((holding) => holding.teamId === request.teamId);
   const team = teamsOf(held, promisesNow(world)).get(request.teamId);
   if (team === undefined) return 0;

@@ -94,7 +94,10 @@ export function readyAt(
   return { room, at, leaving: count };
 }
 
-/** Keeps the devices on which the request will fit first; when that is, as far as the ends of leases tell. */
+/**
+ * Keeps the devices on which the request will fit first; when that is, as far as the ends of leases tell. `rooms` come in
+ * the order in which the first lease on each ends.
+ */
 export function keepSoonest(
   asker: Asker,
   rooms: readonly Room[],
@@ -120,11 +123,14 @@ export function keepSoonest(
 function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
   const least = Math.min(asker.request.milli, WHOLE);
   let best: Ready | undefined;
+  let late = false;
   for (const room of rooms) {
+    // Most devices are full until after the best that is known, and there are many.
+    if (late && room.freeMilli < least) continue;
     if (room.hold !== undefined && room.hold.requestId !== asker.request.requestId) continue;
     const ends = endsOn(room);
-    // Most devices are full until after the best that is known, and there are many.
-    if (best !== undefined && room.freeMilli < least && (ends[0]?.at ?? best.at) >= best.at) continue;
+    late = best !== undefined && (ends[0]?.at ?? best.at) >= best.at;
+    if (late && room.freeMilli < least) continue;
     const ready = readyAt(asker, room, ends, now, best?.at);
     if (ready !== undefined && (best === undefined || ready.at < best.at)) best = ready;
   }
@@ -132,11 +138,22 @@ function soonest(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => r
 }
 
 function soonestGroup(asker: Asker, rooms: readonly Room[], endsOn: (room: Room) => readonly End[], now: number) {
-  const ready = (room: Room) => readyAt(asker, room, endsOn(room), now);
-  const candidates: Candidate[] = [];
+  const count = devicesOf(asker.request);
+  const found = new Map<Room, Ready>();
+  // When the `count` soonest are ready: no choice is cheaper than these, so none that is ready later is in one.
+  const soonest: number[] = [];
+  const bound = () => soonest[count - 1] ?? Number.POSITIVE_INFINITY;
   for (const room of rooms) {
-    const found = ready(room);
-    if (found) candidates.push({ room, cost: found.at - now });
+    const ends = endsOn(room);
+    if (room.freeMilli < WHOLE && (ends[0]?.at ?? now) > bound()) continue;
+    const ready = readyAt(asker, room, ends, now, bound() + 1);
+    if (ready === undefined) continue;
+    found.set(room, ready);
+    soonest.push(ready.at);
+    soonest.sort((a, b) => a - b).splice(count);
   }
-  return closest(candidates, devicesOf(asker.request))?.flatMap((room) => ready(room) ?? []);
+  const candidates = [...found.values()].flatMap(({ room, at }): Candidate[] =>
+    at <= bound() ? [{ room, cost: at - now }] : [],
+  );
+  return closest(candidates, count)?.flatMap((room) => found.get(room) ?? []);
 }

@@ -1,6 +1,7 @@
 /** Who holds what, for a reason's list. */
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatMilli } from "./amount.ts";
+import { holderSeen, type Seen } from "./seen-by.ts";
 import { groupOf, leasesOf } from "./share.ts";
 import type { Holding, Waiting } from "./types.ts";
 
@@ -8,7 +9,7 @@ import type { Holding, Waiting } from "./types.ts";
 export function holders(
   request: Pick<Waiting, "userId">,
   holdings: readonly Holding[],
-  now: number,
+  world: Seen,
 ): NonNullable<LeaseReason["holders"]> {
   const own = (holding: Holding) => Number(holding.userId === request.userId);
   return leasesOf(holdings)
@@ -16,9 +17,9 @@ export function holders(
     .slice(0, 8)
     .map(({ milli, first }) => ({
       amount: formatMilli(milli),
-      who: first.userId === request.userId ? "you" : first.who,
-      ...(first.label === undefined ? {} : { label: first.label }),
-      idleSeconds: Math.max(0, Math.floor((now - first.lastWorkAt) / 1000)),
+      ...holderSeen(first, world),
+      ...(first.userId === request.userId ? { who: "you" } : {}),
+      idleSeconds: Math.max(0, Math.floor((world.now - first.lastWorkAt) / 1000)),
     }));
 }
 

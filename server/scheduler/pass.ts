@@ -21,6 +21,9 @@ import type { Obstacle, Placement, Round, Verdict, Waiting, World } from "./type
 type Line = { team: TeamState; requests: Waiting[]; at: number };
 type Granted = Extract<Verdict, { state: "granted" }>;
 
+/** After so many requests a pass may rest: they take some milliseconds. */
+const AT_ONCE = 500;
+
 export class Pass {
   readonly #world: World;
   readonly #revisions: ReadonlyMap<string, Revision>;
@@ -35,6 +38,7 @@ export class Pass {
   readonly #bearing = new Set<string>();
   readonly #least = new Map<string, number>();
   readonly #present: number;
+  #judged = 0;
 
   constructor(world: World, revisions: ReadonlyMap<string, Revision> = new Map()) {
     this.#world = world;
@@ -45,19 +49,19 @@ export class Pass {
     this.#teams = teamsOf(world.holdings, promises);
   }
 
-  /** The round, or what the next pass of the same world has to know from the start. */
-  run(): { round: Round } | { revised: ReadonlyMap<string, Revision> } {
+  /** The round, or what the next pass of the same world has to know from the start. Yields where it may rest. */
+  *run(): Generator<void, { round: Round } | { revised: ReadonlyMap<string, Revision> }> {
     const queue = this.#world.queue.map((request) => this.#underPolicy(request));
     const waiting = this.#revisions.size === 0 ? queue : this.#asRevised(queue);
     this.#pool.keepWhatIsKept(waiting, this.#revisions);
     this.#setAside(waiting.filter((request) => request.keptGpuIds?.length).sort(byAge));
-    this.#judgeClaims(this.#notGranted(waiting));
+    yield* this.#judgeClaims(this.#notGranted(waiting));
     if (this.#revised.size > 0) return { revised: new Map([...this.#revisions, ...this.#revised]) };
     const moved = this.#grantsThatMove();
     if (moved.length > 0) return { revised: this.#withPlaced(moved) };
     const units = unitsLeft(this.#world, this.#teams);
     for (const unit of units) this.#pool.keepUnit(unit);
-    this.#judgeSurplus();
+    yield* this.#judgeSurplus();
     const first = [...this.#grantsThatMove(), ...this.#grantsOfReserved(units)];
     if (first.length > 0) return { revised: this.#withPlaced(first) };
     const bearing = this.#bearing;
@@ -117,7 +121,7 @@ export class Pass {
     }
   }
 
-  #judgeClaims(waiting: readonly Waiting[]): void {
+  *#judgeClaims(waiting: readonly Waiting[]): Generator<void> {
     const heads = new Heap<Line>((a, b) => byAge(a.requests[a.at] as Waiting, b.requests[b.at] as Waiting));
     for (const line of this.#lines(waiting)) heads.push(line);
     for (let line = heads.peek(); line !== undefined; line = heads.peek()) {
@@ -126,6 +130,7 @@ export class Pass {
       this.#noteBearing(request, line.team);
       if (this.#replanned) return;
       nextOf(line, heads);
+      if (++this.#judged % AT_ONCE === 0) yield;
     }
   }
 
@@ -242,7 +247,7 @@ export class Pass {
     return new Map([...before, ...placed]);
   }
 
-  #judgeSurplus(): void {
+  *#judgeSurplus(): Generator<void> {
     for (const team of this.#teams.values()) team.pending = undefined;
     // Whom they hold up there is found at their turn.
     for (const request of this.#surplus) this.#teams.get(request.teamId)?.forget(request);
@@ -257,6 +262,7 @@ export class Pass {
       else this.#judge(request, line.team, this.#leastCharge(request));
       this.#noteBearing(request, line.team);
       nextOf(line, heads);
+      if (++this.#judged % AT_ONCE === 0) yield;
     }
   }
 

@@ -34,9 +34,9 @@ export function mayLie(asker: Pick<Asker, "request">, room: Room): boolean {
 /** Whether one piece of the request fits this device now. */
 export function fits(asker: Asker, room: Room): boolean {
   const { request, headroomMilli, policyOf } = asker;
-  // The cheapest test first: most devices fail it, and there are many.
-  if (room.freeMilli <= 0 || (request.memoryBytes === 0 && room.freeMilli < Math.min(request.milli, WHOLE)))
-    return false;
+  // The cheapest tests first: most devices fail them, and there are many. What is charged is never less than `milli`.
+  if (room.freeMilli <= 0 || room.freeMilli < Math.min(request.milli, WHOLE)) return false;
+  if (room.freeBytes < request.memoryBytes) return false;
   if (!mayLie(asker, room)) return false;
   const piece = pieceOn(request, room);
   const spare = spareFor(request.requestId, room);

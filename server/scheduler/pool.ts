@@ -2,13 +2,14 @@
  * The devices of one pass: what is left on them and for whom they are kept, who lies there and when that ends, who may
  * be taken back and for whom that is done already. It knows requests and leases, and nothing of the order of need.
  */
+import { type CoTenancyOf, coTenancyIn } from "./allowed.ts";
 import { byDevice, keep, keepSoonest, likelyEnd } from "./hold.ts";
 import { timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
 import { noticeFor, type Plan, planReclaim, type Reclaimable, releaseOf } from "./reclaim.ts";
 import { type End, type Room, roomOf, take } from "./room.ts";
 import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises } from "./share.ts";
-import type { CoTenancy, Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
+import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
 /**
  * What a pass has found out about a request for which room is being made: it goes elsewhere, or other devices are kept
@@ -23,8 +24,7 @@ export class Pool {
   /** In a fixed order, by which ties are broken. */
   readonly #rooms: Room[];
   readonly #roomById: Map<string, Room>;
-  /** Nothing when every team shares cards with every other, which spares looking at who lies where. */
-  readonly policyOf: ((teamId: string) => CoTenancy) | undefined;
+  readonly policyOf: CoTenancyOf | undefined;
   readonly #timesOf: Reclaimable["timesOf"];
   readonly #byDevice: Map<string, Holding[]>;
   readonly #held: readonly Lease[];
@@ -36,6 +36,8 @@ export class Pool {
   /** Parts of reservations for which room is made. */
   readonly #units = new Set<string>();
   #outside: ReadonlyMap<string, Lease> | undefined;
+  /** Rooms in the order in which the first lease on each ends, while nothing about that changes. */
+  #byFirstEnd: readonly Room[] | undefined;
   /** Requests that have a device kept for them. */
   readonly #keeps = new Set<string>();
   /**
@@ -51,8 +53,7 @@ export class Pool {
     this.#world = world;
     this.#quotas = quotas;
     this.#promises = promises;
-    const exclusive = [...quotas.values()].some(({ coTenancy = "any" }) => coTenancy !== "any");
-    this.policyOf = exclusive ? (teamId) => quotas.get(teamId)?.coTenancy ?? "any" : undefined;
+    this.policyOf = coTenancyIn(quotas);
     this.#timesOf = timesOf(world);
     this.#roomById = roomOf(world.devices, world.holdings);
     this.#rooms = [...this.#roomById.values()].sort(byName);
@@ -138,6 +139,7 @@ export class Pool {
       if (room) {
         take(room, { ...piece, teamId: request.teamId }, this.#world.now + request.lengthMs);
         room.ends = undefined;
+        this.#byFirstEnd = undefined;
       }
       this.#lay(request, piece, borrowed);
     }
@@ -223,10 +225,17 @@ export class Pool {
   keepSoonest(asker: Asker): number | undefined {
     const { requestId, pinnedGpuId } = asker.request;
     const pinned = this.room(pinnedGpuId);
-    const rooms = pinned ? [pinned] : this.#rooms;
+    const rooms = pinned ? [pinned] : this.#inOrderOfEnds();
     const at = keepSoonest(asker, rooms, (room) => this.#endsOn(room), this.#world.now);
     if (at !== undefined) this.#keeps.add(requestId);
     return at;
+  }
+
+  #inOrderOfEnds(): readonly Room[] {
+    if (this.#byFirstEnd !== undefined) return this.#byFirstEnd;
+    const ends = this.#rooms.map((room) => ({ room, at: this.#endsOn(room)[0]?.at ?? Number.MAX_SAFE_INTEGER }));
+    this.#byFirstEnd = ends.sort((a, b) => a.at - b.at).map(({ room }) => room);
+    return this.#byFirstEnd;
   }
 
   #endsOn(room: Room): readonly End[] {
@@ -239,6 +248,7 @@ export class Pool {
   /** Who is taken back ends earlier. */
   #forgetEnds(): void {
     for (const room of this.#rooms) room.ends = undefined;
+    this.#byFirstEnd = undefined;
   }
 
   /** When a lease likely ends; one that is taken back ends at its release. */
@@ -275,7 +285,7 @@ export class Pool {
     const planned = new Map(
       [...this.#plans].flatMap(([requestId, plan]) => plan.leaseIds.map((id) => [id, requestId])),
     );
-    const from = this.#reclaimable();
+    const from = { now: this.#world.now, timesOf: this.#timesOf };
     const notices: Round["notices"] = [];
     const withdrawn: string[] = [];
     for (const lease of this.#held) {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { estimate, estimates, estimateWait } from "./estimate.ts";
 import { decide, evaluateQueue } from "./queue.ts";
 import { explain } from "./reasons.ts";
+import { seenByAsker } from "./seen-by.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
 import type { Device, Verdict, Waiting, World } from "./types.ts";
 import { explainRules } from "./why.ts";
@@ -185,7 +186,11 @@ describe("reasons", () => {
   const reasonOf = (request: Waiting, at: World) => {
     const verdict = decide(request, at);
     if (verdict.state === "granted") throw new Error("granted");
-    return explain(request, verdict.obstacle, at);
+    return explain(request, verdict.obstacle, seenByAsker(request, at));
+  };
+  const rulesFor = (request: Waiting, at: World) => {
+    const asked = { ...at, queue: [request] };
+    return explainRules(request.requestId, seenByAsker(request, asked), evaluateQueue(asked)).rules;
   };
 
   test("name the team, who holds what and for how long it has been idle, and what to do", () => {
@@ -270,9 +275,8 @@ describe("reasons", () => {
       expect(message).not.toContain("until");
     }
     const holdings = [holding("x", "0", 1000, { teamId: "nlp", userId: "lin", who: "Lin" })];
-    const at = world({ devices: [device("0")], quotas, holdings, queue: [waiting("r", 500)] });
-    const { rules } = explainRules("r", at, evaluateQueue(at));
-    expect(rules.find(({ rule }) => rule === "guaranteed")?.message).toBe(
+    const at = world({ devices: [device("0")], quotas, holdings });
+    expect(rulesFor(waiting("r", 500), at).find(({ rule }) => rule === "guaranteed")?.message).toBe(
       "0.333 of 1.0 guaranteed: there are fewer devices than teams are guaranteed",
     );
   });
@@ -298,18 +302,20 @@ describe("reasons", () => {
       world({ devices, holdings: [...holdings, lent], queue: [first], quotas }),
     );
     expect(behind.message).toContain(scaled);
-    const borrows = waiting("r", 600);
-    const { rules } = explainRules("r", { ...at, queue: [borrows] }, evaluateQueue({ ...at, queue: [borrows] }));
-    expect(rules.find(({ rule }) => rule === "guaranteed")?.message).toBe(
+    expect(rulesFor(waiting("r", 600), at).find(({ rule }) => rule === "guaranteed")?.message).toBe(
       "0.5 of 1.0 guaranteed until servers are back",
     );
   });
 
-  test("of a place in the queue name who is first", () => {
+  test("of a place in the queue name who is first, a person of another team by the team alone", () => {
     const holdings = [holding("x", "0", 500, { teamId: "x" })];
-    const queue = [waiting("first", 750, { teamId: "nlp", who: "Lin", createdAt: -1 })];
+    const queue = [waiting("first", 750, { teamId: "nlp", userId: "lin", who: "Lin", createdAt: -1 })];
     const quotas = [quota("vision", 0, 1000), quota("nlp", 0, 1000)];
     expect(reasonOf(waiting("r", 500), world({ holdings, queue, quotas }))).toMatchObject({
+      rule: "order",
+      message: "Somebody (team nlp) waits first for 0.75 soft.",
+    });
+    expect(reasonOf(waiting("r", 500, { teamId: "nlp" }), world({ holdings, queue, quotas }))).toMatchObject({
       rule: "order",
       message: "Lin (team nlp) waits first for 0.75 soft.",
     });

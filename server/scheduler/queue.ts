@@ -5,11 +5,20 @@ import { byAge } from "./team-state.ts";
 import type { Round, Verdict, Waiting, World } from "./types.ts";
 
 /** Verdicts for the whole queue in the order of need, and what has to be taken back for it. Applying all is safe. */
-export function evaluate(given: World): Round {
+export function evaluate(world: World): Round {
+  const work = evaluating(world);
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same in steps of some milliseconds each: between two of them others may have their turn. */
+function* evaluating(given: World): Generator<void, Round> {
   const world = eachOnce(given);
   let revisions: ReadonlyMap<string, Revision> = new Map();
   for (;;) {
-    const outcome = new Pass(world, revisions).run();
+    const outcome = yield* new Pass(world, revisions).run();
     if ("round" in outcome) return outcome.round;
     revisions = outcome.revised;
   }
@@ -34,9 +43,20 @@ export type Judged = { world: World; verdicts: readonly Verdict[] };
 
 /** The verdicts, and the world with what makes questions about it cheap. */
 export function judged(world: World): Judged {
-  const { verdicts, bearing } = evaluate(world);
-  return { world: { ...world, bearing }, verdicts };
+  return judgedBy(evaluate(world), world);
 }
+
+/** The same, where others wait for their turn meanwhile: `rest` lets them have it. */
+export async function judgedBeside(world: World, rest: () => Promise<unknown>): Promise<Judged> {
+  const work = evaluating(world);
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return judgedBy(step.value, world);
+    await rest();
+  }
+}
+
+const judgedBy = ({ verdicts, bearing }: Round, world: World): Judged => ({ world: { ...world, bearing }, verdicts });
 
 /** The verdicts alone. */
 export function evaluateQueue(world: World): Verdict[] {

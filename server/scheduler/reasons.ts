@@ -1,7 +1,8 @@
 /** Turns what stops a request into a reason a person can act on. */
 import type { LeaseReason } from "../contracts/lease.ts";
 import { fitsNow, largestEver } from "./fits-now.ts";
-import type { Obstacle, Waiting, World } from "./types.ts";
+import type { Seen } from "./seen-by.ts";
+import type { Obstacle, Waiting } from "./types.ts";
 import {
   amountWords,
   calendarWords,
@@ -16,7 +17,7 @@ import {
 import { budgetWords, guaranteedWords, limitEver, limitNow, personWords, type Words } from "./words-quota.ts";
 
 /** The reason for a verdict that is not a grant. `request` need not be in the world's queue. */
-export function explain(request: Waiting, obstacle: Obstacle, world: World): LeaseReason {
+export function explain(request: Waiting, obstacle: Obstacle, world: Seen): LeaseReason {
   const largest = largestEver(request, world);
   const fits = fitsNow(request, world);
   const bounds = { ...(fits > 0 ? { fitsNowMilli: fits } : {}), largestMilli: largest };
@@ -24,11 +25,11 @@ export function explain(request: Waiting, obstacle: Obstacle, world: World): Lea
 }
 
 /** Its sentence alone, without what would fit now: that takes a round for each who waits. */
-export function sentence(request: Waiting, obstacle: Obstacle, world: World): string {
+export function sentence(request: Waiting, obstacle: Obstacle, world: Seen): string {
   return wordsFor(request, obstacle, world, 0, largestEver(request, world)).message;
 }
 
-function wordsFor(request: Waiting, obstacle: Obstacle, world: World, fits: number, largest: number): Words {
+function wordsFor(request: Waiting, obstacle: Obstacle, world: Seen, fits: number, largest: number): Words {
   switch (obstacle.rule) {
     case "gpu-type":
       return {

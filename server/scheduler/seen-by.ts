@@ -1,28 +1,38 @@
 /** What a reader may see of others: inside their teams names and notebooks, elsewhere the team alone. */
-import type { World } from "./types.ts";
+import type { Holding, Waiting, World } from "./types.ts";
 
 export type Reader = { userId: string; teamIds: readonly string[]; seesAll: boolean };
 
-export function seenBy(reader: Reader, world: World): World {
-  if (reader.seesAll) return world;
-  const own = new Set(reader.teamIds);
-  const teamOf = (teamId: string) => `team ${world.quotas.get(teamId)?.teamName ?? "?"}`;
-  return {
-    ...world,
-    holdings: world.holdings.map(({ label, ...holding }) =>
-      own.has(holding.teamId) || holding.userId === reader.userId
-        ? { ...holding, label }
-        : { ...holding, who: teamOf(holding.teamId) },
-    ),
-    queue: world.queue.map((waiting) =>
-      own.has(waiting.teamId) || waiting.userId === reader.userId ? waiting : { ...waiting, who: "Somebody" },
-    ),
-    ...(world.reservations === undefined
-      ? {}
-      : {
-          reservations: world.reservations.map(({ who, ...reservation }) =>
-            who !== undefined && own.has(reservation.teamId) ? { ...reservation, who } : reservation,
-          ),
-        }),
-  };
+/** A world with the one who is told of it: sentences take names by `holderSeen` and `waiterSeen` alone. */
+export type Seen = World & { reader: Reader };
+
+/** Nothing of a long queue is copied for it: what a name shows is found out where it is told. */
+export function seenBy(reader: Reader, world: World): Seen {
+  const { reservations } = world;
+  if (reservations === undefined || reader.seesAll) return { ...world, reader };
+  const shown = reservations.map(({ who, ...reservation }) =>
+    who !== undefined && reader.teamIds.includes(reservation.teamId) ? { ...reservation, who } : reservation,
+  );
+  return { ...world, reader, reservations: shown };
+}
+
+/** A world as the person who asks sees it in their own workspace. */
+export function seenByAsker({ userId, teamId }: Pick<Waiting, "userId" | "teamId">, world: World): Seen {
+  return seenBy({ userId, teamIds: [teamId], seesAll: false }, world);
+}
+
+/** Who holds a lease, and what they call the notebook. */
+export function holderSeen(holding: Holding, { reader, quotas }: Seen): Pick<Holding, "who" | "label"> {
+  if (!isNamed(holding, reader)) return { who: `team ${quotas.get(holding.teamId)?.teamName ?? "?"}` };
+  const { who, label } = holding;
+  return label === undefined ? { who } : { who, label };
+}
+
+/** Who waits. */
+export function waiterSeen(waiting: Waiting, { reader }: Seen): string {
+  return isNamed(waiting, reader) ? waiting.who : "Somebody";
+}
+
+function isNamed({ teamId, userId }: Pick<Waiting, "teamId" | "userId">, reader: Reader): boolean {
+  return reader.seesAll || userId === reader.userId || reader.teamIds.includes(teamId);
 }

@@ -4,6 +4,7 @@ import { formatMilli, formatQuota } from "./amount.ts";
 import { estimate } from "./estimate.ts";
 import { explain } from "./reasons.ts";
 import { roomOf } from "./room.ts";
+import type { Seen } from "./seen-by.ts";
 import { areEnoughInAll, promisesNow, usedBy } from "./share.ts";
 import type { Obstacle, Verdict, Waiting, World } from "./types.ts";
 
@@ -26,7 +27,7 @@ const ORDER = [
  * Explains a request that waits in this world, of which these are the verdicts; one that would be granted right now has
  * no reason.
  */
-export function explainRules(requestId: string, world: World, verdicts: readonly Verdict[]): Why {
+export function explainRules(requestId: string, world: Seen, verdicts: readonly Verdict[]): Why {
   const verdict = verdicts.find((one) => one.requestId === requestId);
   const request = world.queue.find((one) => one.requestId === requestId);
   if (verdict === undefined || request === undefined || verdict.state === "granted") {

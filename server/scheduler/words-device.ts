@@ -3,7 +3,8 @@ import { meets } from "./allowed.ts";
 import { formatBytes, formatMilli } from "./amount.ts";
 import { attachHint, holders, holdingsOf, soonerHint } from "./holders.ts";
 import { reservationIdOf } from "./reservation.ts";
-import { roomOf } from "./room.ts";
+import { type Room, roomOf } from "./room.ts";
+import { type Seen, waiterSeen } from "./seen-by.ts";
 import type { Needs, Obstacle, Waiting, World } from "./types.ts";
 import { scaledDown, type Words } from "./words-quota.ts";
 import { reservedFor, reservedForOthers } from "./words-reservation.ts";
@@ -41,7 +42,7 @@ export function amountWords(
 export function pinnedWords(
   request: Waiting,
   why: "gone" | "draining" | "away" | "busy" | "memory",
-  world: World,
+  world: Seen,
 ): Words {
   const device = world.devices.find((candidate) => candidate.id === request.pinnedGpuId);
   const place =
@@ -76,17 +77,17 @@ export function pinnedWords(
         rule: "pinned",
         message: `This notebook's parked memory is on ${place}, which is full.`,
         hint: soonerHint(request, there, 0),
-        holders: holders(request, there, world.now),
+        holders: holders(request, there, world),
       };
   }
 }
 
-export function orderWords(request: Waiting, behind: string, world: World, fits: number): Words {
+export function orderWords(request: Waiting, behind: string, world: Seen, fits: number): Words {
   const first = world.queue.find((waiting) => waiting.requestId === behind);
   const team = first && world.quotas.get(first.teamId)?.teamName;
   const reserved = world.reservations?.find((reservation) => reservation.id === reservationIdOf(behind));
   const nobody = reserved === undefined ? "Somebody" : `By a reservation ${reservedFor(reserved, world)}`;
-  const who = first === undefined ? nobody : `${first.who} (team ${team ?? "?"})`;
+  const who = first === undefined ? nobody : `${waiterSeen(first, world)} (team ${team ?? "?"})`;
   const amount = first === undefined ? "" : ` for ${formatMilli(first.milli)} ${world.gpuType}`;
   return {
     rule: "order",
@@ -95,9 +96,11 @@ export function orderWords(request: Waiting, behind: string, world: World, fits:
   };
 }
 
-export function deviceWords(request: Waiting, world: World, fits: number): Words {
-  const rooms = [...roomOf(world.devices, world.holdings).values()].filter((room) => room.device.state === "open");
-  const [best] = rooms.sort((a, b) => b.freeMilli - a.freeMilli);
+export function deviceWords(request: Waiting, world: Seen, fits: number): Words {
+  let best: Room | undefined;
+  for (const room of roomOf(world.devices, world.holdings).values()) {
+    if (room.device.state === "open" && room.freeMilli > (best?.freeMilli ?? Number.NEGATIVE_INFINITY)) best = room;
+  }
   const piece =
     best === undefined || best.freeMilli <= 0
       ? `every ${world.gpuType} device that takes leases is full`
@@ -114,7 +117,7 @@ export function deviceWords(request: Waiting, world: World, fits: number): Words
       .filter(Boolean)
       .join(" "),
     hint: soonerHint(request, world.holdings, fits),
-    holders: holders(request, world.holdings, world.now),
+    holders: holders(request, world.holdings, world),
   };
 }
 
@@ -153,7 +156,7 @@ function drainedWords({ needs }: Waiting, world: World): string | undefined {
 export function reclaimWords(
   request: Waiting,
   obstacle: Extract<Obstacle, { rule: "reclaim" }>,
-  world: World,
+  world: Seen,
   fits: number,
 ): Words {
   const taken = holdingsOf(obstacle.leaseIds, world.holdings);
@@ -167,7 +170,7 @@ export function reclaimWords(
       .filter(Boolean)
       .join(" "),
     ...(fits > 0 ? { hint: attachHint(fits) } : {}),
-    holders: holders(request, taken, world.now),
+    holders: holders(request, taken, world),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
 import { attachHint, holders, soonerHint } from "./holders.ts";
+import type { Seen } from "./seen-by.ts";
 import { areEnoughInAll, promisesNow, usedBy } from "./share.ts";
 import { quotaFor } from "./team-state.ts";
 import type { Waiting, World } from "./types.ts";
@@ -29,7 +30,7 @@ export function limitEver(request: Waiting, world: World, fits: number, largest:
   };
 }
 
-export function limitNow(request: Waiting, world: World, fits: number): Words {
+export function limitNow(request: Waiting, world: Seen, fits: number): Words {
   const quota = promisesNow(world).quotas.get(request.teamId);
   const limit = quota?.limitMilli ?? 0;
   const used = usedBy(request.teamId, world);
@@ -40,11 +41,11 @@ export function limitNow(request: Waiting, world: World, fits: number): Words {
     rule: "team-limit",
     message: [message, reservedInTeam(request, world)].filter(Boolean).join(" "),
     hint: soonerHint(request, own, fits),
-    holders: holders(request, own, world.now),
+    holders: holders(request, own, world),
   };
 }
 
-export function guaranteedWords(request: Waiting, ever: boolean, world: World): Words {
+export function guaranteedWords(request: Waiting, ever: boolean, world: Seen): Words {
   const amount = formatMilli(request.milli);
   if (ever) {
     const quota = quotaFor(request, world);
@@ -65,12 +66,12 @@ export function guaranteedWords(request: Waiting, ever: boolean, world: World): 
     rule: "guaranteed",
     message: [message, reservedInTeam(request, world), scaledDown(request.teamId, world)].filter(Boolean).join(" "),
     hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
-    holders: holders(request, own, world.now),
+    holders: holders(request, own, world),
   };
 }
 
 /** What one person of a team may hold at once. */
-export function personWords(request: Waiting, ever: boolean, world: World, fits: number): Words {
+export function personWords(request: Waiting, ever: boolean, world: Seen, fits: number): Words {
   const quota = world.quotas.get(request.teamId);
   const most = formatQuota(quota?.personMilli ?? 0);
   const own = world.holdings.filter(({ teamId, userId }) => teamId === request.teamId && userId === request.userId);
@@ -83,7 +84,7 @@ export function personWords(request: Waiting, ever: boolean, world: World, fits:
     rule: "person-limit",
     message: `${each}, and you hold ${formatQuota(own.reduce((sum, { milli }) => sum + milli, 0))}.`,
     hint: soonerHint(request, own, fits),
-    holders: holders(request, own, world.now),
+    holders: holders(request, own, world),
   };
 }
 

@@ -14,8 +14,11 @@ export const leaseWork = pgTable(
       .notNull()
       .references(() => leases.id, { onDelete: "cascade" }),
     hour: instant("hour").notNull(),
-    /** GPU time, and of it while others wanted the device too and what was promised then, microseconds. */
     gpuTimeUs: bytes("gpu_time_us").notNull(),
+    /**
+     * Microseconds: what was promised while others wanted the device too, and how much of that was delivered, each
+     * sample by itself. With the lease's own sums, Σ|delivered - promised| is delivered + promised - 2 x this.
+     */
     deliveredUs: bytes("delivered_us").notNull(),
     promisedUs: bytes("promised_us").notNull(),
   },

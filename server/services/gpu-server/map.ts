@@ -28,7 +28,7 @@ export async function map(ctx: Context, raw: PoolMapInput = {}): Promise<PoolMap
 
 /** All of the pool, and the words by which a server is found. The caller has authorised what it shows. */
 export async function readPool(ctx: Context) {
-  const [{ servers }, deviceRows, live, types, queue] = await Promise.all([
+  const [{ servers }, deviceRows, live, types, { queue, strandedMilli }] = await Promise.all([
     list(ctx),
     readDeviceRows(ctx),
     readHeld(ctx),
@@ -73,6 +73,7 @@ export async function readPool(ctx: Context) {
         leasedMemoryBytes: held.reduce((sum, lease) => sum + lease.memoryBytes, 0),
         usedMemoryBytes: held.reduce((sum, lease) => sum + lease.usedMemoryBytes, 0),
         queued: queue.filter((entry) => entry.gpuType === gpuType).length,
+        strandedMilli: strandedMilli.get(gpuType) ?? 0,
       };
     }),
     servers: rows,

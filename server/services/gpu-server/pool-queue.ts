@@ -1,4 +1,4 @@
-/** Who waits, with the place and the reason of each. */
+/** Who waits, with the place and the reason of each, and what is free and serves none of them. */
 import { asc, eq } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { QueueEntry } from "#server/contracts/gpu-server.ts";
@@ -6,10 +6,20 @@ import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index
 import { ESTIMATED, estimates } from "#server/scheduler/estimate.ts";
 import { inOrder, judged } from "#server/scheduler/queue.ts";
 import { sentence } from "#server/scheduler/reasons.ts";
+import { seenBy } from "#server/scheduler/seen-by.ts";
+import { strandedMilli } from "#server/scheduler/stranded.ts";
+import type { World } from "#server/scheduler/types.ts";
+import { readerOf } from "#server/services/lease/reader.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 
+type PoolQueue = {
+  queue: QueueEntry[];
+  /** Type → what is free and stranded there, thousandths; nothing is said where nobody waits. */
+  strandedMilli: ReadonlyMap<string, number>;
+};
+
 /** The queues of all types, one after the other. The caller has authorised what it shows. */
-export async function readPoolQueue(ctx: Context): Promise<QueueEntry[]> {
+export async function readPoolQueue(ctx: Context): Promise<PoolQueue> {
   const rows = await ctx.db
     .select({ request: leaseRequests, teamName: teams.name, userName: users.name, workspaceName: workspaces.name })
     .from(leaseRequests)
@@ -21,7 +31,11 @@ export async function readPoolQueue(ctx: Context): Promise<QueueEntry[]> {
   // Nobody's reason is asked for where nobody waits: a world of a large pool takes a while to load.
   const types = [...new Set(rows.map(({ request }) => request.gpuType))];
   const byId = new Map(rows.map((row) => [row.request.id, row]));
-  return (await Promise.all(types.map((gpuType) => queueOf(ctx, gpuType, byId)))).flat();
+  const worlds = await Promise.all(types.map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
+  return {
+    queue: worlds.flatMap((world) => queueOf(ctx, world, byId)),
+    strandedMilli: new Map(worlds.map((world) => [world.gpuType, strandedMilli(world)])),
+  };
 }
 
 type Row = {
@@ -31,8 +45,9 @@ type Row = {
   workspaceName: string;
 };
 
-async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, Row>): Promise<QueueEntry[]> {
-  const { world, verdicts: told } = judged(await loadWorld(ctx.db, gpuType, ctx.now()));
+function queueOf(ctx: Context, read: World, rows: ReadonlyMap<string, Row>): QueueEntry[] {
+  const { world, verdicts: told } = judged(read);
+  const seen = seenBy(readerOf(ctx), world);
   const verdicts = new Map(told.map((verdict) => [verdict.requestId, verdict]));
   const inTurn = inOrder(world.queue);
   const first = inTurn.slice(0, ESTIMATED).map(({ requestId }) => requestId);
@@ -43,7 +58,7 @@ async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, 
     if (verdict?.state !== "queued" || row === undefined) return [];
     return {
       requestId: waiting.requestId,
-      gpuType,
+      gpuType: world.gpuType,
       milli: waiting.milli,
       position: verdict.position,
       of: verdict.of,
@@ -51,7 +66,7 @@ async function queueOf(ctx: Context, gpuType: string, rows: ReadonlyMap<string, 
       userName: row.userName,
       workspaceName: row.workspaceName,
       label: row.request.owner.label ?? null,
-      reason: sentence(waiting, verdict.obstacle, world),
+      reason: sentence(waiting, verdict.obstacle, seen),
       rule: verdict.obstacle.rule,
       waitingSince: row.request.createdAt.toISOString(),
       likelySeconds: guesses.get(waiting.requestId)?.likely ?? null,

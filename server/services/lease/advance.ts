@@ -9,6 +9,7 @@ import { leaseIntervals, leaseRequests, leases } from "#server/db/schema/index.t
 import { newId } from "#server/ids.ts";
 import { evaluate } from "#server/scheduler/queue.ts";
 import { explain } from "#server/scheduler/reasons.ts";
+import { seenByAsker } from "#server/scheduler/seen-by.ts";
 import type { Placement, Round, Verdict, World } from "#server/scheduler/types.ts";
 import { granted as grantedWords } from "#server/services/notice/words.ts";
 import { type Notice, writeNotices } from "#server/services/notice/write.ts";
@@ -122,7 +123,7 @@ function refusals({ round, world, after, fresh }: Refusing): Map<string, LeaseRe
       if (request === undefined || verdict.state === "granted") return [];
       if (verdict.state === "queued" && !impatient.has(verdict.requestId)) return [];
       const seen = verdict.state === "queued" ? after : world;
-      return [[verdict.requestId, explain(request, verdict.obstacle, seen)] as const];
+      return [[verdict.requestId, explain(request, verdict.obstacle, seenByAsker(request, seen))] as const];
     }),
   );
 }

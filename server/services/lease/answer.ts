@@ -7,6 +7,7 @@ import { SluiceError } from "#server/errors.ts";
 import { estimate } from "#server/scheduler/estimate.ts";
 import { leastCharge } from "#server/scheduler/fits-now.ts";
 import { explain } from "#server/scheduler/reasons.ts";
+import { seenByAsker } from "#server/scheduler/seen-by.ts";
 import type { Verdict, World } from "#server/scheduler/types.ts";
 import { endSentence } from "./ending.ts";
 import { shownWorld } from "./shown.ts";
@@ -93,7 +94,7 @@ export function queuedIn(world: World, row: RequestRow, now: Date, verdicts: rea
     milli: leastCharge(request, world),
     position: verdict.position,
     of: verdict.of,
-    reason: explain(request, verdict.obstacle, world),
+    reason: explain(request, verdict.obstacle, seenByAsker(request, world)),
     ...(likely === undefined ? {} : { likelySeconds: likely }),
   };
 }

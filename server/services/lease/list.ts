@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, ne, or, type SQL } from "drizzle-orm";
+import { and, desc, eq, inArray, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Principal } from "#server/auth/principal.ts";
 import { authorize, type Context } from "#server/context.ts";
 import {
@@ -7,7 +7,7 @@ import {
   type ListLeasesInput,
   listLeasesInput,
 } from "#server/contracts/gpu-server.ts";
-import { gpuServers, gpus, leases, teams, users, workspaces } from "#server/db/schema/index.ts";
+import { gpuServers, gpus, leases, leaseWork, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { parse } from "#server/parse.ts";
 import { computePercent, recentGpuTime, runningOf } from "./usage.ts";
 
@@ -39,6 +39,9 @@ function visibleTo(principal: Principal): SQL | undefined {
   return led.length === 0 ? own : or(own, inArray(leases.teamId, led));
 }
 
+/** How much was delivered of what was promised, report by report. */
+const keptUs = sql`(select coalesce(sum(${leaseWork.deliveredUs}), 0) from ${leaseWork} where ${leaseWork.leaseId} = ${leases.id})`;
+
 /** Leases with the names that people know them by, latest first. The caller has authorised what it shows. */
 export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 500): Promise<LeaseListItem[]> {
   const now = ctx.now();
@@ -50,6 +53,7 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
       teamName: teams.name,
       userName: users.name,
       workspaceName: workspaces.name,
+      keptUs: keptUs.mapWith(Number),
     })
     .from(leases)
     .innerJoin(gpus, eq(gpus.id, leases.gpuId))
@@ -62,7 +66,7 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     .limit(limit);
   const live = rows.filter(({ lease }) => lease.state !== "ended").map(({ lease }) => lease.id);
   const gpuTimes = await recentGpuTime(ctx.db, live, now);
-  return rows.map(({ lease, workspaceName, ...names }) => ({
+  return rows.map(({ lease, workspaceName, keptUs, ...names }) => ({
     id: lease.id,
     state: lease.state,
     gpuType: lease.gpuType,
@@ -82,6 +86,7 @@ export async function leaseItems(ctx: Context, filter: SQL | undefined, limit = 
     gpuTimeUs: lease.gpuTimeUs,
     deliveredUs: lease.deliveredUs,
     promisedUs: lease.promisedUs,
+    deviationUs: Math.max(0, lease.deliveredUs + lease.promisedUs - 2 * keptUs),
     running: runningOf(lease),
     computePercent: computePercent(gpuTimes.get(lease.id) ?? 0, lease.milli, lease.grantedAt, now),
     grantedAt: lease.grantedAt.toISOString(),

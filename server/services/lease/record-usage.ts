@@ -32,7 +32,8 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
       const calls = Math.max(0, usage.calls - lease.calls);
       const worked = gpuTimeUs > 0;
       const same = usage.memoryBytes === lease.usedMemoryBytes && usage.running === null && lease.running === null;
-      if (!worked && calls === 0 && same) continue;
+      // Whoever waits for the device all the time delivers nothing, and is owed it all the same.
+      if (!worked && calls === 0 && promisedUs === 0 && same) continue;
       await tx.db
         .update(leases)
         .set({
@@ -58,13 +59,17 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
 
 type Measured = { leaseId: string; gpuTimeUs: number; deliveredUs: number; promisedUs: number };
 
-/** Adds a sample to its hour: with it in one transaction, so that the sums by the hour are those of the samples. */
+/**
+ * Adds a sample to its hour: with it in one transaction, so that the sums by the hour are those of the samples. Of what
+ * was delivered only what was promised counts: too much in one second makes up for too little in no other.
+ */
 async function addWork(db: Transaction, measured: Measured, now: Date): Promise<void> {
   const hour = new Date(now);
   hour.setUTCMinutes(0, 0, 0);
+  const deliveredUs = Math.min(measured.deliveredUs, measured.promisedUs);
   await db
     .insert(leaseWork)
-    .values({ ...measured, hour })
+    .values({ ...measured, deliveredUs, hour })
     .onConflictDoUpdate({
       target: [leaseWork.leaseId, leaseWork.hour],
       set: {

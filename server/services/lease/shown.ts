@@ -1,10 +1,12 @@
 /** The world of a GPU type as people see it, with what holds everybody back: for showing, not for deciding. */
+import { setImmediate } from "node:timers/promises";
 import { PgTransaction } from "drizzle-orm/pg-core";
 import type { Database, Transaction } from "#server/db/client.ts";
 import { isAway } from "#server/errors.ts";
 import { Group, groupOf } from "#server/group.ts";
-import { type Judged, judged } from "#server/scheduler/queue.ts";
-import { loadWorld } from "./world.ts";
+import { type Judged, judgedBeside } from "#server/scheduler/queue.ts";
+import type { Waiting } from "#server/scheduler/types.ts";
+import { loadWorld, loadWorldBeside } from "./world.ts";
 
 /** From so many requests and leases on, a reading takes so long that it is shown for a while. */
 const LONG = 1_000;
@@ -15,19 +17,28 @@ const RENEWED_MS = 1_000;
 
 class Readings extends Group<Date, Judged> {
   #latest: Judged | undefined;
+  /** Of a long queue, those of its last reading: only who has come since is read with the next. */
+  #known: ReadonlyMap<string, Waiting> = new Map();
 
   constructor(db: Database | Transaction, gpuType: string) {
     super(async (asked) => {
       const now = new Date(Math.max(...asked.map((at) => at.getTime())));
-      const reading = judged(await loadWorld(db, gpuType, now));
-      this.#latest = isLong(reading) ? reading : undefined;
+      const world =
+        this.#known.size === 0
+          ? await loadWorld(db, gpuType, now)
+          : await loadWorldBeside(db, gpuType, now, this.#known);
+      // Whoever is told from the reading before does not wait for this one.
+      const reading = await judgedBeside(world, setImmediate);
+      const long = world.queue.length + world.holdings.length >= LONG;
+      this.#latest = long ? reading : undefined;
+      this.#known = new Map(long ? world.queue.map((waiting) => [waiting.requestId, waiting]) : []);
       return asked.map(() => ({ ok: true as const, value: reading }));
     }, isAway);
   }
 
   async shown(now: Date, requestId: string): Promise<Judged> {
     const latest = this.#latest;
-    if (latest === undefined || !knows(latest, requestId)) return await this.join(now);
+    if (latest === undefined || !this.#known.has(requestId)) return await this.join(now);
     const age = now.getTime() - latest.world.now;
     if (age < 0 || age > SHOWN_MS) return await this.join(now);
     // Whoever asks when that fails hears of it.
@@ -35,11 +46,6 @@ class Readings extends Group<Date, Judged> {
     return latest;
   }
 }
-
-const isLong = ({ world }: Judged): boolean => world.queue.length + world.holdings.length >= LONG;
-
-const knows = ({ world }: Judged, requestId: string): boolean =>
-  world.queue.some((waiting) => waiting.requestId === requestId);
 
 /** With a long queue many ask at one time; they are told from one reading, made after all of them have asked. */
 const readings = groupOf((db: Database | Transaction, gpuType: string) => new Readings(db, gpuType));

@@ -3,6 +3,7 @@
  * instead of once a request.
  */
 import { type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "#server/db/client.ts";
 import type { leaseRequests } from "#server/db/schema/index.ts";
 import type { Kind, Needs, Waiting } from "#server/scheduler/types.ts";
 
@@ -31,8 +32,21 @@ type Each = {
   maxDevices: number;
 };
 
-/** One JSON value with the queue of a type. */
-export function queueColumns(gpuType: SQL): SQL {
+/** Of a queue that is known already: who waits, and what may have changed. */
+export type QueueIds = Pick<QueueColumns, "id" | "kept">;
+
+/** Which rows `r` of `lease_requests` wait for a type. */
+export const waitsFor = (gpuType: SQL): SQL => sql`r.gpu_type = ${gpuType} and r.state = 'queued'`;
+
+const KEPT = sql`json_object_agg(r.id, r.kept_gpu_ids) filter (where r.kept_gpu_ids is not null)`;
+
+/** One JSON value with who waits of these, and for whom devices are kept. */
+export function queueIds(which: SQL): SQL {
+  return sql`(select json_build_object('id', json_agg(r.id), 'kept', ${KEPT}) from lease_requests r where ${which})`;
+}
+
+/** One JSON value with all that these have asked. */
+export function queueColumns(which: SQL): SQL {
   return sql`(select json_build_object(
       'id', json_agg(r.id), 'teamId', json_agg(r.team_id), 'userId', json_agg(r.user_id), 'who', json_agg(u.name),
       'milli', json_agg(r.milli), 'memoryBytes', json_agg(r.memory_bytes), 'guaranteedOnly', json_agg(r.guaranteed_only),
@@ -41,8 +55,8 @@ export function queueColumns(gpuType: SQL): SQL {
       'maxDevices', json_agg(r.max_devices),
       'pinned', json_object_agg(r.id, r.pinned_gpu_id) filter (where r.pinned_gpu_id is not null),
       'needs', json_object_agg(r.id, r.needs) filter (where r.needs is not null),
-      'kept', json_object_agg(r.id, r.kept_gpu_ids) filter (where r.kept_gpu_ids is not null))
-    from lease_requests r join users u on u.id = r.user_id where r.gpu_type = ${gpuType} and r.state = 'queued')`;
+      'kept', ${KEPT})
+    from lease_requests r join users u on u.id = r.user_id where ${which})`;
 }
 
 /** The queue as the scheduler sees it. */
@@ -69,6 +83,38 @@ export function queueFrom(columns: QueueColumns): Waiting[] {
       ...(keptGpuIds === undefined ? {} : { keptGpuIds }),
     };
   });
+}
+
+/** The queue of which some, or most, were read before: what a request asks does not change while it waits. */
+export async function queueBeside(
+  db: Database | Transaction,
+  { id, kept }: QueueIds,
+  known: ReadonlyMap<string, Waiting>,
+): Promise<Waiting[]> {
+  const ids = id ?? [];
+  const fresh = await readRequests(
+    db,
+    ids.filter((requestId) => !known.has(requestId)),
+  );
+  const asked = new Map(fresh.map((waiting) => [waiting.requestId, waiting]));
+  return ids.flatMap((requestId) => {
+    const waiting = known.get(requestId) ?? asked.get(requestId);
+    const keptGpuIds = kept?.[requestId];
+    // One that has left since the ids were read is not there any more.
+    if (waiting === undefined) return [];
+    return waiting.keptGpuIds === undefined && keptGpuIds === undefined ? waiting : withKept(waiting, keptGpuIds);
+  });
+}
+
+async function readRequests(db: Database | Transaction, ids: readonly string[]): Promise<Waiting[]> {
+  if (ids.length === 0) return [];
+  const among = sql`r.id in (select json_array_elements_text(${JSON.stringify(ids)}::json)) and r.state = 'queued'`;
+  const [row] = await db.execute<{ queue: QueueColumns }>(sql`select ${queueColumns(among)} as queue`);
+  return row === undefined ? [] : queueFrom(row.queue);
+}
+
+function withKept({ keptGpuIds: _, ...waiting }: Waiting, keptGpuIds: string[] | undefined): Waiting {
+  return keptGpuIds === undefined ? waiting : { ...waiting, keptGpuIds };
 }
 
 /** A request that has just come, as the scheduler sees it. */

@@ -2,13 +2,13 @@
  * Everything that one GPU type's decisions stand on, in one statement: under the type's lock a round reads the tables
  * once, whatever it decides on.
  */
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { LeaseOwner } from "#server/contracts/lease.ts";
 import type { Database, Transaction } from "#server/db/client.ts";
 import type { gpuServers, gpus } from "#server/db/schema/index.ts";
 import { monthOf } from "#server/scheduler/budget.ts";
 import type { CoTenancy, Kind, Stop } from "#server/scheduler/types.ts";
-import { type QueueColumns, queueColumns } from "./world-queue.ts";
+import { type QueueColumns, type QueueIds, queueColumns, queueIds, waitsFor } from "./world-queue.ts";
 
 type Db = Database | Transaction;
 
@@ -74,10 +74,10 @@ export type QuotaRow = {
 
 type Amounts = { guaranteedMilli: number; limitMilli: number };
 
-export type WorldRows = {
+export type WorldRows<Queue = QueueColumns> = {
   devices: DeviceRow[];
   holdings: HoldingRow[];
-  queue: QueueColumns;
+  queue: Queue;
   quotas: QuotaRow[];
   windows: (Amounts & { teamId: string; from: number; to: number })[];
   additions: (Amounts & { teamId: string; startsAt: string; endsAt: string })[];
@@ -95,29 +95,39 @@ export type WorldRows = {
   kinds: { from: number; to: number; kind: Kind }[];
 };
 
-const nobody = { holdings: sql`'[]'::json`, queue: sql`'{}'::json` };
-
-/** Who holds and who waits. */
-const everybody = {
-  holdings: sql`(select coalesce(json_agg(t), '[]') from (
+const HOLDINGS = sql`(select coalesce(json_agg(t), '[]') from (
         select l.id, l.request_id as "requestId", l.team_id as "teamId", l.user_id as "userId", u.name as who,
           l.gpu_id as "gpuId", l.milli, l.memory_bytes as "memoryBytes", l.borrowed,
           l.guaranteed_only as "guaranteedOnly", l.owner, l.state, l.granted_at as "grantedAt",
           l.expires_at as "expiresAt", l.usage_at as "usageAt", l.notice_for as "noticeFor",
           l.notice_at as "noticeAt", l.release_at as "releaseAt"
-        from open_leases(ask.type) l join users u on u.id = l.user_id) t)`,
-  queue: queueColumns(sql.raw("ask.type")),
-};
+        from open_leases(ask.type) l join users u on u.id = l.user_id) t)`;
+const WAITS = waitsFor(sql.raw("ask.type"));
 
-/**
- * The rows as of `now`. Devices are those of the type, and those that are still pinned by a waiting request. Without
- * `people` nobody holds anything and nobody waits: for questions about devices and quotas, a small part of the work.
- */
-export async function readWorldRows(db: Db, gpuType: string, now: Date, { people = true } = {}): Promise<WorldRows> {
-  const { holdings, queue } = people ? everybody : nobody;
+/** The rows as of `now`. Devices are those of the type, and those that are still pinned by a waiting request. */
+export async function readWorldRows(db: Db, gpuType: string, now: Date): Promise<WorldRows> {
+  return await readRows(db, gpuType, now, { holdings: HOLDINGS, queue: queueColumns(WAITS) });
+}
+
+/** The same without what those who wait have asked, for whoever knows that: a small part of the work. */
+export async function readRowsOfKnown(db: Db, gpuType: string, now: Date): Promise<WorldRows<QueueIds>> {
+  return await readRows(db, gpuType, now, { holdings: HOLDINGS, queue: queueIds(WAITS) });
+}
+
+/** The same as if nobody held anything and nobody waited: for questions about devices and quotas. */
+export async function readRowsOfNobody(db: Db, gpuType: string, now: Date): Promise<WorldRows> {
+  return await readRows(db, gpuType, now, { holdings: sql`'[]'::json`, queue: sql`'{}'::json` });
+}
+
+async function readRows<Queue>(
+  db: Db,
+  gpuType: string,
+  now: Date,
+  { holdings, queue }: { holdings: SQL; queue: SQL },
+): Promise<WorldRows<Queue>> {
   const at = now.toISOString();
   const month = new Date(monthOf(now.getTime()).from).toISOString();
-  const [row] = await db.execute<{ world: WorldRows }>(sql`
+  const [row] = await db.execute<{ world: WorldRows<Queue> }>(sql`
     with ask as materialized (select ${gpuType}::text as type, ${at}::timestamptz as at, ${month}::timestamptz as month)
     select json_build_object(
       'devices', (select coalesce(json_agg(t), '[]') from (

@@ -4,12 +4,12 @@ import type { Database, Transaction } from "#server/db/client.ts";
 import type { leases } from "#server/db/schema/index.ts";
 import { kindsAt } from "#server/scheduler/calendar.ts";
 import { type Promises, promisesNow } from "#server/scheduler/share.ts";
-import type { Holding, Reservation, World } from "#server/scheduler/types.ts";
+import type { Holding, Reservation, Waiting, World } from "#server/scheduler/types.ts";
 import { RECLAIM_POLICY } from "./policy.ts";
 import { deviceFrom } from "./world-devices.ts";
-import { queueFrom } from "./world-queue.ts";
+import { queueBeside, queueFrom } from "./world-queue.ts";
 import { quotasFrom } from "./world-quotas.ts";
-import { type HoldingRow, readWorldRows, type WorldRows } from "./world-rows.ts";
+import { type HoldingRow, readRowsOfKnown, readRowsOfNobody, readWorldRows, type WorldRows } from "./world-rows.ts";
 
 const TYPE_LOCK = 7_411_010;
 
@@ -35,11 +35,26 @@ export async function loadWorld(db: Database | Transaction, gpuType: string, now
 
 /** What is promised to teams of one GPU type now, read without those who hold something and those who wait. */
 export async function loadPromises(db: Database | Transaction, gpuType: string, now: Date): Promise<Promises> {
-  return promisesNow(worldFrom(await readWorldRows(db, gpuType, now, { people: false }), gpuType, now));
+  return promisesNow(worldFrom(await readRowsOfNobody(db, gpuType, now), gpuType, now));
+}
+
+/** The world, where `known` are requests that were read before. */
+export async function loadWorldBeside(
+  db: Database | Transaction,
+  gpuType: string,
+  now: Date,
+  known: ReadonlyMap<string, Waiting>,
+): Promise<World> {
+  const rows = await readRowsOfKnown(db, gpuType, now);
+  return worldOf(rows, await queueBeside(db, rows.queue, known), gpuType, now);
 }
 
 /** The rows as the scheduler sees them. */
 export function worldFrom(rows: WorldRows, gpuType: string, now: Date): World {
+  return worldOf(rows, queueFrom(rows.queue), gpuType, now);
+}
+
+function worldOf(rows: Omit<WorldRows, "queue">, queue: Waiting[], gpuType: string, now: Date): World {
   const at = now.getTime();
   return {
     gpuType,
@@ -47,7 +62,7 @@ export function worldFrom(rows: WorldRows, gpuType: string, now: Date): World {
     devices: rows.devices.map(deviceFrom),
     holdings: rows.holdings.map(holdingFrom),
     quotas: quotasFrom(rows, at),
-    queue: queueFrom(rows.queue),
+    queue,
     policy: RECLAIM_POLICY,
     stops: rows.stops.map(({ subjectId, ...rest }) => ({ ...rest, ...(subjectId === null ? {} : { subjectId }) })),
     reservations: rows.reservations.map(reservationFrom),

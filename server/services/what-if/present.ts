@@ -3,7 +3,7 @@ import type { Context } from "#server/context.ts";
 import { gpuPrices, teams } from "#server/db/schema/index.ts";
 import type { Time } from "#server/scheduler/simulate/outcome.ts";
 import { deviceFrom } from "#server/services/lease/world-devices.ts";
-import { readWorldRows } from "#server/services/lease/world-rows.ts";
+import { readRowsOfNobody } from "#server/services/lease/world-rows.ts";
 import type { ReplayInput } from "./replay.ts";
 
 /** The pool of now as a replay of that time needs it; reservations and additions are those of that time. */
@@ -19,7 +19,7 @@ export async function readPresent(ctx: Context, gpuTypes: readonly string[], tim
   ]);
   return await Promise.all(
     gpuTypes.map(async (gpuType): Promise<Present> => {
-      const rows = await readWorldRows(ctx.db, gpuType, new Date(time.from), { people: false });
+      const rows = await readRowsOfNobody(ctx.db, gpuType, new Date(time.from));
       const devices = rows.devices.map(deviceFrom).filter(({ state }) => state !== "gone");
       const { windows, additions, reservations, kinds } = rows;
       // What was used of late changes all the time, and is not asked for.

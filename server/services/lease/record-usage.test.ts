@@ -1,0 +1,62 @@
+import { randomUUID } from "node:crypto";
+import { inArray, sum } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { leases, leaseWork } from "#server/db/schema/index.ts";
+import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { list } from "./list.ts";
+import { recordUsage } from "./record-usage.ts";
+import { request } from "./request.ts";
+
+let test: TestDatabase;
+let world: World;
+let ids: [string, string];
+
+async function borrow(pid: number): Promise<string> {
+  const { id } = await makeWorkspace(world, { owner: world.member });
+  const principal = { kind: "workspace" as const, workspaceId: id, teamId: world.team, userId: world.member.id };
+  const owner = { kind: "kernel" as const, pid, startTime: 1, label: "train.ipynb" };
+  const asked = { requestId: randomUUID(), amount: "0.5", owner };
+  const answer = await request({ ...world.system, principal }, asked);
+  if (answer.state !== "granted") throw new Error(`not granted: ${answer.state}`);
+  return answer.lease.id;
+}
+
+/** What gpud states of both: seconds on the device while the other wanted it too, and what their share was, since the grant. */
+async function report(...of: [delivered: number, promised: number][]): Promise<void> {
+  const usages = ids.map((leaseId, at) => {
+    const [delivered, promised] = of[at] ?? [0, 0];
+    const [deliveredUs, promisedUs] = [delivered * 1e6, promised * 1e6];
+    const none = { sessions: 1, memoryBytes: 0, parkedBytes: 0, calls: 0, bytesIn: 0, bytesOut: 0, running: null };
+    return { ...none, leaseId, gpuTimeUs: deliveredUs, deliveredUs, promisedUs };
+  });
+  await recordUsage(world.system, { serverId: world.serverId, usages });
+}
+
+const deviations = async () => {
+  const found = (await list(world.admin.ctx)).leases;
+  return ids.map((id) => (found.find((lease) => lease.id === id)?.deviationUs ?? Number.NaN) / 1e6);
+};
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  world = await makeWorld(test.db);
+  ids = [await borrow(1), await borrow(2)];
+  await test.db.update(leases).set({ state: "active" }).where(inArray(leases.id, ids));
+});
+afterAll(async () => test.drop());
+
+it("what a lease got too much in one second does not make up for what it got too little in another", async () => {
+  await report([3, 5], [7, 5]);
+  expect(await deviations()).toEqual([2, 2]);
+  // Both have had all that was promised by now, and neither when it was.
+  await report([10, 10], [10, 10]);
+  expect(await deviations()).toEqual([4, 4]);
+  // The second waits for a device that it does not get.
+  await report([15, 15], [10, 15]);
+  expect(await deviations()).toEqual([4, 9]);
+  const [work] = await test.db
+    .select({ promised: sum(leaseWork.promisedUs), delivered: sum(leaseWork.deliveredUs) })
+    .from(leaseWork);
+  expect(work).toEqual({ promised: String(30e6), delivered: String((3 + 5 + 5 + 5 + 3 + 0) * 1e6) });
+});
