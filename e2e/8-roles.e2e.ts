@@ -11,8 +11,6 @@ import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
 import { ADMIN, asAdmin, signIn } from "./fixtures/portal.ts";
 
-test.describe.configure({ mode: "serial" });
-
 const run = Date.now().toString(36);
 const member = { email: `member-${run}@example.test`, name: `Member ${run}` };
 const lead = { email: `lead-${run}@example.test`, name: `Lead ${run}` };
@@ -195,6 +193,6 @@ async function lookInto(page: Page, opener: Opener, where: string): Promise<void
     await expectAccessible(page, where);
     await page.keyboard.press("Escape");
     await expect(dialog).toHaveCount(0);
-    await expect(page.locator(":focus"), `${where}: the focus is lost`).toHaveCount(1);
+    await expect.soft(page.locator(":focus"), `${where}: the focus is lost`).toHaveCount(1, { timeout: 3_000 });
   });
 }

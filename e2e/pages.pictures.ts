@@ -137,8 +137,6 @@ async function furnish(api: APIRequestContext, { stateDir }: Installation): Prom
   const source = { kind: "folder", path: folder };
   const digits = { name: "digits", description: "1,797 pictures of handwritten digits", source };
   await change(api, "post", "/datasets", digits);
-  const large = { name: "Large", description: "For whole tables in memory", cpuMilli: 8000, memoryBytes: 32 * 2 ** 30 };
-  await change(api, "post", "/workspace-sizes", large);
   await change(api, "post", "/access-tokens", { name: "nightly report", scopes: ["read"] });
 
   const { id } = await launchByApi(api, "image search");
