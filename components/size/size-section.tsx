@@ -64,11 +64,12 @@ export function SizeSection({ sizes, teams }: { sizes: SizeView[]; teams: Team[]
               sort: (row) => row.memoryBytes,
               cell: (row) => formatBytes(row.memoryBytes),
             },
-            { id: "for", header: "Offered to", cell: forWhom },
+            { id: "for", header: "Offered to", from: "sm", cell: forWhom },
             {
               id: "uses",
               header: "Workspaces",
               align: "right",
+              from: "md",
               sort: (row) => row.workspaces ?? 0,
               cell: (row) => row.workspaces,
             },
