@@ -180,6 +180,8 @@ async function plan(api: APIRequestContext): Promise<{ team: string; whatIf: str
   const span = (from: Date, to: Date) => ({ startsAt: from.toISOString(), endsAt: to.toISOString() });
   const lesson = { teamId: id, gpuType: "a100", milli: 4000, unitMilli: 500, note: "Lesson on attention" };
   await change(api, "post", "/reservations", { ...lesson, ...span(at(2, 10), at(2, 12)) });
+  // Whoever asks for a team is in it.
+  await change(api, "post", `/teams/${id}/members`, { email: ADMIN, role: "lead" });
   const reason = "Two weeks of training before the deadline";
   const asked = { teamId: id, gpuType: "h200", limitMilli: 60_000, reason, ...span(at(0), at(14)) };
   await change(api, "post", "/quota-requests", asked);
