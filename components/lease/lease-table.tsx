@@ -143,8 +143,6 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
       header: "Ends in",
       align: "right",
       ...(has("ended") && { from: "md" as const }),
-      // Else the buttons behind it are out of a phone's sight.
-      className: "max-sm:whitespace-normal",
       sort: endOf,
       cell: (row) => (row.state === "ended" ? <span className="text-ink-2">–</span> : <EndsIn lease={row} />),
     }),

@@ -79,7 +79,7 @@ export function SizeSection({ sizes, teams }: { sizes: SizeView[]; teams: Team[]
               quiet: true,
               align: "right",
               cell: (row) => (
-                <span className="flex justify-end gap-2">
+                <span className="flex flex-wrap justify-end gap-2">
                   <DialogButton
                     size="sm"
                     aria-label={`Edit ${row.name}`}
