@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { type BrowserContext, expect, type Page } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
+import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
 import { acceptInvitation, inviteMember, launchWorkspace, openLab, setUp } from "./fixtures/portal.ts";
@@ -175,8 +176,6 @@ test("the pool page shows both leases on the device, without a reload", async ()
   await expect(admin.getByText("soft-0").first()).toBeVisible();
   await expect(admin.getByRole("button", { name: /End lease/ })).toHaveCount(2);
   await expect(admin.locator("html")).toHaveAttribute("data-opened-before", "yes");
-  // `npm run picture` makes the README's picture here.
-  if (process.env.SLUICE_PICTURE) await admin.screenshot({ path: process.env.SLUICE_PICTURE });
 });
 
 test("detach parks a live array, the third is granted within a second, and the array is back after the next attach", async () => {
@@ -244,7 +243,7 @@ test("the GPU policy: on first use GPU work attaches by itself, never means neve
   expect(await second.run("%gpu attach")).toContain("its GPU policy is never");
 });
 
-test("the panel in JupyterLab borrows for the notebook in front, gives back, and lists what was borrowed", async () => {
+test("the panel in JupyterLab borrows by the keyboard alone, gives back, and lists what was borrowed", async () => {
   await first.page.bringToFront();
   await first.page.keyboard.press("ControlOrMeta+Shift+C");
   await first.page.keyboard.type("Borrow a GPU");
@@ -255,12 +254,13 @@ test("the panel in JupyterLab borrows for the notebook in front, gives back, and
   await expect(amount).toHaveAttribute("aria-valuetext", "0.5 GPU");
   await first.page.keyboard.press("ArrowLeft");
   await expect(amount).toHaveAttribute("aria-valuetext", "0.25 GPU");
-  await panel.getByRole("button", { name: "Attach" }).click();
+  const keys = new Keyboard(first.page);
+  await keys.press(panel.getByRole("button", { name: "Attach" }));
   const said = panel.getByRole("log");
   await expect(said).toContainText("Attached 0.25 GPU");
   expect(await first.run("%gpu")).toMatch(/GPU +0\.25 of soft-0 on local/);
   await expect(panel.locator("p[role=status]")).toContainText("0.25");
-  await panel.getByRole("button", { name: "Detach" }).click();
+  await keys.press(panel.getByRole("button", { name: "Detach" }));
   await expect(said).toContainText("Gave back 0.25 GPU");
   await expect(panel.getByRole("listitem").first()).toContainText(/0\.25.* for \d+ s/);
 });

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { type BrowserContext, expect, type Page } from "@playwright/test";
+import { expectAccessible } from "./fixtures/accessible.ts";
 import type { Installation } from "./fixtures/installation.ts";
 import { test } from "./fixtures/lane.ts";
 import { Notebook } from "./fixtures/notebook.ts";
@@ -134,6 +135,24 @@ test("the broker killed while somebody waits in the queue: the place is kept", a
   expect(await notebook.run("%gpu detach", 30_000)).not.toContain("Error");
   await expect(waiting).toContainText("Attached 0.5 GPU", { timeout: 20_000 });
   await queued.run("%gpu detach");
+});
+
+test("a gateway that does not answer stands first on the health page, with what to do, until it answers again", async ({
+  installation,
+}) => {
+  const gateway = await processOf(installation, "server/gateway/main.ts");
+  process.kill(gateway, "SIGSTOP");
+  try {
+    await page.goto("/health");
+    const first = page.getByRole("main").getByRole("listitem").first();
+    await expect(first).toContainText(/Gateway.*down/);
+    await expect(first).toContainText("No workspace can be opened meanwhile");
+    await expectAccessible(page, "the health page with something down");
+  } finally {
+    process.kill(gateway, "SIGCONT");
+  }
+  await page.goto("/health");
+  await expect(page.getByRole("main").getByRole("listitem").filter({ hasText: "Gateway" })).toContainText(/ok/);
 });
 
 test("a notebook killed while it holds a lease: released within 15 s", async () => {

@@ -1,8 +1,12 @@
-/** An environment is proposed, locked, built and tested on a real GPU, approved and launched; then comes its next version. */
+/**
+ * An environment is proposed, locked, built and tested on a real GPU, approved and launched; then comes its next
+ * version. And, as this installation knows an identity provider: what its groups give.
+ */
 import { expect, type Page, test } from "@playwright/test";
 import { expectAccessible } from "./fixtures/accessible.ts";
 import { signInByApi, stopWorkspaces } from "./fixtures/api.ts";
 import { type Installation, startInstallation } from "./fixtures/installation.ts";
+import { Keyboard } from "./fixtures/keyboard.ts";
 import { BUILT } from "./fixtures/lane.ts";
 import { ADMIN, PASSWORD, signIn } from "./fixtures/portal.ts";
 
@@ -12,12 +16,18 @@ test.describe.configure({ mode: "serial", timeout: 420_000 });
 const run = Date.now().toString(36);
 const title = `Words ${run}`;
 const workspace = `words ${run}`;
+/** An identity provider, which is asked nothing before somebody signs in by it. */
+const PROVIDER = {
+  SLUICE_OIDC_ISSUER: "https://identity.example.test",
+  SLUICE_OIDC_CLIENT_ID: "sluice",
+  SLUICE_OIDC_CLIENT_SECRET: "not asked for",
+};
 let installation: Installation | undefined;
 let page: Page;
 let launched: string;
 
 test.beforeAll(async ({ browser }) => {
-  const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD };
+  const env = { SLUICE_ADMIN_EMAIL: ADMIN, SLUICE_ADMIN_PASSWORD: PASSWORD, ...PROVIDER };
   installation = await startInstallation({ env, builtBy: BUILT });
   await installation.ready;
   page = await (await browser.newContext({ baseURL: installation.portalUrl })).newPage();
@@ -40,10 +50,12 @@ async function passAndApprove(): Promise<void> {
   const steps = page.getByRole("list", { name: "Steps of the check" });
   await expect(page.getByText("passed, to be approved")).toBeVisible({ timeout: 200_000 });
   await expect(steps.getByText("computed 6 * 7", { exact: false }).last()).toBeVisible();
-  await page.getByRole("button", { name: "Approve and roll out" }).click();
+  const keys = new Keyboard(page);
+  await keys.press(page.getByRole("button", { name: "Approve and roll out" }));
   const dialog = page.getByRole("dialog");
+  await expect(dialog).toBeVisible();
   await expectAccessible(page, "the approval of an environment");
-  await dialog.getByRole("button", { name: "Approve" }).click();
+  await keys.press(dialog.getByRole("button", { name: "Approve" }));
   await expect(dialog).toHaveCount(0);
   await expect(page.getByText("offered", { exact: true })).toBeVisible();
 }
@@ -62,6 +74,10 @@ test("packages are proposed, locked, built and tested, and offered when they are
   await dialog.getByLabel("Packages").fill("humanize<4.12");
   await dialog.getByRole("button", { name: "Propose" }).click();
   await expect(page.getByRole("heading", { name: title })).toBeVisible();
+  await page.getByRole("button", { name: "Take back" }).click();
+  await expect(dialog).toBeVisible();
+  await expectAccessible(page, "what is lost when a proposal is taken back");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
   await passAndApprove();
   await expect(page.getByRole("cell", { name: "humanize" })).toBeVisible();
   await expectAccessible(page, "an environment that was approved");
@@ -89,8 +105,29 @@ test("its next version is offered to the workspace, which takes it with a restar
   await expect(page.getByText("There is a newer version", { exact: false })).toBeVisible();
   await expectAccessible(page, "a workspace with an update");
   await page.getByRole("button", { name: "Restart with the update" }).click();
+  await expectAccessible(page, "what an update ends");
   await page.getByRole("dialog").getByRole("button", { name: "Restart with the update" }).click();
   await expect(page.getByText("There is a newer version", { exact: false })).toHaveCount(0);
   await expect(page.getByText("Steps of start 2")).toBeVisible();
   await expect(page.getByRole("button", { name: `Open ${workspace} in a new tab` })).toBeVisible({ timeout: 90_000 });
+});
+
+test("what a group of the identity provider gives is entered and removed by the keyboard alone", async () => {
+  const keys = new Keyboard(page);
+  const dialog = page.getByRole("dialog");
+  await page.goto("/people");
+  await keys.press(page.getByRole("button", { name: "Add group" }));
+  await keys.write(dialog.getByLabel("Group"), "vision-leads");
+  await keys.select(dialog.getByLabel("Gives"), "team lead");
+  await expectAccessible(page, "the form of a group");
+  await keys.press(dialog.getByRole("button", { name: "Add group" }));
+  await expect(dialog).toHaveCount(0);
+  const row = page.getByRole("row", { name: /vision-leads/ });
+  await expect(row).toContainText("team lead");
+  await expectAccessible(page, "/people with a group");
+  await keys.press(page.getByRole("button", { name: "Remove vision-leads" }));
+  await expect(dialog).toBeVisible();
+  await expectAccessible(page, "what is lost with a group");
+  await keys.press(dialog.getByRole("button", { name: "Remove group" }));
+  await expect(row).toHaveCount(0);
 });

@@ -64,11 +64,12 @@ export function SizeSection({ sizes, teams }: { sizes: SizeView[]; teams: Team[]
               sort: (row) => row.memoryBytes,
               cell: (row) => formatBytes(row.memoryBytes),
             },
-            { id: "for", header: "Offered to", cell: forWhom },
+            { id: "for", header: "Offered to", from: "sm", cell: forWhom },
             {
               id: "uses",
               header: "Workspaces",
               align: "right",
+              from: "md",
               sort: (row) => row.workspaces ?? 0,
               cell: (row) => row.workspaces,
             },
@@ -78,7 +79,7 @@ export function SizeSection({ sizes, teams }: { sizes: SizeView[]; teams: Team[]
               quiet: true,
               align: "right",
               cell: (row) => (
-                <span className="flex justify-end gap-2">
+                <span className="flex flex-wrap justify-end gap-2">
                   <DialogButton
                     size="sm"
                     aria-label={`Edit ${row.name}`}

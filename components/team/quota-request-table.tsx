@@ -68,7 +68,7 @@ export function QuotaRequestTable({ requests, mayDecide }: { requests: Row[]; ma
             align: "right" as const,
             cell: (row: Row) =>
               row.state === "asked" && (
-                <span className="inline-flex gap-2">
+                <span className="inline-flex flex-wrap justify-end gap-2">
                   <Button
                     size="sm"
                     disabled={deciding === row.id}

@@ -35,6 +35,7 @@ export function Button({
   className,
   disabled,
   type = "button",
+  onClick,
   ...rest
 }: ButtonHTMLAttributes<HTMLButtonElement> & Look & { pending?: boolean; pendingLabel?: ReactNode }) {
   const hydrated = useHydrated();
@@ -42,8 +43,11 @@ export function Button({
     <button
       {...rest}
       type={type}
-      disabled={disabled || pending || !hydrated}
+      disabled={disabled || !hydrated}
+      // One that is disabled would lose the focus, and whoever goes on by the keyboard their place.
+      aria-disabled={pending || undefined}
       aria-busy={pending || undefined}
+      onClick={pending ? (event) => event.preventDefault() : onClick}
       className={cx(base, sizes[size], variants[variant], (disabled || pending) && off, className)}
     >
       {pending ? (pendingLabel ?? children) : children}

@@ -2,7 +2,7 @@
 
 import { X } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
-import { type ReactNode, useRef, useState } from "react";
+import { type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import { cx } from "#components/format.ts";
 import { Button, IconButton } from "./button.tsx";
 import { FormError } from "./field.tsx";
@@ -23,20 +23,20 @@ export function Dialog({
   children: ReactNode;
   wide?: boolean;
 }) {
-  // Radix knows the opener of its own triggers only.
-  const opener = useRef<Element>(null);
+  // Radix knows the opener of its own triggers only, and tells of nothing where a field takes the focus for itself.
+  const opener = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    if (open) opener.current = openerNow();
+  }, [open]);
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-scrim" />
         <Radix.Content
           {...(description ? {} : { "aria-describedby": undefined })}
-          onOpenAutoFocus={() => {
-            opener.current = document.activeElement;
-          }}
           onCloseAutoFocus={(event) => {
             event.preventDefault();
-            if (opener.current instanceof HTMLElement) opener.current.focus();
+            opener.current?.focus();
           }}
           className={cx(
             "fixed top-1/2 left-1/2 z-50 max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] -translate-x-1/2 -translate-y-1/2",
@@ -62,6 +62,14 @@ export function Dialog({
       </Radix.Portal>
     </Radix.Root>
   );
+}
+
+/** What has the focus; of an item of a menu, which is about to go, the button of the menu. */
+function openerNow(): HTMLElement | null {
+  const { activeElement } = document;
+  const button = activeElement?.closest("[role=menu]")?.getAttribute("aria-labelledby");
+  const opener = button ? document.getElementById(button) : activeElement;
+  return opener instanceof HTMLElement ? opener : null;
 }
 
 /**

@@ -1,0 +1,330 @@
+/** What people do on the pages, by the keyboard alone. */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { type APIRequestContext, type BrowserContext, expect, type Page } from "@playwright/test";
+import { change, joinByApi, runByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
+import { Keyboard } from "./fixtures/keyboard.ts";
+import { test } from "./fixtures/lane.ts";
+import { ADMIN, asAdmin, inviteMember, PASSWORD, signIn } from "./fixtures/portal.ts";
+
+test.describe.configure({ mode: "serial" });
+
+const run = Date.now().toString(36);
+const workspace = `keys ${run}`;
+const colleague = { email: `colleague-${run}@example.test`, name: `Colleague ${run}` };
+const team = `team-${run}`;
+const dataset = `numbers-${run}`;
+
+let context: BrowserContext;
+let page: Page;
+let keys: Keyboard;
+let api: APIRequestContext;
+/** The workspace's page, and its id. */
+let at: string;
+let id: string;
+
+const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true }).first();
+const inDialog = (name: string) => page.getByRole("dialog").getByRole("button", { name, exact: true });
+const closed = async () => await expect(page.getByRole("dialog")).toHaveCount(0);
+const item = (name: string) => page.getByRole("menuitem", { name, exact: true });
+
+/** The file that a link downloads, when it is followed by the keyboard. */
+async function download(name: string): Promise<string> {
+  const link = page.getByRole("link", { name }).first();
+  const [file] = await Promise.all([page.waitForEvent("download"), keys.press(link)]);
+  return await readFile(await file.path(), "utf8");
+}
+
+test.beforeAll(async ({ browser, installation }) => {
+  const first = await browser.newContext();
+  await asAdmin(await first.newPage(), installation);
+  await first.close();
+  api = await signInByApi(installation.portalUrl);
+  await stopWorkspaces(api);
+  await joinByApi(api, await teamByName(api, "demo"), colleague.email, colleague.name);
+  context = await browser.newContext();
+  page = await context.newPage();
+  keys = new Keyboard(page);
+});
+
+test.afterAll(async () => {
+  await stopWorkspaces(api);
+  await api.dispose();
+  await context.close();
+});
+
+test("somebody signs in and launches a workspace", async () => {
+  await page.goto("/sign-in");
+  await keys.write(page.getByLabel("E-mail"), ADMIN);
+  await keys.write(page.getByLabel("Password"), PASSWORD);
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/\/workspaces$/);
+  await keys.press(page.getByRole("link", { name: "Launch", exact: true }));
+  await expect(page).toHaveURL(/\/workspaces\/new/);
+  await keys.choose(page.getByRole("radio", { name: /CUDA Python/ }));
+  await keys.write(page.getByLabel("Name"), workspace);
+  await keys.press(button("Launch"));
+  await expect(page).toHaveURL(/\/workspaces\/ws-/);
+  await expect(button(`Open ${workspace} in a new tab`)).toBeVisible({ timeout: 90_000 });
+  at = new URL(page.url()).pathname;
+  id = at.split("/").at(-1) ?? "";
+});
+
+test("the timers of a workspace and of its GPU are extended", async () => {
+  expect(await runByApi(api, id, "train.ipynb", "%gpu attach 0.5")).toContain("Attached 0.5 GPU");
+  const before = (await (await api.get("/api/v1/leases")).json()) as { leases: { expiresAt: string }[] };
+  await page.goto(at);
+  await keys.press(button("Extend 1 h: the GPU"));
+  await expect(async () => {
+    const { leases } = (await (await api.get("/api/v1/leases")).json()) as typeof before;
+    const longer = Date.parse(leases[0]?.expiresAt ?? "") - Date.parse(before.leases[0]?.expiresAt ?? "");
+    expect(longer).toBeGreaterThan(0);
+  }).toPass();
+});
+
+test("a variable and a secret are set, taken by a restart, and only the variable is shown", async () => {
+  await page.goto(`${at}/settings`);
+  for (const [name, value] of [
+    ["EPOCHS", "20"],
+    ["API_KEY", "not for anybody"],
+  ] as const) {
+    await keys.press(button("Add variable"));
+    const dialog = page.getByRole("dialog");
+    await keys.write(dialog.getByLabel("Name"), name);
+    await keys.write(dialog.getByLabel("Value"), value);
+    if (name === "API_KEY") await keys.tick(dialog.getByRole("checkbox", { name: "Secret" }));
+    await keys.press(inDialog("Save"));
+    await closed();
+  }
+  await expect(page.getByRole("row", { name: /EPOCHS/ })).toContainText("20");
+  await expect(page.getByRole("row", { name: /API_KEY/ })).toContainText("secret");
+  await keys.pick(button(`More for ${workspace}`), item("Restart"));
+  await expect(page.getByRole("dialog")).toContainText("what they hold in memory is lost");
+  await keys.press(inDialog("Restart workspace"));
+  await closed();
+  await page.goto(at);
+  await expect(page.getByText("Steps of start 2")).toBeVisible();
+  await expect(button(`Open ${workspace} in a new tab`)).toBeVisible({ timeout: 90_000 });
+  const code = 'import os; print(os.environ["EPOCHS"], len(os.environ["API_KEY"]))';
+  expect(await runByApi(api, id, "train.ipynb", code)).toContain("20 15");
+  await page.goto(`${at}/settings`);
+  await keys.press(button("Remove EPOCHS"));
+  await keys.press(inDialog("Remove variable"));
+  await closed();
+  await expect(page.getByRole("row", { name: /EPOCHS/ })).toHaveCount(0);
+});
+
+test("a notebook that computes is interrupted and keeps its variables, then it is shut down", async () => {
+  await runByApi(api, id, "train.ipynb", "kept = 42");
+  const busy = runByApi(api, id, "train.ipynb", "while True: pass");
+  await expect(async () => {
+    await page.goto(`${at}/notebooks`);
+    await expect(button("Interrupt train.ipynb")).toBeEnabled({ timeout: 1_000 });
+  }).toPass();
+  await keys.press(button("Interrupt train.ipynb"));
+  expect(await busy).toContain("KeyboardInterrupt");
+  expect(await runByApi(api, id, "train.ipynb", "print(kept)")).toContain("42");
+  await keys.press(button("Shut down train.ipynb"));
+  await expect(page.getByRole("dialog")).toContainText("What it holds in memory is lost.");
+  await keys.press(inDialog("Shut down"));
+  await closed();
+  await expect(page.getByText("No notebook runs")).toBeVisible();
+});
+
+test("a colleague is invited into a workspace, becomes an editor, and is taken out again", async () => {
+  await page.goto(`${at}/people`);
+  await keys.press(button("Invite"));
+  await keys.write(page.getByRole("dialog").getByLabel("Name or e-mail"), colleague.email);
+  await keys.press(inDialog("Invite"));
+  await closed();
+  const row = page.getByRole("row", { name: new RegExp(colleague.name) });
+  await expect(row).toContainText("viewer");
+  await keys.press(button(`Change the role of ${colleague.name}`));
+  await keys.select(page.getByRole("dialog").getByLabel("Role"), "editor");
+  await keys.press(inDialog("Save"));
+  await closed();
+  await expect(row).toContainText("editor");
+  await keys.press(button(`Remove ${colleague.name} from ${workspace}`));
+  await keys.press(inDialog("Remove collaborator"));
+  await closed();
+  await expect(row).toHaveCount(0);
+});
+
+test("a workspace is duplicated, and the duplicate is removed with all that is in it", async () => {
+  await page.goto(at);
+  await keys.pick(button(`More for ${workspace}`), item("Duplicate"));
+  await keys.write(page.getByRole("dialog").getByLabel("Name"), `copy ${run}`);
+  await keys.press(inDialog("Launch the duplicate"));
+  await expect(page.getByRole("heading", { level: 1, name: `copy ${run}` })).toBeVisible();
+  await keys.pick(button(`More for copy ${run}`), item("Remove"));
+  await expect(page.getByRole("dialog")).toContainText("All of its files and installed packages are deleted");
+  await keys.press(inDialog("Remove workspace"));
+  await expect(page).toHaveURL(/\/workspaces$/);
+  await expect(page.getByRole("link", { name: `copy ${run}` })).toHaveCount(0, { timeout: 60_000 });
+});
+
+test("a team is made, gets a quota whose effect is shown first, and one of its people leads it", async () => {
+  await page.goto("/teams");
+  await keys.press(button("New team"));
+  await keys.write(page.getByRole("dialog").getByLabel("Name"), team);
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { level: 1, name: `Team ${team}` })).toBeVisible();
+  await keys.press(button("Add GPU type"));
+  const dialog = page.getByRole("dialog");
+  await keys.write(dialog.getByLabel("GPU type"), "soft");
+  await keys.write(dialog.getByLabel("Guaranteed"), "0.25");
+  await keys.write(dialog.getByLabel("Limit"), "0.5");
+  await expect(dialog.getByText("guaranteed to nobody", { exact: false })).toBeVisible();
+  await keys.press(inDialog("Save quota"));
+  await closed();
+  await expect(page.getByText(`The quota of ${team} for soft is saved.`).first()).toBeVisible();
+  await change(api, "post", `/teams/${await teamByName(api, team)}/members`, { email: colleague.email });
+  await page.goto(`/teams/${team}`);
+  await keys.pick(button(`More for ${colleague.name}`), item("Make a team lead"));
+  await expect(page.getByRole("row", { name: new RegExp(colleague.name) })).toContainText("team lead");
+});
+
+test("a lead asks for more, and an admin approves it", async ({ browser }) => {
+  const theirs = await (await browser.newContext()).newPage();
+  await signIn(theirs, colleague.email);
+  await theirs.goto(`/teams/${team}`);
+  const own = new Keyboard(theirs);
+  await own.press(theirs.getByRole("button", { name: "Request more" }));
+  const dialog = theirs.getByRole("dialog");
+  await own.write(dialog.getByLabel("How much more"), "0.25");
+  await own.select(dialog.getByLabel("For how long"), "a week");
+  await own.write(dialog.getByLabel("What for"), "The week before the deadline");
+  await own.press(dialog.getByRole("button", { name: "Send request" }));
+  await expect(dialog).toHaveCount(0);
+  await page.goto(`/teams/${team}`);
+  const request = page.getByRole("row", { name: /The week before the deadline/ });
+  await expect(request).toContainText("asked");
+  await keys.press(button(`Approve the request of ${colleague.name}`));
+  await expect(request).toContainText("approved");
+  await theirs.context().close();
+});
+
+test("an invitation is revoked, and its link opens nothing any more", async ({ browser }) => {
+  const email = `late-${run}@example.test`;
+  const link = await inviteMember(page, team, email);
+  await page.goto(`/teams/${team}`);
+  await keys.press(button(`Revoke the invitation of ${email}`));
+  await keys.press(inDialog("Revoke"));
+  await closed();
+  await expect(page.getByRole("row", { name: new RegExp(email) })).toHaveCount(0);
+  const late = await (await browser.newContext()).newPage();
+  await late.goto(link);
+  await expect(late.getByText("was used already or is too old", { exact: false })).toBeVisible();
+  await late.context().close();
+});
+
+test("somebody who was deactivated is let in again", async ({ browser }) => {
+  const { users } = (await (await api.get(`/api/v1/users?search=${colleague.email}`)).json()) as {
+    users: { id: string }[];
+  };
+  await change(api, "post", `/users/${users[0]?.id}/deactivate`);
+  await page.goto(`/people?search=${colleague.email}`);
+  await expect(page.getByRole("cell", { name: "deactivated" })).toBeVisible();
+  await keys.pick(button(`More for ${colleague.name}`), item("Reactivate"));
+  await expect(page.getByText(`${colleague.name} may sign in again.`).first()).toBeVisible();
+  const theirs = await (await browser.newContext()).newPage();
+  await signIn(theirs, colleague.email);
+  await theirs.context().close();
+});
+
+test("a server is drained after it is said whom that concerns, and takes leases again", async () => {
+  await page.goto("/pool");
+  const server = page.getByRole("region", { name: "GPU server local" });
+  await keys.pick(button("More for local"), item("Drain"));
+  await expect(page.getByRole("dialog").getByText("0.0 soft would take leases instead of 1.0")).toBeVisible();
+  await keys.press(inDialog("Drain server"));
+  await closed();
+  await expect(server.getByText("draining").first()).toBeVisible();
+  await page.goto("/health");
+  const part = page.getByRole("listitem").filter({ has: page.getByText("local", { exact: true }) });
+  await expect(part).toContainText("warning");
+  await page.goto("/pool");
+  await keys.pick(button("More for local"), item("Take leases again"));
+  await expect(server.getByText("draining")).toHaveCount(0);
+});
+
+test("a dataset is registered, described, and removed; its files stay", async ({ installation }) => {
+  const folder = path.join(installation.stateDir, "datasets", dataset);
+  await mkdir(folder, { recursive: true });
+  await writeFile(path.join(folder, "one.txt"), "1");
+  await page.goto("/datasets");
+  await keys.press(button("Register"));
+  const dialog = page.getByRole("dialog");
+  await keys.write(dialog.getByLabel("Name"), dataset);
+  await keys.select(dialog.getByLabel("For"), "everybody");
+  await keys.write(dialog.getByLabel("Folder"), folder);
+  await keys.press(inDialog("Register"));
+  await closed();
+  await keys.press(button(`Edit ${dataset}`));
+  await keys.write(dialog.getByLabel("Description"), "Numbers from one on");
+  await keys.press(inDialog("Save"));
+  await closed();
+  const row = page.getByRole("row", { name: new RegExp(dataset) });
+  await expect(row).toContainText("Numbers from one on");
+  await keys.press(button(`Remove ${dataset}`));
+  await expect(page.getByRole("dialog")).toContainText("Its files stay where they are.");
+  await keys.press(inDialog("Remove dataset"));
+  await closed();
+  await expect(row).toHaveCount(0);
+  expect(await readFile(path.join(folder, "one.txt"), "utf8")).toBe("1");
+});
+
+test("a GPU type gets a price, and a month that is over is closed", async () => {
+  await page.goto("/costs");
+  await keys.press(button(/ the price of soft$/));
+  await keys.write(page.getByRole("dialog").getByLabel("Amount"), "2.15");
+  await keys.press(inDialog("Save"));
+  await closed();
+  await expect(page.getByRole("region", { name: "Hardware" })).toContainText("2.15");
+  expect(await download("Download as CSV")).toMatch(/^[^\r\n]*hours/i);
+  const month = new Date(new Date().setUTCDate(0)).toISOString().slice(0, 7);
+  await page.goto(`/costs?month=${month}`);
+  await keys.press(button(`Close ${month}`));
+  await expect(page.getByRole("dialog")).toContainText("it cannot be opened again");
+  await keys.press(inDialog("Close the month"));
+  await closed();
+  await expect(page.getByText(/^closed by First Admin on /)).toBeVisible();
+  await expect(button(`Close ${month}`)).toHaveCount(0);
+});
+
+test("use is asked for by person and downloaded, for people and over time", async () => {
+  await page.goto("/usage");
+  await keys.select(page.getByLabel("By", { exact: true }), "person");
+  await keys.press(button("Show"));
+  await expect(page).toHaveURL(/by=person/);
+  await expect(page.getByRole("table").filter({ hasText: "First Admin" }).first()).toBeVisible();
+  expect(await download("Download as CSV")).toContain("First Admin");
+});
+
+test("the demand of the log is played again on a larger pool", async () => {
+  await page.goto("/what-if");
+  await keys.write(page.getByLabel("GPUs"), "2");
+  await keys.press(button("Play it again"));
+  await expect(page).toHaveURL(/run=wif-/);
+  await expect(page.getByRole("heading", { name: "soft" })).toBeVisible({ timeout: 60_000 });
+  const [header, ...lines] = (await download("Download as CSV")).trim().split("\r\n");
+  expect(header).toContain("GPUs now,GPUs proposed");
+  expect(lines[0]).toMatch(/^soft,,1,2,/);
+});
+
+test("the pages are dark for whoever chooses so, until they choose otherwise", async () => {
+  await page.goto("/workspaces");
+  const choose = async (theme: string) => {
+    await keys.pick(button("First Admin"), page.getByRole("menuitemradio", { name: theme }));
+    await page.keyboard.press("Escape");
+  };
+  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const light = await ground();
+  await choose("Dark");
+  await expect.poll(ground).not.toBe(light);
+  const dark = await ground();
+  await page.goto("/gpus");
+  expect(await ground()).toBe(dark);
+  await choose("As the system");
+  await expect.poll(ground).toBe(light);
+});
