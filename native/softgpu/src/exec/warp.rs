@@ -653,6 +653,48 @@ impl Warp {
         }
     }
 
+    /// Where the frame of a function begins that lanes call from the frame at `caller`, which ends at `first`.
+    ///
+    /// Lanes have rows in common, and of a predicate's row all have one word, so it may not lie over frames of other
+    /// functions that other lanes are in.  Where some of these have called it from the same frame it lies as theirs, so
+    /// that all meet in it.
+    fn place_for(&mut self, c: &Context, target: u32, caller: u32, first: u32, mask: u32) -> u32 {
+        let others = self.live & !mask;
+        if others == 0 {
+            return first;
+        }
+        self.spread();
+        let (mut seen, mut held) = (Vec::new(), Vec::new());
+        for l in (0..32).filter(|l| others >> l & 1 == 1) {
+            let (mut pc, mut base) = (self.pc[l], self.base[l]);
+            if seen.contains(&(pc, base)) {
+                continue;
+            }
+            seen.push((pc, base));
+            loop {
+                let function = c.kernel.find(pc);
+                let end = base + c.kernel.function(function).rows;
+                if end <= first {
+                    break;
+                }
+                let frame = self.frame(base);
+                // SAFETY: the header belongs to every frame.
+                let (back, from) = unsafe { (frame.get::<u32>(ROW_RETURN)[l], frame.get::<u32>(ROW_CALLER)[l]) };
+                held.push((function, base..end, from));
+                (pc, base) = (back, from);
+            }
+        }
+        let rows = c.kernel.function(target).rows;
+        let free = |at: u32| {
+            let apart = |held: &std::ops::Range<u32>| held.end <= at || at + rows <= held.start;
+            held.iter().all(|(function, rows, _)| apart(rows) || (*function == target && rows.start == at))
+        };
+        let same = held.iter().filter(|(function, _, from)| *function == target && *from == caller);
+        let places = same.map(|(_, rows, _)| rows.start).chain([first]);
+        let behind = held.iter().map(|(_, rows, _)| rows.end).max().unwrap_or(first);
+        places.into_iter().find(|at| free(*at)).unwrap_or(behind)
+    }
+
     #[allow(clippy::too_many_arguments)]
     #[inline(never)]
     fn control(
@@ -919,7 +961,7 @@ impl Warp {
             self.save(g, g.pc + 1);
         }
         let callee = c.kernel.function(target);
-        let base = g.base + function.rows;
+        let base = self.place_for(c, target, g.base, g.base + function.rows, mask);
         let mut deepest = mask.trailing_zeros() as usize;
         for (l, at) in inner.iter().enumerate() {
             if mask >> l & 1 == 1 && *at > inner[deepest] {

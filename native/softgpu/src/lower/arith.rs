@@ -158,6 +158,15 @@ impl Builder {
             return Err(self.unsupported("a function of more than 65536 registers"));
         }
         self.check_modifiers(opcode, mods)?;
+        if let Some(Operand::Pair(p, q)) = ops.first()
+            && [p, q].into_iter().any(|result| matches!(**result, Operand::Register(row, _) if row == self.guard))
+        {
+            // The first result is written before the second, which still goes by the guard as it was.
+            let (guard, negate) = (std::mem::replace(&mut self.guard, NONE), std::mem::take(&mut self.negate));
+            let kept = self.fresh(Type::Pred);
+            self.alu(Op::PredMov, kept, &[guard]);
+            (self.guard, self.negate) = (kept, negate);
+        }
         match opcode {
             "ld" | "ldu" => self.load(opcode, mods, ops),
             "st" => self.store(opcode, mods, ops),

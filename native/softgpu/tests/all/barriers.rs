@@ -139,3 +139,42 @@ fn lanes_that_wait_elsewhere_are_not_waited_for_by_their_warp() {
         vote.sync.ballot.b32 %r0, %p2, -1;\nodd: bar.sync 1;";
     check(64, body, |t| if t % 2 == 0 { 0x5555_5555 } else { 0 });
 }
+
+/// Gives its first argument's sum over a warp, and how many of eight predicates hold of a number: all, or none.
+const FUNCTIONS: &str = ".func (.param .b32 r) total(.param .b32 a)\n{\n.reg .b32 %r<12>;\n\
+    ld.param.u32 %r0, [a]; mov.u32 %r1, %r0; mov.u32 %r2, %r0; mov.u32 %r3, %r0; mov.u32 %r4, %r0; mov.u32 %r5, %r0;\n\
+    redux.sync.add.u32 %r6, %r0, -1; sub.u32 %r6, %r6, %r1; sub.u32 %r6, %r6, %r2; add.u32 %r6, %r6, %r3;\n\
+    sub.u32 %r6, %r6, %r4; add.u32 %r6, %r6, %r5; add.u32 %r6, %r6, %r0; st.param.b32 [r], %r6; ret;\n}\n\
+    .func (.param .b32 r) flags(.param .b32 a)\n{\n.reg .pred %p<8>; .reg .b32 %r<3>;\n\
+    ld.param.u32 %r0, [a]; setp.ne.u32 %p0, %r0, 0; setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p2, %r0, 0;\n\
+    setp.ne.u32 %p3, %r0, 0; setp.ne.u32 %p4, %r0, 0; setp.ne.u32 %p5, %r0, 0; setp.ne.u32 %p6, %r0, 0;\n\
+    setp.ne.u32 %p7, %r0, 0; mov.u32 %r1, 0; bar.warp.sync 0xaaaaaaaa;\n\
+    @%p0 add.u32 %r1, %r1, 1;\n@%p1 add.u32 %r1, %r1, 1;\n@%p2 add.u32 %r1, %r1, 1;\n@%p3 add.u32 %r1, %r1, 1;\n\
+    @%p4 add.u32 %r1, %r1, 1;\n@%p5 add.u32 %r1, %r1, 1;\n@%p6 add.u32 %r1, %r1, 1;\n@%p7 add.u32 %r1, %r1, 1;\n\
+    st.param.b32 [r], %r1; ret;\n}\n";
+
+#[test]
+fn lanes_in_different_functions_keep_their_registers_apart() {
+    // The even lanes wait in one function for the odd ones, which call another one before it.
+    let call = |function: &str, from: &str, to: &str| {
+        format!(
+            "{{ .param .b32 a; .param .b32 b; st.param.b32 [a], {from}; call (b), {function}, (a); ld.param.b32 {to}, [b]; }}\n"
+        )
+    };
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n{FUNCTIONS}.visible .entry k(.param .u64 out)\n{{\n\
+         .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<4>;\nld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x;\n\
+         mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; add.u32 %r3, %r1, 100; mov.u32 %r4, 0;\n\
+         and.b32 %r2, %r1, 1; setp.eq.u32 %p, %r2, 0; @%p bra join; nanosleep.u32 1;\n{}join:\n{}\
+         mad.lo.u32 %r0, %r4, 65536, %r5; st.global.u32 [%d1], %r0;\nret;\n}}\n",
+        call("flags", "%r1", "%r4"),
+        call("total", "%r3", "%r5"),
+    );
+    let d = Device::new(1);
+    let m = d.load(&text);
+    let out = d.alloc(4 * 32);
+    d.launch(&m, "k", [1; 3], [32, 1, 1], &Params::new().u64(out)).unwrap();
+    let sum = 100 * 32 + 31 * 16;
+    let want: Vec<u32> = (0..32).map(|t| sum + if t % 2 == 1 { 8 << 16 } else { 0 }).collect();
+    assert_eq!(d.download::<u32>(out, 32), want);
+}

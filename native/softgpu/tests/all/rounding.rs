@@ -397,6 +397,10 @@ fn halves_are_compared() {
     }
     let body = "setp.eq.u32 %p2, 1, 1; setp.lt.and.f16x2 %p0|%p1, %a, %b, !%p2; selp.u32 %r0, 1, 2, %p0;";
     check(&out(body), &[[0, 0x3c00_3c00, 0]], |_| 2);
+    // Both results are written by the guard as it was, which is one of them.
+    let body = "setp.eq.u32 %p0, 1, 1; setp.eq.u32 %p1, 1, 2; @%p0 setp.lt.f16x2 %p0|%p1, %b, %a;\n\
+        selp.u32 %r0, 1, 0, %p0; @%p1 add.u32 %r0, %r0, 2;";
+    check(&out(body), &[[0x3c00_0000, 0x0000_3c00, 0]], |_| 2);
 }
 
 #[test]
