@@ -54,6 +54,13 @@ const PARTS: Record<string, Part> = {
     env: { ...fuzzing, SLUICE_FUZZ_SEED: String(seed) },
     played: { seed },
   },
+  /** A line to gpud that is cut for as long as an installation's sessions wait, and for longer. */
+  outages: {
+    command: "cargo",
+    args: ["test", "--release", "--locked", "-p", "sluice-conformance", "--test", "long_outages"],
+    cwd: native,
+    env: { SLUICE_RETURN_SECONDS: "30", CARGO_TERM_COLOR: "never" },
+  },
   /** Random PTX in the software GPU and in its scalar reference. */
   ptx: {
     command: "cargo",

@@ -15,6 +15,7 @@ use sluice_protocol::handshake::{Resume, Welcome};
 use sluice_protocol::messages::{CallRequest, Goodbye, Request};
 use sluice_protocol::reply::decode_reply;
 use sluice_protocol::{DecodeError, Frame, HEADER_BYTES, Reader, Wire, cuda, opcode};
+use sluice_transport::silence::is_silent;
 use sluice_transport::spin::readable_within;
 use sluice_transport::stream::Closer;
 use sluice_transport::{FrameReader, ReadHalf, Spin, Stream, WriteHalf};
@@ -25,12 +26,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How long a lost connection is tried again.
-const RESUME_FOR: Duration = Duration::from_secs(30);
 /// Frames received without one to send before they are acknowledged on their own account.
 const ACK_FRAMES: u64 = 64;
 /// As [`ACK_FRAMES`], in bytes.
 const ACK_BYTES: usize = 1 << 20;
+/// How often who waits for bytes looks whether the line is dead, milliseconds.
+const LOOK_EVERY: i32 = 1000;
+/// Longest time between two tries to take a lost connection up again.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long after a caller has read for itself nobody else does.
 const LED_PAUSE: Duration = Duration::from_millis(2);
 
@@ -42,7 +45,7 @@ pub trait Notices: Send + Sync {
     fn printed(&self, text: &str);
     /// How many bytes of idle credit are given back.
     fn credit_recall(&self, bytes: u64) -> u64;
-    /// The session is gone for good.
+    /// The session is gone for good, with the sentence for a person.
     fn lost(&self, text: &str);
     /// Work that nobody waited for has failed.
     fn failed_late(&self, error: CudaError);
@@ -148,6 +151,8 @@ pub struct Connection {
     received: AtomicU64,
     ticket: Mutex<Ticket>,
     session_id: String,
+    /// How long a lost connection is tried again: gpud keeps the session no longer.
+    returns_within: Duration,
     notices: Arc<dyn Notices>,
     /// Times that the connection was taken up again.
     pub resumed: AtomicU64,
@@ -209,6 +214,7 @@ impl Connection {
             received: AtomicU64::new(0),
             ticket: Mutex::new(ticket),
             session_id: welcome.session_id.clone(),
+            returns_within: Duration::from_secs(welcome.return_seconds),
             notices,
             resumed: AtomicU64::new(0),
         });
@@ -531,7 +537,11 @@ impl Connection {
         let ready = reading.frames.has_frame() || reading.frames.source().holds_bytes();
         if !ready && !reading.spin.until(|| readable_within(reading.descriptor, 0)) {
             let began = Instant::now();
-            readable_within(reading.descriptor, -1);
+            while !readable_within(reading.descriptor, LOOK_EVERY) {
+                if is_silent(reading.descriptor) {
+                    return Err(());
+                }
+            }
             reading.spin.slept(began.elapsed());
         }
         let Ok(Some(frame)) = reading.frames.next() else { return Err(()) };
@@ -690,7 +700,7 @@ impl Connection {
             out.phase = Phase::Broken;
         }
         self.shut();
-        let until = Instant::now() + RESUME_FOR;
+        let lost = Instant::now();
         let mut pause = Duration::from_millis(10);
         loop {
             if matches!(lock(&self.out).phase, Phase::Dead(_)) {
@@ -703,30 +713,36 @@ impl Connection {
             match dial::open(&ticket, Vec::new(), Some(resume), None) {
                 Ok((stream, welcome)) => match self.take_up(stream, welcome.executed) {
                     Ok(read) => return Some(read),
-                    Err(error) => self.give_up_after(until, &error.to_string())?,
+                    Err(error) => self.give_up(lost, &error.to_string())?,
                 },
                 Err(error) if error.is_final() => {
-                    self.lose(&error.to_string());
+                    self.lose(lost, &error.to_string());
                     return None;
                 }
-                Err(error) => self.give_up_after(until, &error.to_string())?,
+                Err(error) => self.give_up(lost, &error.to_string())?,
             }
             std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_secs(1));
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    fn give_up_after(&self, until: Instant, text: &str) -> Option<()> {
-        if Instant::now() < until {
+    /// None when the connection has been away for too long.
+    fn give_up(&self, lost: Instant, text: &str) -> Option<()> {
+        if lost.elapsed() < self.returns_within {
             return Some(());
         }
-        self.lose(text);
+        self.lose(lost, text);
         None
     }
 
-    fn lose(&self, text: &str) {
+    fn lose(&self, lost: Instant, text: &str) {
+        let why = match lost.elapsed().as_secs() {
+            0 => text.to_owned(),
+            seconds => format!("cut for {seconds} s; {text}"),
+        };
+        let text = format!("The connection to your GPU was lost ({why}). Run %gpu attach 0.5 to borrow again.");
         self.forget_socket();
-        self.notices.lost(text);
+        self.notices.lost(&text);
         self.die(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text));
     }
 

@@ -1,9 +1,11 @@
 //! What a forked child does: it closes the parent's connections and nothing else.
 
+use crate::device::MOST_DEVICES;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-const SLOTS: usize = 64;
+/// A device has a connection and lanes, each with a few descriptors; beside them there is the owner's socket.
+const SLOTS: usize = 32 * MOST_DEVICES;
 static DESCRIPTORS: [AtomicI32; SLOTS] = [const { AtomicI32::new(-1) }; SLOTS];
 /// How often this process image was forked since it became active.
 static FORKS: AtomicU32 = AtomicU32::new(0);

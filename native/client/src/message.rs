@@ -87,17 +87,16 @@ pub fn with_hardware(text: String) -> String {
     }
 }
 
-/// Remembers what this thread's last failure meant, for `cuGetErrorString`.
+/// Remembers what this thread's last failure meant, for `cuGetErrorString`. A thread that is ending, whose libraries give
+/// their contexts back then, has nobody to ask any more.
 pub fn remember(code: u32, text: String) {
-    THREAD.with(|last| *last.borrow_mut() = Some((code, text)));
+    let _ = THREAD.try_with(|last| *last.borrow_mut() = Some((code, text)));
 }
 
 /// The sentence of this thread's last failure with this code, as a string that lives for good.
 pub fn of_code(code: u32) -> Option<&'static CString> {
-    let text = THREAD.with(|last| match &*last.borrow() {
-        Some((remembered, text)) if *remembered == code => Some(text.clone()),
-        _ => None,
-    })?;
+    let kept = THREAD.try_with(|last| last.borrow().clone()).ok().flatten();
+    let (_, text) = kept.filter(|(remembered, _)| *remembered == code)?;
     Some(interned(&text))
 }
 

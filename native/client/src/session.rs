@@ -133,11 +133,9 @@ impl Notices for Shared {
     }
 
     fn lost(&self, text: &str) {
-        journal::note(format!("the connection is lost: {text}"));
-        let mut loss = lock(&self.loss);
-        if loss.is_none() {
-            *loss = Some(format!("The connection to your GPU was lost ({text})."));
-        }
+        // The call that waits fails with a code that frameworks give words of their own.
+        message::tell(message::Kind::Lease, text);
+        lock(&self.loss).get_or_insert_with(|| text.to_owned());
         self.phase.store(LOST, Ordering::Release);
         self.host.fail(cuda::ERROR_DEVICE_UNAVAILABLE);
     }

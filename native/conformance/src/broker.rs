@@ -1,21 +1,39 @@
-//! Plays the broker for one workspace: grants every request on one gpud, of several GPUs on as many of its devices. The real one is `server/broker`.
+//! Plays the broker for one workspace: grants every request on one gpud, of several GPUs on as many of its devices, or
+//! has it wait. The real one is `server/broker`.
 
 use crate::control::Control;
 use crate::gpud::Gpud;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A broker on a free port.
 pub struct Broker {
     pub url: String,
     pub credential_file: PathBuf,
-    away: Arc<AtomicBool>,
+    pool: Arc<Pool>,
+}
+
+/// What it grants from.
+struct Pool {
+    gpud: Arc<Gpud>,
+    control: Option<Arc<Control>>,
+    memory_bytes: u64,
+    leases: AtomicU32,
+    /// GPUs of the newest lease.
+    parts: AtomicU32,
+    away: AtomicBool,
+    full: AtomicBool,
+    first_use: AtomicBool,
+    /// Requests in the queue.
+    waiting: Mutex<BTreeSet<String>>,
 }
 
 impl Broker {
@@ -32,22 +50,30 @@ impl Broker {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let credential_file = std::env::temp_dir().join(format!("sluice-credential-{}-{number}", std::process::id()));
         std::fs::write(&credential_file, "slw_test")?;
-        let away: Arc<AtomicBool> = Arc::default();
-        let gone = Arc::clone(&away);
+        let pool = Arc::new(Pool {
+            gpud,
+            control,
+            memory_bytes,
+            leases: AtomicU32::new(0),
+            parts: AtomicU32::new(1),
+            away: AtomicBool::new(false),
+            full: AtomicBool::new(false),
+            first_use: AtomicBool::new(false),
+            waiting: Mutex::default(),
+        });
+        let serving = Arc::clone(&pool);
         std::thread::spawn(move || {
-            let (leases, parts) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(1)));
             for stream in listener.incoming().flatten() {
-                if gone.load(Ordering::Acquire) {
+                if serving.away.load(Ordering::Acquire) {
                     continue;
                 }
-                let (gpud, leases, control) = (Arc::clone(&gpud), Arc::clone(&leases), control.clone());
-                let parts = Arc::clone(&parts);
+                let pool = Arc::clone(&serving);
                 std::thread::spawn(move || {
-                    let _ = answer(stream, &gpud, (&leases, &parts), memory_bytes, control.as_deref());
+                    let _ = answer(stream, &pool);
                 });
             }
         });
-        Ok(Self { url, credential_file, away })
+        Ok(Self { url, credential_file, pool })
     }
 
     /// Makes this process a program of the workspace.
@@ -64,7 +90,59 @@ impl Broker {
 
     /// Away, it answers nobody: connections end without a word.
     pub fn set_away(&self, away: bool) {
-        self.away.store(away, Ordering::Release);
+        self.pool.away.store(away, Ordering::Release);
+    }
+
+    /// Programs of the workspace attach by themselves at the first use.
+    pub fn set_first_use(&self) {
+        self.pool.first_use.store(true, Ordering::Release);
+    }
+
+    /// Full, it lets every request wait; what waits is granted when it is full no more.
+    pub fn set_full(&self, full: bool) {
+        self.pool.full.store(full, Ordering::Release);
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.pool.waiting().len()
+    }
+}
+
+impl Pool {
+    fn waiting(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to a request, which waits while nothing is free.
+    fn grant(&self, request: &str, gpus: u32) -> Value {
+        if self.full.load(Ordering::Acquire) {
+            self.waiting().insert(request.to_owned());
+            let reason = json!({ "rule": "free-device", "message": "no GPU is free" });
+            return json!({ "state": "queued", "requestId": request, "position": 1, "reason": reason });
+        }
+        self.waiting().remove(request);
+        let (gpud, memory_bytes) = (&self.gpud, self.memory_bytes);
+        let id = format!("lea-{}", self.leases.fetch_add(1, Ordering::Relaxed) + 1);
+        let mut lease = lease(gpud, &id, memory_bytes);
+        self.parts.store(gpus.max(1), Ordering::Relaxed);
+        if gpus > 1 {
+            let part = |device: usize| part(gpud, &id, device, memory_bytes);
+            lease["devices"] = (0..gpud.devices.len().min(gpus as usize)).map(part).collect();
+        }
+        json!({ "state": "granted", "requestId": request, "lease": lease })
+    }
+
+    /// As [`Pool::grant`], when the queue has moved or after so many seconds.
+    fn follow(&self, request: &str, query: &str) -> Value {
+        let seconds = query.strip_prefix("wait=").and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        let until = Instant::now() + Duration::from_secs_f64(seconds);
+        while self.full.load(Ordering::Acquire) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Its client may have left the queue meanwhile.
+        let waits = self.waiting().contains(request);
+        if waits { self.grant(request, 1) } else { json!({ "state": "cancelled", "requestId": request }) }
     }
 }
 
@@ -74,13 +152,8 @@ impl Drop for Broker {
     }
 }
 
-fn answer(
-    mut stream: TcpStream,
-    gpud: &Gpud,
-    (leases, parts): (&AtomicU32, &AtomicU32),
-    memory_bytes: u64,
-    control: Option<&Control>,
-) -> io::Result<()> {
+fn answer(mut stream: TcpStream, pool: &Pool) -> io::Result<()> {
+    let (gpud, memory_bytes) = (&*pool.gpud, pool.memory_bytes);
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -102,19 +175,17 @@ fn answer(
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let words: Vec<&str> = first.split_whitespace().collect();
     let (method, path) = (words.first().copied().unwrap_or(""), words.get(1).copied().unwrap_or(""));
-    let words: Vec<&str> = path.split('?').next().unwrap_or("").trim_matches('/').split('/').collect();
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let words: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (status, answer) = match (method, &words[..]) {
         ("POST", ["v1", "lease-requests"]) => {
-            let number = leases.fetch_add(1, Ordering::Relaxed) + 1;
-            let id = format!("lea-{number}");
-            let mut lease = lease(gpud, &id, memory_bytes);
-            let count = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as usize;
-            parts.store(count.max(1) as u32, Ordering::Relaxed);
-            if count > 1 {
-                let part = |device: usize| part(gpud, &id, device, memory_bytes);
-                lease["devices"] = (0..count.min(gpud.devices.len())).map(part).collect();
-            }
-            (200, json!({ "state": "granted", "requestId": body["requestId"], "lease": lease }))
+            let gpus = body["amount"].as_str().and_then(|amount| amount.parse::<f64>().ok()).unwrap_or(0.0) as u32;
+            (200, pool.grant(body["requestId"].as_str().unwrap_or(""), gpus))
+        }
+        ("GET", ["v1", "lease-requests", id]) => (200, pool.follow(id, query)),
+        ("DELETE", ["v1", "lease-requests", id]) => {
+            pool.waiting().remove(*id);
+            (200, json!({ "state": "cancelled", "requestId": id }))
         }
         ("POST", ["v1", "leases", id, "sessions"]) => {
             let key = body["publicKey"].as_str().unwrap_or("");
@@ -130,12 +201,15 @@ fn answer(
         }
         ("DELETE", ["v1", "leases", id]) => {
             // The parts of a lease end together; one that was never connected has nothing to end.
-            let ends = |device: usize| control.and_then(|control| control.end_lease(&part_id(id, device)));
-            let parts = parts.load(Ordering::Relaxed) as usize;
+            let ends = |device| pool.control.as_ref().and_then(|control| control.end_lease(&part_id(id, device)));
+            let parts = pool.parts.load(Ordering::Relaxed) as usize;
             let parked: u64 = (0..parts).filter_map(ends).sum();
             (200, json!({ "leaseId": id, "parkedBytes": parked, "heldSeconds": 1 }))
         }
-        ("GET", ["v1", "status"]) => (200, json!({ "leases": [] })),
+        ("GET", ["v1", "status"]) => {
+            let policy = if pool.first_use.load(Ordering::Acquire) { "first-use" } else { "ask" };
+            (200, json!({ "leases": [], "workspace": { "gpuPolicy": policy } }))
+        }
         _ => (404, json!({ "error": { "code": "not-found", "message": "no such path" } })),
     };
     let text = answer.to_string();

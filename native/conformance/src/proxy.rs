@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,8 @@ pub struct Proxy {
 #[derive(Default)]
 struct Line {
     open: Mutex<Vec<TcpStream>>,
+    /// Where clients come in.
+    listener: RawFd,
     down: AtomicBool,
     /// What each byte takes longer.
     one_way: Duration,
@@ -37,7 +40,7 @@ impl Proxy {
         let upstream = upstream.to_owned();
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = format!("{scheme}://{}", listener.local_addr()?);
-        let line = Arc::new(Line { one_way: round_trip / 2, ..Line::default() });
+        let line = Arc::new(Line { one_way: round_trip / 2, listener: listener.as_raw_fd(), ..Line::default() });
         let shared = Arc::clone(&line);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -60,6 +63,13 @@ impl Proxy {
         if down {
             self.cut();
         }
+    }
+
+    /// Silent, the line drops every packet of its clients and says nothing: none is acknowledged.
+    pub fn set_silent(&self, silent: bool) {
+        let sockets = self.line.sockets();
+        let sockets = sockets.iter().map(AsRawFd::as_raw_fd).chain([self.line.listener]);
+        sockets.for_each(|socket| drop_packets(socket, silent));
     }
 
     /// Connections of which the client's side is open.
@@ -109,6 +119,23 @@ impl Line {
     fn copy(&self, from: TcpStream, to: TcpStream) {
         if self.one_way.is_zero() { copy(from, to) } else { copy_late(from, to, self.one_way) }
     }
+}
+
+/// Has the system throw away what arrives at a socket, before it is acknowledged; a filter that takes no byte.
+fn drop_packets(socket: RawFd, dropping: bool) {
+    // BPF_RET | BPF_K, 0
+    let mut nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+    let (name, length) = if dropping {
+        (libc::SO_ATTACH_FILTER, size_of::<libc::sock_fprog>())
+    } else {
+        (libc::SO_DETACH_FILTER, size_of::<libc::c_int>())
+    };
+    // SAFETY: an open socket, and a live program of the length given, which detaching does not look at.
+    let set = unsafe {
+        libc::setsockopt(socket, libc::SOL_SOCKET, name, (&raw const program).cast(), length as libc::socklen_t)
+    };
+    assert_eq!(set, 0, "the filter: {}", io::Error::last_os_error());
 }
 
 fn copy(mut from: TcpStream, mut to: TcpStream) {

@@ -4,7 +4,9 @@ use crate::config::{Config, parse_bytes, parse_listen};
 use crate::orders::BackendChoice;
 use crate::supervisor::hello::read_key;
 use sluice_backend::cuda::DRIVER;
+use sluice_protocol::handshake::RETURN_SECONDS;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the user wants.
 #[derive(Clone, Debug)]
@@ -51,6 +53,7 @@ Lends the GPUs of this host.
   --soft-devices N       how many software GPUs (default: 1)
   --soft-memory BYTES    memory of each (default: 8G)
   --park-limit BYTES     host memory for parked leases (default: 4G)
+  --return-time SECONDS  how long a client whose connection was cut may take to come back (default: 30)
   --arbiter on|off       whether leases on one device get their shares of it (default: on; off to measure what it does)
   --trust-key KID=KEY    admit session tokens that this Ed25519 key signed (for tests; repeatable)
   --recording FILE       where the null backend writes what it was asked to do
@@ -86,6 +89,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut soft_devices = 1;
     let mut soft_memory = 8 << 30;
     let mut park_limit = 4 << 30;
+    let mut return_seconds = RETURN_SECONDS;
     let mut arbiter = true;
     let mut recording = None;
     let mut trusted_keys = crate::token::Keys::new();
@@ -110,6 +114,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--soft-devices" => soft_devices = number(&value()?)?,
             "--soft-memory" => soft_memory = parse_bytes(&value()?)?,
             "--park-limit" => park_limit = parse_bytes(&value()?)?,
+            "--return-time" => return_seconds = seconds(&value()?)?,
             "--arbiter" => {
                 arbiter = match value()?.as_str() {
                     "on" => true,
@@ -151,6 +156,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         soft_devices,
         soft_memory,
         park_limit,
+        return_time: Duration::from_secs(return_seconds),
         arbiter,
         trusted_keys,
     };
@@ -162,6 +168,13 @@ fn number(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=64) => Ok(number),
         _ => Err(format!("{text}: use a number from 1 to 64")),
+    }
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=3600) => Ok(seconds),
+        _ => Err(format!("{text}: use seconds, from 1 to 3600")),
     }
 }
 
@@ -221,6 +234,7 @@ mod tests {
         assert!(parsed("join http://b:1 --token slj_x --lissten x").expect_err("no such").contains("--lissten"));
         assert!(parsed("join http://b:1").expect_err("no token").contains("--token"));
         assert!(parsed("--backend cloud").expect_err("no such").contains("auto, cuda, soft or null"));
+        assert!(parsed("--return-time 0").expect_err("too short").contains("1 to 3600"));
         assert!(parsed("--brokr x").expect_err("no such").contains("--brokr"));
         assert!(parsed("--trust-key k=short").is_err());
     }

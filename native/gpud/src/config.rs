@@ -4,6 +4,7 @@ use crate::orders::BackendChoice;
 use crate::token::Keys;
 use sluice_transport::Address;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// See the module; `gpud --help` explains each.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Config {
     pub soft_memory: u64,
     /// Most bytes of host memory that parked leases may take.
     pub park_limit: u64,
+    /// How long a session waits for a client whose connection was lost.
+    pub return_time: Duration,
     /// Whether leases get their shares of a device; without, their work runs as it comes.
     pub arbiter: bool,
     pub trusted_keys: Keys,

@@ -32,7 +32,14 @@ pub struct LeasePart {
 #[serde(tag = "order", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Order {
     /// First order; beside it the account, the connection and the bell of the device's arbiter.
-    Start { backend: BackendChoice, device: Box<DeviceReport>, lease: LeasePart, ranges: Vec<AddressRange> },
+    Start {
+        backend: BackendChoice,
+        device: Box<DeviceReport>,
+        lease: LeasePart,
+        ranges: Vec<AddressRange>,
+        /// How long to wait for the client when its connection was lost.
+        return_seconds: u64,
+    },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { received: u64 },
     /// A lane of the session, on the connection beside this.

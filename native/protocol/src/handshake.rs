@@ -93,6 +93,16 @@ pub struct Welcome {
     pub memory_bytes: u64,
     /// Bytes that this process may allocate without asking.
     pub credit: u64,
+    /// How long a session waits for its client when the connection was lost, seconds.
+    #[serde(default = "usual_return_seconds")]
+    pub return_seconds: u64,
+}
+
+/// [`Welcome::return_seconds`], unless gpud was told otherwise.
+pub const RETURN_SECONDS: u64 = 30;
+
+fn usual_return_seconds() -> u64 {
+    RETURN_SECONDS
 }
 
 /// The device behind the session.

@@ -6,6 +6,7 @@ pub mod authorities;
 pub mod framed;
 pub mod lanes;
 pub mod listener;
+pub mod silence;
 pub mod spin;
 pub mod stream;
 pub mod tls;

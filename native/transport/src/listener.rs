@@ -1,6 +1,7 @@
 //! gpud's listening side.
 
 use crate::address::Address;
+use crate::silence;
 use crate::stream::{Closer, Stream};
 use crate::tls::{Identity, TlsStream};
 use std::io;
@@ -86,12 +87,14 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nodelay(true)?;
+                silence::notice(&socket)?;
                 IncomingKind::Ready(Stream::Tcp(socket))
             }
             Self::Unix(listener) => IncomingKind::Ready(Stream::Unix(listener.accept()?.0)),
             Self::Tls(listener, identity) => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nodelay(true)?;
+                silence::notice(&socket)?;
                 IncomingKind::Tls(socket, Arc::clone(identity))
             }
         };

@@ -1,6 +1,7 @@
 //! One connection, and its two halves for the reading and the writing thread.
 
 use crate::address::Address;
+use crate::silence;
 use crate::tls::{self, TlsStream};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -85,6 +86,7 @@ fn connect_tcp(host: &str, timeout: Duration) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                silence::notice(&stream)?;
                 return Ok(stream);
             }
             Err(error) => last = error,

@@ -1,6 +1,7 @@
 //! Attach, detach, and the sessions that come of them.
 
 use super::broker::{Method, ask, failure};
+use super::interrupt::Interrupts;
 use super::socket;
 use crate::device::{Device, MOST_DEVICES};
 use crate::dial::{Key, Ticket};
@@ -13,6 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sluice_protocol::messages::ContextSynchronize;
 use std::ffi::OsStr;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -117,7 +119,7 @@ fn ask_for(process: &'static Process, request: &Value) -> Result<Value, Failure>
         "owner": owner_of(process, request.get("scope").and_then(Value::as_str)),
         "maxDevices": MOST_DEVICES,
     });
-    for field in ["gpuType", "forSeconds", "priority"] {
+    for field in ["memory", "gpuType", "forSeconds", "priority"] {
         if let Some(value) = request.get(field).filter(|value| !value.is_null()) {
             body[field] = value.clone();
         }
@@ -444,10 +446,18 @@ pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
     device.session_now().ok_or_else(|| failure("unavailable", "the workspace's GPU has just ended".into()))
 }
 
+/// The wait for a GPU was stopped by Ctrl-C, or Stop in a notebook.
+fn stopped() -> Failure {
+    let text = "The wait for a GPU was stopped, and its request has left the queue. The next call that needs a GPU \
+                waits again; or run %gpu attach 0.5.";
+    failure("stopped", text.into())
+}
+
 /// Asks for the workspace's default amount and waits for it. Who is waited for is told what happens.
 fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
     let id = uuid::Uuid::new_v4().to_string();
     let began = Instant::now();
+    let interrupts = Interrupts::noted();
     let mut answer = ask_for(process, &json!({ "requestId": id, "waitSeconds": FIRST_USE_WAIT.as_secs() }))?;
     let state = |answer: &Value| string(answer, "state").unwrap_or_default();
     let reason = |answer: &Value| answer.pointer("/reason/message").and_then(Value::as_str).map(str::to_owned);
@@ -455,8 +465,13 @@ fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
         let why = reason(&answer).unwrap_or_default();
         process.owner.say("", &format!("Waiting up to 2 min for a GPU, which this work needs: {why}"));
     }
-    while state(&answer) == "queued" && began.elapsed() < FIRST_USE_WAIT {
-        answer = claim(process, ask(Method::Get, &format!("/v1/lease-requests/{id}?wait=5"))?)?;
+    while state(&answer) == "queued" && began.elapsed() < FIRST_USE_WAIT && !interrupts.came() {
+        match ask(Method::Get, &format!("/v1/lease-requests/{id}?wait=1")) {
+            Ok(news) => answer = claim(process, news)?,
+            // The question itself is interrupted, too.
+            Err(_) if interrupts.came() => {}
+            Err(error) => return Err(error),
+        }
     }
     match state(&answer).as_str() {
         "granted" => {
@@ -473,7 +488,14 @@ fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
             let why = reason(&answer).unwrap_or_default();
             let left = ask(Method::Delete, &format!("/v1/lease-requests/{id}"))?;
             // Granted at the same moment.
-            if state(&left) == "granted" {
+            let granted = state(&left) == "granted";
+            if interrupts.came() {
+                if let Some(lease) = left.pointer("/lease/id").and_then(Value::as_str).filter(|_| granted) {
+                    ask(Method::Delete, &format!("/v1/leases/{lease}?park=1"))?;
+                }
+                return Err(stopped());
+            }
+            if granted {
                 return claim(process, left).map(|_| ());
             }
             Err(failure("refused", format!("No GPU came free within 2 min: {why}")))
@@ -489,7 +511,10 @@ pub fn from_parent(device: Device, path: &OsStr) -> Result<Arc<Session>, Failure
             "op": "session", "part": device.part(), "publicKey": key.public(), "pid": std::process::id(),
             "startTime": start_time(),
         });
-        let answer = socket::ask(path, &request).map_err(|error| failure("unavailable", error.to_string()))?;
+        let answer = socket::ask(path, &request).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => stopped(),
+            _ => failure("unavailable", error.to_string()),
+        })?;
         match answer.get("error") {
             Some(error) => Err(error.clone()),
             None => Ok(answer),

@@ -1,6 +1,7 @@
 //! The lease of this process: borrowed from the broker (a kernel, `sluice run`), or from the process that owns it.
 
 pub mod broker;
+mod interrupt;
 pub mod lease;
 pub mod socket;
 pub mod view;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How long the answer that the workspace has no lease of its own is believed.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How long that one was refused, or waited for in vain.
+/// How long that one was refused, or waited for in vain; not when the wait was stopped, as that cell may run again.
 const WAIT_AGAIN: Duration = Duration::from_secs(30);
 
 /// How long a program waits for what it is told to be shown.
@@ -90,11 +91,12 @@ impl Owner {
             return Err(None);
         }
         BORROWING.set(true);
-        let result = lease::from_workspace(device).map_err(|failure| refusal(&failure));
+        let result = lease::from_workspace(device);
         BORROWING.set(false);
         // Not at each of a program's failing calls, and who has waited in vain does not wait again at the next one.
-        *ask_again = result.as_ref().err().map(|why| Instant::now() + why.as_ref().map_or(ASK_AGAIN, |_| WAIT_AGAIN));
-        result
+        let pause = |failure: &Value| if failure["code"] == "refused" { WAIT_AGAIN } else { ASK_AGAIN };
+        *ask_again = result.as_ref().err().map(|failure| Instant::now() + pause(failure));
+        result.map_err(|failure| refusal(&failure))
     }
 
     /// Tells a person what happens by itself: `lease` is empty while one is waited for.
@@ -124,8 +126,8 @@ impl Owner {
     }
 }
 
-/// The sentence of a request that was refused or waited in vain.
+/// The sentence of a request that was refused, waited in vain or was stopped.
 fn refusal(failure: &Value) -> Option<String> {
-    let is_refusal = failure.get("code").and_then(Value::as_str) == Some("refused");
-    failure.get("message").and_then(Value::as_str).filter(|_| is_refusal).map(str::to_owned)
+    let says_why = matches!(failure.get("code").and_then(Value::as_str), Some("refused" | "stopped"));
+    failure.get("message").and_then(Value::as_str).filter(|_| says_why).map(str::to_owned)
 }

@@ -1,6 +1,7 @@
 //! The owner's Unix socket: JSON lines, one question and one answer each. Only this user may open it.
 
 use super::broker::failure;
+use super::interrupt::Interrupts;
 use crate::fork;
 use crate::process::Process;
 use serde_json::Value;
@@ -10,10 +11,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A line longer than this is no question of ours.
 const MAX_LINE: u64 = 64 << 10;
+/// The owner may wait in the queue for the child's first use.
+const ANSWER_WITHIN: Duration = Duration::from_secs(150);
+/// How soon an asker notes an interrupt.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Starts to serve; returns the socket's path.
 pub fn serve(process: &'static Process) -> Result<String, Value> {
@@ -57,13 +62,20 @@ fn answer_lines(process: &'static Process, stream: UnixStream) -> io::Result<()>
     Ok(())
 }
 
-/// Asks an owner.
+/// Asks an owner. An interrupt ends the wait for the answer.
 pub fn ask(path: &OsStr, request: &Value) -> io::Result<Value> {
+    let interrupts = Interrupts::noted();
     let mut stream = UnixStream::connect(path)?;
-    // The owner may wait in the queue for the child's first use.
-    stream.set_read_timeout(Some(Duration::from_secs(150)))?;
+    stream.set_read_timeout(Some(LOOK_EVERY))?;
     writeln!(stream, "{request}")?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    serde_json::from_str(&line).map_err(io::Error::other)
+    let (asked, mut line, mut reader) = (Instant::now(), Vec::new(), BufReader::new(stream));
+    while let Err(error) = reader.read_until(b'\n', &mut line) {
+        if interrupts.came() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if error.kind() != io::ErrorKind::WouldBlock || asked.elapsed() > ANSWER_WITHIN {
+            return Err(error);
+        }
+    }
+    serde_json::from_slice(&line).map_err(io::Error::other)
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 pub const PROGRAMS: &[Program] = &[
     ("host_functions", host_functions),
     ("host_function_blocks_nobody_else", host_function_blocks_nobody_else),
+    ("waiting_stops_no_other_thread", waiting_stops_no_other_thread),
     ("event_queries", event_queries),
     ("words_in_stream_order", words_in_stream_order),
     ("launch_attributes", launch_attributes),
@@ -28,6 +29,12 @@ table! {
     cuStreamWriteValue64_v2(usize, u64, u64, u32);
     cuStreamBatchMemOp_v2(usize, u32, *const Operation, u32);
     cuStreamQuery(usize);
+    cuEventCreate(*mut usize, u32);
+    cuEventRecord(usize, usize);
+    cuEventSynchronize(usize);
+    cuCtxSynchronize();
+    cuCtxGetCurrent(*mut usize);
+    cuCtxSetCurrent(usize);
     cuLaunchKernelEx(*const Config, usize, *const *const c_void, *const *const c_void);
     cuLaunchCooperativeKernel(usize, u32, u32, u32, u32, u32, u32, u32, usize, *const *const c_void);
     cuStreamSetAttribute(usize, u32, *const [u32; 16]);
@@ -162,6 +169,63 @@ fn host_function_blocks_nobody_else(driver: &Driver) {
         assert_eq!((driver.cuStreamSynchronize)(held), 0);
     }
     assert_eq!((WAITED.load(Ordering::SeqCst), download(driver, a, 1)), (1, vec![1]));
+}
+
+/// Launches beside a thread that waits; the first time more than a client sends before it is acknowledged.
+const LAUNCHES: [u32; 4] = [70_000, 1000, 1000, 1000];
+
+/// However a thread waits for a stream that is held, others go on and the device works for them.
+fn waiting_stops_no_other_thread(driver: &Driver) {
+    let (functions, function, [held, free]) = prepare(driver);
+    let (gate, b) = (alloc(driver, 4096), alloc(driver, 4096));
+    let (mut context, mut event) = (0, 0);
+    // SAFETY: live locals.
+    unsafe {
+        assert_eq!((functions.cuCtxGetCurrent)(&raw mut context), 0);
+        assert_eq!((functions.cuEventCreate)(&raw mut event, 2), 0);
+    }
+    for (way, (launches, opened)) in LAUNCHES.into_iter().zip(1u32..).enumerate() {
+        // SAFETY: handles made here.
+        unsafe {
+            assert_eq!((driver.cuMemsetD8Async)(gate, 0, 4096, free), 0);
+            assert_eq!((driver.cuMemsetD8Async)(b, 0, 4096, free), 0);
+            assert_eq!((driver.cuStreamSynchronize)(free), 0);
+            assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, opened, 1), 0);
+            assert_eq!((functions.cuEventRecord)(event, held), 0);
+        }
+        // SAFETY: handles made here, and a live local.
+        let wait = || unsafe {
+            assert_eq!((functions.cuCtxSetCurrent)(context), 0);
+            let mut word = opened;
+            let code = match way {
+                0 => (driver.cuStreamSynchronize)(held),
+                1 => (functions.cuEventSynchronize)(event),
+                2 => (functions.cuCtxSynchronize)(),
+                _ => match (functions.cuMemcpyDtoHAsync_v2)((&raw mut word).cast(), gate, 4, held) {
+                    0 => (driver.cuStreamSynchronize)(held),
+                    code => code,
+                },
+            };
+            (code, word)
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(wait);
+            std::thread::sleep(Duration::from_millis(50));
+            let began = Instant::now();
+            for _ in 0..launches {
+                assert_eq!(add(driver, function, b, 128, 1, free), 0);
+            }
+            // SAFETY: handles made here.
+            unsafe {
+                assert_eq!((driver.cuStreamSynchronize)(free), 0);
+                assert!(began.elapsed() < Duration::from_secs(60), "wait {way}: launches took {:?}", began.elapsed());
+                assert!(!waiting.is_finished(), "wait {way}: nothing was waited for");
+                assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, opened, 0), 0);
+            }
+            assert_eq!(waiting.join().expect("the thread"), (0, opened), "wait {way}");
+        });
+        assert_eq!(download(driver, b, 1), [launches], "wait {way}");
+    }
 }
 
 /// Asked as often as one likes, an event is not ready until it is, and then stays so until it is recorded again.

@@ -193,6 +193,7 @@ impl Supervisor {
             device: Box::new(device),
             lease,
             ranges: hello.ranges.clone(),
+            return_seconds: self.config.return_time.as_secs(),
         };
         channel.send(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)

@@ -6,6 +6,7 @@ use sluice_backend::BACKLOG;
 use sluice_protocol::frame::Header;
 use sluice_protocol::generated::dispatch;
 use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
+use sluice_transport::silence::is_silent;
 use sluice_transport::spin::readable_within;
 use sluice_transport::{FrameReader, Spin};
 use std::fs::File;
@@ -20,6 +21,9 @@ const ACK_MILLISECONDS: i32 = 2;
 const ACK_FRAMES: u64 = 1024;
 /// … or bytes.
 const ACK_BYTES: u64 = 4 << 20;
+
+/// How often it is looked whether a line on which nothing comes is dead, milliseconds.
+const LOOK_EVERY: i32 = 1000;
 
 /// How long reading pauses while the device is behind.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
@@ -87,14 +91,18 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
     loop {
         if !reader.has_frame() && !spin.until(|| readable_within(connection.as_raw_fd(), 0)) {
             let began = Instant::now();
-            readable_within(connection.as_raw_fd(), if outbox.unconfirmed() > 0 { ACK_MILLISECONDS } else { -1 });
-            spin.slept(began.elapsed());
-        }
-        if outbox.unconfirmed() > 0 {
-            let silent = !reader.has_frame() && !readable_within(connection.as_raw_fd(), 0);
-            if silent || outbox.unconfirmed() >= ACK_FRAMES || unconfirmed_bytes >= ACK_BYTES {
+            if outbox.unconfirmed() > 0 && !readable_within(connection.as_raw_fd(), ACK_MILLISECONDS) {
                 outbox.send_unnumbered(opcode::ACK, &[]);
             }
+            while !readable_within(connection.as_raw_fd(), LOOK_EVERY) {
+                if is_silent(connection.as_raw_fd()) {
+                    return Ok(End::Lost);
+                }
+            }
+            spin.slept(began.elapsed());
+        }
+        if outbox.unconfirmed() >= ACK_FRAMES || (outbox.unconfirmed() > 0 && unconfirmed_bytes >= ACK_BYTES) {
+            outbox.send_unnumbered(opcode::ACK, &[]);
         }
         if outbox.unconfirmed() == 0 {
             unconfirmed_bytes = 0;

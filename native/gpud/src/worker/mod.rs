@@ -34,8 +34,6 @@ use std::time::Duration;
 
 /// The descriptor on which a worker finds its supervisor.
 pub const SUPERVISOR_DESCRIPTOR: i32 = 3;
-/// How long a session waits for a client whose connection was lost.
-const RETURN_TIME: Duration = Duration::from_secs(30);
 /// What runs is held when the client has been away for so long: nearly always its process has died.
 const HOLD_TIME: Duration = Duration::from_secs(1);
 /// How often measurements are written into the lease's account.
@@ -69,7 +67,7 @@ pub fn main() -> io::Result<()> {
     // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
     let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
     let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
-    let Order::Start { backend, device: report, lease, ranges } = order else {
+    let Order::Start { backend, device: report, lease, ranges, return_seconds } = order else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
     let [account, connection, bell] = take(descriptors)?;
@@ -90,7 +88,7 @@ pub fn main() -> io::Result<()> {
     });
     let refusal = match opened {
         Ok((device, Some(range))) => {
-            let greeting = Greeting { report: *report, range, outbox: Arc::clone(&outbox) };
+            let greeting = Greeting { report: *report, range, outbox: Arc::clone(&outbox), return_seconds };
             let printing = Arc::clone(&outbox);
             device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
             let ledger = Arc::new(Ledger::map(account)?);
@@ -118,6 +116,7 @@ struct Greeting {
     report: crate::control::messages::DeviceReport,
     range: AddressRange,
     outbox: Arc<Outbox>,
+    return_seconds: u64,
 }
 
 impl Greeting {
@@ -144,6 +143,7 @@ impl Greeting {
             },
             memory_bytes: session.lease().memory_bytes,
             credit: session.idle_credit(),
+            return_seconds: self.return_seconds,
         }
     }
 }
@@ -202,20 +202,21 @@ fn measure(session: &Mutex<Session>) {
     }
 }
 
-/// The client's next connection. While it is away, what it has on the device is held.
-fn next_arrival(session: &Shared, arriving: &Receiver<Arrival>) -> Option<Arrival> {
+/// The client's next connection, if it comes within a time. While it is away, what it has on the device is held.
+fn next_arrival(session: &Shared, arriving: &Receiver<Arrival>, within: Duration) -> Option<Arrival> {
     if let Ok(arrival) = arriving.recv_timeout(HOLD_TIME) {
         return Some(arrival);
     }
     lock(session).hold();
-    let arrival = arriving.recv_timeout(RETURN_TIME - HOLD_TIME).ok()?;
+    let arrival = arriving.recv_timeout(within.saturating_sub(HOLD_TIME)).ok()?;
     lock(session).device.pause(false);
     Some(arrival)
 }
 
 /// Executes connection after connection; answers whether the session ended in order.
 fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) -> bool {
-    while let Some(arrival) = next_arrival(session, arriving) {
+    let return_time = Duration::from_secs(greeting.return_seconds);
+    while let Some(arrival) = next_arrival(session, arriving, return_time) {
         let Ok(writing) = arrival.connection.try_clone() else { return false };
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);

@@ -1,0 +1,46 @@
+"""A fresh workspace, for tests of what a framework does before a GPU is attached and afterwards."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# `cell` is what a person runs; it is there before this.
+BEFORE_AND_AFTER = """
+import sluice_gpu
+
+try:
+    cell()
+except Exception as error:
+    print(type(error).__name__, error)
+else:
+    raise SystemExit("it worked without a GPU")
+with sluice_gpu.attach("0.5"):
+    cell()
+    print("works when attached")
+"""
+
+
+def run(program, *options):
+    """Run a program in a workspace of its own where nothing is attached, its packages those of this one and its modules
+    those of the current folder; what it printed, and said on stderr."""
+    loopback = os.path.join(os.environ["SLUICE_NATIVE_DIR"], "sluice-loopback")
+    environment = {name: value for name, value in os.environ.items() if name != "SLUICE_OWNER_SOCKET"}
+    environment["PYTHONPATH"] = f"{os.getcwd()}:{environment.get('PYTHONPATH', '')}"
+    with tempfile.TemporaryDirectory() as folder:
+        # A file: Triton reads its kernels' source.
+        file = pathlib.Path(folder) / "program.py"
+        file.write_text(program)
+        command = [loopback, "--no-attach", *options, "--", sys.executable, file]
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
+    return ran.stdout, ran.stderr
+
+
+def fails_then_works(program):
+    """Run a program that defines `cell()`: it has to fail with the sentence that says what to do, and to work in the same
+    process when a GPU is attached."""
+    said, errors = run(program + BEFORE_AND_AFTER)
+    assert said.splitlines()[-1] == "works when attached"
+    assert "this notebook has no GPU. Run %gpu attach 0.5" in said + errors
