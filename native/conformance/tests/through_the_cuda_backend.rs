@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Our client as a driver waits in `cuMemcpyDtoHAsync`, which NVIDIA's does not for page-locked memory: copies to the host
-/// between host functions, issued by the one thread that hears of the functions' ends, would wait for one another.
-const NOT_BEHIND_OUR_CLIENT: &[&str] = &["host_functions"];
+/// between host functions, issued by the one thread that hears of the functions' ends, would wait for one another, and so
+/// would a copy behind what holds its stream and what lets it go.
+const NOT_BEHIND_OUR_CLIENT: &[&str] = &["host_functions", "copying_stops_no_other_thread"];
 
 /// Variables by which a client finds the owner of its lease.
 const FOUND_BY: [&str; 3] = ["SLUICE_OWNER_SOCKET", "SLUICE_RUNTIME_DIR", "SLUICE_GPU_TYPE"];

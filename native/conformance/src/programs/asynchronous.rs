@@ -11,6 +11,7 @@ pub const PROGRAMS: &[Program] = &[
     ("host_functions", host_functions),
     ("host_function_blocks_nobody_else", host_function_blocks_nobody_else),
     ("waiting_stops_no_other_thread", waiting_stops_no_other_thread),
+    ("copying_stops_no_other_thread", copying_stops_no_other_thread),
     ("event_queries", event_queries),
     ("words_in_stream_order", words_in_stream_order),
     ("launch_attributes", launch_attributes),
@@ -171,11 +172,28 @@ fn host_function_blocks_nobody_else(driver: &Driver) {
     assert_eq!((WAITED.load(Ordering::SeqCst), download(driver, a, 1)), (1, vec![1]));
 }
 
-/// Launches beside a thread that waits; the first time more than a client sends before it is acknowledged.
-const LAUNCHES: [u32; 4] = [70_000, 1000, 1000, 1000];
+/// How a thread waits for a stream.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    Stream,
+    Event,
+    Context,
+    Copy,
+}
 
-/// However a thread waits for a stream that is held, others go on and the device works for them.
+/// However a thread waits for a stream that is held, others go on and the device works for them: the first time for more
+/// launches than a client sends before it is acknowledged.
 fn waiting_stops_no_other_thread(driver: &Driver) {
+    launch_beside(driver, &[(Wait::Stream, 70_000), (Wait::Event, 1000), (Wait::Context, 1000)]);
+}
+
+/// The same where it waits for a copy.
+fn copying_stops_no_other_thread(driver: &Driver) {
+    launch_beside(driver, &[(Wait::Copy, 1000)]);
+}
+
+/// Launches so many kernels while another thread waits in each of these ways.
+fn launch_beside(driver: &Driver, waits: &[(Wait, u32)]) {
     let (functions, function, [held, free]) = prepare(driver);
     let (gate, b) = (alloc(driver, 4096), alloc(driver, 4096));
     let (mut context, mut event) = (0, 0);
@@ -184,7 +202,7 @@ fn waiting_stops_no_other_thread(driver: &Driver) {
         assert_eq!((functions.cuCtxGetCurrent)(&raw mut context), 0);
         assert_eq!((functions.cuEventCreate)(&raw mut event, 2), 0);
     }
-    for (way, (launches, opened)) in LAUNCHES.into_iter().zip(1u32..).enumerate() {
+    for (&(way, launches), opened) in waits.iter().zip(1u32..) {
         // SAFETY: handles made here.
         unsafe {
             assert_eq!((driver.cuMemsetD8Async)(gate, 0, 4096, free), 0);
@@ -198,10 +216,10 @@ fn waiting_stops_no_other_thread(driver: &Driver) {
             assert_eq!((functions.cuCtxSetCurrent)(context), 0);
             let mut word = opened;
             let code = match way {
-                0 => (driver.cuStreamSynchronize)(held),
-                1 => (functions.cuEventSynchronize)(event),
-                2 => (functions.cuCtxSynchronize)(),
-                _ => match (functions.cuMemcpyDtoHAsync_v2)((&raw mut word).cast(), gate, 4, held) {
+                Wait::Stream => (driver.cuStreamSynchronize)(held),
+                Wait::Event => (functions.cuEventSynchronize)(event),
+                Wait::Context => (functions.cuCtxSynchronize)(),
+                Wait::Copy => match (functions.cuMemcpyDtoHAsync_v2)((&raw mut word).cast(), gate, 4, held) {
                     0 => (driver.cuStreamSynchronize)(held),
                     code => code,
                 },
@@ -218,13 +236,13 @@ fn waiting_stops_no_other_thread(driver: &Driver) {
             // SAFETY: handles made here.
             unsafe {
                 assert_eq!((driver.cuStreamSynchronize)(free), 0);
-                assert!(began.elapsed() < Duration::from_secs(60), "wait {way}: launches took {:?}", began.elapsed());
-                assert!(!waiting.is_finished(), "wait {way}: nothing was waited for");
+                assert!(began.elapsed() < Duration::from_secs(60), "{way:?}: launches took {:?}", began.elapsed());
+                assert!(!waiting.is_finished(), "{way:?}: nothing was waited for");
                 assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, opened, 0), 0);
             }
-            assert_eq!(waiting.join().expect("the thread"), (0, opened), "wait {way}");
+            assert_eq!(waiting.join().expect("the thread"), (0, opened), "{way:?}");
         });
-        assert_eq!(download(driver, b, 1), [launches], "wait {way}");
+        assert_eq!(download(driver, b, 1), [launches], "{way:?}");
     }
 }
 
