@@ -178,7 +178,9 @@ describe("the log played again", () => {
     const { teams } = replay({ ...input, proposal: { gpus: 4, quotas: more } });
     const theirs = teams.find(({ teamId }) => teamId === world.otherTeam);
     expect(theirs?.proposed).toMatchObject({ guaranteedMilli: 0, limitMilli: 1000 });
-    expect(theirs?.proposed.waitP95).toBeGreaterThan(theirs?.now.waitP95 ?? 0);
+    // Those who ask for more than the limit are refused and wait no longer: of the rest the middle one tells.
+    expect(theirs?.proposed.waitP50).toBeGreaterThan(theirs?.now.waitP50 ?? 0);
+    expect(theirs?.proposed.heldHours).toBeLessThan((theirs?.now.heldHours ?? 0) / 2);
   });
 
   it("counts what ran and waited when the time began, and only what was asked in it", async () => {
