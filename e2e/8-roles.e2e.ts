@@ -124,7 +124,7 @@ test.beforeAll(async ({ browser, installation }) => {
   await change(own, "post", `${at}/collaborators`, { person: lead.email, role: "editor" });
   expect(await runByApi(own, id, "train.ipynb", "%gpu attach 0.5")).toContain("Attached 0.5 GPU");
   // Waits until the end of these tests.
-  runByApi(own, id, "wait.ipynb", "%gpu attach 1").catch(() => undefined);
+  runByApi(own, id, "wait.ipynb", "%gpu attach 1 --wait 20m").catch(() => undefined);
   await expect(async () => {
     const { requests } = (await (await own.get("/api/v1/gpus")).json()) as { requests: unknown[] };
     expect(requests).toHaveLength(1);
