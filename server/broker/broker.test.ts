@@ -93,6 +93,7 @@ async function call<T>(
 let pid = 100;
 type Ask = {
   amount?: string;
+  memory?: string;
   waitSeconds?: number;
   requestId?: string;
   guaranteed?: boolean;
@@ -274,6 +275,15 @@ describe("a workspace", () => {
     const answer = await ask(ada, { amount });
     expect(answer).toMatchObject({ state: "refused", reason: { message } });
     if (answer.state === "refused") expect(answer.reason.hint).toMatch(/^%gpu attach/);
+  });
+
+  test("gets the compute and the memory that it names, and is charged the larger part", async () => {
+    const [ada, lin] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Lin")];
+    expect(await granted(ada, { amount: "0.25", memory: "1G" })).toMatchObject({ milli: 250, memoryBytes: 1024 ** 3 });
+    expect(await granted(lin, { amount: "0.25", memory: "4G" })).toMatchObject({
+      milli: 500,
+      memoryBytes: 4 * 1024 ** 3,
+    });
   });
 
   test("leaves the queue, and a grant that nothing uses goes back", async () => {

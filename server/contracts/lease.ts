@@ -37,6 +37,8 @@ export const leaseRequestInput = z.strictObject({
   requestId: z.uuid(),
   /** What people type: `0.5`, `2` (GPUs), `40G` (GPU memory); empty means the workspace's default. */
   amount: z.string().max(32).default(""),
+  /** GPU memory (`8G`) beside an amount that is a part of a GPU; nothing means the memory that goes with it. */
+  memory: z.string().max(32).optional(),
   gpuType: z.string().max(32).optional(),
   /** Only inside the team's guaranteed quota; such a lease is never taken back. */
   guaranteed: z.boolean().default(false),

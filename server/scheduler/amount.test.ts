@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chargeOn, formatBytes, formatMilli, formatQuota, memoryOn, parseAmount, WHOLE } from "./amount.ts";
+import {
+  chargeOn,
+  formatBytes,
+  formatMilli,
+  formatQuota,
+  memoryOn,
+  parseAmount,
+  parseAmounts,
+  WHOLE,
+} from "./amount.ts";
 
 const GIB = 1024 ** 3;
 const milli = (text: string) => {
@@ -63,7 +72,7 @@ describe("what people type", () => {
       fc.property(fc.oneof(fc.string({ maxLength: 32 }), fc.double().map(String), fc.integer().map(String)), (text) => {
         const parsed = parseAmount(text, 500);
         if (!parsed.ok) return parsed.reason.message.length > 10;
-        const value = parsed.amount.kind === "compute" ? parsed.amount.milli : parsed.amount.bytes;
+        const value = parsed.amount.kind === "memory" ? parsed.amount.bytes : parsed.amount.milli;
         return Number.isSafeInteger(value) && value > 0;
       }),
     );
@@ -71,6 +80,27 @@ describe("what people type", () => {
 
   test("reads back what it writes", () => {
     fc.assert(fc.property(fc.integer({ min: 1, max: WHOLE }), (value) => milli(formatMilli(value)) === value));
+  });
+});
+
+describe("an amount with memory", () => {
+  test("is both; without memory it is what the amount says alone", () => {
+    const both = { kind: "both", milli: 250, bytes: 4 * GIB };
+    expect(parseAmounts("0.25", "4G", 500)).toEqual({ ok: true, amount: both });
+    expect(parseAmounts("", "4G", 500)).toEqual({ ok: true, amount: { ...both, milli: 500 } });
+    expect(parseAmounts("4G", undefined, 500)).toEqual(parseAmount("4G", 500));
+  });
+
+  test.each([
+    ["4G", "8G", "given twice", "%gpu attach --mem 8G"],
+    ["0.5", "0.5", "no GPU memory", "%gpu attach 0.5 --mem 4G"],
+    ["0.5", "0G", "more than 0", "%gpu attach 4G"],
+    ["2", "8G", "borrowed whole", "%gpu attach 2"],
+    ["0,5", "8G", "with a point", "%gpu attach 0.5"],
+  ])("%j and %j are answered with a sentence and what to type", (text, memory, part, hint) => {
+    const parsed = parseAmounts(text, memory, 500);
+    expect(parsed).toMatchObject({ ok: false, reason: { rule: "amount", hint } });
+    if (!parsed.ok) expect(parsed.reason.message).toContain(part);
   });
 });
 

@@ -6,7 +6,10 @@ export const WHOLE = 1000;
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
 
-export type Amount = { kind: "compute"; milli: number } | { kind: "memory"; bytes: number };
+export type Amount =
+  | { kind: "compute"; milli: number }
+  | { kind: "memory"; bytes: number }
+  | { kind: "both"; milli: number; bytes: number };
 export type ParsedAmount = { ok: true; amount: Amount } | { ok: false; reason: LeaseReason };
 
 const refuse = (message: string, hint: string): ParsedAmount => ({
@@ -42,6 +45,28 @@ export function parseAmount(text: string, defaultMilli: number): ParsedAmount {
     );
   }
   return computeAmount(typed, Number(typed));
+}
+
+/** Reads an amount with the GPU memory that is wanted beside it; without memory, that follows the compute. */
+export function parseAmounts(text: string, memory: string | undefined, defaultMilli: number): ParsedAmount {
+  const parsed = parseAmount(text, defaultMilli);
+  if (memory === undefined || !parsed.ok) return parsed;
+  if (parsed.amount.kind !== "compute") {
+    return refuse(`GPU memory is given twice, as ${text.trim()} and as ${memory}.`, `%gpu attach --mem ${memory}`);
+  }
+  const beside = parseAmount(memory, defaultMilli);
+  if (!beside.ok) return beside;
+  if (beside.amount.kind !== "memory") {
+    return refuse(`"${memory}" is no GPU memory. It looks like 4G.`, `%gpu attach ${text.trim()} --mem 4G`);
+  }
+  const { milli } = parsed.amount;
+  if (milli > WHOLE) {
+    return refuse(
+      `Several GPUs are borrowed whole, with all of their memory; you asked for ${memory} of each.`,
+      `%gpu attach ${text.trim()}`,
+    );
+  }
+  return { ok: true, amount: { kind: "both", milli, bytes: beside.amount.bytes } };
 }
 
 function computeAmount(typed: string, gpus: number): ParsedAmount {

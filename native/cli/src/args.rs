@@ -14,7 +14,12 @@ pub fn command() -> Command {
                 .default_value("")
                 .help("0.5 (of a GPU), 2 (GPUs) or 4G (GPU memory); nothing means the workspace's default"),
         )
-        .arg(Arg::new("mem").long("mem").value_name("BYTES").conflicts_with("gpu").help("GPU memory, e.g. 4G"))
+        .arg(
+            Arg::new("mem")
+                .long("mem")
+                .value_name("BYTES")
+                .help("GPU memory, e.g. 4G: the compute follows it, unless --gpu names that"),
+        )
         .arg(Arg::new("type").long("type").value_name("TYPE").help("GPU type, e.g. soft"))
         .arg(
             Arg::new("wait")

@@ -92,6 +92,8 @@ fn fail(problem: &str) -> ExitCode {
 pub struct Request {
     pub id: String,
     amount: String,
+    /// Beside an amount of compute.
+    memory: Option<String>,
     wait: u64,
     guaranteed: bool,
     gpu_type: Option<String>,
@@ -105,9 +107,11 @@ impl Request {
         let text = |name: &str| options.try_get_one::<String>(name).ok().flatten().cloned();
         let number = |name: &str| options.try_get_one::<u64>(name).ok().flatten().copied();
         let guaranteed = options.try_get_one::<bool>("guaranteed").ok().flatten().copied();
+        let (gpu, memory) = (text("gpu").filter(|amount| !amount.is_empty()), text("mem"));
         Request {
             id: uuid::Uuid::new_v4().to_string(),
-            amount: text("mem").or_else(|| text("gpu")).unwrap_or_default(),
+            memory: gpu.as_ref().and_then(|_| memory.clone()),
+            amount: gpu.or(memory).unwrap_or_default(),
             wait: number("wait").unwrap_or(120),
             guaranteed: guaranteed.unwrap_or(false),
             gpu_type: text("type"),
@@ -126,7 +130,8 @@ impl Request {
         let mut body = json!({
             "requestId": self.id, "amount": self.amount, "waitSeconds": self.wait, "guaranteed": self.guaranteed,
         });
-        for (field, value) in [("gpuType", &self.gpu_type), ("priority", &self.priority)] {
+        let optional = [("memory", &self.memory), ("gpuType", &self.gpu_type), ("priority", &self.priority)];
+        for (field, value) in optional {
             if let Some(text) = value {
                 body[field] = json!(text);
             }
@@ -320,5 +325,27 @@ impl Signals {
             },
             Err(_) => NOT_STARTED,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Request;
+    use serde_json::json;
+
+    #[test]
+    fn memory_is_the_amount_or_beside_it() {
+        let asked = |flags: &[&str]| {
+            let words = ["sluice", "run"].iter().chain(flags).chain(&["--", "program"]);
+            let matches = crate::args::command().try_get_matches_from(words).expect("read");
+            let body = Request::of(matches.subcommand_matches("run").expect("run")).body();
+            ["amount", "memory", "gpuType"].map(|field| body[field].clone())
+        };
+        let nothing = serde_json::Value::Null;
+        assert_eq!(asked(&[]), [json!(""), nothing.clone(), nothing.clone()]);
+        assert_eq!(asked(&["--mem", "4G"]), [json!("4G"), nothing.clone(), nothing.clone()]);
+        assert_eq!(asked(&["--gpu", "0.5"]), [json!("0.5"), nothing.clone(), nothing]);
+        let all = ["--gpu", "0.5", "--mem", "4G", "--type", "soft"];
+        assert_eq!(asked(&all), [json!("0.5"), json!("4G"), json!("soft")]);
     }
 }

@@ -78,6 +78,7 @@ def borrow(request, show=None):
             "attach",
             requestId=request_id,
             amount=typed,
+            memory=request.get("mem"),
             gpuType=request.get("type"),
             waitSeconds=wait,
             guaranteed=True if request.get("guaranteed") else None,
@@ -187,7 +188,8 @@ def free_caches():
 class attach:  # noqa: N801 - reads as a verb: `with sluice_gpu.attach("0.5"):`
     """Borrow a GPU for this process, and give it back at the end of the `with` block.
 
-    `amount` is what `%gpu attach` takes: "0.5", "2", "40G", or nothing for the workspace's default.
+    `amount` is what `%gpu attach` takes: "0.5", "2", "40G", or nothing for the workspace's default. `memory` ("8G") is
+    GPU memory beside a part of a GPU; without it, that follows the amount.
     `wait` and `duration` are seconds; `priority` is "low", "normal" or "high" among the team's requests.
     Raises GpuRefused or GpuNotGranted.
     Called without `with`, the lease stays until `detach()` or the end of the process.
@@ -197,6 +199,7 @@ class attach:  # noqa: N801 - reads as a verb: `with sluice_gpu.attach("0.5"):`
         self,
         amount="",
         *,
+        memory=None,
         gpu_type=None,
         wait=_text.DEFAULT_WAIT_SECONDS,
         duration=None,
@@ -208,6 +211,8 @@ class attach:  # noqa: N801 - reads as a verb: `with sluice_gpu.attach("0.5"):`
             if priority not in _text.PRIORITIES:
                 raise ValueError(f"priority is one of {', '.join(_text.PRIORITIES)}, not {priority!r}")
             request["priority"] = priority
+        if memory:
+            request["mem"] = str(memory)
         if gpu_type:
             request["type"] = gpu_type
         if duration:

@@ -170,9 +170,7 @@ def _parse_rest(words, request):
             raise UsageProblem(f"one amount is enough; '{word}' is left over")
         else:
             request["amount"] = word
-    if request["action"] == "attach" and "mem" in request:
-        if request["amount"]:
-            raise UsageProblem("give an amount or --mem, not both: compute follows memory")
+    if request["action"] == "attach" and "mem" in request and not request["amount"]:
         request["amount"] = request.pop("mem")
     elif request["action"] not in ("attach", "help") and request["amount"]:
         raise UsageProblem(f"%gpu {request['action']} takes no amount")

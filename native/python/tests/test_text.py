@@ -135,10 +135,10 @@ def test_a_priority_is_one_of_three_words():
     assert _text.complete("attach 0.5 --priority h") == ["high"]
 
 
-def test_memory_is_another_way_to_give_the_amount():
+def test_memory_is_another_way_to_give_the_amount_or_stands_beside_it():
     assert _text.parse_line("attach --mem 4G") == {"action": "attach", "amount": "4G"}
-    with pytest.raises(_text.UsageProblem, match="not both"):
-        _text.parse_line("attach 0.5 --mem 4G")
+    assert _text.parse_line("attach --mem 4G 0.5") == {"action": "attach", "amount": "0.5", "mem": "4G"}
+    assert _text.parse_line("attach 0.5 --mem 4G") == {"action": "attach", "amount": "0.5", "mem": "4G"}
 
 
 @pytest.mark.parametrize("typed", ["-0.5", "1.5", "NaN", "0,5", "0"])

@@ -43,7 +43,8 @@ export function chargeFor(amount: Amount, world: World): Charge {
     const message = `No GPU server with ${world.gpuType} has joined yet, so memory cannot be counted in parts of a GPU.`;
     return { ok: false, reason: { rule: "no-server", message, hint: "%gpu attach 0.5 waits for one" } };
   }
-  return { ok: true, milli: leastCharge({ milli: 1, memoryBytes: amount.bytes }, world), memoryBytes: amount.bytes };
+  const wanted = { milli: amount.kind === "both" ? amount.milli : 1, memoryBytes: amount.bytes };
+  return { ok: true, milli: leastCharge(wanted, world), memoryBytes: amount.bytes };
 }
 
 /** The row of a request that takes its place in the queue now. */
