@@ -76,3 +76,33 @@ pub fn unregister(descriptor: i32) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_closes_the_connections_of_as_many_devices_as_there_can_be() {
+        // SAFETY: standard error is open; the copies are closed below.
+        let copies: Vec<i32> = (0..30 * MOST_DEVICES).map(|_| unsafe { libc::dup(libc::STDERR_FILENO) }).collect();
+        assert!(copies.iter().all(|copy| *copy >= 0));
+        copies.iter().for_each(|copy| register(*copy));
+        // SAFETY: the child only asks for descriptors and ends at once.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: as above.
+            let open = copies.iter().filter(|copy| unsafe { libc::fcntl(**copy, libc::F_GETFD) } >= 0).count();
+            // SAFETY: as above.
+            unsafe { libc::_exit(i32::from(open > 0)) };
+        }
+        let mut status = -1;
+        // SAFETY: the child made above.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0, "the child keeps descriptors open");
+        for copy in copies {
+            unregister(copy);
+            // SAFETY: made above, and nobody else's.
+            assert_eq!(unsafe { libc::close(copy) }, 0, "the parent's own were touched");
+        }
+    }
+}

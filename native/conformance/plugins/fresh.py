@@ -22,6 +22,22 @@ with sluice_gpu.attach("0.5"):
 """
 
 
+# As above, until the process that serves it is killed.
+UNTIL_KILLED = """
+import random, time
+import fresh, sluice_gpu
+
+sluice_gpu.attach("0.5")
+cell()
+killed = fresh.kill_own_worker(random.uniform(0.1, 0.5))
+try:
+    while True:
+        cell()
+except Exception as error:
+    print("failed after", time.monotonic() - killed[0], type(error).__name__, error)
+"""
+
+
 def run(program, *options):
     """Run a program in a workspace of its own where nothing is attached, its packages those of this one and its modules
     those of the current folder; what it printed, and said on stderr."""
@@ -44,3 +60,34 @@ def fails_then_works(program):
     said, errors = run(program + BEFORE_AND_AFTER)
     assert said.splitlines()[-1] == "works when attached"
     assert "this notebook has no GPU. Run %gpu attach 0.5" in said + errors
+
+
+def fails_when_its_worker_is_killed(program):
+    """Run a program that defines `cell()` again and again, and kill its worker meanwhile: an error within five seconds."""
+    said, _ = run(program + UNTIL_KILLED)
+    _, _, seconds, *error = said.splitlines()[-1].split()
+    assert float(seconds) < 5, error
+
+
+def kill_own_worker(after):
+    """In a program that :func:`run` runs and that has attached: ends the process that serves it, as many seconds from
+    now; the time of that is in the list that is returned."""
+    import signal
+    import threading
+    import time
+
+    def children(pid):
+        tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+        return [int(child) for task in tasks for child in task.read_text().split()]
+
+    # A worker without a client has one thread.
+    workers = [child for pid in children(os.getppid()) for child in children(pid)]
+    (own,) = [pid for pid in workers if len(list(pathlib.Path(f"/proc/{pid}").glob("task/*"))) > 1]
+    times = []
+
+    def kill():
+        os.kill(own, signal.SIGKILL)
+        times.append(time.monotonic())
+
+    threading.Timer(after, kill).start()
+    return times

@@ -1,5 +1,6 @@
 """JAX on the software GPU, against NumPy and against JAX on the CPU."""
 
+import fresh
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +30,19 @@ def agrees(function, *arguments, rtol=1e-5, atol=1e-6):
 
 def test_the_device_is_there_without_a_line_from_the_user():
     assert [device.platform for device in jax.devices()] == ["gpu"]
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+assert [device.platform for device in jax.devices()] == ["gpu"]
+step = jax.jit(lambda w: jnp.tanh(w @ w) + 1)
+def cell():
+    assert float(step(jnp.zeros((64, 64)))[3, 4]) == 1
+"""
+
+
+def test_the_device_is_there_before_a_gpu_is_attached_and_works_afterwards():
+    fresh.fails_then_works(PROGRAM)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])

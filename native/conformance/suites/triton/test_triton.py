@@ -1,5 +1,6 @@
 """Triton programs against NumPy: elementwise, reductions, softmax, layer norm, matrix products, atomics, scans."""
 
+import fresh
 import numpy as np
 import pytest
 import triton
@@ -33,6 +34,34 @@ def test_vector_add(rng, dtype):
     out = DeviceArray(np.zeros(n, dtype))
     add_kernel[(triton.cdiv(n, 256),)](DeviceArray(x), DeviceArray(y), out, n, BLOCK=256)
     np.testing.assert_array_equal(out.numpy(), x + y)
+
+
+PROGRAM = """
+import numpy as np, triton, triton.language as tl
+from device_array import DeviceArray
+from triton.runtime import driver
+
+@triton.jit
+def double_kernel(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+assert driver.active.get_current_target().backend == "cuda"
+
+def cell():
+    driver.active.get_current_device()
+    x = DeviceArray(np.arange(64, dtype=np.float32))
+    double_kernel[(1,)](x, BLOCK=64)
+    assert (x.numpy() == 2 * np.arange(64)).all()
+"""
+
+
+def test_the_device_is_there_before_a_gpu_is_attached_and_works_afterwards():
+    fresh.fails_then_works(PROGRAM)
+
+
+def test_a_killed_worker_is_an_error_within_five_seconds():
+    fresh.fails_when_its_worker_is_killed(PROGRAM)
 
 
 @triton.jit
