@@ -25,6 +25,9 @@ export type Column<Row> = {
 
 const fromWidth = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
 
+/** On a phone buttons stay in sight, in front of what the table scrolls under them. */
+const PHONE_BUTTONS = "max-sm:sticky max-sm:right-0 max-sm:bg-surface";
+
 /** So many rows stand in the server's answer, which is more than a screen; the browser has the data of all, and adds the rest. */
 const AT_FIRST = 40;
 
@@ -137,7 +140,7 @@ export function DataTable<Row>({
             {(hydrated ? shown : shown.slice(0, AT_FIRST)).map((row) => (
               <tr key={rowKey(row)} className="border-b border-line last:border-b-0 hover:bg-hover">
                 {columns.map((column) => (
-                  <td key={column.id} className={cellLook(column)}>
+                  <td key={column.id} className={cx(cellLook(column), column.quiet && PHONE_BUTTONS)}>
                     {column.cell(row)}
                   </td>
                 ))}
