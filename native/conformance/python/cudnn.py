@@ -5,29 +5,18 @@ stand-in of standins/cudnn.c.
 """
 
 import ctypes
-import json
-import os
 from ctypes import byref, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
+
+from remoted import cuda, download, introduce, request, upload
 
 HANDLE, DATA_TYPE, BOOLEAN, INT64, DOUBLE, POINTER, HEUR_MODE, MODE, DESCRIPTOR = 0, 1, 2, 3, 5, 6, 8, 14, 15
 OPERATION, GRAPH, PACK, TENSOR = 13, 15, 16, 17
 POINTWISE, ENGINE, ENGINECFG, HEURISTICS, PLAN = 0, 2, 3, 4, 5
 ELEMENT = {HANDLE: c_void_p, BOOLEAN: c_bool, INT64: c_int64, DOUBLE: c_double, POINTER: c_void_p, DESCRIPTOR: c_void_p}
 
-folder = os.environ["SLUICE_LIBRARY_DIR"]
-client = ctypes.CDLL(os.path.join(folder, "libsluice_client.so"), mode=ctypes.RTLD_GLOBAL)
-client.sluice_request.argtypes, client.sluice_request.restype = [ctypes.c_char_p], ctypes.c_void_p
-cuda = ctypes.CDLL("libcuda.so.1")
 dnn = ctypes.CDLL("libcudnn.so.9")
 dnn.cudnnGetErrorString.restype = ctypes.c_char_p
 seen = set()
-
-
-def request(**fields):
-    """Ask the native client."""
-    answer = json.loads(ctypes.string_at(client.sluice_request(json.dumps(fields).encode())))
-    assert not answer.get("error"), answer
-    return answer
 
 
 def attach(number):
@@ -77,21 +66,6 @@ def tensor(number, length, by_value=False):
         TENSOR, (906, INT64, number), (901, DATA_TYPE, 0), (902, INT64, 1, length), (903, INT64, length, 1),
         (908, BOOLEAN, by_value),
     )  # fmt: skip
-
-
-def upload(values, real=c_float):
-    """Device memory with these numbers."""
-    address, data = c_uint64(), (real * len(values))(*values)
-    ok(cuda.cuMemAlloc_v2(byref(address), c_size_t(ctypes.sizeof(data))))
-    ok(cuda.cuMemcpyHtoD_v2(address, data, c_size_t(ctypes.sizeof(data))))
-    return address
-
-
-def download(address, length, real=c_float):
-    """Numbers from device memory."""
-    data = (real * length)()
-    ok(cuda.cuMemcpyDtoH_v2(data, address, c_size_t(ctypes.sizeof(data))))
-    return list(data)
 
 
 def plans(handle, length):
@@ -226,9 +200,7 @@ def legacy(handle):
 
 def main():
     """See the module."""
-    with open("/proc/self/stat", "rb") as file:
-        started = int(file.read().rpartition(b")")[2].split()[19])
-    request(op="init", owner={"kind": "process", "pid": os.getpid(), "startTime": started})
+    introduce()
     attach(1)
     handle, stream, context = c_void_p(), c_void_p(), c_void_p()
     ok(cuda.cuInit(0))

@@ -1,5 +1,6 @@
 //! A line between client and gpud that can be cut, be down for a while, and take its time.
 
+use crate::gpud::Gpud;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,6 +33,13 @@ impl Proxy {
     /// A line to `upstream` (`tcp://host:port`, or `tls://…`: what passes is not looked at).
     pub fn start(upstream: &str) -> io::Result<Self> {
         Self::with_round_trip(upstream, Duration::ZERO)
+    }
+
+    /// A line in front of a gpud, by which it is found from now on.
+    pub fn before(gpud: &mut Gpud) -> io::Result<Self> {
+        let proxy = Self::start(&gpud.address)?;
+        gpud.address.clone_from(&proxy.address);
+        Ok(proxy)
     }
 
     /// As [`Proxy::start`], with this much added to each round trip.

@@ -38,8 +38,7 @@ fn a_forked_child_keeps_nothing_open() {
         hold();
     }
     let mut gpud = Gpud::start("soft", &[]).expect("gpud");
-    let proxy = Proxy::start(&gpud.address).expect("proxy");
-    gpud.address = proxy.address.clone();
+    let proxy = Proxy::before(&mut gpud).expect("proxy");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     let mut holder = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", NAME, "--nocapture"])

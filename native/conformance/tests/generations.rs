@@ -14,8 +14,7 @@ use std::time::Duration;
 #[test]
 fn cuts_go_unnoticed_and_a_lost_lease_is_named() {
     let mut gpud = Gpud::start("soft", &[]).expect("gpud");
-    let proxy = Proxy::start(&gpud.address).expect("proxy");
-    gpud.address = proxy.address.clone();
+    let proxy = Proxy::before(&mut gpud).expect("proxy");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
     unsafe { broker.set_environment() };

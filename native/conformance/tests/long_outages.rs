@@ -20,8 +20,7 @@ fn an_outage_is_bridged_up_to_the_limit_and_named_beyond_it() {
     let seconds = std::env::var("SLUICE_RETURN_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3u64);
     let limit = Duration::from_secs(seconds);
     let mut gpud = Gpud::start("soft", &[&format!("--return-time={seconds}")]).expect("gpud");
-    let proxy = Proxy::start(&gpud.address).expect("proxy");
-    gpud.address = proxy.address.clone();
+    let proxy = Proxy::before(&mut gpud).expect("proxy");
     let gpud = Arc::new(gpud);
     let broker = Broker::start(Arc::clone(&gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.

@@ -16,8 +16,7 @@ const SILENT_FOR: Duration = Duration::from_secs(9);
 #[test]
 fn a_line_that_has_fallen_silent_is_given_up_for_another() {
     let mut gpud = Gpud::start("soft", &[]).expect("gpud");
-    let proxy = Proxy::start(&gpud.address).expect("proxy");
-    gpud.address = proxy.address.clone();
+    let proxy = Proxy::before(&mut gpud).expect("proxy");
     let broker = Broker::start(Arc::new(gpud), 256 << 20).expect("broker");
     // SAFETY: no other thread of this test reads the environment now.
     unsafe { broker.set_environment() };
