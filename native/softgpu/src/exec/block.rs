@@ -10,7 +10,8 @@ pub struct Barriers {
     barriers: [Barrier; 16],
     /// Threads that have not exited.
     live: u32,
-    /// Barriers that may be complete: one bit each.
+    /// Barriers at which threads have arrived, and those that may be complete: one bit each.
+    awaited: u16,
     touched: u16,
 }
 
@@ -34,7 +35,7 @@ impl Barrier {
 
 impl Barriers {
     fn new(live: u32) -> Barriers {
-        Barriers { barriers: [Barrier::default(); 16], live, touched: 0 }
+        Barriers { barriers: [Barrier::default(); 16], live, awaited: 0, touched: 0 }
     }
 
     /// Threads arrive, so many of them with a true predicate; whether with them all of their warp have.
@@ -45,13 +46,14 @@ impl Barriers {
         barrier.warps += u32::from(whole);
         barrier.expected = expected;
         let (arrived, expected) = barrier.progress(self.live);
+        self.awaited |= 1 << id;
         self.touched |= u16::from(arrived >= expected) << id;
     }
 
     /// Threads exit: barriers of the whole block no longer wait for them.
     pub fn exited(&mut self, threads: u32) {
         self.live -= threads;
-        self.touched = u16::MAX;
+        self.touched = self.awaited;
     }
 
     /// Completes what is complete.
@@ -66,6 +68,7 @@ impl Barriers {
                 continue;
             }
             let done = std::mem::take(barrier);
+            self.awaited &= !(1 << id);
             for warp in warps.iter_mut() {
                 warp.release(id, |reduction| match reduction {
                     Reduction::Popc => done.yes,
