@@ -25,6 +25,8 @@ const MOST_RESIDENT: u64 = 4 * 16;
 const MOST_RESIDENT_THREADS: u64 = 4 * 1024;
 /// How long the blocks of a thread may go on before one more begins beside them: it may be what they wait for.
 const PATIENCE: Duration = Duration::from_millis(10);
+/// Most blocks that a worker takes at a time.
+const MOST_AT_ONCE: u64 = 64;
 /// How often what is paused looks whether it may go on.
 const PAUSE_TIME: Duration = Duration::from_millis(10);
 
@@ -96,6 +98,8 @@ struct Shared<'a> {
     /// Set when a block has failed.
     stop: AtomicBool,
     queue: Queue,
+    /// How many blocks a worker takes from the queue at a time.
+    at_once: u64,
     workers: u32,
     shared_len: u32,
     /// What a block takes of the room when it begins.
@@ -212,6 +216,7 @@ impl Engine {
             cancel,
             stop: AtomicBool::new(false),
             queue: if launch.cooperative { Queue::begun(launch.grid) } else { Queue::new(launch.grid) },
+            at_once: at_once(&kernel, blocks, workers),
             workers,
             shared_len,
             block_bytes,
@@ -329,6 +334,13 @@ struct Needs {
     shared_len: u32,
     /// Bytes of shared memory, registers and local memory when it begins.
     block_bytes: u64,
+}
+
+/// How many blocks each of so many workers takes at a time.  One where a block may wait for those before it; else
+/// several, whose data mostly lie side by side: then the workers' processors neither fetch each other's memory nor
+/// contend for the queue.
+fn at_once(kernel: &Prepared, blocks: u64, workers: u32) -> u64 {
+    if kernel.loops { 1 } else { (blocks / (16 * u64::from(workers))).clamp(1, MOST_AT_ONCE) }
 }
 
 /// Checks a launch against the kernel.
@@ -483,27 +495,34 @@ impl Shared<'_> {
         }
         let mut block = Block::new();
         let mut fresh = true;
-        while let Some(number) = self.queue.take().filter(|_| !self.stopping()) {
-            let context = self.context(&mut block, number, worker);
-            block.begin(&context, fresh);
-            fresh = false;
-            let mut since = None;
-            loop {
-                match block.run(&context, 8) {
-                    Ok(Turn::Finished) => {
-                        self.progress.block_done();
-                        break;
+        while let Some(numbers) = self.queue.take_some(self.at_once) {
+            let mut done = 0;
+            for number in numbers {
+                if self.stopping() {
+                    return;
+                }
+                let context = self.context(&mut block, number, worker);
+                block.begin(&context, fresh);
+                fresh = false;
+                let mut since = None;
+                loop {
+                    match block.run(&context, 8) {
+                        Ok(Turn::Finished) => {
+                            done += 1;
+                            break;
+                        }
+                        Ok(Turn::Unfinished) if self.stopping() => return,
+                        Ok(Turn::Unfinished) if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
+                            self.take_turns(std::mem::replace(&mut block, Block::new()), context, worker);
+                            fresh = true;
+                            break;
+                        }
+                        Ok(Turn::Unfinished) => {}
+                        Err(fault) => return self.fail(fault),
                     }
-                    Ok(Turn::Unfinished) if self.stopping() => return,
-                    Ok(Turn::Unfinished) if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
-                        self.take_turns(std::mem::replace(&mut block, Block::new()), context, worker);
-                        fresh = true;
-                        break;
-                    }
-                    Ok(Turn::Unfinished) => {}
-                    Err(fault) => return self.fail(fault),
                 }
             }
+            self.progress.blocks_done(done);
         }
         self.instructions.fetch_add(block.take_instructions(), Ordering::Relaxed);
     }
@@ -532,7 +551,7 @@ impl Shared<'_> {
             let Some((mut block, context)) = running.pop_front() else { break };
             match block.run(&context, 8) {
                 Ok(Turn::Finished) => {
-                    self.progress.block_done();
+                    self.progress.blocks_done(1);
                     instructions += block.take_instructions();
                     idle.push(block);
                     since = Instant::now();
@@ -575,7 +594,7 @@ impl Shared<'_> {
             {
                 match block.run(context, 1) {
                     Ok(Turn::Finished) => {
-                        self.progress.block_done();
+                        self.progress.blocks_done(1);
                         finished[at] = true;
                         running -= 1;
                     }
@@ -627,6 +646,7 @@ mod tests {
                 cancel: &cancel,
                 stop: AtomicBool::new(false),
                 queue: Queue { grid: impossible.grid, next: AtomicU64::new(0), blocks: 64 },
+                at_once: 1,
                 workers: 4,
                 shared_len: 0,
                 block_bytes: 0,

@@ -26,6 +26,8 @@ pub struct Prepared {
     pub by_index: HashMap<u32, u32>,
     /// Bytes of static shared memory; dynamic shared memory follows.
     pub shared_bytes: u32,
+    /// Whether any of the code may run more than once, so that a block may wait for what another one does.
+    pub loops: bool,
     /// The code of the functions, in their order.
     pub compiled: Compiled,
 }
@@ -160,6 +162,7 @@ impl LoadedModule {
             .iter()
             .map(|f: &PreparedFunction| (&self.module.functions[f.index as usize], f.constants.as_slice()))
             .collect();
+        let loops = sources.iter().any(|(function, _)| may_loop(function));
         let compiled = jit::compile(&sources)?;
         let prepared = Arc::new(Prepared {
             name: kernel.to_string(),
@@ -167,11 +170,22 @@ impl LoadedModule {
             functions,
             by_index,
             shared_bytes: layout.bytes,
+            loops,
             compiled,
         });
         cache.insert(kernel.to_string(), prepared.clone());
         Ok(prepared)
     }
+}
+
+/// Whether a function's code may run more than once in a thread, or stand for several blocks.
+fn may_loop(function: &Function) -> bool {
+    function.code.iter().enumerate().any(|(at, i)| match i.op {
+        Op::Branch => i.e as usize <= at,
+        Op::BranchTable => function.tables[i.e as usize].iter().any(|target| *target as usize <= at),
+        Op::Call | Op::TakeBlock => true,
+        _ => false,
+    })
 }
 
 /// The number of a barrier, if it is known and the whole block waits there for nothing else: what most kernels have.

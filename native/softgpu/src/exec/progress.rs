@@ -54,9 +54,9 @@ impl Progress {
         Progress { kernel, blocks, done: AtomicU64::new(0), watch, resting: AtomicBool::new(false) }
     }
 
-    /// A block has ended.
-    pub fn block_done(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
+    /// So many more blocks have ended.
+    pub fn blocks_done(&self, count: u64) {
+        self.done.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Stops the time while `wait` runs.  False, at once, when another thread of the launch does that already.

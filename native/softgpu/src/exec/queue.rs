@@ -1,5 +1,6 @@
 //! The blocks of a launch that nobody has begun yet, handed out in order.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Who takes a block runs it, or has a running block do its work (`clusterlaunchcontrol.try_cancel`).
@@ -29,7 +30,13 @@ impl Queue {
 
     /// The next block's number.
     pub fn take(&self) -> Option<u64> {
-        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < self.blocks)
+        self.take_some(1).map(|numbers| numbers.start)
+    }
+
+    /// The numbers of the next blocks, at most so many.
+    pub fn take_some(&self, most: u64) -> Option<Range<u64>> {
+        let first = self.next.fetch_add(most, Ordering::Relaxed);
+        (first < self.blocks).then(|| first..self.blocks.min(first + most))
     }
 
     /// Whether every block has been taken.

@@ -482,6 +482,11 @@ impl Warp {
                     self.trails[..c.kernel.compiled.trails].as_flattened_mut().iter_mut().for_each(Trail::ahead);
                     break 'choose Stop::Blocked;
                 }
+                if i.op == Op::Exit && mask == self.live && self.coming.lanes == 0 {
+                    (self.live, self.spent, self.gathering) = (0, 0, 0);
+                    barriers.exited(mask.count_ones());
+                    break 'choose Stop::Done;
+                }
                 g.pc = start + at as u32;
                 match self.control(c, barriers, &g, f, function, i, mask) {
                     Ok(Next::Step) => {}
@@ -1041,7 +1046,7 @@ impl Warp {
         let mut answers = [[0u64; 32]; 2];
         for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
             let Some(number) = c.queue.take() else { break };
-            c.progress.block_done();
+            c.progress.blocks_done(1);
             [answers[0][lane], answers[1][lane]] = crate::cancelled::answer(c.queue.place(number));
         }
         // SAFETY: decoding checked the rows.

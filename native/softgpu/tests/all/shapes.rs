@@ -2,7 +2,9 @@
 //! lanes at once where it can.
 
 use crate::common::{Device, Params};
-use sluice_softgpu::{Fault, PAGE};
+use sluice_softgpu::{Arena, Engine, Fault, Launch, LoadedModule, Module, PAGE};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Steps of a tile's loop.
 const STEPS: u32 = 3;
@@ -65,6 +67,125 @@ fn tiles_of_all_shapes_are_as_computed_one_by_one() {
             check::<u32>(|v| v as u32, [width, height], pitch, step);
             check::<u64>(|v| v, [width, height], pitch, step);
         }
+    }
+}
+
+/// A kernel of parameters `p` and `q` with the linear index of its thread in `%r1`, in blocks of three dimensions.
+fn indexed(body: &str) -> String {
+    format!(
+        ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q)\n{{\n\
+         .reg .pred %p;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;\n\
+         ld.param.u64 %d1, [p]; ld.param.u64 %d2, [q];\n\
+         mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y; mov.u32 %r4, %tid.z; mov.u32 %r5, %ntid.x; mov.u32 %r6, %ntid.y;\n\
+         mad.lo.u32 %r7, %r4, %r6, %r3; mad.lo.u32 %r1, %r7, %r5, %r2;\n{body}\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn an_index_of_three_dimensions_reaches_each_element_once() {
+    // The pitch between rows and planes makes lanes of several rows lie apart.
+    let body = "ld.param.u64 %d3, [p]; mul.lo.u32 %r8, %r7, 3; add.u32 %r8, %r8, %r1; mul.wide.u32 %d4, %r8, 4;\n\
+                add.u64 %d5, %d1, %d4; ld.global.u32 %r9, [%d5]; add.u32 %r9, %r9, 1; st.global.u32 [%d5], %r9;";
+    for [x, y, z] in [[1, 1, 64], [1, 3, 15], [2, 16, 2], [5, 3, 4], [16, 1, 3], [16, 2, 2], [15, 2, 2], [32, 2, 2]] {
+        let d = Device::new(1);
+        let m = d.load(&indexed(body));
+        let count = (y * z * (x + 3)) as usize;
+        let out = d.upload(&vec![7u32; count]);
+        d.launch(&m, "k", [1, 1, 1], [x, y, z], &Params::new().u64(out).u64(0)).unwrap();
+        let want: Vec<u32> = (0..count).map(|at| 7 + u32::from(at % (x as usize + 3) < x as usize)).collect();
+        assert_eq!(d.download::<u32>(out, count), want, "a block of {x} x {y} x {z}");
+    }
+}
+
+#[test]
+fn a_row_of_threads_reads_what_is_its_own() {
+    let body = "mul.wide.u32 %d3, %r3, 4; add.u64 %d3, %d3, %d1; ld.global.u32 %r9, [%d3];\n\
+                mul.wide.u32 %d4, %r1, 4; add.u64 %d4, %d4, %d2; st.global.u32 [%d4], %r9;";
+    for [x, y, z] in [[1, 3, 15], [1, 5, 9], [3, 5, 3], [4, 4, 4], [8, 2, 3], [16, 2, 2], [17, 3, 2], [32, 3, 1]] {
+        let d = Device::new(1);
+        let m = d.load(&indexed(body));
+        let count = (x * y * z) as usize;
+        let (rows, out) = (d.upload(&(0..y).map(|y| 100 + y).collect::<Vec<u32>>()), d.alloc(4 * count as u64));
+        d.launch(&m, "k", [1, 1, 1], [x, y, z], &Params::new().u64(rows).u64(out)).unwrap();
+        let want: Vec<u32> = (0..count as u32).map(|t| 100 + t / x % y).collect();
+        assert_eq!(d.download::<u32>(out, count), want, "a block of {x} x {y} x {z}");
+    }
+}
+
+#[test]
+fn what_is_stored_lane_by_lane_may_be_computed_again() {
+    // Neither the address nor the value is in a register that anybody else reads.
+    let body = "mad.wide.u32 %d3, %r1, 12, %d1; st.global.u32 [%d3], %r1;\n\
+                setp.gt.u32 %p, %r1, 40; @%p bra over; mad.wide.u32 %d4, %r1, 8, %d2; st.global.u64 [%d4], %d4;\nover:";
+    for threads in [1, 20, 32, 45, 96] {
+        let d = Device::new(1);
+        let m = d.load(&indexed(body));
+        let (p, q) = (d.alloc(12 * 96), d.alloc(8 * 96));
+        d.launch(&m, "k", [1, 1, 1], [threads, 1, 1], &Params::new().u64(p).u64(q)).unwrap();
+        let (apart, beside) = (d.download::<u32>(p, 3 * 96), d.download::<u64>(q, 96));
+        for t in 0..96 {
+            let runs = t < threads;
+            assert_eq!(apart[3 * t as usize], if runs { t } else { 0 }, "thread {t} of {threads}");
+            let address = q + 8 * u64::from(t);
+            assert_eq!(beside[t as usize], if runs && t <= 40 { address } else { 0 }, "thread {t} of {threads}");
+        }
+    }
+}
+
+/// Warps read on to an index that passes the end of 32 bits between their lanes, where it goes back by 4 GiB.
+#[test]
+fn an_index_that_wraps_between_lanes_does_not_go_on_beside_them() {
+    const BLOCKS: u32 = 6;
+    let arena = Arena::reserve(0x6000_0000_0000, 5 << 30).unwrap();
+    let (low, high) = (arena.base(), arena.base() + (4 << 30));
+    for page in [low, high - PAGE, high] {
+        arena.map(page, PAGE).unwrap();
+    }
+    let numbers = |from: u32| (from..from + 40).flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+    arena.write(high - 160, &numbers(100)).unwrap();
+    arena.write(low, &numbers(200)).unwrap();
+    arena.write(high, &numbers(300)).unwrap();
+    let (out, middle) = (low + 1024, low + (2 << 30));
+    for (first, widen, from) in [("0xffffff60", "cvt.u64.u32", low), ("0x7fffff60", "cvt.s64.s32", middle)] {
+        let ptx = indexed(&format!(
+            "mov.u32 %r8, %ctaid.x; mad.lo.u32 %r9, %r8, 32, %r1; mad.lo.u32 %r10, %r8, 8, %r1;\n\
+             mad.lo.u32 %r11, %r10, 4, {first}; {widen} %d3, %r11; add.u64 %d4, %d3, %d1; ld.global.u32 %r12, [%d4];\n\
+             mul.wide.u32 %d5, %r9, 4; add.u64 %d6, %d5, %d2; st.global.u32 [%d6], %r12;"
+        ));
+        let module = Arc::new(Module::parse(ptx.as_bytes()).unwrap());
+        let module = LoadedModule::new(module, |_| Ok::<_, ()>(0)).unwrap();
+        let params = &Params::new().u64(from).u64(out).0;
+        let (grid, block) = ([BLOCKS, 1, 1], [32, 1, 1]);
+        let launch = Launch {
+            module: &module,
+            kernel: "k",
+            grid,
+            block,
+            dynamic_shared: 0,
+            params,
+            cooperative: false,
+            heap: None,
+        };
+        Engine::new(1).launch(&arena, &launch, &AtomicBool::new(false)).unwrap();
+        let mut got = [0; 4 * 32 * BLOCKS as usize];
+        arena.read(out, &mut got).unwrap();
+        let got = got.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<u32>>();
+        let want: Vec<u32> = (0..32 * BLOCKS).map(|at| at / 32 * 8 + at % 32).collect();
+        let want: Vec<u32> = want.into_iter().map(|at| if at < 40 { 100 + at } else { 160 + at }).collect();
+        assert_eq!(got, want, "{widen} of {first} and on");
+    }
+}
+
+#[test]
+fn every_block_runs_once_however_many_are_taken_at_a_time() {
+    let d = Device::new(4);
+    let body = "mov.u32 %r8, %ctaid.x; mad.wide.u32 %d3, %r8, 4, %d1; atom.global.add.u32 %r9, [%d3], 1;";
+    let m = d.load(&indexed(body));
+    for blocks in [1, 3, 64, 1000, 40_003] {
+        let out = d.alloc(4 * u64::from(blocks));
+        let stats = d.launch(&m, "k", [blocks, 1, 1], [1, 1, 1], &Params::new().u64(out).u64(0)).unwrap();
+        assert_eq!(stats.blocks, u64::from(blocks));
+        assert_eq!(d.download::<u32>(out, blocks as usize), vec![1; blocks as usize]);
     }
 }
 

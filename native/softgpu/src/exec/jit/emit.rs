@@ -9,6 +9,7 @@
 //! several groups of four lanes at a time: one check of a load then serves all of them.  Where it gives up, the loop
 //! over single groups takes over for the rest of the warp.
 
+use super::affine::Affine;
 use super::load::is_windowed;
 use super::plan::{Constants, Part, Plan, Segment, most_live, writes};
 use super::recipe::*;
@@ -21,7 +22,7 @@ use cranelift_codegen::ir::{
     Block, BlockArg, FuncRef, InstBuilder, MemFlags, SigRef, StackSlot, StackSlotData, StackSlotKind, Value,
 };
 use cranelift_frontend::FunctionBuilder;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 use std::ops::Range;
 
@@ -80,8 +81,8 @@ pub struct Emitter<'a, 'b> {
 /// The lanes of a group, or of several, while their instructions are emitted.
 pub struct Body {
     /// Where 32-bit and 64-bit lanes of the first group begin in row 0.
-    p32: Value,
-    p64: Value,
+    pub p32: Value,
+    pub p64: Value,
     /// Four times the number of the first lane.
     pub at: Value,
     /// Number of the first lane.
@@ -98,17 +99,25 @@ pub struct Body {
     dirty: Vec<u32>,
     /// Address patterns that were checked.
     pub patterns: super::load::Patterns,
+    /// Quick body: registers whose lanes lie evenly apart, on conditions; and conditions that were found to hold.
+    pub affine: HashMap<u32, Option<Affine>>,
+    pub held: HashSet<Value>,
 }
 
 impl Body {
     /// Where the 32-bit lanes of the group lie in a row, counted from [`Body::p32`].
-    fn at32(&self, row: u32) -> i32 {
+    pub fn at32(&self, row: u32) -> i32 {
         row as i32 * ROW + 16 * self.group as i32
     }
 
     /// Where the 64-bit lanes of the group lie in a register, counted from [`Body::p64`].
-    fn at64(&self, row: u32) -> i32 {
+    pub fn at64(&self, row: u32) -> i32 {
         row as i32 * ROW + 32 * self.group as i32
+    }
+
+    /// Whether an instruction of the body has computed the register.
+    pub fn wrote(&self, row: u32) -> bool {
+        self.dirty.contains(&row)
     }
 
     fn slot(&self, row: u32) -> Option<Slot> {
@@ -240,7 +249,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         out
     }
 
-    fn body(&mut self, at: Value, groups: usize) -> Body {
+    pub fn body(&mut self, at: Value, groups: usize) -> Body {
         let p32 = self.b.ins().iadd(self.frame, at);
         let twice = self.b.ins().ishl_imm(at, 1);
         let p64 = self.b.ins().iadd(self.frame, twice);
@@ -258,6 +267,8 @@ impl<'a, 'b> Emitter<'a, 'b> {
             slots: HashMap::new(),
             dirty: Vec::new(),
             patterns: HashMap::new(),
+            affine: HashMap::new(),
+            held: HashSet::new(),
         }
     }
 
@@ -377,8 +388,8 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let mut loads = f.code[range.clone()].iter().filter(|i| i.op == Op::Load).map(|i| &f.memories[i.e as usize]);
         let live = most_live(range, f, self.o.plan, self.o.constants);
         let fits = || [4, 2].into_iter().find(|groups| groups * live <= VECTORS);
-        let any = loads.clone().next().is_some();
-        if any && loads.all(|m| is_windowed(m) && self.step(m).is_some()) { fits().unwrap_or(1) } else { 1 }
+        let worth = loads.clone().next().is_some() || range.len() <= MOST_INLINE;
+        if worth && loads.all(|m| is_windowed(m) && self.step(m).is_some()) { fits().unwrap_or(1) } else { 1 }
     }
 
     fn joined(&mut self, sums: &[Value], bits: &[Value]) -> Vec<BlockArg> {
@@ -431,7 +442,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         out
     }
 
-    fn put_int(&mut self, body: &Body, row: u32, v: Value) {
+    pub fn put_int(&mut self, body: &Body, row: u32, v: Value) {
         let (mut v, offset) = (v, body.at32(row));
         if let Some((_, lanes)) = body.active {
             let old = self.b.ins().load(I32X4, flags(), body.p32, offset);
@@ -440,7 +451,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.b.ins().store(flags(), v, body.p32, offset);
     }
 
-    fn put_long(&mut self, body: &Body, row: u32, pair: Pair) {
+    pub fn put_long(&mut self, body: &Body, row: u32, pair: Pair) {
         let wide = body.active.map(|(_, lanes)| widen_mask(&mut self.b, lanes));
         for (h, v) in pair.into_iter().enumerate() {
             let (mut v, offset) = (v, body.at64(row) + 16 * h as i32);
@@ -472,7 +483,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let v = match body.slot(row) {
             Some(Slot::Int(v)) => return v,
             Some(Slot::Float(v)) => self.with_one_nan(v),
-            _ => self.b.ins().load(I32X4, flags(), body.p32, body.at32(row)),
+            _ => match self.again(body, row) {
+                Some(Slot::Int(v)) => v,
+                _ => self.b.ins().load(I32X4, flags(), body.p32, body.at32(row)),
+            },
         };
         body.set(row, Slot::Int(v));
         v
@@ -503,9 +517,24 @@ impl<'a, 'b> Emitter<'a, 'b> {
         if let Some(Slot::Long(v)) = body.slot(row) {
             return v;
         }
-        let v = [0, 16].map(|h| self.b.ins().load(I64X2, flags(), body.p64, body.at64(row) + h));
+        let v = match self.again(body, row) {
+            Some(Slot::Long(v)) => v,
+            _ => [0, 16].map(|h| self.b.ins().load(I64X2, flags(), body.p64, body.at64(row) + h)),
+        };
         body.set(row, Slot::Long(v));
         v
+    }
+
+    /// The lanes of a register that is computed again rather than read from memory.
+    fn again(&mut self, body: &mut Body, row: u32) -> Option<Slot> {
+        let (fixed, exposed) = (&self.o.plan.fixed, &self.o.plan.exposed);
+        if body.wrote(row) || (exposed.contains(&row) && !fixed.is_free(row)) {
+            return None;
+        }
+        let i = &self.o.function.code[fixed.of(row)?];
+        self.instruction(body, i, None);
+        body.dirty.retain(|dirty| *dirty != row);
+        body.slot(row)
     }
 
     /// A predicate as a mask.
@@ -602,12 +631,19 @@ impl<'a, 'b> Emitter<'a, 'b> {
         for (at, i) in code.iter().enumerate() {
             if i.op == Op::Load {
                 self.load(body, i, &code[at..]);
+                for row in writes(i, self.o.function) {
+                    body.affine.insert(row, None);
+                }
                 continue;
             }
+            let affine = if body.again.is_some() { self.affine_result(body, i) } else { None };
             for group in 0..body.groups {
                 body.group = group;
                 let guard = self.guard(body, i);
                 self.instruction(body, i, guard);
+            }
+            for row in writes(i, self.o.function) {
+                body.affine.insert(row, affine.clone());
             }
         }
     }
@@ -920,11 +956,10 @@ impl<'a, 'b> Emitter<'a, 'b> {
                 let lanes = self.field(offset_of!(Environment, lanes));
                 let at = self.b.ins().isub(body.p32, self.frame);
                 let at = self.b.ins().iadd(lanes, at);
-                self.b.ins().load(I32X4, flags(), at, body.at32(row))
+                self.b.ins().load(I32X4, flags().with_readonly(), at, body.at32(row))
             }
             None => {
-                let uniform = self.field(offset_of!(Environment, uniform));
-                let v = self.b.ins().load(I32, flags(), uniform, 4 * i.e as i32);
+                let v = self.uniform(i.e);
                 self.b.ins().splat(I32X4, v)
             }
         };
@@ -942,20 +977,21 @@ impl<'a, 'b> Emitter<'a, 'b> {
 
     fn load_param(&mut self, body: &mut Body, i: &Ins, guard: Option<Value>) {
         let function = self.o.function;
+        let fixed = flags().with_readonly();
         let m = &function.memories[i.e as usize];
         for (k, value) in m.values.iter().enumerate().filter(|(_, v)| v.0 != NONE) {
             let offset = m.address.offset as i32 + (m.size as usize * k) as i32;
             let params = self.field(offset_of!(Environment, params));
             let v = match m.size {
                 8 => {
-                    let v = self.b.ins().load(I64, flags(), params, offset);
+                    let v = self.b.ins().load(I64, fixed, params, offset);
                     Slot::Long([self.b.ins().splat(I64X2, v); 2])
                 }
                 size => {
                     let v = match size {
-                        1 => self.b.ins().uload8(I32, flags(), params, offset),
-                        2 => self.b.ins().uload16(I32, flags(), params, offset),
-                        _ => self.b.ins().load(I32, flags(), params, offset),
+                        1 => self.b.ins().uload8(I32, fixed, params, offset),
+                        2 => self.b.ins().uload16(I32, fixed, params, offset),
+                        _ => self.b.ins().load(I32, fixed, params, offset),
                     };
                     Slot::Int(self.b.ins().splat(I32X4, v))
                 }

@@ -81,6 +81,18 @@ impl<'a> Emitter<'a, '_> {
         number
     }
 
+    /// The addresses of all groups of a body, without the offset, in the order of their lanes.
+    pub fn addresses(&mut self, body: &mut Body, address: &Address) -> Vec<Value> {
+        let mut out = Vec::new();
+        let group = body.group;
+        for number in 0..body.groups {
+            body.group = number;
+            out.extend(self.address_lanes(body, address).vectors());
+        }
+        body.group = group;
+        out
+    }
+
     fn address_lanes(&mut self, body: &mut Body, address: &Address) -> Lanes {
         if address.frame {
             let v = self.int(body, ROW_LOCAL);
@@ -151,7 +163,7 @@ impl<'a> Emitter<'a, '_> {
     }
 
     /// Begins again in the general body unless the condition holds.
-    fn or_again(&mut self, body: &Body, holds: Value) {
+    pub fn or_again(&mut self, body: &Body, holds: Value) {
         let Some(again) = body.again else { return };
         let go_on = self.b.create_block();
         self.b.ins().brif(holds, go_on, &[], again, &[]);
@@ -269,7 +281,7 @@ impl<'a> Emitter<'a, '_> {
     }
 
     /// Checks how the addresses lie, and that they are mapped from the first offset to the last.
-    fn pattern(&mut self, body: &Body, i: &Ins, m: &Memory, lanes: &[Lanes], (low, high): (i64, i64)) -> Pattern {
+    fn pattern(&mut self, body: &mut Body, i: &Ins, m: &Memory, lanes: &[Lanes], (low, high): (i64, i64)) -> Pattern {
         let each = i64::from(m.size);
         let step = self.step(m);
         let reach = match step {
@@ -281,19 +293,18 @@ impl<'a> Emitter<'a, '_> {
         let site = self.site(i, span);
         let first = &lanes[0];
         let small = matches!(first, Lanes::Short(_));
-        let (firsts, distances, wrong) = match step {
-            Some(step) => {
-                let vectors: Vec<Value> = lanes.iter().flat_map(|l| l.vectors()).copied().collect();
-                (vec![vectors[0]], vec![], self.apart(&vectors, step))
+        let (bases, distances) = match step {
+            Some(step) => (vec![self.evenly_from(body, &m.address, step)], vec![]),
+            None => {
+                let (firsts, distances, wrong) = self.within(first, m.size);
+                let wrong = self.b.ins().vany_true(wrong);
+                let right = self.b.ins().icmp_imm(IntCC::Equal, wrong, 0);
+                self.or_again(body, right);
+                (firsts.into_iter().map(|first| self.first_address(first)).collect(), distances)
             }
-            None => self.within(first, m.size),
         };
-        let wrong = self.b.ins().vany_true(wrong);
-        let right = self.b.ins().icmp_imm(IntCC::Equal, wrong, 0);
-        self.or_again(body, right);
         let mut hosts = Vec::new();
-        for first in firsts {
-            let base = self.first_address(first);
+        for base in bases {
             let start = self.b.ins().iadd_imm(base, low);
             if m.size > 1 {
                 let rest = self.b.ins().band_imm(start, each - 1);

@@ -1,6 +1,8 @@
 //! Kernels compiled for the host: control stays with [`super::warp`], what lies between is native code.
 
+mod affine;
 mod emit;
+mod fixed;
 mod hint;
 mod load;
 mod plan;

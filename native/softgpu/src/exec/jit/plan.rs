@@ -4,6 +4,7 @@
 //! Inside it, instructions with a recipe form *loops* over the lanes, four at a time; the others are calls for the
 //! whole warp.  A loop never stores to memory, so that all lanes have loaded before one of them stores.
 
+use super::fixed::Fixed;
 use super::hint::Hints;
 use super::recipe::{Recipe, recipe};
 use crate::ir::*;
@@ -45,6 +46,7 @@ pub struct Plan {
     pub segments: Vec<Segment>,
     /// Rows that somebody reads from memory.
     pub exposed: HashSet<u32>,
+    pub fixed: Fixed,
     pub hints: Hints,
 }
 
@@ -81,8 +83,9 @@ impl Plan {
     pub fn new(f: &Function, constants: &Constants, native_fma: bool) -> Plan {
         let recipes: Vec<_> = f.code.iter().map(|i| recipe(i, constants, native_fma)).collect();
         let segments = segments(f, &recipes);
-        let exposed = exposed(f, &segments, &recipes, constants);
-        Plan { recipes, segments, exposed, hints: Hints::new(f, constants) }
+        let fixed = Fixed::new(f, &recipes, constants);
+        let exposed = exposed(f, &segments, &recipes, constants, &fixed);
+        Plan { recipes, segments, exposed, fixed, hints: Hints::new(f, constants) }
     }
 }
 
@@ -165,7 +168,8 @@ pub fn writes(i: &Ins, f: &Function) -> Vec<u32> {
 }
 
 /// How many vectors of four lanes the values of a loop take at most at the same time: those that are computed or read
-/// more than once.  A register that is wanted behind the loop is kept until its end, an address until its first load.
+/// more than once.  A register that is wanted behind the loop is kept until its end, an address until its first load,
+/// and what is fixed not at all.
 pub fn most_live(range: &Range<usize>, f: &Function, plan: &Plan, constants: &Constants) -> usize {
     let code = &f.code[range.clone()];
     let mut last: HashMap<u32, usize> = HashMap::new();
@@ -191,7 +195,8 @@ pub fn most_live(range: &Range<usize>, f: &Function, plan: &Plan, constants: &Co
         for row in writes(i, f) {
             live.insert(row, result);
         }
-        live.retain(|row, _| last[row] > at && constants.get(*row).is_none());
+        let kept = |row: u32| constants.get(row).is_none() && plan.fixed.of(row).is_none();
+        live.retain(|row, _| last[row] > at && kept(*row));
         most = most.max(live.values().sum());
     }
     most
@@ -217,7 +222,7 @@ fn vectors(i: &Ins, recipe: Option<Recipe>, f: &Function) -> (usize, usize) {
 }
 
 /// Every row that an instruction may touch.
-fn touches(i: &Ins, f: &Function) -> Vec<u32> {
+pub fn touches(i: &Ins, f: &Function) -> Vec<u32> {
     let mut out = vec![i.guard, i.d, i.a, i.b, i.c];
     match i.op {
         Op::Load | Op::Store | Op::LoadParam => {
@@ -257,10 +262,21 @@ fn touches(i: &Ins, f: &Function) -> Vec<u32> {
     out
 }
 
-fn exposed(f: &Function, segments: &[Segment], recipes: &[Option<Recipe>], constants: &Constants) -> HashSet<u32> {
+fn exposed(
+    f: &Function,
+    segments: &[Segment],
+    recipes: &[Option<Recipe>],
+    constants: &Constants,
+    fixed: &Fixed,
+) -> HashSet<u32> {
     let mut out: HashSet<u32> = (0..HEADER_ROWS).collect();
     for (at, i) in f.code.iter().enumerate() {
-        if is_control(i.op) || recipes[at].is_none() {
+        if is_plain_store(i, f) {
+            // What is computed again is put there when the store turns out to need it.
+            let address = f.memories[i.e as usize].address.row;
+            let again = |row: u32| fixed.is_cheap(row) || (row == address && fixed.of(row).is_some());
+            out.extend(touches(i, f).into_iter().filter(|row| !again(*row)));
+        } else if is_control(i.op) || recipes[at].is_none() {
             out.extend(touches(i, f));
         }
     }
@@ -274,7 +290,10 @@ fn exposed(f: &Function, segments: &[Segment], recipes: &[Option<Recipe>], const
                     // Where the guard is false the old value stays.
                     used.extend(writes(i, f));
                 }
-                out.extend(used.into_iter().filter(|row| !defined.contains(row) && constants.get(*row).is_none()));
+                let again =
+                    |row: u32| fixed.is_cheap(row) || (i.op == Op::Load && row != i.guard && fixed.of(row).is_some());
+                let known = |row: u32| defined.contains(&row) || constants.get(row).is_some() || again(row);
+                out.extend(used.into_iter().filter(|row| !known(*row)));
                 defined.extend(writes(i, f));
             }
         }
