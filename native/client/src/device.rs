@@ -72,7 +72,7 @@ impl Device {
                 Err(Unusable::Lost(_)) => self.forget_lost(&session),
             }
         }
-        match self.process.owner.borrow(self) {
+        match self.process.owner.borrow(self, &|| true) {
             Ok(session) => Ok(session),
             Err(refused) => {
                 let known = refused.or(loss).or_else(|| lock(&self.state.last_loss).clone());
