@@ -55,10 +55,11 @@ pub fn answer_to(process: &'static Process, request: &Value, still_waits: StillW
         Some("devices") => Ok(view::devices(process)),
         Some("lease") => Ok(lease::lease(process)),
         Some("session") => lease::session_for_child(process, request, still_waits),
-        Some("message") => Ok(match message::take() {
-            Some((kind, text)) => json!({ "message": text, "kind": kind.word() }),
-            None => json!({ "message": null }),
-        }),
+        Some("message") => {
+            let (kind, text) = message::take().unzip();
+            let ended = (process.attached() > 0).then(|| process.ended());
+            Ok(json!({ "message": text, "kind": kind.map(message::Kind::word), "ended": ended }))
+        }
         Some("logs") => Ok(journal::read()),
         Some("trace") => {
             match request.get("on").and_then(Value::as_bool) {

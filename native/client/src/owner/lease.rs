@@ -107,7 +107,8 @@ fn ask_for(process: &'static Process, request: &Value) -> Result<Value, Failure>
         && let Some(lease) = process.owner.state().lease.clone()
     {
         return Ok(json!({
-            "state": "granted", "requestId": request_id, "lease": lease, "connectMs": 0, "already": true,
+            "state": "granted", "requestId": request_id, "lease": lease, "connectMs": 0, "ended": process.ended(),
+            "already": true,
         }));
     }
     note_parked(process);
@@ -196,6 +197,7 @@ fn claim(process: &'static Process, mut answer: Value) -> Result<Value, Failure>
     }
     journal::note(format!("attached: {}, lease {}", places(&lease), string(&lease, "id").unwrap_or_default()));
     answer["connectMs"] = json!(started.elapsed().as_secs_f64() * 1000.0);
+    answer["ended"] = json!(process.ended());
     process.owner.state().lease = Some(lease);
     Ok(answer)
 }
