@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::session::{Session, Unusable};
 use sluice_protocol::cuda;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// Devices that a process can have: one lease's.
@@ -32,6 +32,8 @@ impl PartialEq for Device {
 pub struct State {
     link: RwLock<Option<Arc<Session>>>,
     last_loss: Mutex<Option<String>>,
+    /// [`Device::check_lost`] has told of it.
+    loss_told: AtomicBool,
     /// Primary context: handle (0 until first retained), retain count and flags.
     pub primary: Mutex<u64>,
     pub primary_retained: AtomicU32,
@@ -72,11 +74,13 @@ impl Device {
                 Err(Unusable::Lost(_)) => self.forget_lost(&session),
             }
         }
-        match self.process.owner.borrow(self) {
+        match self.process.owner.borrow(self, &|| true) {
             Ok(session) => Ok(session),
             Err(refused) => {
                 let known = refused.or(loss).or_else(|| lock(&self.state.last_loss).clone());
-                Err(self.no_gpu(known))
+                let text = self.no_gpu(known);
+                message::tell(message::Kind::Lease, &text);
+                Err(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text))
             }
         }
     }
@@ -99,8 +103,9 @@ impl Device {
         self.state.link.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn no_gpu(self, loss: Option<String>) -> CudaError {
-        let text = match loss {
+    /// Why there is none, and what to do.
+    fn no_gpu(self, loss: Option<String>) -> String {
+        match loss {
             Some(loss) if loss.contains("%gpu attach") => {
                 format!("{} Nothing in the notebook was lost.", loss.trim_end())
             }
@@ -117,9 +122,7 @@ impl Device {
                     self.process.count(),
                 ),
             },
-        };
-        message::tell(message::Kind::Lease, &text);
-        CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text)
+        }
     }
 
     /// A new generation begins with this session.
@@ -142,6 +145,17 @@ impl Device {
         lock(&self.state.last_loss).clone()
     }
 
+    /// Whether work may have been lost with a GPU: until the next attach whoever asks what has become of its work gets the
+    /// error, and is given no other GPU for it. A person is told once: JAX asks again and again.
+    pub fn check_lost(self) -> CudaResult {
+        let Some(loss) = self.last_loss() else { return Ok(()) };
+        let text = self.no_gpu(Some(loss));
+        if !self.state.loss_told.swap(true, Ordering::AcqRel) {
+            message::tell(message::Kind::Lease, &text);
+        }
+        Err(CudaError::new(cuda::ERROR_DEVICE_UNAVAILABLE, text))
+    }
+
     fn forget_lost(self, session: &Arc<Session>) {
         let mut link = self.state.link.write().unwrap_or_else(PoisonError::into_inner);
         if link.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
@@ -149,6 +163,7 @@ impl Device {
             drop(link);
             self.process.end(session);
             *lock(&self.state.last_loss) = session.loss();
+            self.state.loss_told.store(false, Ordering::Release);
         }
     }
 

@@ -126,6 +126,11 @@ impl Process {
         self.any_ended.store(true, Ordering::Release);
     }
 
+    /// How many generations have ended in the life of the process: with each the memory of a device went.
+    pub fn ended(&self) -> usize {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Whether any generation has ended: only then can an address be of one.
     #[inline]
     pub fn has_ended(&self) -> bool {

@@ -29,7 +29,7 @@
 //!   ```
 
 use crate::owner::broker::failure;
-use crate::owner::{Hook, lease, view};
+use crate::owner::{Hook, StillWaits, lease, view};
 use crate::process::{self, Process};
 use crate::{fork, journal, message, trace};
 use serde_json::{Value, json};
@@ -38,6 +38,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Answers one question: the operation's answer, or `{"error": {"code", "message"}}`.
 pub fn answer(process: &'static Process, request: &Value) -> Value {
+    answer_to(process, request, &|| true)
+}
+
+/// As [`answer`], of somebody who may have gone before there is one.
+pub fn answer_to(process: &'static Process, request: &Value, still_waits: StillWaits) -> Value {
     let result = match request.get("op").and_then(Value::as_str) {
         Some("init") => lease::init(process, request),
         Some("attach") => lease::attach(process, request),
@@ -49,11 +54,12 @@ pub fn answer(process: &'static Process, request: &Value) -> Value {
         Some("profile") => Ok(view::profile(process)),
         Some("devices") => Ok(view::devices(process)),
         Some("lease") => Ok(lease::lease(process)),
-        Some("session") => lease::session_for_child(process, request),
-        Some("message") => Ok(match message::take() {
-            Some((kind, text)) => json!({ "message": text, "kind": kind.word() }),
-            None => json!({ "message": null }),
-        }),
+        Some("session") => lease::session_for_child(process, request, still_waits),
+        Some("message") => {
+            let (kind, text) = message::take().unzip();
+            let ended = (process.attached() > 0).then(|| process.ended());
+            Ok(json!({ "message": text, "kind": kind.map(message::Kind::word), "ended": ended }))
+        }
         Some("logs") => Ok(journal::read()),
         Some("trace") => {
             match request.get("on").and_then(Value::as_bool) {

@@ -103,9 +103,9 @@ impl Broker {
         self.pool.full.store(full, Ordering::Release);
     }
 
-    /// How many requests wait.
-    pub fn waiting(&self) -> usize {
-        self.pool.waiting().len()
+    /// The requests that wait.
+    pub fn waiting(&self) -> Vec<String> {
+        self.pool.waiting().iter().cloned().collect()
     }
 }
 

@@ -1,14 +1,41 @@
 //! A worker that is killed while its program computes: the program gets an error soon, and nobody else notices.
 
 use sluice_client::dial::{Key, Ticket};
+use sluice_client::generated::*;
 use sluice_client::process;
 use sluice_client::session::Session;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{add, alloc, attach, fill, first_word, start, words};
 use sluice_conformance::gpud::Gpud;
 use sluice_protocol::messages::Empty;
+use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+
+/// CUDA_ERROR_DEVICE_UNAVAILABLE
+const UNAVAILABLE: u32 = 46;
+/// CUDA_ERROR_NOT_READY
+const NOT_READY: u32 = 600;
+
+/// Holds a stream by a host function that returns when the sender is dropped.
+fn hold(stream: usize) -> Sender<()> {
+    unsafe extern "C" fn wait(receiver: *mut c_void) {
+        // SAFETY: what `hold` gave, called once.
+        let _ = unsafe { Box::from_raw(receiver.cast::<Receiver<()>>()) }.recv();
+    }
+    let (sender, receiver) = channel();
+    // SAFETY: the function takes what it is given.
+    let code = unsafe { sluice_cuLaunchHostFunc(stream, Some(wait), Box::into_raw(Box::new(receiver)).cast()) };
+    assert_eq!(code, 0);
+    sender
+}
+
+/// What a stream and an event say of themselves.
+fn asked(stream: usize, event: usize) -> [u32; 2] {
+    // SAFETY: no pointers.
+    unsafe { [sluice_cuStreamQuery(stream), sluice_cuEventQuery(event)] }
+}
 
 #[test]
 fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
@@ -26,12 +53,22 @@ fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
     let before = serving();
 
     let function = start();
+    let (mut stream, mut event) = (0, 0);
+    // SAFETY: live locals.
+    unsafe {
+        assert_eq!(sluice_cuStreamCreate(&raw mut stream, 1), 0);
+        assert_eq!(sluice_cuEventCreate(&raw mut event, 0), 0);
+    }
     for round in 0..4u64 {
         attach();
         let (code, address) = alloc();
         assert_eq!(code, 0);
         fill(address, 0);
         assert_eq!((add(function, address, 128, 1), first_word(address)), (0, (0, 1)));
+        // A host function that the stream comes to when it has been called: the queue of a framework.
+        let release = hold(stream);
+        // SAFETY: no pointers.
+        assert_eq!(unsafe { (sluice_cuEventRecord(event, stream), asked(stream, event)) }, (0, [NOT_READY; 2]));
         let worker = serving().into_iter().find(|pid| !before.contains(pid));
         let worker = worker.expect("a worker for this session");
         let killer = std::thread::spawn(move || {
@@ -52,9 +89,17 @@ fn a_killed_worker_is_an_error_within_five_seconds_and_touches_nobody_else() {
         let killed = killer.join().expect("killed");
         assert!(killed.elapsed() < Duration::from_secs(5), "the error came after {:?}", killed.elapsed());
         assert!(!words(code).is_empty());
+        // What was under way has come to nothing, and whoever asks is told so, however often: it is not done.
+        for _ in 0..2 {
+            // SAFETY: no pointers.
+            assert_eq!(unsafe { sluice_cuStreamSynchronize(stream) }, UNAVAILABLE);
+            assert_eq!(asked(stream, event), [UNAVAILABLE; 2]);
+        }
+        drop(release);
         other.connection.call(&Empty).expect("the other lease is untouched");
     }
     attach();
+    assert_eq!(asked(stream, event), [0; 2], "of another GPU");
     assert_eq!(alloc().0, 0);
     other.free(kept).expect("the other lease is untouched");
     other.close();

@@ -100,12 +100,14 @@ fn matmul() {
     let layout = make("cublasLtMatrixLayoutCreate", &[0, 3, 4, 3]);
     let square = make("cublasLtMatrixLayoutCreate", &[0, 2, 2, 2]);
     let (alpha, beta) = (1f32, 0f32);
-    let multiply = |layout: usize| {
+    let multiply = |layout: usize, a: usize| {
         let (alpha, beta) = (at(&alpha), at(&beta));
-        let slots = [handle, desc, alpha, da, layout, db, layout, beta, dd, layout, dd, layout, 0, 0, 0, 0];
+        let slots = [handle, desc, alpha, a, layout, db, layout, beta, dd, layout, dd, layout, 0, 0, 0, 0];
         lt.call("cublasLtMatmul", &slots)
     };
-    assert_eq!([multiply(square), multiply(layout), multiply(square)], [0, 7, 0]);
+    assert_eq!([multiply(square, da), multiply(layout, da), multiply(square, da)], [0, 7, 0]);
+    // So is an address that does not suit the elements, though the same product at a better one was accepted.
+    assert_eq!([multiply(square, da + 2), multiply(square, da)], [7, 0]);
     let wanted = [(0, 0), (1, 0), (0, 1), (1, 1)].map(|(row, column): (usize, usize)| {
         Number((0..2).map(|l| a[l * 2 + row].0 * b[column * 2 + l].0).sum::<f64>(), 0.0)
     });
@@ -117,6 +119,41 @@ fn matmul() {
     lt.run("cublasLtDestroy", &[handle]);
     handle = 0;
     assert_eq!(lt.call("cublasLtDestroy", &[handle]), 1);
+}
+
+/// A product that was proposed for matrices of some alignment, and for a work space, is posted where its own are no
+/// worse. Elsewhere the first one waits for cuBLASLt's answer.
+fn proposed() {
+    let lt = Library::load("cublaslt", 13);
+    let (mut handle, memory) = (0usize, upload(&[0; 4096]) as usize);
+    lt.run("cublasLtCreate", &[out(&mut handle)]);
+    let make = |symbol: &str, slots: &[usize]| {
+        let mut made = 0usize;
+        lt.run(symbol, &[&[out(&mut made)], slots].concat());
+        made
+    };
+    let desc = make("cublasLtMatmulDescCreate", &[68, 0]);
+    let layout = make("cublasLtMatrixLayoutCreate", &[0, 7, 7, 7]);
+    let preference = make("cublasLtMatmulPreferenceCreate", &[]);
+    let (alignment, mut results, mut found) = (16u32, [0u8; 96], 0i32);
+    lt.run("cublasLtMatmulPreferenceSetAttribute", &[preference, 5, at(&alignment), 4]);
+    let question = [handle, desc, layout, layout, layout, layout, preference, 1, out(&mut results), out(&mut found)];
+    lt.run("cublasLtMatmulAlgoGetHeuristic", &question);
+    let (alpha, beta) = (1f32, 0f32);
+    let waits = |a: usize, b: usize| {
+        let matrices = [at(&alpha), memory + a, layout, memory + 1024 + b, layout, at(&beta)];
+        let result = [memory + 2048, layout, memory + 2048, layout, results.as_ptr() as usize, 0, 0, 0];
+        ask(&json!({ "op": "trace", "on": true }));
+        lt.run("cublasLtMatmul", &[&[handle, desc][..], &matrices, &result].concat());
+        ask(&json!({ "op": "trace", "on": false }))["blocking"].as_u64().expect("a number")
+    };
+    assert_eq!([(0, 0), (16, 0), (32, 256)].map(|(a, b)| waits(a, b)), [0; 3], "as proposed");
+    assert_eq!([(8, 0), (8, 0), (24, 0)].map(|(a, b)| waits(a, b)), [1, 0, 0], "a worse left matrix");
+    assert_eq!([(0, 16), (0, 16), (0, 96)].map(|(a, b)| waits(a, b)), [1, 0, 0], "a worse right matrix");
+    lt.run("cublasLtMatmulPreferenceDestroy", &[preference]);
+    lt.run("cublasLtMatrixLayoutDestroy", &[layout]);
+    lt.run("cublasLtMatmulDescDestroy", &[desc]);
+    lt.run("cublasLtDestroy", &[handle]);
 }
 
 /// What is done to a product's elements, and its slope.
@@ -476,6 +513,7 @@ fn libraries_compute_what_they_should() {
     start();
     attach();
     matmul();
+    proposed();
     epilogues();
     fourier();
     random();

@@ -100,6 +100,7 @@ def borrow(request, show=None):
         raise GpuNotGranted(_text.left_queue(waiting.asked or typed or "a GPU")) from None
     if answer["state"] == "granted":
         waiting.answer = waiting.request_id = None
+        forget_ended(answer.get("ended"))
         _notice.watch(answer["lease"]["id"])
         return {**answer, "seconds": time.monotonic() - began}
     asked = waiting.asked or _text.asked_for(answer, typed)
@@ -168,6 +169,8 @@ def free_caches():
     gc.collect()
     for module, free in (
         ("numba.cuda.cudadrv.devices", lambda m: m.get_context().deallocations.clear()),
+        # The work spaces of its products of matrices, which it keeps for each stream.
+        ("torch", lambda m: m.cuda.is_initialized() and m._C._cuda_clearCublasWorkspaces()),
         ("torch", lambda m: m.cuda.is_initialized() and m.cuda.empty_cache()),
         (
             "cupy",
@@ -183,6 +186,27 @@ def free_caches():
                 free(loaded)
             except Exception:  # noqa: BLE001 - giving back must work in whatever state a framework is
                 pass
+
+
+_ended = 0
+
+
+def forget_ended(ended):
+    """Let loaded frameworks forget what they keep of GPUs that are gone, now that another is attached. `ended` counts
+    those GPUs, as the client answers it: None while none is attached. Imports no framework and never raises."""
+    global _ended
+    if ended is None or ended == _ended:
+        return
+    _ended = ended
+    free_caches()
+    if "jax" in sys.modules:
+        try:
+            from jax.extend import backend
+
+            # JAX keeps its memory, and streams that it knows to have failed: it begins anew at its next use.
+            backend.clear_backends()
+        except Exception as error:  # noqa: BLE001 - attaching must work in whatever state a framework is
+            print(f"sluice: JAX cannot begin anew on another GPU: {error}. Restart the kernel.", file=sys.stderr)
 
 
 class attach:  # noqa: N801 - reads as a verb: `with sluice_gpu.attach("0.5"):`

@@ -284,6 +284,8 @@ class GpuMagics(Magics):
             answer = _client.request("message")
         except Exception:  # noqa: BLE001 - whatever is wrong with the client, cells go on
             return
+        # A GPU that the cell's first use has attached.
+        _lease.forget_ended(answer.get("ended"))
         # Asked after every cell, so that a failure that the code has handled is not told at a later one.
         message = answer.get("message")
         if message and not result.success:

@@ -36,8 +36,12 @@ impl Layout {
         if lead < rows || lead > 1 << 40 {
             return Err(invalid("a leading dimension"));
         }
+        let kind = Kind::of(number(0, "type")?)?;
+        if !address.is_multiple_of(kind.bytes() as u64) {
+            return Err(invalid("the address of a matrix that is no multiple of its elements"));
+        }
         Ok(Self {
-            kind: Kind::of(number(0, "type")?)?,
+            kind,
             place: Place { address, rows, columns, lead, single: false },
             by_rows,
             batch: description.number(5).unwrap_or(1).max(0) as usize,

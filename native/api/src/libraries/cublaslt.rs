@@ -51,7 +51,7 @@ ask cublasLtMatmulAlgoInit(object handle, enum compute, enum scale, enum atype, 
 ask cublasLtMatmulAlgoGetIds(object handle, enum compute, enum scale, enum atype, enum btype, enum ctype, enum dtype, i32 wanted, out:4*wanted ids, out:4 found)
 ask cublasLtMatmulAlgoConfigSetAttribute(inout:64 algo, enum attribute, in:bytes data, u64 bytes)
 ask cublasLtMatmulAlgoConfigGetAttribute(in:64 algo, enum attribute, out:bytes data, u64 bytes, out:8 written)
-run cublasLtMatmul(object handle, value desc, scalar:scale(desc) alpha, device a, value alayout, device b, value blayout, scalar:scale(desc) beta, device c, value clayout, device d, value dlayout, in:64 algo, device workspace, u64 bytes, stream stream)
+run cublasLtMatmul(object handle, value desc, scalar:scale(desc) alpha, device a, value alayout, device b, value blayout, scalar:scale(desc) beta, device c, value clayout, device d, value dlayout, in:64 algo, device workspace, u64 workspace_bytes, stream stream)
 run cublasLtMatrixTransform(object handle, value transform, scalar:scale(transform) alpha, device a, value alayout, scalar:scale(transform) beta, device b, value blayout, device c, value clayout, stream stream)
 ",
 };

@@ -270,7 +270,8 @@ pub unsafe fn cuCtxSynchronize() -> CudaResult {
 }
 
 pub(crate) fn synchronize(device: Device) -> CudaResult {
-    if device.any_session().is_none() && device.last_loss().is_none() {
+    device.check_lost()?;
+    if device.any_session().is_none() {
         return Ok(());
     }
     super::capture::refuse_any(device.process)?;

@@ -101,6 +101,7 @@ pub unsafe fn cuEventSynchronize(event: usize) -> CudaResult {
     if generation == 0 {
         return Ok(());
     }
+    device.check_lost()?;
     let session = device.session()?;
     if generation != session.generation || event.is_passed(&mut event.recording(), &session.progress) {
         return Ok(());
@@ -119,7 +120,10 @@ pub unsafe fn cuEventQuery(event: usize) -> CudaResult {
     let device = device.process.device(event.device);
     capture::refuse_captured(device.process, &event)?;
     capture::unsafe_call(device.process)?;
-    let Some(session) = device.session_now() else { return Ok(()) };
+    let Some(session) = device.session_now() else {
+        let recording = event.recording();
+        return if recording.generation == 0 || recording.passed { Ok(()) } else { device.check_lost() };
+    };
     session.check_sticky()?;
     let number = {
         let mut recording = event.recording();

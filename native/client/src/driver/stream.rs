@@ -163,7 +163,8 @@ pub unsafe fn cuStreamSynchronize(stream: usize) -> CudaResult {
 
 /// Waits for what a stream of this device holds.
 pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
-    if device.any_session().is_none() && device.last_loss().is_none() {
+    device.check_lost()?;
+    if device.any_session().is_none() {
         return Ok(());
     }
     let session = device.session()?;
@@ -181,7 +182,7 @@ pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
 pub unsafe fn cuStreamQuery(stream: usize) -> CudaResult {
     let device = home(current()?, stream)?;
     capture::refuse(device, stream)?;
-    let Some(session) = device.session_now() else { return Ok(()) };
+    let Some(session) = device.session_now() else { return device.check_lost() };
     let stream = at_server(device, &session, stream)?;
     if session.progress.is_idle(stream, session.connection.newest()) {
         return session.check_sticky();

@@ -3,7 +3,7 @@
 use super::encode::{Encoded, Encoder};
 use super::object::{Object, Remembered, new_number, post};
 use super::recording::Recording;
-use super::remote::{self, Answer};
+use super::remote::{self, Answer, Operands};
 use super::value::Contents;
 use super::{Loaded, Outcome, Refusal, draft};
 use crate::device::Device;
@@ -19,12 +19,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The question for algorithms of a product. A cublasLtMatmulHeuristicResult_t begins with the algorithm; its state says
-/// whether it serves.
+/// The question for algorithms of a product. A cublasLtMatmulHeuristicResult_t begins with the algorithm and the bytes of
+/// its work space; its state says whether it serves.
 const PROPOSALS: &str = "cublasLtMatmulAlgoGetHeuristic";
 const PROPOSAL: usize = 96;
-const PROPOSAL_ALGORITHM: usize = 64;
+const PROPOSAL_WORKSPACE: usize = 64;
 const PROPOSAL_STATE: usize = 72;
+/// CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and those of B, C and D: what the asker says of its matrices.
+const PREFERRED_ALIGNMENTS: [u32; 4] = [5, 6, 7, 8];
 
 /// CUSPARSE_STATUS_ZERO_PIVOT: where the pivot is, is told beside it.
 const CUSPARSE_ZERO_PIVOT: (u32, &str) = (9, "cusparse");
@@ -103,13 +105,13 @@ pub(super) unsafe fn send(
         Way::Make => true,
         // What a program writes into its own structures is checked at once.
         Way::Set => !encoded.outputs.is_empty() || loaded.library.source.in_place,
-        Way::Run => !encoded.outputs.is_empty() || !session.libraries.is_accepted(encoded.choices),
+        Way::Run => !encoded.outputs.is_empty() || !session.libraries.is_accepted(encoded.choices, &encoded.operands),
         _ => true,
     };
     if function.way == Way::Ask {
         let answer = remote::ask(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
         if function.symbol == PROPOSALS {
-            accept_proposals(session, loaded, &answer, &encoded);
+            accept_proposals(session, loaded, &answer, &encoded, preferred_alignments(device.process, slots));
         }
         // SAFETY: as the caller's.
         return unsafe { deliver(loaded, &answer, &encoded) };
@@ -120,7 +122,7 @@ pub(super) unsafe fn send(
         let answer = remote::call(session, loaded, function.number, encoded.stream, &encoded.arguments)?;
         // SAFETY: as the caller's.
         unsafe { deliver(loaded, &answer, &encoded)? };
-        session.libraries.accept(encoded.choices);
+        session.libraries.accept(encoded.choices, encoded.operands);
     }
     let remembered = |mut encoded: Encoded| Remembered::new(function, slots.get(1).copied().unwrap_or(0), &mut encoded);
     match function.way {
@@ -160,8 +162,21 @@ pub(super) unsafe fn send(
     Ok(0)
 }
 
-/// What cuBLASLt proposes for a product, it accepts: the product need not wait.
-fn accept_proposals(session: &Session, loaded: Loaded, answer: &Answer, asked: &Encoded) {
+/// The alignments of a product's addresses that a question for proposals assumes: its own, or all that there is.
+fn preferred_alignments(process: &Process, slots: &[usize]) -> [u16; 8] {
+    let preference = process.objects.libraries.values.get(slots[6]).ok();
+    let numbers = preference.map(|value| value.lock().unwrap_or_else(PoisonError::into_inner).numbers.clone());
+    let preferred = PREFERRED_ALIGNMENTS.map(|number| {
+        let set = numbers.as_ref().and_then(|numbers| numbers.get(&number)).copied();
+        set.map_or(Operands::ALIGNED, |bytes| bytes.min(u64::from(Operands::ALIGNED)) as u16)
+    });
+    let [a, b, c, d] = preferred;
+    [a, b, c, d, Operands::ALIGNED, 0, 0, 0]
+}
+
+/// What cuBLASLt proposes for a product, it accepts of operands like those that it was asked for: that product need not
+/// wait.
+fn accept_proposals(session: &Session, loaded: Loaded, answer: &Answer, asked: &Encoded, alignments: [u16; 8]) {
     let Some((results, found)) = answer.outputs.split_last_chunk() else { return };
     let (Some(product), Some(descriptions)) = (loaded.library.named("cublasLtMatmul"), asked.descriptions.get(..5))
     else {
@@ -171,9 +186,11 @@ fn accept_proposals(session: &Session, loaded: Loaded, answer: &Answer, asked: &
         if proposal[PROPOSAL_STATE..][..4] == [0; 4] {
             let mut choices = DefaultHasher::new();
             (loaded.id, product.number).hash(&mut choices);
-            proposal[..PROPOSAL_ALGORITHM].hash(&mut choices);
+            let (algorithm, rest) = proposal.split_at(PROPOSAL_WORKSPACE);
+            algorithm.hash(&mut choices);
             descriptions.hash(&mut choices);
-            session.libraries.accept(choices.finish());
+            let workspace = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            session.libraries.accept(choices.finish(), Operands { alignments, workspace });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From a caller's slots to the arguments of a message.
 
 use super::object::{HostNumber, Object};
+use super::remote::Operands;
 use super::value::Contents;
 use super::{Loaded, Outcome, Refusal};
 use crate::device::Device;
@@ -31,6 +32,8 @@ pub(super) struct Encoded {
     /// Hash of function and choices, and one of the choices in each description.
     pub choices: u64,
     pub descriptions: Vec<u64>,
+    /// Of a call whose descriptions say what is to be done.
+    pub operands: Operands,
     /// The server's stream: of the call's own argument, else of its object.
     pub stream: u64,
     /// The first object that the call names.
@@ -237,6 +240,10 @@ impl Encoder<'_> {
                         self.check_address(slot as u64)?;
                         out.addresses.push(slot as u64);
                     }
+                    if described {
+                        let before = self.function.parameters[..at].iter().filter(|p| p.kind == Kind::Device).count();
+                        out.operands.alignments[before] = Operands::alignment(slot as u64);
+                    }
                     Argument::Word(slot as u64).put(bytes);
                 }
                 Kind::I32 | Kind::Dim | Kind::U32 | Kind::Enum | Kind::I64 | Kind::U64 | Kind::Dim64 => {
@@ -249,6 +256,9 @@ impl Encoder<'_> {
                         if parameter.name == "attribute" {
                             out.attribute = number as u64;
                         }
+                    }
+                    if described && parameter.name == "workspace_bytes" {
+                        out.operands.workspace = number as u64;
                     }
                     Argument::Word(number as u64).put(bytes);
                 }
@@ -395,13 +405,16 @@ impl Encoder<'_> {
         self.to.map_or(Ok(()), |(device, session)| object.ensure(device, session))
     }
 
-    /// Hash of what a description chooses: all that it says, of addresses that there is one.
+    /// Hash of what a description chooses: all that it says, of addresses how they are aligned.
     fn choices_of(&self, contents: &Contents) -> u64 {
         let mut choices = DefaultHasher::new();
         (contents.describe, &contents.arguments).hash(&mut choices);
         for (what, arguments) in &contents.changes {
-            let is_address = contents.numbers.get(&what.1).is_some_and(|number| self.is_of_a_device(*number));
-            (what, (!is_address).then_some(arguments)).hash(&mut choices);
+            let address = contents.numbers.get(&what.1).filter(|number| self.is_of_a_device(**number));
+            match address {
+                Some(address) => (what, Operands::alignment(*address)).hash(&mut choices),
+                None => (what, arguments).hash(&mut choices),
+            }
         }
         choices.finish()
     }

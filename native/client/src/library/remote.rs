@@ -25,11 +25,36 @@ type Opened = Result<Arc<HashSet<u32>>, (u32, String)>;
 #[derive(Default)]
 struct State {
     opened: HashMap<u32, Opened>,
-    /// Functions with their choices that were accepted.
-    accepted: HashSet<u64>,
+    /// Functions with their choices that were accepted, and with which operands.
+    accepted: HashMap<u64, Vec<Operands>>,
     answers: HashMap<Vec<u8>, Answer>,
     /// Descriptions by their contents: number at the server, library and the function that ends it.
     descriptions: HashMap<Vec<u8>, (u64, u32, u32)>,
+}
+
+/// What an algorithm is chosen for and descriptions do not say: how the matrices lie in memory, and the work space.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Operands {
+    /// Of the call's device addresses in their order; 0 where there is none.
+    pub alignments: [u16; 8],
+    /// Bytes.
+    pub workspace: u64,
+}
+
+impl Operands {
+    /// The alignment that nothing of cuBLASLt goes beyond.
+    pub const ALIGNED: u16 = 256;
+
+    /// An address's alignment; null suits everything.
+    pub fn alignment(address: u64) -> u16 {
+        1 << address.trailing_zeros().min(Self::ALIGNED.trailing_zeros())
+    }
+
+    /// Whether what serves `other` serves these too.
+    fn suit(&self, other: &Self) -> bool {
+        let aligned = self.alignments.iter().zip(other.alignments).all(|(own, needed)| *own >= needed);
+        aligned && self.workspace >= other.workspace
+    }
 }
 
 /// What a library answered.
@@ -81,16 +106,21 @@ impl Remote {
         self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_accepted(&self, key: u64) -> bool {
-        self.lock().accepted.contains(&key)
+    /// Whether a function with these choices was accepted with operands that asked for no less.
+    pub(super) fn is_accepted(&self, choices: u64, operands: &Operands) -> bool {
+        self.lock().accepted.get(&choices).is_some_and(|known| known.iter().any(|known| operands.suit(known)))
     }
 
-    pub(super) fn accept(&self, key: u64) {
+    pub(super) fn accept(&self, choices: u64, operands: Operands) {
         let mut state = self.lock();
         if state.accepted.len() >= MOST_KEPT {
             state.accepted.clear();
         }
-        state.accepted.insert(key);
+        let known = state.accepted.entry(choices).or_default();
+        if !known.iter().any(|known| operands.suit(known)) {
+            known.retain(|known| !known.suit(&operands));
+            known.push(operands);
+        }
     }
 
     /// The kept answer to a question.

@@ -2,7 +2,7 @@
 
 use super::broker::{Method, ask, failure};
 use super::interrupt::Interrupts;
-use super::socket;
+use super::{StillWaits, socket};
 use crate::device::{Device, MOST_DEVICES};
 use crate::dial::{Key, Ticket};
 use crate::journal;
@@ -107,7 +107,8 @@ fn ask_for(process: &'static Process, request: &Value) -> Result<Value, Failure>
         && let Some(lease) = process.owner.state().lease.clone()
     {
         return Ok(json!({
-            "state": "granted", "requestId": request_id, "lease": lease, "connectMs": 0, "already": true,
+            "state": "granted", "requestId": request_id, "lease": lease, "connectMs": 0, "ended": process.ended(),
+            "already": true,
         }));
     }
     note_parked(process);
@@ -196,6 +197,7 @@ fn claim(process: &'static Process, mut answer: Value) -> Result<Value, Failure>
     }
     journal::note(format!("attached: {}, lease {}", places(&lease), string(&lease, "id").unwrap_or_default()));
     answer["connectMs"] = json!(started.elapsed().as_secs_f64() * 1000.0);
+    answer["ended"] = json!(process.ended());
     process.owner.state().lease = Some(lease);
     Ok(answer)
 }
@@ -394,9 +396,13 @@ pub fn lease(process: &'static Process) -> Value {
 }
 
 /// `session`, asked by a child process: a token on one GPU of this process's lease, bound to the child's key.
-pub fn session_for_child(process: &'static Process, request: &Value) -> Result<Value, Failure> {
+pub fn session_for_child(
+    process: &'static Process,
+    request: &Value,
+    still_waits: StillWaits,
+) -> Result<Value, Failure> {
     if process.attached() == 0 {
-        let why = process.owner.borrow(process.device(0)).err().flatten();
+        let why = process.owner.borrow(process.device(0), still_waits).err().flatten();
         why.map_or(Ok(()), |text| Err(failure("refused", text)))?;
     }
     let lease = process.owner.state().lease.clone().filter(|_| process.attached() > 0);
@@ -425,7 +431,7 @@ pub fn session_for_child(process: &'static Process, request: &Value) -> Result<V
 
 /// A notebook without a lease of its own uses the one that another notebook has attached for the whole workspace, or
 /// attaches one where the workspace's GPU policy is to do that at the first use.
-pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
+pub fn from_workspace(device: Device, still_waits: StillWaits) -> Result<Arc<Session>, Failure> {
     let process = device.process;
     // A notebook that is just attaching or giving back does not wait for itself.
     let _one = process.changing.try_lock().map_err(|_| failure("conflict", "an attach is under way".into()))?;
@@ -440,13 +446,15 @@ pub fn from_workspace(device: Device) -> Result<Arc<Session>, Failure> {
             journal::note(format!("using the workspace's GPU, lease {}", string(&lease, "id").unwrap_or_default()));
             process.owner.state().lease = Some(lease);
         }
-        None if status.pointer("/workspace/gpuPolicy") == Some(&json!("first-use")) => attach_at_first_use(process)?,
+        None if status.pointer("/workspace/gpuPolicy") == Some(&json!("first-use")) => {
+            attach_at_first_use(process, still_waits)?;
+        }
         None => return Err(failure("not-found", crate::message::NO_GPU.into())),
     }
     device.session_now().ok_or_else(|| failure("unavailable", "the workspace's GPU has just ended".into()))
 }
 
-/// The wait for a GPU was stopped by Ctrl-C, or Stop in a notebook.
+/// The wait for a GPU was stopped by Ctrl-C, or Stop in a notebook; of a child process, by its end, too.
 fn stopped() -> Failure {
     let text = "The wait for a GPU was stopped, and its request has left the queue. The next call that needs a GPU \
                 waits again; or run %gpu attach 0.5.";
@@ -454,10 +462,11 @@ fn stopped() -> Failure {
 }
 
 /// Asks for the workspace's default amount and waits for it. Who is waited for is told what happens.
-fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
+fn attach_at_first_use(process: &'static Process, still_waits: StillWaits) -> Result<(), Failure> {
     let id = uuid::Uuid::new_v4().to_string();
     let began = Instant::now();
     let interrupts = Interrupts::noted();
+    let is_stopped = || interrupts.came() || !still_waits();
     let mut answer = ask_for(process, &json!({ "requestId": id, "waitSeconds": FIRST_USE_WAIT.as_secs() }))?;
     let state = |answer: &Value| string(answer, "state").unwrap_or_default();
     let reason = |answer: &Value| answer.pointer("/reason/message").and_then(Value::as_str).map(str::to_owned);
@@ -465,7 +474,7 @@ fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
         let why = reason(&answer).unwrap_or_default();
         process.owner.say("", &format!("Waiting up to 2 min for a GPU, which this work needs: {why}"));
     }
-    while state(&answer) == "queued" && began.elapsed() < FIRST_USE_WAIT && !interrupts.came() {
+    while state(&answer) == "queued" && began.elapsed() < FIRST_USE_WAIT && !is_stopped() {
         match ask(Method::Get, &format!("/v1/lease-requests/{id}?wait=1")) {
             Ok(news) => answer = claim(process, news)?,
             // The question itself is interrupted, too.
@@ -489,7 +498,7 @@ fn attach_at_first_use(process: &'static Process) -> Result<(), Failure> {
             let left = ask(Method::Delete, &format!("/v1/lease-requests/{id}"))?;
             // Granted at the same moment.
             let granted = state(&left) == "granted";
-            if interrupts.came() {
+            if is_stopped() {
                 if let Some(lease) = left.pointer("/lease/id").and_then(Value::as_str).filter(|_| granted) {
                     ask(Method::Delete, &format!("/v1/leases/{lease}?park=1"))?;
                 }

@@ -24,6 +24,9 @@ const WAIT_AGAIN: Duration = Duration::from_secs(30);
 /// How long a program waits for what it is told to be shown.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
+/// Whether whoever asked for a GPU still waits for it.
+pub type StillWaits<'a> = &'a dyn Fn() -> bool;
+
 /// Is told what a first use does: the lease (empty while it is waited for) and a sentence for a person.
 pub type Hook = extern "C" fn(*const c_char, *const c_char);
 
@@ -75,7 +78,7 @@ impl Owner {
     /// A session on a lease that is not this process's own: a child of a kernel or of `sluice run` asks the owner; who
     /// owns its leases takes the workspace's, or one that its GPU policy attaches now. Else the sentence that says why,
     /// where there is more to say than that there is none.
-    pub fn borrow(&self, device: Device) -> Result<Arc<Session>, Option<String>> {
+    pub fn borrow(&self, device: Device, still_waits: StillWaits) -> Result<Arc<Session>, Option<String>> {
         // What attaches works on the device, too.
         if BORROWING.get() {
             return Err(None);
@@ -90,12 +93,18 @@ impl Owner {
         if std::env::var_os("SLUICE_BROKER_URL").is_none() || ask_again.is_some_and(|when| Instant::now() < when) {
             return Err(None);
         }
+        // Whoever waited for this turn may have gone meanwhile.
+        if !still_waits() {
+            return Err(None);
+        }
         BORROWING.set(true);
-        let result = lease::from_workspace(device);
+        let result = lease::from_workspace(device, still_waits);
         BORROWING.set(false);
-        // Not at each of a program's failing calls, and who has waited in vain does not wait again at the next one.
+        // Not at each of a program's failing calls, and who has waited in vain does not wait again at the next one. What
+        // somebody asked who has gone says nothing to the next.
         let pause = |failure: &Value| if failure["code"] == "refused" { WAIT_AGAIN } else { ASK_AGAIN };
-        *ask_again = result.as_ref().err().map(|failure| Instant::now() + pause(failure));
+        let failure = result.as_ref().err().filter(|_| still_waits());
+        *ask_again = failure.map(|failure| Instant::now() + pause(failure));
         result.map_err(|failure| refusal(&failure))
     }
 

@@ -48,11 +48,11 @@ pub fn serve(process: &'static Process) -> Result<String, Value> {
 
 fn answer_lines(process: &'static Process, stream: UnixStream) -> io::Result<()> {
     let mut reader = BufReader::new(io::Read::take(stream.try_clone()?, MAX_LINE));
-    let mut writer = stream;
+    let mut writer = stream.try_clone()?;
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
         let answer = match serde_json::from_str::<Value>(&line) {
-            Ok(request) => crate::request::answer(process, &request),
+            Ok(request) => crate::request::answer_to(process, &request, &|| is_open(&stream)),
             Err(error) => serde_json::json!({ "error": failure("invalid", error.to_string()) }),
         };
         writeln!(writer, "{answer}")?;
@@ -60,6 +60,15 @@ fn answer_lines(process: &'static Process, stream: UnixStream) -> io::Result<()>
         reader.get_mut().set_limit(MAX_LINE);
     }
     Ok(())
+}
+
+/// Whether the other side may still ask or wait for an answer.
+fn is_open(stream: &UnixStream) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: a live local of one byte.
+    let read =
+        unsafe { libc::recv(stream.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) };
+    read > 0 || (read < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock)
 }
 
 /// Asks an owner. An interrupt ends the wait for the answer.

@@ -45,6 +45,27 @@ def test_the_device_is_there_before_a_gpu_is_attached_and_works_afterwards():
     fresh.fails_then_works(PROGRAM)
 
 
+TRAINS = """
+import jax, jax.numpy as jnp, numpy as np
+
+x = np.random.default_rng(3).standard_normal((64, 8)).astype(np.float32)
+y = x @ np.arange(8, dtype=np.float32)
+loss = lambda w: jnp.mean((x @ w - y) ** 2)
+step = jax.jit(lambda w: w - 0.1 * jax.grad(loss)(w))
+
+def cell():
+    w = jnp.zeros(8)
+    for _ in range(100):
+        w = step(w)
+    assert float(loss(w)) < 0.01
+"""
+
+
+def test_a_killed_worker_is_an_error_in_a_training_loop_when_xla_looks_next():
+    # XLA asks every five seconds whether its streams have failed.
+    fresh.fails_when_its_worker_is_killed(TRAINS, within=5.5)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])
 def test_elementwise(rng, dtype):
     x, y = (rng.random((50, 30)).astype(dtype) for _ in range(2))

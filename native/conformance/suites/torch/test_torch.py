@@ -1,6 +1,7 @@
 """PyTorch on the software GPU: what NVIDIA's libraries do for it works, against the CPU; its own kernels are machine code
 for NVIDIA GPUs, and the error says so."""
 
+import fresh
 import pytest
 import torch
 from torch.nn import functional
@@ -96,3 +97,102 @@ def test_pytorchs_own_kernels_fail_with_the_reason(work):
     with pytest.raises(RuntimeError, match="machine code for NVIDIA GPUs and no PTX; .*%gpu attach --type h200"):
         work(x)
     check(x, torch.ones(4))
+
+
+PROGRAM = """
+import torch
+
+assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+assert torch.cuda.get_device_capability() == (7, 5)
+a = torch.randn(64, 64)
+
+def cell():
+    b = a.cuda()
+    torch.testing.assert_close((b @ b).cpu(), a @ a)
+"""
+
+
+def test_the_device_is_there_before_a_gpu_is_attached_and_works_afterwards():
+    fresh.fails_then_works(PROGRAM)
+
+
+def test_a_killed_worker_is_an_error_within_five_seconds():
+    fresh.fails_when_its_worker_is_killed(PROGRAM)
+
+
+# Batches that forked workers make come in pinned memory and are used on the GPU.
+LOADS = """
+import json
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 1 << 40
+
+    def __getitem__(self, index):
+        return torch.full((64, 64), index % 7.0)
+
+kept = torch.empty(96 << 20, dtype=torch.uint8, device="cuda")
+weight = torch.eye(64).cuda()
+batches = iter(DataLoader(Numbers(), 4, num_workers=2, pin_memory=True, multiprocessing_context="fork"))
+use = lambda batch: (batch.cuda(non_blocking=True) @ weight).cpu()
+
+def learn(steps):
+    for batch in (next(batches) for _ in range(steps)):
+        assert batch.is_pinned() and torch.equal(use(batch), batch)
+
+learn(8)
+print(json.dumps([worker.pid for worker in batches._workers]), flush=True)
+"""
+
+LOADS_UNTIL_KILLED = LOADS + """
+learn(1 << 40)
+"""
+
+LOADER_IS_KILLED = """
+import json, os, signal, subprocess, sys, time
+import torch, sluice_gpu
+
+sluice_gpu.attach("0.5")
+free = lambda: torch.cuda.mem_get_info()[0]
+before = free()
+loader = subprocess.Popen([sys.executable, "-c", os.environ["LOADS"]], stdout=subprocess.PIPE, text=True)
+workers = json.loads(loader.stdout.readline())
+print("holds", before - free() >= 96 << 20)
+loader.send_signal(signal.SIGKILL)
+loader.wait()
+until = time.monotonic() + 20
+ended = lambda pid: not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().rsplit(") ")[1][0] == "Z"
+while time.monotonic() < until and not (all(map(ended, workers)) and free() == before):
+    time.sleep(0.05)
+print("gone", all(map(ended, workers)), "free again", free() == before)
+"""
+
+
+def test_nothing_stays_of_a_data_loader_whose_parent_is_killed(monkeypatch):
+    monkeypatch.setenv("LOADS", LOADS_UNTIL_KILLED)
+    said, _ = fresh.run(LOADER_IS_KILLED, "--memory=268435456", "--gpud=--return-time=2")
+    assert said.splitlines() == ["holds True", "gone True free again True"]
+
+
+WORKER_IS_KILLED = """
+import os, signal
+import sluice_gpu
+
+sluice_gpu.attach("0.5")
+""" + LOADS + """
+os.kill(batches._workers[0].pid, signal.SIGKILL)
+try:
+    learn(1 << 40)
+except RuntimeError as error:
+    print(error)
+x = torch.full((64, 64), 5.0)
+print("works", torch.equal(use(x), x))
+"""
+
+
+def test_a_data_loaders_killed_worker_is_pytorchs_error_and_the_gpu_works_on():
+    said, _ = fresh.run(WORKER_IS_KILLED)
+    assert "DataLoader worker (pid" in said
+    assert said.splitlines()[-1] == "works True"
