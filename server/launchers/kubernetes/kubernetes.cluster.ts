@@ -231,7 +231,7 @@ it("names what is wrong when the image is missing", async () => {
   const id = await launch("no image", "no-image");
   await observed(
     id,
-    "failed: The workspace did not start. The image localhost/is-not-there:1 cannot be pulled: .*Ask an admin to check its name",
+    "failed: The workspace did not start. The registry of the image localhost/is-not-there:1 cannot be reached: .*connection refused. Start again later",
   );
 });
 

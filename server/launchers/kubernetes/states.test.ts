@@ -77,7 +77,7 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
     "the image cannot be pulled",
     waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/a:1": ErrImagePull: not found'),
     "failed",
-    'The image registry.example/a:1 cannot be pulled: Back-off pulling image "registry.example/a:1": ErrImagePull: not found. Ask an admin to check its name in the settings, and whether the cluster may read that registry.',
+    "The image registry.example/a:1 is not in its registry. Ask an admin to check its name in the settings.",
   ],
   [
     "the image must not be pulled",

@@ -8,6 +8,7 @@ export type PodState =
   /** It goes on by itself; `sentence` says what it waits for, when that is more than the usual steps. */
   | { kind: "waiting"; sentence?: string }
   | { kind: "running" }
+import { pullSentence } from "./pull-failure.ts";
   /** It will not come up, or it has ended. */
   | { kind: "failed" | "ended"; sentence: string };
 
@@ -35,13 +36,8 @@ export function podState(pod: V1Pod): PodState {
   if (status?.reason === "NodeLost" || status?.phase === "Unknown") return { kind: "ended", sentence: nodeLost(pod) };
   const container = status?.containerStatuses?.find(({ name }) => name === "workspace");
   const waiting = container?.state?.waiting;
-  const image = pod.spec?.containers[0]?.image ?? "of this workspace";
-  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason)) {
-    return {
-      kind: "failed",
-      sentence: `The image ${image} cannot be pulled: ${firstSentence(waiting.message ?? waiting.reason)}. Ask an admin to check its name in the settings, and whether the cluster may read that registry.`,
-    };
-  }
+  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason))
+    return { kind: "failed", sentence: pullSentence(pod, waiting.message ?? waiting.reason) };
   if (waiting?.reason === "CreateContainerConfigError") {
     return {
       kind: "failed",
