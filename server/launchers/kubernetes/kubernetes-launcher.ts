@@ -47,7 +47,9 @@ import {
   restartedOf,
   stillThere,
   volumeSentence,
+  waitsForVolume,
 } from "./states.ts";
+import { volumeNews } from "./volume-news.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -419,8 +421,14 @@ export class KubernetesLauncher implements Launcher {
     };
   }
 
+  /** What a pod waits for; of a volume, which and why. */
+  async #inWords(pod: V1Pod, sentence: string): Promise<string> {
+    if (!waitsForVolume(pod)) return sentence;
+    return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
+  }
+
   async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {
-    let told: string | undefined;
+    let waitsFor: string | undefined;
     await new Promise<void>((resolve, reject) => {
       let there = false;
       const look = () => {
@@ -434,16 +442,20 @@ export class KubernetesLauncher implements Launcher {
           return settle(() => reject(new PodLost("The pod was evicted before it ran.")));
         if (state.kind === "running" && isReady(pod)) settle(resolve);
         else if (state.kind === "failed" || state.kind === "ended") settle(() => reject(new Error(state.sentence)));
-        else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== told) {
-          told = state.sentence;
-          report.log("pod", told);
+        else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== waitsFor) {
+          waitsFor = state.sentence;
+          void this.#inWords(pod, waitsFor).then((sentence) => report.log("pod", sentence));
         }
       };
-      const late = () => {
+      const late = async () => {
         if (signal.aborted)
           return settle(() =>
             reject(signal.reason instanceof Error ? signal.reason : new Error("The start was called off.")),
           );
+        const pod = podOf(pods, id);
+        const state = pod === undefined ? undefined : podState(pod);
+        const waits = state?.kind === "waiting" ? state.sentence : undefined;
+        const told = pod === undefined || waits === undefined ? undefined : await this.#inWords(pod, waits);
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
@@ -461,12 +473,13 @@ export class KubernetesLauncher implements Launcher {
       };
       const settle = (finish: () => void) => {
         unsubscribe();
-        limit.removeEventListener("abort", late);
+        limit.removeEventListener("abort", end);
         finish();
       };
+      const end = () => void late();
       const unsubscribe = pods.onChange(look);
-      limit.addEventListener("abort", late, { once: true });
-      if (limit.aborted) late();
+      limit.addEventListener("abort", end, { once: true });
+      if (limit.aborted) end();
       else look();
     });
   }
