@@ -63,6 +63,9 @@ const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z
 /** So many lines of a starting pod are shown among its steps. */
 const STARTING_LINES = 200;
 
+/** Of what a pod printed before somebody followed it, so many lines are shown at most. */
+const FOLLOWED_LINES = 500;
+
 /** So long after they were put are a team's objects taken to be there as they should. */
 const TEAM_MS = 10 * 60_000;
 
@@ -239,6 +242,29 @@ export class KubernetesLauncher implements Launcher {
     return text.split("\n").filter((line) => line.trim() !== "");
   }
 
+  async followLog(
+    id: string,
+    since: Date,
+    onLine: (line: string, at: Date) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const pod = podOf((await this.#watch()).pods, id);
+    const { name, namespace } = pod?.metadata ?? {};
+    if (name === undefined || namespace === undefined) return;
+    const hear = (line: string) => {
+      const [printed = "", text = ""] = line.split(/ (.*)/s);
+      const at = new Date(printed);
+      // The cluster goes by whole seconds.
+      if (at > since && text.trim() !== "") onLine(text, at);
+    };
+    const options = { sinceTime: since.toISOString(), tailLines: FOLLOWED_LINES, timestamps: true };
+    const { stop, ended } = await this.#client.followLog({ namespace, name, container: "workspace" }, hear, options);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    await ended;
+    signal.removeEventListener("abort", stop);
+  }
+
   async endpoint(id: string): Promise<string | undefined> {
     const seen = await this.observe(id);
     return seen.state === "running" ? seen.endpoint : undefined;
@@ -399,7 +425,7 @@ export class KubernetesLauncher implements Launcher {
     const tell = (line: string) => {
       if (line.trim() !== "" && left-- > 0) onLine(line);
     };
-    let following: Promise<() => void> | undefined;
+    let following: Promise<{ stop: () => void }> | undefined;
     const look = () => {
       const pod = podOf(pods, id);
       const { name, namespace } = pod?.metadata ?? {};
@@ -408,7 +434,7 @@ export class KubernetesLauncher implements Launcher {
       following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
         // The last lines are read once more when the start fails.
         this.#log.debug({ err: error, name, namespace }, "a starting pod's log could not be followed");
-        return () => undefined;
+        return { stop: () => undefined };
       });
     };
     const unsubscribe = pods.onChange(look);
@@ -416,7 +442,7 @@ export class KubernetesLauncher implements Launcher {
       stop: () => {
         unsubscribe();
         left = 0;
-        void following?.then((end) => end());
+        void following?.then(({ stop }) => stop());
       },
     };
   }
