@@ -93,7 +93,8 @@ class Loop {
   async follow(id: string | null): Promise<void> {
     // Without the database nobody leads; who follows says so again.
     const leads = await this.#leadership.isLeader().catch(() => false);
-    if (leads && !this.#stopped && id !== null) this.#logs.follow(id);
+    if (!leads || this.#stopped) await this.#logs.stop();
+    else if (id !== null) this.#logs.follow(id);
   }
 
   async stop(): Promise<void> {
