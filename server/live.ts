@@ -6,9 +6,9 @@ import { type Database, database, type Sql, type Transaction } from "#server/db/
 /**
  * What browsers may follow, and what processes tell each other alone. `session`: a browser session ended; the gateway
  * closes what it opened. `ending`: leases on this GPU server are to end; the broker that holds its control connection
- * tells gpud.
+ * tells gpud. `followed`: somebody follows the lines of this workspace; the broker reads what it prints.
  */
-export const liveTopics = [...publicTopic.options, "session", "ending"] as const;
+export const liveTopics = [...publicTopic.options, "session", "ending", "followed"] as const;
 export type LiveTopic = (typeof liveTopics)[number];
 
 /** `id` is what changed; null after the connection was lost, when anything may have changed. */

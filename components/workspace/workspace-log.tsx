@@ -22,7 +22,8 @@ export function WorkspaceLog({ events, zone }: { events: WorkspaceEvent[]; zone:
           tabIndex={0}
           role="log"
           aria-label={`Log of start ${generation}`}
-          className="max-h-[36rem] overflow-auto border-t border-line px-3.5 py-2.5"
+          // Reversed, so that the newest line is in sight, and stays so unless somebody scrolls up.
+          className="flex max-h-[36rem] flex-col-reverse overflow-auto border-t border-line px-3.5 py-2.5"
         >
           <ol className="font-mono text-xs leading-5">
             {lines.map((line) => (

@@ -9,6 +9,7 @@ const PACKAGES = [
   "containernetworking-plugins",
   "conntrack",
   "debootstrap",
+  "docker-registry",
   "iptables",
   "iproute2",
   "openssl",

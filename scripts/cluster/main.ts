@@ -1,9 +1,10 @@
 /**
  * A real Kubernetes on this machine, for tests: API server, controller manager, scheduler, kubelet, containerd.
  *
- *   npm run test:cluster              brings one up (or takes the one that runs), tests there, and ends it
- *   npm run test:cluster -- up        brings one up and leaves it; prints how to talk to it
- *   npm run test:cluster -- down      ends it
+ *   npm run test:cluster                 brings one up (or takes the one that runs), tests there, and ends it
+ *   npm run test:cluster -- test pulls   the same with those test files alone whose names have that in them
+ *   npm run test:cluster -- up           brings one up and leaves it; prints how to talk to it
+ *   npm run test:cluster -- down         ends it
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -22,7 +23,7 @@ const out = path.join(root, ".sluice", "test");
 const started = Date.now();
 const say = (line: string) => console.log(`${((Date.now() - started) / 1000).toFixed(1).padStart(6)} s  ${line}`);
 
-const [command = "test"] = process.argv.slice(2);
+const [command = "test", ...files] = process.argv.slice(2);
 if (!["test", "up", "down"].includes(command)) {
   console.error(`${command}: not known. There are: test (default), up, down.`);
   process.exit(2);
@@ -59,7 +60,7 @@ try {
   }
   await installChromium(say);
   const helm = await buildHelm(say);
-  const setting = { root, out, images, helm };
+  const setting = { root, out, images, helm, files };
   let counts = await runClusterTests(cluster, setting);
   if (counts.failed > 0 && !found) {
     // They build on one another, so all are run once more, on a new cluster, as others are one by one.

@@ -33,6 +33,8 @@ export function kubeletConfig(cluster: Cluster): string {
     failSwapOn: false,
     syncFrequency: "2s",
     nodeStatusUpdateFrequency: "2s",
+    // How full a pod's own volumes are.
+    volumeStatsAggPeriod: "2s",
     maxOpenFiles: 4096,
     // A sandbox may not be allowed to change it.
     oomScoreAdj: 0,

@@ -34,15 +34,16 @@ export function clusterVariables(cluster: Cluster, images: Images, helm: string)
   };
 }
 
-type Setting = { root: string; out: string; images: Images; helm: string };
+/** `files`: parts of the names of those to run; none means all. */
+type Setting = { root: string; out: string; images: Images; helm: string; files: readonly string[] };
 
 export async function runClusterTests(
   cluster: Cluster,
-  { root, out, images, helm }: Setting,
+  { root, out, images, helm, files }: Setting,
 ): Promise<{ passed: number; failed: number }> {
   await mkdir(out, { recursive: true });
   const file = path.join(out, "cluster.json");
-  const words = vitestWords(file, "--config", "vitest.cluster.config.ts", "--reporter=verbose");
+  const words = vitestWords(file, "--config", "vitest.cluster.config.ts", "--reporter=verbose", ...files);
   const problem = await run("nsenter", [`--net=${cluster.netns}`, process.execPath, ...words], {
     cwd: root,
     env: {

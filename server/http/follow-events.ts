@@ -4,6 +4,7 @@ import type { StreamEvent } from "#server/http/event-stream.ts";
 import { renewed } from "#server/http/renewed.ts";
 import { liveEvents } from "#server/http/signals.ts";
 import { events } from "#server/services/workspace/events.ts";
+import { FOLLOWED_EVERY_MS, follow } from "#server/services/workspace/follow.ts";
 
 /** A workspace's events as they are written, from `first` on. Who asks is checked again at each step. */
 export async function* followEvents(
@@ -19,7 +20,12 @@ export async function* followEvents(
     everyMs: 1000,
   });
   let batch = first.events;
+  let said = Number.NEGATIVE_INFINITY;
   do {
+    if (Date.now() - said >= FOLLOWED_EVERY_MS) {
+      said = Date.now();
+      await follow(ctx, input);
+    }
     for (const event of batch) {
       after = event.seq;
       yield { id: String(event.seq), event: "workspace-event", data: event };

@@ -133,6 +133,11 @@ export interface Launcher {
   usage(ids: readonly string[]): Promise<Map<string, Usage>>;
   /** The last lines of its output. */
   logs(id: string, lines: number): Promise<string[]>;
+  /**
+   * Hands over what it prints after `since`, line by line, with when it was printed; of what it has printed before this
+   * was called, the last lines. Settles when it ends or `signal` aborts. Missing where a launcher has no way to do that.
+   */
+  followLog?(id: string, since: Date, onLine: (line: string, at: Date) => void, signal: AbortSignal): Promise<void>;
   /** Where the gateway reaches it, or undefined when it does not run. */
   endpoint(id: string): Promise<string | undefined>;
   /** What is there of workspaces that are not among these; a launcher that can leave nothing behind has none. */

@@ -42,10 +42,11 @@ export class Journal<S extends string> {
     this.#add("step-failed", step, message);
   }
 
-  log(step: S, line: string): void {
+  /** `at`: when it was printed, where that is known. */
+  log(step: S, line: string, at?: Date): void {
     const lines = (this.#lines.get(step) ?? 0) + 1;
     this.#lines.set(step, lines);
-    if (lines <= LINES_OF_STEP) this.#add("log", step, line.slice(0, 1000));
+    if (lines <= LINES_OF_STEP) this.#add("log", step, line.slice(0, 1000), at);
     if (lines === LINES_OF_STEP) this.#add("log", step, "More lines of this step are left out");
   }
 
@@ -54,9 +55,9 @@ export class Journal<S extends string> {
     while (this.#writing !== undefined) await this.#writing;
   }
 
-  #add(kind: Kind, step: S, message: string): void {
+  #add(kind: Kind, step: S, message: string, at = new Date()): void {
     // PostgreSQL keeps no text with a NUL.
-    this.#waiting.push({ at: new Date(), kind, step, message: message.replaceAll("\0", "") });
+    this.#waiting.push({ at, kind, step, message: message.replaceAll("\0", "") });
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });

@@ -15,6 +15,7 @@ import { tellRestart } from "#server/services/workspace/tell-restart.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
 import { lookForOrphans } from "./orphans.ts";
 import { recordBuilds } from "./record-builds.ts";
+import { RunningLogs } from "./running-logs.ts";
 import { startWorkspace } from "./start-workspace.ts";
 import { openWorkspaces, readWorkspace, type WorkspaceRow } from "./state.ts";
 import { recordLoss, stopWorkspace } from "./stop-workspace.ts";
@@ -36,12 +37,14 @@ export async function startReconciler(
   const loop = new Loop(database.db, launchers, log, holdLeadership(database.sql, log, "reconciler"));
   const live = createLive(database.sql);
   const unsubscribe = live.subscribe(["workspace", "setup"], (event) => loop.hear(event.id));
+  const ignore = live.subscribe(["followed"], ({ id }) => void loop.follow(id));
   const timer = setInterval(() => loop.wake(), INTERVAL_MS);
   loop.wake();
   return {
     stop: async () => {
       clearInterval(timer);
       unsubscribe();
+      ignore();
       await live.close();
       await loop.stop();
     },
@@ -56,6 +59,7 @@ class Loop {
   readonly #log: Logger;
   readonly #leadership: Leadership;
   readonly #running = new Map<string, Running>();
+  readonly #logs: RunningLogs;
   #finished = 0;
   #lookedForOrphans = 0;
   #round: Promise<void> | undefined;
@@ -67,6 +71,7 @@ class Loop {
     this.#launchers = launchers;
     this.#log = log;
     this.#leadership = leadership;
+    this.#logs = new RunningLogs(db, launchers, log);
   }
 
   /** Something changed. What we are working on ourselves says so often; that is no reason to look at all the rest. */
@@ -84,9 +89,18 @@ class Loop {
     });
   }
 
+  /** Somebody follows what this workspace prints; the leader reads it. */
+  async follow(id: string | null): Promise<void> {
+    // Without the database nobody leads; who follows says so again.
+    const leads = await this.#leadership.isLeader().catch(() => false);
+    if (!leads || this.#stopped) await this.#logs.stop();
+    else if (id !== null) this.#logs.follow(id);
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#round;
+    await this.#logs.stop();
     for (const work of this.#running.values()) work.abort.abort();
     await Promise.all([...this.#running.values()].map((work) => work.done));
     await this.#leadership.release();

@@ -12,6 +12,7 @@ import {
   KubernetesObjectApi,
   ListWatch,
   Log,
+  type LogOptions,
   NetworkingV1Api,
   PatchStrategy,
   Watch,
@@ -122,16 +123,19 @@ export class ClusterClient {
   async followLog(
     { namespace, name, container }: { namespace: string; name: string; container: string },
     onLine: (line: string) => void,
-  ): Promise<() => void> {
+    options: Pick<LogOptions, "sinceTime" | "tailLines" | "timestamps"> = {},
+  ): Promise<{ stop: () => void; ended: Promise<void> }> {
     const lines = new PassThrough();
     // A log that breaks off has ended; without a listener its error would end the process.
     lines.on("pipe", (source: Readable) => source.on("error", () => lines.end()));
-    createInterface({ input: lines }).on("line", onLine);
+    const reader = createInterface({ input: lines }).on("line", onLine);
+    const ended = new Promise<void>((resolve) => reader.once("close", resolve));
     const following = await new Log(this.#config).log(namespace, name, container, lines, {
       follow: true,
       limitBytes: LONGEST_LOG,
+      ...options,
     });
-    return () => following.abort();
+    return { stop: () => following.abort(), ended };
   }
 
   /** The cluster's id of a pod, asked now; undefined when there is none of that name. */

@@ -47,7 +47,9 @@ import {
   restartedOf,
   stillThere,
   volumeSentence,
+  waitsForVolume,
 } from "./states.ts";
+import { volumeNews } from "./volume-news.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -60,6 +62,9 @@ const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z
 
 /** So many lines of a starting pod are shown among its steps. */
 const STARTING_LINES = 200;
+
+/** Of what a pod printed before somebody followed it, so many lines are shown at most. */
+const FOLLOWED_LINES = 500;
 
 /** So long after they were put are a team's objects taken to be there as they should. */
 const TEAM_MS = 10 * 60_000;
@@ -237,6 +242,29 @@ export class KubernetesLauncher implements Launcher {
     return text.split("\n").filter((line) => line.trim() !== "");
   }
 
+  async followLog(
+    id: string,
+    since: Date,
+    onLine: (line: string, at: Date) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const pod = podOf((await this.#watch()).pods, id);
+    const { name, namespace } = pod?.metadata ?? {};
+    if (name === undefined || namespace === undefined) return;
+    const hear = (line: string) => {
+      const [printed = "", text = ""] = line.split(/ (.*)/s);
+      const at = new Date(printed);
+      // The cluster goes by whole seconds.
+      if (at > since && text.trim() !== "") onLine(text, at);
+    };
+    const options = { sinceTime: since.toISOString(), tailLines: FOLLOWED_LINES, timestamps: true };
+    const { stop, ended } = await this.#client.followLog({ namespace, name, container: "workspace" }, hear, options);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    await ended;
+    signal.removeEventListener("abort", stop);
+  }
+
   async endpoint(id: string): Promise<string | undefined> {
     const seen = await this.observe(id);
     return seen.state === "running" ? seen.endpoint : undefined;
@@ -397,7 +425,7 @@ export class KubernetesLauncher implements Launcher {
     const tell = (line: string) => {
       if (line.trim() !== "" && left-- > 0) onLine(line);
     };
-    let following: Promise<() => void> | undefined;
+    let following: Promise<{ stop: () => void }> | undefined;
     const look = () => {
       const pod = podOf(pods, id);
       const { name, namespace } = pod?.metadata ?? {};
@@ -406,7 +434,7 @@ export class KubernetesLauncher implements Launcher {
       following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
         // The last lines are read once more when the start fails.
         this.#log.debug({ err: error, name, namespace }, "a starting pod's log could not be followed");
-        return () => undefined;
+        return { stop: () => undefined };
       });
     };
     const unsubscribe = pods.onChange(look);
@@ -414,13 +442,19 @@ export class KubernetesLauncher implements Launcher {
       stop: () => {
         unsubscribe();
         left = 0;
-        void following?.then((end) => end());
+        void following?.then(({ stop }) => stop());
       },
     };
   }
 
+  /** What a pod waits for; of a volume, which and why. */
+  async #inWords(pod: V1Pod, sentence: string): Promise<string> {
+    if (!waitsForVolume(pod)) return sentence;
+    return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
+  }
+
   async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {
-    let told: string | undefined;
+    let waitsFor: string | undefined;
     await new Promise<void>((resolve, reject) => {
       let there = false;
       const look = () => {
@@ -434,16 +468,20 @@ export class KubernetesLauncher implements Launcher {
           return settle(() => reject(new PodLost("The pod was evicted before it ran.")));
         if (state.kind === "running" && isReady(pod)) settle(resolve);
         else if (state.kind === "failed" || state.kind === "ended") settle(() => reject(new Error(state.sentence)));
-        else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== told) {
-          told = state.sentence;
-          report.log("pod", told);
+        else if (state.kind === "waiting" && state.sentence !== undefined && state.sentence !== waitsFor) {
+          waitsFor = state.sentence;
+          void this.#inWords(pod, waitsFor).then((sentence) => report.log("pod", sentence));
         }
       };
-      const late = () => {
+      const late = async () => {
         if (signal.aborted)
           return settle(() =>
             reject(signal.reason instanceof Error ? signal.reason : new Error("The start was called off.")),
           );
+        const pod = podOf(pods, id);
+        const state = pod === undefined ? undefined : podState(pod);
+        const waits = state?.kind === "waiting" ? state.sentence : undefined;
+        const told = pod === undefined || waits === undefined ? undefined : await this.#inWords(pod, waits);
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
@@ -461,12 +499,13 @@ export class KubernetesLauncher implements Launcher {
       };
       const settle = (finish: () => void) => {
         unsubscribe();
-        limit.removeEventListener("abort", late);
+        limit.removeEventListener("abort", end);
         finish();
       };
+      const end = () => void late();
       const unsubscribe = pods.onChange(look);
-      limit.addEventListener("abort", late, { once: true });
-      if (limit.aborted) late();
+      limit.addEventListener("abort", end, { once: true });
+      if (limit.aborted) end();
       else look();
     });
   }

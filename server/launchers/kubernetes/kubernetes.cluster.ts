@@ -9,6 +9,7 @@ import { usageWithin } from "#server/jupyter/usage.ts";
 import { register } from "#server/services/dataset/register.ts";
 import type { World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
+import { follow } from "#server/services/workspace/follow.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
@@ -101,6 +102,20 @@ it("tells what its processes use, by its own server and not the cluster's API", 
   const usage = await usageWithin({ endpoint: endpoint ?? "", token: serverToken ?? "" });
   expect(usage?.cpuMs).toBeGreaterThan(100);
   expect(usage?.memoryBytes).toBeGreaterThan(30 * 2 ** 20);
+});
+
+it("writes what its server prints among its lines as it comes, while somebody follows them", async () => {
+  const strange = async () => await throughGateway(first, "/api/contents/is-not-there");
+  await strange();
+  await sleep(1_000);
+  expect(await told(first)).not.toContain("is-not-there");
+  await follow(world.member.ctx, { id: first });
+  // What was printed before as well.
+  await expect.poll(() => told(first), { timeout: 10_000 }).toContain("is-not-there");
+  expect((await throughGateway(first, "/api/contents/nor-is-this")).status).toBe(404);
+  await expect.poll(() => told(first), { timeout: 10_000 }).toContain("nor-is-this");
+  const lines = (await told(first)).split("\n").filter((line) => /is-not-there|nor-is-this/.test(line));
+  expect([...new Set(lines)]).toEqual(lines);
 });
 
 it("lends a GPU of a gpud outside to a notebook in a pod", async () => {
@@ -231,7 +246,7 @@ it("names what is wrong when the image is missing", async () => {
   const id = await launch("no image", "no-image");
   await observed(
     id,
-    "failed: The workspace did not start. The image localhost/is-not-there:1 cannot be pulled: .*Ask an admin to check its name",
+    "failed: The workspace did not start. The registry of the image localhost/is-not-there:1 cannot be reached: .*connection refused. Start again later",
   );
 });
 

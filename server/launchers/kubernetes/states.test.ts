@@ -13,6 +13,7 @@ const base: V1Pod = {
         name: "workspace",
         image: "registry.example/a:1",
         resources: { requests: { cpu: "8" }, limits: { memory: "2Gi" } },
+        volumeMounts: [{ name: "tmp", mountPath: "/tmp" }],
       },
     ],
   },
@@ -71,13 +72,13 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
       "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
     ),
     "waiting",
-    "The volume for the home folder is not there yet: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. If this stays, an admin checks the storage class and its free space.",
+    "The volume for the home folder or a dataset is not there yet: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. If this stays, an admin checks the storage class and its free space.",
   ],
   [
     "the image cannot be pulled",
     waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/a:1": ErrImagePull: not found'),
     "failed",
-    'The image registry.example/a:1 cannot be pulled: Back-off pulling image "registry.example/a:1": ErrImagePull: not found. Ask an admin to check its name in the settings, and whether the cluster may read that registry.',
+    "The image registry.example/a:1 is not in its registry. Ask an admin to check its name in the settings.",
   ],
   [
     "the image must not be pulled",
@@ -135,6 +136,25 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
     "ended",
     "The node node-1 was short of a resource and had to end this workspace: The node was low on resource: ephemeral-storage. Start brings it back, on another node if need be.",
   ],
+  [
+    "it filled a folder that has a limit",
+    pod({
+      phase: "Failed",
+      reason: "Evicted",
+      message: 'Usage of EmptyDir volume "tmp" exceeds the limit "4Gi". ',
+    }),
+    "ended",
+    "There was more in /tmp than the 4Gi that fit there, and the workspace was ended. Start brings it back with /tmp empty; keep large files in the home folder.",
+  ],
+  ...[
+    'Container workspace exceeded its local ephemeral storage limit "10Gi". ',
+    "Pod ephemeral local storage usage exceeds the total limit of containers 10Gi. ",
+  ].map((message): [string, V1Pod, "ended", string] => [
+    `it had too much on its node's disk: ${message}`,
+    pod({ phase: "Failed", reason: "Evicted", message }),
+    "ended",
+    "The workspace had more on its node's disk than the 10Gi that it may, and was ended. Start brings it back; keep large files in the home folder.",
+  ]),
   [
     "the node is drained",
     pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", "EvictionByEvictionAPI")] }),

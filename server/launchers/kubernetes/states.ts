@@ -1,7 +1,14 @@
 /** What the state of a pod means to a person: a sentence that says what is wrong, and one that says what to do. */
-import type { V1ContainerStateTerminated, V1ContainerStatus, V1Node, V1Pod } from "@kubernetes/client-node";
+import type {
+  V1ContainerStateTerminated,
+  V1ContainerStatus,
+  V1Node,
+  V1Pod,
+  V1PodCondition,
+} from "@kubernetes/client-node";
 import type { PlaceNews, Restarted } from "#server/launchers/launcher.ts";
 import { formatSpan } from "#server/span.ts";
+import { pullSentence } from "./pull-failure.ts";
 import type { KubernetesSettings } from "./settings.ts";
 
 export type PodState =
@@ -35,13 +42,8 @@ export function podState(pod: V1Pod): PodState {
   if (status?.reason === "NodeLost" || status?.phase === "Unknown") return { kind: "ended", sentence: nodeLost(pod) };
   const container = status?.containerStatuses?.find(({ name }) => name === "workspace");
   const waiting = container?.state?.waiting;
-  const image = pod.spec?.containers[0]?.image ?? "of this workspace";
-  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason)) {
-    return {
-      kind: "failed",
-      sentence: `The image ${image} cannot be pulled: ${firstSentence(waiting.message ?? waiting.reason)}. Ask an admin to check its name in the settings, and whether the cluster may read that registry.`,
-    };
-  }
+  if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason))
+    return { kind: "failed", sentence: pullSentence(pod, waiting.message ?? waiting.reason) };
   if (waiting?.reason === "CreateContainerConfigError") {
     return {
       kind: "failed",
@@ -59,9 +61,7 @@ export function podState(pod: V1Pod): PodState {
     return { kind: "ended", sentence: "JupyterLab was shut down. Start brings it back." };
   if (status?.phase === "Failed") return { kind: "ended", sentence: ended(pod, container) };
   if (container?.state?.running !== undefined) return { kind: "running" };
-  const unscheduled = status?.conditions?.find(
-    ({ type, status: holds }) => type === "PodScheduled" && holds === "False",
-  );
+  const unscheduled = unscheduledOf(pod);
   if (unscheduled !== undefined) return { kind: "waiting", sentence: unschedulable(pod, unscheduled.message ?? "") };
   return { kind: "waiting" };
 }
@@ -164,17 +164,26 @@ export function refusalSentence(message: string): string {
   return `The cluster refuses the workspace: ${firstSentence(message)}. Tell an admin.`;
 }
 
-/** A volume that cannot be had: what its claim's events say. */
-export function volumeSentence(message: string): string {
-  return `The volume for the home folder is not there yet: ${firstSentence(message)}. If this stays, an admin checks the storage class and its free space.`;
+/** A volume that cannot be had: what is said of it; `use`: what it is for, where that is known. */
+export function volumeSentence(message: string, use = "the home folder or a dataset"): string {
+  return `The volume for ${use} is not there yet: ${firstSentence(message)}. If this stays, an admin checks the storage class and its free space.`;
+}
+
+const NO_VOLUME =
+  /unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity|persistentvolumeclaim "\S+" not found/;
+
+/** Whether its scheduler waits for a volume. */
+export function waitsForVolume(pod: V1Pod): boolean {
+  return NO_VOLUME.test(unscheduledOf(pod)?.message ?? "");
+}
+
+function unscheduledOf(pod: V1Pod): V1PodCondition | undefined {
+  return pod.status?.conditions?.find(({ type, status }) => type === "PodScheduled" && status === "False");
 }
 
 function unschedulable(pod: V1Pod, message: string): string {
   const nodes = Number(/^\d+\/(\d+) nodes/.exec(message)?.[1] ?? 0);
-  if (
-    /unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity/.test(message)
-  )
-    return volumeSentence(message);
+  if (waitsForVolume(pod)) return volumeSentence(message);
   const requests = pod.spec?.containers[0]?.resources?.requests ?? {};
   const lacking = [...message.matchAll(/(\d+) Insufficient ([\w./-]*\w)/g)].map(([, count = "", name = ""]) => {
     const asked = requests[name] === undefined ? "" : ` (it asks for ${requests[name]})`;
@@ -217,6 +226,17 @@ function limitOf(pod: V1Pod): string {
 }
 
 function evicted(pod: V1Pod): string {
+  const message = pod.status?.message ?? "";
+  const [, volume, limit] = /Usage of EmptyDir volume "(\S+)" exceeds the limit "(\S+)"/.exec(message) ?? [];
+  if (volume !== undefined) {
+    const place = pod.spec?.containers[0]?.volumeMounts?.find(({ name }) => name === volume)?.mountPath ?? volume;
+    return `There was more in ${place} than the ${limit} that fit there, and the workspace was ended. Start brings it back with ${place} empty; keep large files in the home folder.`;
+  }
+  const [, disk] =
+    /ephemeral(?: local)? storage (?:usage exceeds the total )?limit(?: of containers)? "?([^\s"]+\w)/.exec(message) ??
+    [];
+  if (disk !== undefined)
+    return `The workspace had more on its node's disk than the ${disk} that it may, and was ended. Start brings it back; keep large files in the home folder.`;
   return `The node ${pod.spec?.nodeName ?? ""} was short of a resource and had to end this workspace: ${firstSentence(pod.status?.message ?? "no reason was given")}. Start brings it back, on another node if need be.`;
 }
 

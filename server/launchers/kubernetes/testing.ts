@@ -178,12 +178,12 @@ export async function startInstallation(
     port: 0,
     log: logger("gateway"),
   });
-  const begin = async () => {
-    const launcher = new KubernetesLauncher(settings);
+  const begin = async (now: KubernetesSettings) => {
+    const launcher = new KubernetesLauncher(now);
     const reconciler = await startReconciler(database, { launchers: new Map([["kubernetes", launcher]]) });
     return { launcher, reconciler };
   };
-  let running = await begin();
+  let running = await begin(settings);
   const end = async () => {
     await running.reconciler.stop();
     await running.launcher.close();
@@ -204,10 +204,10 @@ export async function startInstallation(
   return {
     ...{ database, world, made, row, told },
     launcher: () => running.launcher,
-    /** As when a broker is replaced. */
-    restartReconciler: async () => {
+    /** As when a broker is replaced, perhaps with other settings. */
+    restartReconciler: async (now = settings) => {
       await end();
-      running = await begin();
+      running = await begin(now);
     },
     launch: async (name: string, image = "cuda-python"): Promise<string> => {
       const { id } = await create(world.member.ctx, { name, image });

@@ -19,11 +19,15 @@ done
 cd "$HOME"
 "$@" &
 child=$!
-trap 'kill -TERM "$child" 2>/dev/null' TERM INT HUP
+asked=
+trap 'asked=yes; kill -TERM "$child" 2>/dev/null' TERM INT HUP
 : >"$ready"
 code=0
 while kill -0 "$child" 2>/dev/null; do
   wait "$child"
   code=$?
 done
+# A good end is that of a server which a person shut down. One that was asked from outside tells so: a node forgets why it
+# evicted a pod whose program ends well.
+if [ -n "$asked" ] && [ "$code" -eq 0 ]; then code=143; fi
 exit "$code"

@@ -1,6 +1,6 @@
 import type { Metadata } from "next";
 import { EmptyState } from "#components/ui/empty-state.tsx";
-import { WorkspaceLog } from "#components/workspace/workspace-log.tsx";
+import { FollowedLog } from "#components/workspace/followed-log.tsx";
 import { events } from "#server/services/workspace/events.ts";
 import { load, pageContext } from "../../../../page-context.ts";
 import { pageTimeZone } from "../../../../page-time-zone.ts";
@@ -12,7 +12,7 @@ export async function generateMetadata({ params }: Props): Promise<Metadata> {
   return { title: `Log of ${(await readWorkspace((await params).id)).name}` };
 }
 
-/** Every step of the starts that are kept, and the newest lines they printed. */
+/** Every step of the starts that are kept, and the newest lines they printed, those to come as well. */
 export default async function WorkspaceLogPage({ params }: Props) {
   const { id } = await params;
   const ctx = await pageContext();
@@ -23,7 +23,7 @@ export default async function WorkspaceLogPage({ params }: Props) {
       {log.events.length === 0 ? (
         <EmptyState title="No line yet">Lines appear here as the workspace starts.</EmptyState>
       ) : (
-        <WorkspaceLog events={log.events} zone={await pageTimeZone()} />
+        <FollowedLog id={id} events={log.events} zone={await pageTimeZone()} />
       )}
     </WorkspaceFrame>
   );

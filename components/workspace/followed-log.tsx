@@ -1,0 +1,25 @@
+"use client";
+
+import { useEffect, useRef, useState } from "react";
+import { WorkspaceLog } from "#components/workspace/workspace-log.tsx";
+import type { WorkspaceEvent } from "#server/contracts/workspace.ts";
+
+/** So many lines that came while the page is open are kept. */
+const KEPT_LINES = 2000;
+
+/** The log of a workspace with what comes after it, line by line: to follow it is what has a running one's output read. */
+export function FollowedLog({ id, events, zone }: { id: string; events: WorkspaceEvent[]; zone: string }) {
+  const newest = events.at(-1)?.seq ?? 0;
+  const from = useRef(newest);
+  const [streamed, setStreamed] = useState<WorkspaceEvent[]>([]);
+  useEffect(() => {
+    const stream = new EventSource(`/api/v1/workspaces/${id}/events?follow&after=${from.current}`);
+    stream.addEventListener("workspace-event", ({ data }: MessageEvent<string>) => {
+      const event = JSON.parse(data) as WorkspaceEvent;
+      setStreamed((known) => [...known.slice(-KEPT_LINES), event]);
+    });
+    return () => stream.close();
+  }, [id]);
+  // The page itself is read anew at each step.
+  return <WorkspaceLog events={[...events, ...streamed.filter(({ seq }) => seq > newest)]} zone={zone} />;
+}
