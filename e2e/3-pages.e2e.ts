@@ -133,6 +133,9 @@ test("a policy's times are typed as after %gpu, say what they do, and count once
   await dialog.getByLabel("Idle limit of a GPU").fill("soon");
   await dialog.getByRole("button", { name: "Save policy" }).click();
   await expect(dialog.getByText("Write a time like 20m")).toBeVisible();
+  await dialog.getByLabel("Long kernel").fill("0s");
+  await expect(dialog.getByText("However long a kernel runs, nobody is told.")).toBeVisible();
+  await dialog.getByLabel("Long kernel").fill("");
   await dialog.getByLabel("Idle limit of a GPU").fill("45m");
   await expect(dialog.getByText("After 45m without GPU work", { exact: false })).toBeVisible();
   await dialog.getByRole("button", { name: "Save policy" }).click();
