@@ -133,12 +133,38 @@ test("a policy's times are typed as after %gpu, say what they do, and count once
   await dialog.getByLabel("Idle limit of a GPU").fill("soon");
   await dialog.getByRole("button", { name: "Save policy" }).click();
   await expect(dialog.getByText("Write a time like 20m")).toBeVisible();
+  await dialog.getByLabel("Long kernel").fill("0s");
+  await expect(dialog.getByText("However long a kernel runs, nobody is told.")).toBeVisible();
+  await dialog.getByLabel("Long kernel").fill("");
   await dialog.getByLabel("Idle limit of a GPU").fill("45m");
   await expect(dialog.getByText("After 45m without GPU work", { exact: false })).toBeVisible();
   await dialog.getByRole("button", { name: "Save policy" }).click();
   await expect(dialog).toHaveCount(0);
   await expect(policy.getByText("After 45m without GPU work", { exact: false })).toBeVisible();
   await expect(policy.getByText("set for this team")).toHaveCount(1);
+});
+
+test("a team is archived when nobody works in it, keeps its name, and is brought back", async () => {
+  await page.goto("/teams");
+  await page.getByRole("button", { name: "New team" }).click();
+  await page.getByLabel("Name").fill("short-lived");
+  await page.getByRole("button", { name: "Make team" }).click();
+  await expect(page.getByRole("heading", { name: "Team short-lived" })).toBeVisible();
+  await page.getByRole("button", { name: "Archive" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog).toContainText("its costs and the audit stay under its name");
+  await dialog.getByRole("button", { name: "Archive" }).click();
+  const archived = page.getByRole("region", { name: "Archived" });
+  await expect(archived.getByRole("row").filter({ hasText: "short-lived" })).toBeVisible();
+  await expectAccessible(page, "the teams with an archived one");
+  await page.getByRole("button", { name: "New team" }).click();
+  await dialog.getByLabel("Name").fill("short-lived");
+  await dialog.getByRole("button", { name: "Make team" }).click();
+  await expect(dialog.getByText("its accounts stay under that name", { exact: false })).toBeVisible();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await archived.getByRole("button", { name: "Bring back short-lived" }).click();
+  await expect(archived).toHaveCount(0);
+  await expect(page.getByRole("link", { name: "short-lived" })).toBeVisible();
 });
 
 test("a policy that somebody else has saved meanwhile is not overwritten, and what was typed stays", async () => {

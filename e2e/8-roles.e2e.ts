@@ -78,7 +78,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           ],
         ],
         ["/teams", ["New team"]],
-        ["/teams/demo", ["Add GPU type", "Edit soft quota", "Edit policy", "Edit calendar of soft"]],
+        ["/teams/demo", ["Add GPU type", "Edit soft quota", "Edit policy", "Edit calendar of soft", "Archive"]],
         [
           `/people?search=${run}`,
           ["Invite", ...["Make an admin", "Deactivate"].map((item) => [`More for ${member.name}`, item] as const)],

@@ -94,6 +94,9 @@ export function isUniqueViolation(error: unknown): boolean {
   return databaseCode(error) === "23505";
 }
 
+/** A trigger refused to add something to a team that is put away (`teams.archived_at`). */
+const TEAM_ARCHIVED = "SLT01";
+
 /** The unique index that refused a write; undefined when none did. */
 export function violatedIndex(error: unknown): string | undefined {
   if (!isUniqueViolation(error)) return undefined;
@@ -122,6 +125,9 @@ export function toSluiceError(error: unknown): SluiceError {
   const code = databaseCode(error);
   if (code !== undefined && unavailableCodes.has(code)) {
     return new SluiceError("unavailable", "The database cannot be reached just now. Try again in a few seconds.");
+  }
+  if (code === TEAM_ARCHIVED) {
+    return new SluiceError("conflict", "This team is archived. An admin brings it back on the page of teams.");
   }
   return new SluiceError(
     "internal",

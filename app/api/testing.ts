@@ -262,6 +262,9 @@ export const matrix: Record<string, Row> = {
   "GET /teams": { expected: signedIn(200) },
   "POST /teams": { expected: adminOnly(201), input: () => ({ name: "audio" }) },
   "GET /teams/{id}": { expected: signedIn(200, { outsider: 403 }), params: team },
+  // It has workspaces.
+  "POST /teams/{id}/archive": { expected: adminOnly(409), params: team },
+  "POST /teams/{id}/restore": { expected: adminOnly(200), params: team },
   "GET /teams/{id}/leases": { expected: signedIn(200, { outsider: 403 }), params: team },
   "GET /teams/{id}/budget": { expected: signedIn(200, { outsider: 403 }), params: team },
   "POST /teams/{id}/quotas/{type}/preview": {

@@ -30,6 +30,12 @@ export const POLICY_TIMES: { name: PolicyTime; label: string; does: (time: strin
     does: (time) => `Who has to give a borrowed GPU back is told ${time} before.`,
   },
   {
+    name: "longKernelSeconds",
+    label: "Long kernel",
+    does: (time) => `A kernel that runs for ${time} is told to its holder and the leads, and audited.`,
+    never: "However long a kernel runs, nobody is told.",
+  },
+  {
     name: "workspaceIdleSeconds",
     label: "Idle limit of a workspace",
     does: (time) => `After ${time} without activity it stops; its files stay.`,

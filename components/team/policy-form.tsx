@@ -91,7 +91,7 @@ export default function PolicyForm({
                 defaultValue={own === null ? "" : writeDuration(own)}
                 placeholder={everywhere}
                 autoComplete="off"
-                hint={effectOf(name, seconds === undefined ? everywhere : writeDuration(seconds))}
+                hint={effectOf(name, timeThatCounts({ ...policy, [name]: seconds ?? null }, name).text)}
                 error={unread[name] ?? fields[name]}
               />
             );

@@ -9,7 +9,7 @@ import { EditQuota } from "./edit-quota.tsx";
 import { QuotaBar } from "./quota-bar.tsx";
 
 /** Teams by GPU types, each with its quota to edit; what is guaranteed to nobody stands below. */
-export function QuotaMatrix({ teams, pool }: TeamList) {
+export function QuotaMatrix({ teams, pool }: Pick<TeamList, "teams" | "pool">) {
   const quotaOf = (team: TeamSummary, gpuType: string) => team.quotas.find((quota) => quota.gpuType === gpuType);
   const columns: Column<TeamSummary>[] = [
     {

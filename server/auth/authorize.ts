@@ -76,6 +76,8 @@ const rules = {
   "team.read": teamMemberOrAdmin,
   "team.read-budget": teamMemberOrAdmin,
   "team.create": admin,
+  /** Also: to bring it back. */
+  "team.archive": admin,
   "team.set-quota": admin,
   "team.set-policy": admin,
   "gpu-type.set-windows": admin,

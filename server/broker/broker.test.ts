@@ -26,6 +26,7 @@ import {
   memberships,
   notices,
   quotas,
+  teamPolicies,
   workspaces,
 } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
@@ -556,6 +557,32 @@ describe("gpud", () => {
     // A name of any length is a program's right.
     await report({ ...kernel, kernel: "k".repeat(9_000), seconds: 306 }, 7);
     await vi.waitFor(async () => expect(await reports()).toHaveLength(3));
+  });
+
+  test("reports a kernel over the length that its own team's policy gives, and none where that says 0", async () => {
+    const nlp = await makeTeam(database.db, "nlp", { guaranteedMilli: 0, limitMilli: 1000 });
+    await database.db.insert(teamPolicies).values({ teamId: team, longKernelSeconds: 0 });
+    await database.db.insert(teamPolicies).values({ teamId: nlp, longKernelSeconds: 60 });
+    const [silent, strict] = [
+      await makeWorkspace(database.db, team, "Ada"),
+      await makeWorkspace(database.db, nlp, "Eve"),
+    ];
+    const held = [await granted(silent), await granted(strict)];
+    for (const { id } of held) await claim(id);
+    const report = async (seconds: number, memoryBytes: number) => {
+      const running = { kernel: "matmul", blocksDone: 7, blocks: 64, seconds };
+      gpud.send({ type: "usage", leases: held.map(({ id }) => ({ ...noUsage(id), running, memoryBytes })) });
+      for (const { id } of held) {
+        await vi.waitFor(async () => expect((await leaseRow(id)).usedMemoryBytes).toBe(memoryBytes));
+      }
+    };
+    const reports = () => database.db.select().from(auditEvents).where(eq(auditEvents.action, "lease.long-kernel"));
+    await report(59, 1);
+    expect(await reports()).toEqual([]);
+    await report(60, 2);
+    await report(100_000, 3);
+    await vi.waitFor(async () => expect(await reports()).toHaveLength(1));
+    expect(await reports()).toMatchObject([{ subject: held[1]?.id, teamId: nlp, detail: { seconds: 60 } }]);
   });
 
   test("takes back with notice what is above a guarantee, parks it, and gives it to the team below its own", async () => {

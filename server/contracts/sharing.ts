@@ -52,6 +52,8 @@ export const teamPolicy = z.strictObject({
   minRunSeconds: z.int().min(0).max(604_800).nullable().default(null),
   /** From the first word to the release of a lease that is taken back; null follows the installation. */
   noticeSeconds: z.int().min(10).max(86_400).nullable().default(null),
+  /** A kernel that runs for so long is told to its holder and the leads, and audited; 0: none is; null follows the installation. */
+  longKernelSeconds: z.int().min(0).max(604_800).nullable().default(null),
   /** Who of the team may choose a workspace's cores and memory freely; null follows the installation, as both bounds. */
   customSizes: customSizes.nullable().default(null),
   maxCpuMilli: sizeCpuMilli.nullable().default(null),
@@ -60,13 +62,14 @@ export const teamPolicy = z.strictObject({
 /** `version` is 0 while the team has no policy of its own: the installation's counts. */
 export const teamPolicyView = teamPolicy.extend({
   version: z.int().min(0),
-  /** What counts where the policy says nothing; `workspaceIdleSeconds` 0: never. */
+  /** What counts where the policy says nothing; `workspaceIdleSeconds` or `longKernelSeconds` 0: never. */
   installation: z.strictObject({
     maxLeaseSeconds: z.int(),
     idleSeconds: z.int(),
     workspaceIdleSeconds: z.int(),
     minRunSeconds: z.int(),
     noticeSeconds: z.int(),
+    longKernelSeconds: z.int(),
     customSizes,
     maxCpuMilli: z.int(),
     maxMemoryBytes: z.int(),

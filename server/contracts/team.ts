@@ -32,6 +32,8 @@ export const teamSummary = z.strictObject({
   id: teamId,
   name: z.string(),
   createdAt: instant,
+  /** Since when it is put away; null: it is in use. */
+  archivedAt: instant.nullable(),
   memberCount: z.int(),
   workspaceCount: z.int(),
   quotas: z.array(quotaView),
@@ -47,6 +49,8 @@ export const teamList = z.strictObject({
       unallocatedMilli: z.int(),
     }),
   ),
+  /** For admins: teams that were put away, by name. */
+  archived: z.array(z.strictObject({ id: teamId, name: z.string(), archivedAt: instant })),
 });
 export type TeamList = z.infer<typeof teamList>;
 

@@ -321,7 +321,7 @@ describe("the rules besides", () => {
       "team vision is near its limit (0.5 of 1.0 soft). Of that 0.5 soft for Ada is reserved until 1970-01-01 01:00 UTC.",
     );
     expect(why(waiting("lin", 500, { teamId: "nlp", userId: "lin" }))).toBe(
-      "No device has 0.5 free: the largest free piece is 0.5 of soft-0 on gpu-1. " +
+      "0.5 of soft-0 on gpu-1 is free and kept for others. " +
         "0.5 soft for team vision is reserved until 1970-01-01 01:00 UTC.",
     );
   });
@@ -369,6 +369,18 @@ describe("the rules besides", () => {
     expect(order(quota("a", 0, 9000), quota("b", 0, 9000, { priority: 1 }))).toEqual(["b0", "b1", "b2"]);
     expect(order(quota("a", 0, 9000), quota("b", 0, 9000, { weight: 2 }))).toEqual(["a0", "b0", "b1"]);
     expect(order(quota("a", 0, 9000, { recentMilli: 5000 }), quota("b", 0, 9000))).toEqual(["b0", "b1", "b2"]);
+  });
+
+  test("past use moves nobody who is inside the guarantee", () => {
+    const first = (guaranteedMilli: number) => {
+      const quotas = [quota("a", guaranteedMilli, 1000, { recentMilli: 9000 }), quota("b", guaranteedMilli, 1000)];
+      const queue = [waiting("a0", 500, { teamId: "a" }), waiting("b0", 1000, { teamId: "b", createdAt: 1 })];
+      return evaluateQueue(world({ quotas, queue })).flatMap(({ requestId, state }) =>
+        state === "granted" ? [requestId] : [],
+      );
+    };
+    expect(first(0)).toEqual(["b0"]);
+    expect(first(500)).toEqual(["a0"]);
   });
 });
 

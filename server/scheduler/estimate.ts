@@ -13,7 +13,7 @@ export type Estimate = {
   likely: number;
   low: number;
   high: number;
-  basis: "room is being made" | "end times and idle limits" | "the rate at which leases end";
+  basis: "room is being made" | "the calendar" | "end times and idle limits" | "the rate at which leases end";
 };
 
 /** So many of a queue that is shown whole are estimated; for one behind them its explanation tells. */
@@ -69,8 +69,11 @@ function byObstacle(obstacle: Obstacle, world: World): Estimate | undefined | "p
   if (obstacle.rule === "calendar") {
     if (obstacle.opensAt === undefined) return undefined;
     const seconds = secondsUntil(obstacle.opensAt, world.now);
-    return { likely: seconds, low: seconds, high: 2 * seconds, basis: "end times and idle limits" };
+    return { likely: seconds, low: seconds, high: 2 * seconds, basis: "the calendar" };
   }
+  // No end of a lease leads out of these.
+  if (obstacle.rule === "stopped" || obstacle.rule === "no-server") return undefined;
+  if (obstacle.rule === "pinned" && obstacle.why !== "busy") return undefined;
   // The device on which it will fit first is kept for it.
   if (obstacle.rule === "free-device" && obstacle.likelyAt !== undefined) return bounded(obstacle.likelyAt, world, 1);
   return "play";

@@ -1,4 +1,5 @@
 /** What a team could get now, and at most ever. */
+import { coTenancyIn, mayJoin, meets } from "./allowed.ts";
 import { chargeOn, WHOLE } from "./amount.ts";
 import { isSpent } from "./budget.ts";
 import { devicesOf } from "./placement.ts";
@@ -29,6 +30,9 @@ export function largestEver(
   return Math.max(0, most <= WHOLE ? most : Math.min(several, Math.floor(most / WHOLE) * WHOLE));
 }
 
+/** Among so many leases and requests a part of the largest free piece is looked for, too. */
+const LOOKED_INTO = 200;
+
 /** Those of a world that a round has gone through, by what the answer follows from; nobody changes such a world. */
 const known = new WeakMap<ReadonlySet<string>, Map<string, number>>();
 
@@ -55,23 +59,39 @@ function mostThatFits(request: Asking, world: World): number {
   const held = world.holdings.filter((holding) => holding.teamId === request.teamId);
   const team = teamsOf(held, promisesNow(world)).get(request.teamId);
   if (team === undefined) return 0;
+  const policyOf = coTenancyIn(world.quotas);
   const rooms = [...roomOf(world.devices, world.holdings).values()].filter(
-    ({ device }) => device.state === "open" && (request.pinnedGpuId === undefined || device.id === request.pinnedGpuId),
+    (room) =>
+      room.device.state === "open" &&
+      (request.pinnedGpuId === undefined || room.device.id === request.pinnedGpuId) &&
+      meets(request.needs, room.device) &&
+      (policyOf === undefined || mayJoin(request.teamId, room, policyOf)),
   );
   const pieces = rooms.map((room) => Math.min(room.freeMilli, memoryInThousandths(room)));
   const candidate = Math.min(team.headroom(request), WHOLE, Math.max(0, ...pieces));
   if (candidate <= 0) return 0;
   const { requestId, teamId, userId, who, guaranteedOnly, pinnedGpuId, needs, kind } = request;
-  const asked: Waiting = {
+  const asked: Omit<Waiting, "milli"> = {
     ...{ requestId, teamId, userId, who, guaranteedOnly, pinnedGpuId, needs, kind },
-    ...{ milli: candidate, memoryBytes: 0, createdAt: Number.MAX_SAFE_INTEGER, lengthMs: 0 },
+    ...{ memoryBytes: 0, createdAt: Number.MAX_SAFE_INTEGER, lengthMs: 0 },
     rank: Number.MIN_SAFE_INTEGER,
   };
   const others = othersFor(requestId, world);
-  const verdict = evaluateQueue({ ...world, queue: [...others, asked] }).find(
-    (one) => one.requestId === request.requestId,
-  );
-  return verdict?.state === "granted" && verdict.placement.milli === candidate ? candidate : 0;
+  const isGranted = (milli: number) => {
+    const verdicts = evaluateQueue({ ...world, queue: [...others, { ...asked, milli }] });
+    const verdict = verdicts.find((one) => one.requestId === requestId);
+    return verdict?.state === "granted" && verdict.placement.milli === milli;
+  };
+  if (isGranted(candidate)) return candidate;
+  // A part of what is free may be kept for others. Where a round takes long, that is not looked into.
+  if (others.length + world.holdings.length > LOOKED_INTO) return 0;
+  let [most, tooMuch] = [0, candidate];
+  while (tooMuch - most > 1) {
+    const middle = Math.floor((most + tooMuch) / 2);
+    if (isGranted(middle)) most = middle;
+    else tooMuch = middle;
+  }
+  return most;
 }
 
 /** Those who wait beside it and have a say; when its own place decides about others, that may be any of them. */

@@ -1,24 +1,24 @@
 /** Who holds what, for a reason's list. */
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatMilli } from "./amount.ts";
-import { holderSeen, type Seen } from "./seen-by.ts";
+import { holderSeen, isSeen, type Seen } from "./seen-by.ts";
 import { groupOf, leasesOf } from "./share.ts";
 import type { Holding, Waiting } from "./types.ts";
 
-/** Up to eight leases, the asker's own first, then those that have been idle longest. */
+/** Up to eight leases, those first that the reader knows to be the asker's, then those that have been idle longest. */
 export function holders(
   request: Pick<Waiting, "userId">,
   holdings: readonly Holding[],
   world: Seen,
 ): NonNullable<LeaseReason["holders"]> {
-  const own = (holding: Holding) => Number(holding.userId === request.userId);
+  const own = (holding: Holding) => Number(holding.userId === request.userId && isSeen(holding, world));
   return leasesOf(holdings)
     .sort((a, b) => own(b.first) - own(a.first) || a.first.lastWorkAt - b.first.lastWorkAt)
     .slice(0, 8)
     .map(({ milli, first }) => ({
       amount: formatMilli(milli),
       ...holderSeen(first, world),
-      ...(first.userId === request.userId ? { who: "you" } : {}),
+      ...(first.userId === world.reader.userId ? { who: "you" } : {}),
       idleSeconds: Math.max(0, Math.floor((world.now - first.lastWorkAt) / 1000)),
     }));
 }
@@ -28,10 +28,11 @@ export function soonerHint(
   request: Pick<Waiting, "userId">,
   holdings: readonly Holding[],
   fits: number,
+  world: Seen,
 ): string | undefined {
   let idlest: Holding | undefined;
   for (const holding of holdings) {
-    if (holding.userId !== request.userId || holding.label === undefined) continue;
+    if (holding.userId !== request.userId || holding.label === undefined || !isSeen(holding, world)) continue;
     if (idlest === undefined || holding.lastWorkAt < idlest.lastWorkAt) idlest = holding;
   }
   if (idlest?.label !== undefined) return `run %gpu detach in ${idlest.label}`;

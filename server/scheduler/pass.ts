@@ -35,6 +35,8 @@ export class Pass {
   readonly #granted = new Set<string>();
   readonly #surplus: Waiting[] = [];
   #claimsWithoutRoom = 0;
+  /** Claims that wait beside an older request of their team, and up to which use of it both fit below the limit. */
+  readonly #beside: { team: TeamState; until: number }[] = [];
   readonly #bearing = new Set<string>();
   readonly #least = new Map<string, number>();
   readonly #present: number;
@@ -57,12 +59,12 @@ export class Pass {
     this.#setAside(waiting.filter((request) => request.keptGpuIds?.length).sort(byAge));
     yield* this.#judgeClaims(this.#notGranted(waiting));
     if (this.#revised.size > 0) return { revised: new Map([...this.#revisions, ...this.#revised]) };
-    const moved = this.#grantsThatMove();
+    const moved = [...this.#grantsThatMove(), ...this.#grantsThatOvertake()];
     if (moved.length > 0) return { revised: this.#withPlaced(moved) };
     const units = unitsLeft(this.#world, this.#teams);
     for (const unit of units) this.#pool.keepUnit(unit);
     yield* this.#judgeSurplus();
-    const first = [...this.#grantsThatMove(), ...this.#grantsOfReserved(units)];
+    const first = [...this.#grantsThatMove(), ...this.#grantsThatOvertake(), ...this.#grantsOfReserved(units)];
     if (first.length > 0) return { revised: this.#withPlaced(first) };
     const bearing = this.#bearing;
     return { round: { verdicts: numbered(this.#verdicts), ...this.#pool.changes(queue), bearing } };
@@ -160,13 +162,15 @@ export class Pass {
     // One that waits for another of the team anyway leaves what it will take to those behind it.
     const waits = pending !== undefined && orderInTeam(pending.request, team, pending.milli) !== undefined;
     const ahead = pending === undefined || waits || team.isOwn(request, least) ? 0 : pending.milli;
-    if (ahead + least > team.leftBelowLimit(request.userId)) {
+    const spare = team.leftBelowLimit(request.userId) - ahead - least;
+    if (spare < 0) {
       this.#surplus.push(request);
       return;
     }
     const obstacle = quotaObstacle(request, team, least) ?? orderInTeam(request, team, least);
     if (obstacle) this.#wait(request, obstacle);
     else this.#judgeInside(request, team, least);
+    if (ahead > 0 && !this.#granted.has(request.requestId)) this.#beside.push({ team, until: team.used + spare });
   }
 
   /** Memory is charged by device: where it would cost more than the guarantee leaves, it is one for the surplus. */
@@ -228,6 +232,14 @@ export class Pass {
     if (teams.size === 0) return [];
     const asked = new Set(this.#surplus.filter(({ teamId }) => teams.has(teamId)).map(({ requestId }) => requestId));
     return this.#grantsOfThisPass().filter(({ requestId }) => asked.has(requestId));
+  }
+
+  /** Who was granted behind a claim that waits may leave less than that and the older one beside it will take: then it is no claim. */
+  #grantsThatOvertake(): Granted[] {
+    const teams = new Set(this.#beside.flatMap(({ team, until }) => (team.used > until ? [team.quota.teamId] : [])));
+    if (teams.size === 0) return [];
+    const theirs = new Set(this.#world.queue.filter(({ teamId }) => teams.has(teamId)).map((one) => one.requestId));
+    return this.#grantsOfThisPass().filter(({ requestId }) => theirs.has(requestId));
   }
 
   /** Those that the next pass does not know of yet. */

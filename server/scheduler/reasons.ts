@@ -48,7 +48,7 @@ function wordsFor(request: Waiting, obstacle: Obstacle, world: Seen, fits: numbe
     case "budget":
       return budgetWords(request, obstacle.resetsAt, world);
     case "stopped":
-      return stoppedWords(obstacle.scope, obstacle.reason);
+      return stoppedWords(request, obstacle, world);
     case "calendar":
       return calendarWords(request, obstacle.opensAt, world);
     case "needs":

@@ -28,6 +28,21 @@ export function holderSeen(holding: Holding, { reader, quotas }: Seen): Pick<Hol
   return label === undefined ? { who } : { who, label };
 }
 
+/** Whether the reader may know whose lease this is, and what they call the notebook. */
+export function isSeen(holding: Holding, { reader }: Seen): boolean {
+  return isNamed(holding, reader);
+}
+
+/** Whether the one who is told is the one who asked. */
+export function isAsker({ userId }: Pick<Waiting, "userId">, { reader }: Seen): boolean {
+  return userId === reader.userId;
+}
+
+/** Who asked: `you`, for the one who did. */
+export function askerSeen(request: Waiting, world: Seen): string {
+  return isAsker(request, world) ? "you" : waiterSeen(request, world);
+}
+
 /** Who waits. */
 export function waiterSeen(waiting: Waiting, { reader }: Seen): string {
   return isNamed(waiting, reader) ? waiting.who : "Somebody";

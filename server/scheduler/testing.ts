@@ -16,7 +16,7 @@ export function device(id: string, options: Partial<Device> = {}): Device {
 }
 
 export function holding(leaseId: string, gpuId: string, milli: number, options: Partial<Holding> = {}): Holding {
-  const memoryBytes = (8 * GIB * milli) / 1000;
+  const memoryBytes = Math.floor((8 * GIB * milli) / 1000);
   return {
     ...{ leaseId, gpuId, milli, memoryBytes, teamId: "vision", userId: "ada", borrowed: false, grantedAt: 0 },
     ...{ expiresAt: 3_600_000, who: "Ada", lastWorkAt: 0, ...options },

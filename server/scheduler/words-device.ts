@@ -1,24 +1,26 @@
 /** Sentences for what devices, the order and the rules of the pool stop. */
-import { meets } from "./allowed.ts";
-import { formatBytes, formatMilli } from "./amount.ts";
+import { coTenancyIn, mayJoin, meets } from "./allowed.ts";
+import { chargeOn, formatBytes, formatMilli } from "./amount.ts";
 import { attachHint, holders, holdingsOf, soonerHint } from "./holders.ts";
+import { devicesOf } from "./placement.ts";
 import { reservationIdOf } from "./reservation.ts";
 import { type Room, roomOf } from "./room.ts";
-import { type Seen, waiterSeen } from "./seen-by.ts";
-import type { Needs, Obstacle, Waiting, World } from "./types.ts";
+import { askerSeen, isAsker, type Seen, waiterSeen } from "./seen-by.ts";
+import type { Needs, Obstacle, Stop, Waiting, World } from "./types.ts";
 import { scaledDown, type Words } from "./words-quota.ts";
 import { reservedFor, reservedForOthers } from "./words-reservation.ts";
 
 export function amountWords(
   request: Waiting,
   why: Extract<Obstacle, { rule: "amount" }>["why"],
-  world: World,
+  world: Seen,
   largest: number,
 ): Words {
+  const asker = askerSeen(request, world);
   if (why === "several-gpus") {
     return {
       rule: "amount",
-      message: `This program can use at most ${request.maxDevices ?? 1} GPU at once; you asked for ${formatMilli(request.milli)}.`,
+      message: `This program can use at most ${request.maxDevices ?? 1} GPU at once; ${asker} asked for ${formatMilli(request.milli)}.`,
       hint: attachHint(largest),
     };
   }
@@ -26,7 +28,7 @@ export function amountWords(
     const there = world.devices.filter((device) => device.state !== "gone").length;
     return {
       rule: "amount",
-      message: `The pool has ${there} ${world.gpuType}; you asked for ${formatMilli(request.milli)} at once.`,
+      message: `The pool has ${there} ${world.gpuType}; ${asker} asked for ${formatMilli(request.milli)} at once.`,
       hint: attachHint(largest),
     };
   }
@@ -34,7 +36,7 @@ export function amountWords(
   const most = Math.max(0, ...present.map((device) => device.memoryBytes));
   return {
     rule: "amount",
-    message: `You asked for ${formatBytes(request.memoryBytes)} of GPU memory; the largest ${world.gpuType} device has ${formatBytes(most)} for leases.`,
+    message: `${asker === "you" ? "You" : asker} asked for ${formatBytes(request.memoryBytes)} of GPU memory; the largest ${world.gpuType} device has ${formatBytes(most)} for leases.`,
     hint: attachHint(largest),
   };
 }
@@ -76,7 +78,7 @@ export function pinnedWords(
       return {
         rule: "pinned",
         message: `This notebook's parked memory is on ${place}, which is full.`,
-        hint: soonerHint(request, there, 0),
+        hint: soonerHint(request, there, 0, world),
         holders: holders(request, there, world),
       };
   }
@@ -86,39 +88,62 @@ export function orderWords(request: Waiting, behind: string, world: Seen, fits: 
   const first = world.queue.find((waiting) => waiting.requestId === behind);
   const team = first && world.quotas.get(first.teamId)?.teamName;
   const reserved = world.reservations?.find((reservation) => reservation.id === reservationIdOf(behind));
-  const nobody = reserved === undefined ? "Somebody" : `By a reservation ${reservedFor(reserved, world)}`;
-  const who = first === undefined ? nobody : `${waiterSeen(first, world)} (team ${team ?? "?"})`;
-  const amount = first === undefined ? "" : ` for ${formatMilli(first.milli)} ${world.gpuType}`;
+  const ahead =
+    first !== undefined
+      ? `${waiterSeen(first, world)} (team ${team ?? "?"}) waits first for ${formatMilli(first.milli)} ${world.gpuType}.`
+      : reserved !== undefined
+        ? `A reservation for ${reservedFor(reserved, world)} comes first.`
+        : "Somebody waits first.";
   return {
     rule: "order",
-    message: [`${who} waits first${amount}.`, scaledDown(request.teamId, world)].filter(Boolean).join(" "),
+    message: [ahead, scaledDown(request.teamId, world)].filter(Boolean).join(" "),
     ...(fits > 0 ? { hint: attachHint(fits) } : {}),
   };
 }
 
 export function deviceWords(request: Waiting, world: Seen, fits: number): Words {
-  let best: Room | undefined;
-  for (const room of roomOf(world.devices, world.holdings).values()) {
-    if (room.device.state === "open" && room.freeMilli > (best?.freeMilli ?? Number.NEGATIVE_INFINITY)) best = room;
-  }
-  const piece =
-    best === undefined || best.freeMilli <= 0
-      ? `every ${world.gpuType} device that takes leases is full`
-      : `the largest free piece is ${formatMilli(best.freeMilli)} of ${best.device.name} on ${best.device.serverName}`;
-  const asked = request.memoryBytes > 0 ? formatBytes(request.memoryBytes) : formatMilli(request.milli);
   return {
     rule: "free-device",
     message: [
-      `No device has ${asked} free: ${piece}.`,
+      freeWords(request, world),
       drainedWords(request, world),
       reservedForOthers(request, world),
       scaledDown(request.teamId, world),
     ]
       .filter(Boolean)
       .join(" "),
-    hint: soonerHint(request, world.holdings, fits),
+    hint: soonerHint(request, world.holdings, fits, world),
     holders: holders(request, world.holdings, world),
   };
+}
+
+/** What is free of the devices on which the request may lie, and why that does not serve it. */
+function freeWords(request: Waiting, world: World): string {
+  const open = [...roomOf(world.devices, world.holdings).values()].filter(
+    ({ device }) => device.state === "open" && meets(request.needs, device),
+  );
+  const policyOf = coTenancyIn(world.quotas);
+  const rooms = policyOf === undefined ? open : open.filter((room) => mayJoin(request.teamId, room, policyOf));
+  const count = devicesOf(request);
+  if (count > 1) {
+    const whole = rooms.filter(({ leases }) => leases === 0).length;
+    const free = `${whole} whole ${world.gpuType} ${whole === 1 ? "device is" : "devices are"} free`;
+    return whole < count ? `${free}, of ${count} that it takes.` : `${free} and kept for others.`;
+  }
+  const asked = request.memoryBytes > 0 ? formatBytes(request.memoryBytes) : formatMilli(request.milli);
+  const largest = (of: readonly Room[]) =>
+    of.reduce<Room | undefined>((best, room) => (room.freeMilli > (best?.freeMilli ?? 0) ? room : best), undefined);
+  const pieceOf = ({ freeMilli, device }: Room) =>
+    `${formatMilli(freeMilli)} of ${device.name} on ${device.serverName}`;
+  const wide = rooms.find(
+    (room) => chargeOn(request, room.device.memoryBytes) <= room.freeMilli && request.memoryBytes <= room.freeBytes,
+  );
+  if (wide !== undefined) return `${pieceOf(wide)} is free and kept for others.`;
+  const best = largest(rooms);
+  if (best !== undefined) return `No device has ${asked} free: the largest free piece is ${pieceOf(best)}.`;
+  return largest(open) === undefined
+    ? `No device has ${asked} free: every ${world.gpuType} device that takes leases is full.`
+    : `No device has ${asked} free: what is free lies on cards that are not shared between these teams.`;
 }
 
 /** No device of the type takes leases: drained, or its server is not connected. */
@@ -164,7 +189,7 @@ export function reclaimWords(
   return {
     rule: "reclaim",
     message: [
-      `Your team is below its guaranteed quota: room is being made, in ${seconds} s at the latest.`,
+      `${teamSeen(request, world)} is below its guaranteed quota: room is being made, in ${seconds} s at the latest.`,
       scaledDown(request.teamId, world),
     ]
       .filter(Boolean)
@@ -174,10 +199,28 @@ export function reclaimWords(
   };
 }
 
-/** An admin has stopped new leases. */
-export function stoppedWords(scope: "all" | "team" | "user", reason: string): Words {
-  const whom = { all: "New leases are", team: "New leases of your team are", user: "Your new leases are" }[scope];
-  return { rule: "stopped", message: `${whom} stopped: ${reason}`, hint: "ask an admin when they begin again" };
+/** An admin has stopped new leases. Why those of one person are is between the two of them and other admins. */
+export function stoppedWords(request: Waiting, { scope, reason }: Pick<Stop, "scope" | "reason">, world: Seen): Words {
+  const own = isAsker(request, world);
+  const team = teamSeen(request, world);
+  const whom = {
+    all: "New leases are stopped",
+    team: `New leases of ${team === YOUR_TEAM ? "your team" : team} are stopped`,
+    user: own ? "Your new leases are stopped" : `New leases of ${waiterSeen(request, world)} are stopped`,
+  }[scope];
+  const told = scope !== "user" || own || world.reader.seesAll;
+  return {
+    rule: "stopped",
+    message: told ? `${whom}: ${reason}` : `${whom} by an admin.`,
+    hint: "ask an admin when they begin again",
+  };
+}
+
+const YOUR_TEAM = "Your team";
+
+/** The team of the request at the beginning of a sentence. */
+function teamSeen({ teamId }: Waiting, { reader, quotas }: Seen): string {
+  return reader.teamIds.includes(teamId) ? YOUR_TEAM : `team ${quotas.get(teamId)?.teamName ?? "?"}`;
 }
 
 /** The type takes another kind of work now. */

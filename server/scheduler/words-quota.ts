@@ -2,7 +2,7 @@
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
 import { attachHint, holders, soonerHint } from "./holders.ts";
-import type { Seen } from "./seen-by.ts";
+import { askerSeen, isAsker, type Seen, waiterSeen } from "./seen-by.ts";
 import { areEnoughInAll, promisesNow, usedBy } from "./share.ts";
 import { quotaFor } from "./team-state.ts";
 import type { Waiting, World } from "./types.ts";
@@ -10,12 +10,12 @@ import { reservedInTeam } from "./words-reservation.ts";
 
 export type Words = Pick<LeaseReason, "rule" | "message" | "hint" | "holders">;
 
-export function limitEver(request: Waiting, world: World, fits: number, largest: number): Words {
+export function limitEver(request: Waiting, world: Seen, fits: number, largest: number): Words {
   const quota = quotaFor(request, world);
   if (quota === undefined) {
     return {
       rule: "team-limit",
-      message: `Your team has no quota for ${world.gpuType}.`,
+      message: `${world.reader.teamIds.includes(request.teamId) ? "Your" : "The"} team has no quota for ${world.gpuType}.`,
       hint: "ask your team lead or an admin for a quota",
     };
   }
@@ -25,7 +25,7 @@ export function limitEver(request: Waiting, world: World, fits: number, largest:
       : formatMilli(request.milli);
   return {
     rule: "team-limit",
-    message: `team ${quota.teamName} may use at most ${formatQuota(quota.limitMilli)} ${world.gpuType} at once; you asked for ${asked}.`,
+    message: `team ${quota.teamName} may use at most ${formatQuota(quota.limitMilli)} ${world.gpuType} at once; ${askerSeen(request, world)} asked for ${asked}.`,
     hint: fits > 0 || largest > 0 ? attachHint(fits > 0 ? fits : largest) : "ask your team lead for more",
   };
 }
@@ -40,7 +40,7 @@ export function limitNow(request: Waiting, world: Seen, fits: number): Words {
   return {
     rule: "team-limit",
     message: [message, reservedInTeam(request, world)].filter(Boolean).join(" "),
-    hint: soonerHint(request, own, fits),
+    hint: soonerHint(request, own, fits, world),
     holders: holders(request, own, world),
   };
 }
@@ -52,7 +52,7 @@ export function guaranteedWords(request: Waiting, ever: boolean, world: Seen): W
     const guaranteed = quota?.guaranteedMilli ?? 0;
     return {
       rule: "guaranteed",
-      message: `team ${quota?.teamName ?? ""} has ${formatQuota(guaranteed)} ${world.gpuType} guaranteed; you asked for ${amount} inside it.`,
+      message: `team ${quota?.teamName ?? ""} has ${formatQuota(guaranteed)} ${world.gpuType} guaranteed; ${askerSeen(request, world)} asked for ${amount} inside it.`,
       hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
     };
   }
@@ -78,12 +78,18 @@ export function personWords(request: Waiting, ever: boolean, world: Seen, fits: 
   const each = `each person of team ${quota?.teamName ?? ""} may hold at most ${most} ${world.gpuType} at once`;
   if (ever) {
     const hint = attachHint(fits > 0 ? fits : (quota?.personMilli ?? 0));
-    return { rule: "person-limit", message: `${each}; you asked for ${formatMilli(request.milli)}.`, hint };
+    return {
+      rule: "person-limit",
+      message: `${each}; ${askerSeen(request, world)} asked for ${formatMilli(request.milli)}.`,
+      hint,
+    };
   }
+  const held = formatQuota(own.reduce((sum, { milli }) => sum + milli, 0));
+  const holds = isAsker(request, world) ? "you hold" : `${waiterSeen(request, world)} holds`;
   return {
     rule: "person-limit",
-    message: `${each}, and you hold ${formatQuota(own.reduce((sum, { milli }) => sum + milli, 0))}.`,
-    hint: soonerHint(request, own, fits),
+    message: `${each}, and ${holds} ${held}.`,
+    hint: soonerHint(request, own, fits, world),
     holders: holders(request, own, world),
   };
 }

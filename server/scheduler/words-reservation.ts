@@ -30,8 +30,15 @@ export function reservedForOthers({ teamId, userId }: Asking, world: World): str
   return `${listed(others, (one) => reservedFor(one, world), world)} until ${untilWords(others)}.`;
 }
 
+/** So many are told one by one. */
+const NAMED = 3;
+
 function listed(reservations: Reservation[], forWhom: (one: Reservation) => string, { gpuType }: World): string {
-  const parts = reservations.slice(0, 3).map((one) => `${formatQuota(one.milli)} ${gpuType} for ${forWhom(one)}`);
+  const parts = reservations.slice(0, NAMED).map((one) => `${formatQuota(one.milli)} ${gpuType} for ${forWhom(one)}`);
+  if (reservations.length > NAMED) {
+    const rest = reservations.slice(NAMED).reduce((sum, { milli }) => sum + milli, 0);
+    parts.push(`${formatQuota(rest)} ${gpuType} for others`);
+  }
   return `${parts.join(", ")} ${reservations.length === 1 ? "is" : "are"} reserved`;
 }
 

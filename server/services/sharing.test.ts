@@ -24,6 +24,7 @@ import { decide } from "#server/services/quota-request/decide.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
 import { remove as removeReservation } from "#server/services/reservation/remove.ts";
 import { lift } from "#server/services/stop/lift.ts";
+import { list as listStops } from "#server/services/stop/list.ts";
 import { setStop } from "#server/services/stop/set.ts";
 import { setPolicy } from "#server/services/team/set-policy.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
@@ -73,6 +74,18 @@ it("a stop holds a person's requests back until it is lifted", async () => {
   expect(await lift(world.admin.ctx, { id })).toEqual({ stops: [] });
   expect(await held(request)).toBe("granted");
   expect(await code(setStop(world.admin.ctx, { scope: "team", reason: "whom?" }))).toBe("invalid");
+});
+
+it("a stop is told with its reason to those whom it stops and to admins, and to nobody else", async () => {
+  const { ctx } = world.admin;
+  const told = async (person: { ctx: typeof ctx }) => (await listStops(person.ctx)).stops.map(({ reason }) => reason);
+  await setStop(ctx, { scope: "user", subjectId: world.member.id, reason: "a leak" });
+  await setStop(ctx, { scope: "team", subjectId: world.otherTeam, reason: "an audit" });
+  await setStop(ctx, { scope: "all", reason: "maintenance" });
+  expect(await told(world.admin)).toEqual(["a leak", "an audit", "maintenance"]);
+  expect(await told(world.member)).toEqual(["a leak", "maintenance"]);
+  expect(await told(world.colleague)).toEqual(["maintenance"]);
+  expect(await told(world.outsider)).toEqual(["an audit", "maintenance"]);
 });
 
 it("a stop of a person can end all that the person holds", async () => {

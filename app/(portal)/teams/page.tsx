@@ -1,9 +1,10 @@
 import { LiveRefresh } from "#components/live/live.tsx";
+import { ArchivedTable } from "#components/team/archived-table.tsx";
 import { NewTeam } from "#components/team/new-team.tsx";
 import { QuotaMatrix } from "#components/team/quota-matrix.tsx";
 import { TeamTable } from "#components/team/team-table.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
-import { PageHeader } from "#components/ui/page.tsx";
+import { PageHeader, Section } from "#components/ui/page.tsx";
 import { list } from "#server/services/team/list.ts";
 import { load, pageContext } from "../../page-context.ts";
 
@@ -12,7 +13,7 @@ export const metadata = { title: "Teams" };
 /** One's teams with what they use; for an admin all of them by GPU type, and what is guaranteed to nobody. */
 export default async function TeamsPage() {
   const ctx = await pageContext();
-  const { teams, pool } = await load(() => list(ctx));
+  const { teams, pool, archived } = await load(() => list(ctx));
   const { isAdmin } = ctx.principal;
   return (
     <>
@@ -26,6 +27,11 @@ export default async function TeamsPage() {
         <QuotaMatrix teams={teams} pool={pool} />
       ) : (
         <TeamTable teams={teams} />
+      )}
+      {archived.length > 0 && (
+        <Section title="Archived" detail="What they used, their costs and the audit stay">
+          <ArchivedTable teams={archived} />
+        </Section>
       )}
     </>
   );

@@ -25,6 +25,8 @@ export const teamPolicies = pgTable("team_policies", {
   minRunSeconds: integer("min_run_seconds"),
   /** From the first word to the release of a lease that is taken back. */
   noticeSeconds: integer("notice_seconds"),
+  /** A kernel that runs for so long is reported; 0: none is. */
+  longKernelSeconds: integer("long_kernel_seconds"),
   /** Who of the team may choose a workspace's size freely, and how large; null follows the installation. */
   customSizes: text("custom_sizes", { enum: ["nobody", "leads", "everybody"] }),
   maxCpuMilli: integer("max_cpu_milli"),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, integer, pgTable, primaryKey, text, unique, uniqueIndex } from "drizzle-orm/pg-core";
-import { bytes, createdAt, id, version } from "./columns.ts";
+import { bytes, createdAt, id, instant, version } from "./columns.ts";
 import { users } from "./users.ts";
 
 /** A team owns workspaces and holds quotas. */
@@ -11,6 +11,11 @@ export const teams = pgTable(
     /** Lower-case word used in URLs and messages. */
     name: text("name").notNull(),
     createdAt: createdAt(),
+    /**
+     * Since when it takes no people, promises, workspaces or datasets any more: a trigger refuses them. Accounts and audit
+     * stay under its name, so no other team gets that.
+     */
+    archivedAt: instant("archived_at"),
   },
   (t) => [uniqueIndex("teams_name").on(t.name)],
 );

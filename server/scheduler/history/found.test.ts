@@ -7,6 +7,7 @@ import { type Event, play } from "./history.ts";
 import { broken } from "./properties.ts";
 
 type Asked = Extract<Event, { do: "ask" }>;
+const GIB = 1024 ** 3;
 const [VISION, NLP, BIO] = [0, 1, 2];
 
 /** Devices of one server. */
@@ -32,7 +33,7 @@ describe("no rule is broken where", () => {
     const setup = { devices: devices(3), quotas: teams([750, 1000], [1000, 4000], [1000, 1000]) };
     const events = [
       ...[ask(NLP, 250), ask(NLP, 1000), ask(NLP, 501), ask(VISION, 1000)],
-      ask(NLP, 1, { memoryBytes: 2 * 1024 ** 3, guaranteedOnly: true }),
+      ask(NLP, 1, { memoryBytes: 2 * GIB, guaranteedOnly: true }),
       ...[ask(BIO, 500), end(0), ask(VISION, 250)],
     ];
     expect(broken(play({ setup, events }, evaluate).happened)).toBeUndefined();
@@ -55,6 +56,17 @@ describe("a round leaves nothing to grant for the next one where", () => {
     const setup = { devices: devices(2), quotas: teams([0, 1000], [0, 1000], [0, 1000]) };
     const borrowed = [reserve(VISION), ask(NLP, 500), ask(NLP, 500)];
     const events = [...borrowed, ask(VISION, 1000), ask(BIO, 1000), { do: "crash" as const, person: 0 }];
+    const { round } = play({ setup, events }, evaluate).round();
+    expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
+  });
+
+  test("one granted behind a claim that waits leaves less than the claim and an older one of its team will take", () => {
+    const setup = { devices: devices(3), quotas: teams([1250, 4000], [1250, 1250], [250, 1000]) };
+    const events = [
+      ...[ask(VISION, 751), ask(VISION, 250, { guaranteedOnly: true }), ask(VISION, 250), ask(VISION, 3000)],
+      ...[ask(NLP, 250, { memoryBytes: 2 * GIB }), end(13), ask(NLP, 2000, { memoryBytes: 5 * GIB })],
+      ...[ask(VISION, 1000), ask(VISION, 250), ask(NLP, 1, { memoryBytes: GIB }), ask(VISION, 250), end(1), end(0)],
+    ];
     const { round } = play({ setup, events }, evaluate).round();
     expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import { and, eq, or, type SQL } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
-import { type LeaseExplanation, leaseReason } from "#server/contracts/lease.ts";
+import { type LeaseExplanation, type LeaseReason, leaseReason } from "#server/contracts/lease.ts";
 import { leaseRequests, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
@@ -42,11 +42,25 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
   if (request.state !== "queued") {
     const reason = leaseReason.safeParse(request.reason);
     const rest = { asOf: now.toISOString(), position: 0, of: 0, rules: [], estimate: null };
-    return { ...common, ...rest, state: request.state, reason: reason.success ? reason.data : null };
+    return {
+      ...common,
+      ...rest,
+      state: request.state,
+      reason: reason.success ? asTold(reason.data, request, ctx) : null,
+    };
   }
   const { world, verdicts } = await shownWorld(ctx.db, request, now);
   const asOf = new Date(world.now).toISOString();
   return { ...common, state: "queued", asOf, ...explainRules(request.id, seenBy(readerOf(ctx), world), verdicts) };
+}
+
+/**
+ * A decision is kept as the asker was told it; what they hold in other teams, which may stand in it, is told to nobody
+ * else.
+ */
+function asTold(reason: LeaseReason, { userId }: { userId: string }, ctx: Context): LeaseReason {
+  const reader = readerOf(ctx);
+  return reader.userId === userId || reader.seesAll ? reason : { rule: reason.rule, message: reason.message };
 }
 
 /** A workspace knows its requests by the key that it made; another's may be the same. */

@@ -12,6 +12,7 @@ import { definitionFolders } from "#server/services/image/register.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { bothNeeds } from "./asking.ts";
 import { request } from "./request.ts";
+import { status } from "./status.ts";
 
 let test: TestDatabase;
 let world: World;
@@ -46,7 +47,14 @@ it("what an environment needs of a device binds every request from it", async ()
     state: "refused",
     reason: { message: "No soft device has what this environment needs (driver 570.133 or later)." },
   });
+  // Nor does %gpu offer what no device of the environment's needs has.
+  const atOnce = async () => {
+    const { free } = await status({ ...world.system, principal }, {});
+    return free.map(({ gpuType, grantedAtOnceMilli }) => [gpuType, grantedAtOnceMilli]);
+  };
+  expect(await atOnce()).toEqual([["soft", 0]]);
   expect(await ask({ minCudaVersion: 12_080 })).toMatchObject({ state: "granted" });
+  expect(await atOnce()).toEqual([["soft", 750]]);
   expect(await ask({ minDriverVersion: "570.86.15" })).toMatchObject({ state: "granted" });
 });
 

@@ -1,9 +1,9 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
-import type { LeaseStatus } from "#server/contracts/lease.ts";
+import type { DeviceNeeds, LeaseStatus } from "#server/contracts/lease.ts";
 import { compareNames } from "#server/contracts/names.ts";
-import { leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
+import { imageVersions, leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
@@ -27,9 +27,13 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
   const now = ctx.now();
   const [[found], limits, types, held] = await Promise.all([
     ctx.db
-      .select({ workspace: workspaces, teamName: teams.name })
+      .select({
+        ...{ workspace: workspaces, teamName: teams.name },
+        needs: sql<DeviceNeeds | null>`${imageVersions.spec}->'needs'`,
+      })
       .from(workspaces)
       .innerJoin(teams, eq(teams.id, workspaces.teamId))
+      .leftJoin(imageVersions, eq(imageVersions.id, workspaces.imageVersionId))
       .where(eq(workspaces.id, workspaceId)),
     ctx.db.select().from(quotas).where(eq(quotas.teamId, teamId)),
     knownGpuTypes(ctx.db),
@@ -46,7 +50,10 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     held.map(({ lease }) => lease.id),
     now,
   );
-  const asker = { requestId: "", teamId, userId, who: "", guaranteedOnly: false };
+  const asker = {
+    ...{ requestId: "", teamId, userId, who: "", guaranteedOnly: false },
+    ...(found.needs === null ? {} : { needs: found.needs }),
+  };
   return {
     workspace: {
       id: workspaceId,

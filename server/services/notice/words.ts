@@ -155,7 +155,7 @@ export function invited(
 const MOST_OF_A_NAME = 100;
 const shortened = (name: string) => (name.length > MOST_OF_A_NAME ? `${name.slice(0, MOST_OF_A_NAME)}…` : name);
 
-/** A kernel of this lease runs longer than the installation's policy says; `userId` is its holder or leads the team. */
+/** A kernel of this lease runs longer than its team's policy says; `userId` is its holder or leads the team. */
 export function longKernel(
   userId: string,
   lease: TheirLease,

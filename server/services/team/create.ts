@@ -1,3 +1,4 @@
+import { eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type CreateTeamInput, createTeamInput, type TeamView } from "#server/contracts/team.ts";
 import { teams } from "#server/db/schema/index.ts";
@@ -18,7 +19,17 @@ export async function create(ctx: Context, raw: CreateTeamInput): Promise<TeamVi
       return await get(tx, { id });
     });
   } catch (error) {
-    if (isUniqueViolation(error)) throw new SluiceError("conflict", `There is a team "${name}" already.`);
+    if (isUniqueViolation(error)) throw await taken(ctx, name);
     throw error;
   }
+}
+
+async function taken(ctx: Context, name: string): Promise<SluiceError> {
+  const [team] = await ctx.db.select().from(teams).where(eq(teams.name, name));
+  if (!team?.archivedAt) return new SluiceError("conflict", `There is a team "${name}" already.`);
+  return new SluiceError(
+    "conflict",
+    `There was a team "${name}": its accounts stay under that name. Bring it back, or choose another name.`,
+    { archivedTeamId: team.id },
+  );
 }

@@ -1,4 +1,4 @@
-import { inArray } from "drizzle-orm";
+import { inArray, isNull } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import { teams } from "#server/db/schema/index.ts";
@@ -11,6 +11,6 @@ export async function names(ctx: Context): Promise<{ id: string; name: string }[
   const rows = await ctx.db
     .select({ id: teams.id, name: teams.name })
     .from(teams)
-    .where(own === undefined ? undefined : inArray(teams.id, own));
+    .where(own === undefined ? isNull(teams.archivedAt) : inArray(teams.id, own));
   return rows.sort((a, b) => compareNames(a.name, b.name));
 }

@@ -187,12 +187,17 @@ describe("a policy", () => {
 
   it("is the installation's until a team has one, and is edited by one at a time", async () => {
     expect(await readPolicy(world.member.ctx, { id: world.team })).toMatchObject({
-      ...{ version: 0, maxLeaseSeconds: null, coTenancy: "any", installation: { idleSeconds: 1200 } },
+      ...{ version: 0, maxLeaseSeconds: null, longKernelSeconds: null, coTenancy: "any" },
+      installation: { idleSeconds: 1200, longKernelSeconds: 300 },
     });
-    const edit = { ...policy, teamId: world.team, version: 0 };
+    const edit = { ...policy, teamId: world.team, longKernelSeconds: 0, version: 0 };
     const both = [setPolicy(world.admin.ctx, edit), setPolicy(world.admin.ctx, { ...edit, coTenancy: "any" })];
     expect((await Promise.all(both.map(code))).sort()).toEqual(["conflict", "done"]);
-    expect(await readPolicy(world.lead.ctx, { id: world.team })).toMatchObject({ version: 1, maxLeaseSeconds: 3600 });
+    expect(await readPolicy(world.lead.ctx, { id: world.team })).toMatchObject({
+      ...{ version: 1, maxLeaseSeconds: 3600, longKernelSeconds: 0 },
+    });
+    const { events } = await listAudit(world.lead.ctx, { teamId: world.team, subject: world.team, limit: 1 });
+    expect(events).toMatchObject([{ action: "team.set-policy", detail: { longKernelSeconds: 0, before: null } }]);
     expect(await code(readPolicy(world.outsider.ctx, { id: world.team }))).toBe("forbidden");
     expect(await code(setPolicy(world.lead.ctx, { ...edit, version: 1 }))).toBe("forbidden");
   });

@@ -29,6 +29,7 @@ export async function readTeams(ctx: Context, where: SQL | undefined): Promise<T
     id: row.id,
     name: row.name,
     createdAt: row.createdAt.toISOString(),
+    archivedAt: row.archivedAt?.toISOString() ?? null,
     memberCount: countIn(members, row.id),
     workspaceCount: countIn(spaces, row.id),
     quotas: quotaViews.get(row.id) ?? [],

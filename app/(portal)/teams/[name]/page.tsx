@@ -9,6 +9,7 @@ import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { ReservationTable } from "#components/reservation/reservation-table.tsx";
 import { Reserve } from "#components/reservation/reserve.tsx";
+import { ArchiveTeam } from "#components/team/archive-team.tsx";
 import { BudgetCard } from "#components/team/budget-card.tsx";
 import { EditPolicy } from "#components/team/edit-policy.tsx";
 import { EditQuota } from "#components/team/edit-quota.tsx";
@@ -85,7 +86,12 @@ export default async function TeamPage({ params, searchParams }: Props) {
         }
         title={`Team ${team.name}`}
         detail={`${plural(team.memberCount, "person", "people")}, ${plural(team.workspaceCount, "workspace")}`}
-        actions={mayInvite && <InvitePerson teams={[{ id: team.id, name: team.name }]} />}
+        actions={
+          <>
+            {may("team.archive") && <ArchiveTeam team={team} />}
+            {mayInvite && <InvitePerson teams={[{ id: team.id, name: team.name }]} />}
+          </>
+        }
       />
       <Section
         title="Quota"
