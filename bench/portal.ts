@@ -105,10 +105,10 @@ async function pagePaths(db: Database, whatIf: string): Promise<string[]> {
   const tabs = ["", "/gpu", "/log", "/notebooks", "/people", "/settings"];
   return [
     ...["/workspaces", "/workspaces/new", ...tabs.map((tab) => `/workspaces/${one?.id}${tab}`)],
-    ...["/gpus", "/teams", "/teams/team-1", "/calendars", "/datasets", "/tour"],
+    ...["/gpus", "/gpus/works-here", "/teams", "/teams/team-1", "/calendars", "/policies", "/datasets", "/tour"],
     ...["/environments", `/environments/${image?.id}`, "/sizes", "/people", "/audit", "/health", "/settings"],
     ...["/pool", `/pool?open=${opened.map(({ id }) => id).join(",")}`, "/what-if", `/what-if?run=${whatIf}`],
-    ...["team", "person", "workspace"].flatMap((by) => [`/usage?by=${by}`, `/costs?by=${by}`]),
+    ...["team", "person", "workspace"].flatMap((by) => [`/usage?by=${by}`, `/costs?by=${by}`, `/gpu-audit?by=${by}`]),
   ];
 }
 

@@ -19,10 +19,7 @@ test.beforeAll(async ({ browser, installation }) => {
     if (new URL(response.url()).pathname === "/api/v1/live" && !response.ok())
       refused.push(`${response.status()} for ${response.url()} on ${page.url()}`);
   });
-  page.on("console", (message) => {
-    if (message.type() === "error" && /Content Security Policy|Hydration/i.test(message.text()))
-      refused.push(message.text());
-  });
+  watch(page);
 });
 
 /** The invitation is looked at where somebody accepts it (1-journey), a shared workspace as its stranger (8-roles). */
@@ -36,11 +33,27 @@ async function addressOf(route: string, installation: Installation): Promise<str
   return route.replace("/teams/[name]", "/teams/demo");
 }
 
+/** What scripts the header lets in: none that stand in the page without its nonce. */
+function scriptsOf(policy = ""): string {
+  const rules = policy.split("; ").find((rule) => rule.startsWith("script-src ")) ?? "";
+  expect(rules).not.toContain("unsafe-");
+  return rules.replace("script-src ", "");
+}
+
+/** Keeps what the policy stopped, and where the page differs from what the server sent. */
+function watch(at: Page): void {
+  at.on("console", (message) => {
+    if (message.type() === "error" && /Content Security Policy|Hydration/i.test(message.text()))
+      refused.push(message.text());
+  });
+}
+
 async function check(at: Page, address: string): Promise<void> {
   for (const width of [390, 1440]) {
     const where = `${address} ${width}`;
     await at.setViewportSize({ width, height: 900 });
-    await at.goto(address);
+    const answer = await at.goto(address);
+    expect(scriptsOf(answer?.headers()["content-security-policy"]), where).toMatch(/^'self' 'nonce-[\w+/=]{20,}' /);
     await expect(at.getByRole("heading", { level: 1 })).toHaveCount(1);
     await expectSteady(at, where);
     await expectAccessible(at, where);
@@ -84,6 +97,61 @@ test("a server is given its zone", async () => {
   await page.getByRole("textbox", { name: "Zone" }).fill("rack-7");
   await page.getByRole("button", { name: "Save zone" }).click();
   await expect(page.getByText("zone rack-7", { exact: false }).first()).toBeVisible();
+});
+
+test("a device is listed as what an admin says it is", async () => {
+  await page.goto("/pool");
+  const device = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: /^soft-0/ }) });
+  for (const [kind, other] of [
+    ["passthrough", "shared card"],
+    ["shared card", "passthrough"],
+  ] as const) {
+    await page.getByRole("button", { name: "More for soft-0" }).click();
+    await page.getByRole("menuitem", { name: "Set kind" }).click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.getByRole("radio", { name: other })).toBeChecked();
+    await dialog.getByRole("radio", { name: kind }).check();
+    await dialog.getByRole("button", { name: "Save kind" }).click();
+    await expect(dialog).toHaveCount(0);
+    await expect(device.getByText(kind, { exact: true })).toBeVisible();
+  }
+});
+
+test("the policies of all teams stand side by side and are edited there", async () => {
+  await page.goto("/policies");
+  await page.getByRole("button", { name: "Edit policy of demo" }).click();
+  const dialog = page.getByRole("dialog");
+  const before = await dialog.getByLabel("Longest lease").inputValue();
+  await dialog.getByLabel("Longest lease").fill("7h");
+  await dialog.getByRole("button", { name: "Save policy" }).click();
+  await expect(dialog).toHaveCount(0);
+  const cell = page.getByRole("row", { name: /demo/ }).getByRole("cell", { name: "7h (set for this team)" });
+  await expect(cell).toBeVisible();
+  await page.getByRole("button", { name: "Edit policy of demo" }).click();
+  await dialog.getByLabel("Longest lease").fill(before);
+  await dialog.getByRole("button", { name: "Save policy" }).click();
+  await expect(dialog).toHaveCount(0);
+  await expect(cell).toHaveCount(0);
+});
+
+test("what did nothing is told in hours and money, and as a file", async () => {
+  await page.goto("/gpu-audit");
+  await expect(page.getByText("Held idle", { exact: true })).toBeVisible();
+  await page.getByRole("link", { name: "by person" }).click();
+  await expect(page).toHaveURL(/by=person/);
+  const file = await page.getByRole("link", { name: "Download as CSV" }).getAttribute("href");
+  const answer = await page.request.get(file ?? "");
+  expect(await answer.text()).toMatch(/^person,id,within,held GPU-hours,idle GPU-hours,/);
+});
+
+test("what works here is found from one's GPUs", async () => {
+  await page.goto("/gpus");
+  await page.getByRole("link", { name: "Works here?" }).click();
+  const row = page.getByRole("row").filter({ hasText: "PyTorch" });
+  await expect(row).toContainText("its own kernels need a real GPU");
+  await page.getByLabel("Filter packages").fill("jax");
+  await expect(page.getByRole("row").filter({ hasText: "JAX" })).toContainText(/\d+ of \d+ tests/);
+  await expect(row).toHaveCount(0);
 });
 
 test("a size is offered, shown at a launch, chosen by its link, and removed", async () => {
@@ -402,6 +470,7 @@ test("a setting of a workspace that was changed meanwhile is not overwritten, an
 
 test("sign-in and set-up are accessible and fit without a session", async ({ browser }) => {
   const stranger = await (await browser.newContext()).newPage();
+  watch(stranger);
   for (const address of ["/sign-in", "/setup"]) await check(stranger, address);
 });
 

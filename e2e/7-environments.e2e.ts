@@ -68,12 +68,18 @@ test("packages are proposed, locked, built and tested, and offered when they are
   await dialog.getByLabel("Name").fill(`words-${run}`);
   await dialog.getByLabel("Packages").fill("--index-url=elsewhere");
   await dialog.getByLabel("Imports to test").fill("humanize");
+  await dialog.getByLabel("Cores, at least").fill("half");
+  await dialog.getByLabel("Memory, at least").fill("0.5");
   await expectAccessible(page, "the form of a proposal");
+  await dialog.getByRole("button", { name: "Propose" }).click();
+  await expect(dialog.getByText("A number like 2 or 0.5", { exact: false })).toBeVisible();
+  await dialog.getByLabel("Cores, at least").fill("0.5");
   await dialog.getByRole("button", { name: "Propose" }).click();
   await expect(dialog.getByText("is no package with versions", { exact: false })).toBeVisible();
   await dialog.getByLabel("Packages").fill("humanize<4.12");
   await dialog.getByRole("button", { name: "Propose" }).click();
   await expect(page.getByRole("heading", { name: title })).toBeVisible();
+  await expect(page.getByText("from 0.5 cores and 512 MiB")).toBeVisible();
   await page.getByRole("button", { name: "Take back" }).click();
   await expect(dialog).toBeVisible();
   await expectAccessible(page, "what is lost when a proposal is taken back");
@@ -86,6 +92,7 @@ test("packages are proposed, locked, built and tested, and offered when they are
 test("a workspace is launched with it", async () => {
   await page.goto("/workspaces/new");
   await page.getByRole("radio", { name: title }).check();
+  await expect(page.getByText("(from 0.5 cores and 512 MiB)", { exact: false })).toBeVisible();
   await page.getByLabel("Name").fill(workspace);
   await page.getByRole("button", { name: "Launch", exact: true }).click();
   await expect(page.getByRole("button", { name: `Open ${workspace} in a new tab` })).toBeVisible({ timeout: 90_000 });

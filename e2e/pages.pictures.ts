@@ -71,6 +71,7 @@ test("an installation with a few workspaces", async ({ browser }) => {
       ["/workspaces/[id]/settings", `${workspace}/settings`],
       ["/tour", "/tour"],
       ["/gpus", "/gpus"],
+      ["/gpus/works-here", "/gpus/works-here"],
       ["/datasets", "/datasets"],
       ["/health", "/health"],
       ["/environments", "/environments"],
@@ -102,7 +103,9 @@ test("a pool of 1,000 GPUs", async ({ browser }) => {
       ["/usage", "/usage"],
       ["/what-if", `/what-if?run=${whatIf}`],
       ["/costs", "/costs"],
+      ["/gpu-audit", "/gpu-audit"],
       ["/people", "/people"],
+      ["/policies", "/policies"],
       ["/calendars", "/calendars"],
       ["/audit", "/audit"],
     ];

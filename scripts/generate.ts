@@ -1,7 +1,8 @@
-/** Writes what is made from schemas: openapi.json, native/schemas/*.json and the chart's workspaces. `--check` fails when one is stale. */
+/** Writes what is made from schemas and records: openapi.json, native/schemas/*.json, the chart's workspaces and the conformance runs. `--check` fails when one is stale. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { CHART_SCHEMA, chartSchema } from "#scripts/generate/chart-schema.ts";
+import { CONFORMANCE, conformanceRuns } from "#scripts/generate/conformance.ts";
 import { nativeSchemas } from "#scripts/generate/native-schemas.ts";
 import { describeApi } from "#scripts/generate/openapi.ts";
 
@@ -10,6 +11,7 @@ const files = new Map<string, unknown>([
   ["openapi.json", await describeApi()],
   ...nativeSchemas(),
   [CHART_SCHEMA, await chartSchema()],
+  [CONFORMANCE, await conformanceRuns()],
 ]);
 const stale: string[] = [];
 for (const [file, content] of files) {

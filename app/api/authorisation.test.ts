@@ -1,13 +1,24 @@
 /**
  * Who may call what: every route of the tree, as every role, with the real handlers on a real PostgreSQL. A route
- * without a row in the matrix, and a row without a route, fail.
+ * without a row in the matrix, a row without a route, and a status that the API's document does not name fail.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
 import { scopeOf } from "#server/auth/token-scopes.ts";
 import { type OpenDatabase, setDatabase } from "#server/db/client.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
-import { call, type Fixture, keyOf, makeFixture, matrix, type Role, type Row, roles, type Scoped } from "./testing.ts";
+import {
+  call,
+  documented,
+  type Fixture,
+  keyOf,
+  makeFixture,
+  matrix,
+  type Role,
+  type Row,
+  roles,
+  type Scoped,
+} from "./testing.ts";
 
 let test: TestDatabase;
 let before: OpenDatabase | undefined;
@@ -73,5 +84,7 @@ async function statusOf(
   headers: Record<string, string> = {},
 ): Promise<number> {
   const sent = { params: row.params?.(fixture) ?? {}, input: (await row.input?.(fixture)) ?? {}, headers };
-  return (await call({ test, fixture }, route, role, sent)).status;
+  const { status } = await call({ test, fixture }, route, role, sent);
+  expect(documented(route)).toContain(status);
+  return status;
 }

@@ -10,7 +10,7 @@ import { errorBody } from "#server/contracts/common.ts";
 import { type OpenDatabase, setDatabase } from "#server/db/client.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { around, type Schema } from "./inputs.ts";
-import { call, type Fixture, keyOf, makeFixture, matrix, type Sent } from "./testing.ts";
+import { call, documented, type Fixture, keyOf, makeFixture, matrix, roles, type Sent } from "./testing.ts";
 
 /** Inputs for each route; `SLUICE_CONTRACT_RUNS` makes more of them. */
 const RUNS = Number(process.env.SLUICE_CONTRACT_RUNS ?? 8);
@@ -31,21 +31,22 @@ afterAll(async () => {
 });
 
 describe.each(routes.map((route) => ({ key: keyOf(route), route })))("$key", ({ key, route }) => {
-  it("answers as it is documented", async () => {
+  // A second try has other inputs: what the first has found would be passed over.
+  it("answers as it is documented", { retry: 0, timeout: 120_000 }, async () => {
     const row = matrix[key];
     if (row === undefined) throw new Error(`${key} has no row in the matrix.`);
     const example = { ...row.params?.(fixture), ...(await row.input?.(fixture)) };
     const schema = z.toJSONSchema(route.definition.input, { io: "input", unrepresentable: "any" }) as Schema;
     const inputs = around(schema, example);
-    // Whoever may do it gets deepest, and an owner is not always an admin.
-    const role = fc.constantFrom(...(["admin", "lead", "owner"] as const));
+    // Whoever may do it gets deepest, and an owner is not always an admin; the others are refused.
+    const role = fc.constantFrom(...roles, ...(["admin", "lead", "owner"] as const));
     await fc.assert(
       fc.asyncProperty(role, inputs, async (role, input) => {
         expectDocumented(route, await call({ test, fixture }, route, role, apart(route, input)));
       }),
       { numRuns: RUNS },
     );
-  }, 120_000);
+  });
 });
 
 /** Path parameters are never empty, as such a path is another route's. */
@@ -65,6 +66,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 function expectDocumented(route: ApiRoute, answer: { status: number; type: string; text: string }): void {
   const { status = 200, stream, csv, output } = route.definition;
   const what = `${answer.status} ${answer.type} ${answer.text.slice(0, 500)}`;
+  expect(documented(route), what).toContain(answer.status);
   if (answer.status >= 400) {
     const { error } = errorBody.parse(JSON.parse(answer.text));
     expect(error.code, what).not.toBe("internal");
@@ -72,10 +74,8 @@ function expectDocumented(route: ApiRoute, answer: { status: number; type: strin
   }
   if (answer.type.startsWith("text/event-stream")) expect(stream, what).toBeDefined();
   else if (answer.type.startsWith("text/csv")) expect(csv, what).toBe(true);
-  // A window that is opened by a link goes on to a page.
-  else if (answer.status === 303) expect(route.definition.path).toBe("/users/sample/enter");
   else {
     expect(answer.status, what).toBe(status);
-    expect(output.safeParse(JSON.parse(answer.text)).error, what).toBeUndefined();
+    if (status !== 303) expect(output.safeParse(JSON.parse(answer.text)).error, what).toBeUndefined();
   }
 }

@@ -1,4 +1,5 @@
 /** Calls of every route of the tree, with the real handlers on a real PostgreSQL, each undone afterwards. */
+import { readFileSync } from "node:fs";
 import type { ApiRoute } from "#scripts/generate/routes.ts";
 import { createCode } from "#server/auth/one-time-code.ts";
 import { hashPassword } from "#server/auth/password.ts";
@@ -63,6 +64,8 @@ const signedIn = (status: number, others: Partial<Expected> = {}): Expected => (
 const everybody = (status: number): Expected => signedIn(status, { anonymous: status, workspace: status });
 const adminOnly = (status: number, others: Partial<Expected> = {}): Expected =>
   signedIn(403, { admin: status, adminToken: status, ...others });
+/** Of leads whatever team they lead, who see their part of it. */
+const leadsAndAdmins = (status: number): Expected => adminOnly(status, { outsider: status, lead: status });
 /** What belongs to a person of the team: to strangers it does not exist. */
 const ownerLeadAdmin = (status: number): Expected => signedIn(status, { outsider: 404, colleague: 404 });
 
@@ -217,7 +220,7 @@ export const matrix: Record<string, Row> = {
   "GET /images": { expected: signedIn(200) },
   "GET /images/bases": { expected: signedIn(200) },
   // Leads see what is offered and what was proposed for their teams.
-  "GET /image-versions": { expected: adminOnly(200, { outsider: 200, lead: 200 }) },
+  "GET /image-versions": { expected: leadsAndAdmins(200) },
   "POST /image-versions": {
     expected: signedIn(403, { lead: 201, admin: 201, adminToken: 201 }),
     input: (fixture) => ({
@@ -310,6 +313,7 @@ export const matrix: Record<string, Row> = {
     params: team,
     input: () => ({ maxLeaseSeconds: 3600, idleSeconds: null, coTenancy: "own-team" }),
   },
+  "GET /team-policies": { expected: adminOnly(200) },
   // Everybody's own: the machines are told nothing here.
   "GET /notices": { expected: signedIn(200) },
   "POST /notices/read": { expected: signedIn(200), input: () => ({ ids: [`ntc-${"a".repeat(26)}`] }) },
@@ -423,16 +427,17 @@ export const matrix: Record<string, Row> = {
     expected: signedIn(200, { outsider: 403, colleague: 403 }),
     params: (fixture) => ({ id: fixture.leaseId }),
   },
-  "GET /pool": { expected: adminOnly(200) },
-  "GET /pool/map": { expected: adminOnly(200) },
+  "GET /pool": { expected: leadsAndAdmins(200) },
+  "GET /pool/map": { expected: leadsAndAdmins(200) },
   "GET /gpu-servers": { expected: adminOnly(200) },
-  "GET /gpu-servers/{id}/devices": { expected: adminOnly(200), params: server },
+  "GET /gpu-servers/{id}/devices": { expected: leadsAndAdmins(200), params: server },
   "POST /gpu-servers/join-tokens": { expected: adminOnly(201) },
   "DELETE /gpu-servers/{id}": { expected: adminOnly(200), params: server },
   "PUT /gpu-servers/{id}/zone": { expected: adminOnly(200), params: server, input: () => ({ zone: "hall-2" }) },
   "POST /gpu-servers/{id}/drain": { expected: adminOnly(200), params: server, input: () => ({ draining: true }) },
   "GET /gpu-servers/{id}/drain-effects": { expected: adminOnly(200), params: server },
   "GET /gpus/{id}/drain-effects": { expected: adminOnly(200), params: device },
+  "PUT /gpus/{id}/kind": { expected: adminOnly(200), params: device, input: () => ({ kind: "mig", was: "shared" }) },
   "POST /gpus/{id}/drain": { expected: adminOnly(200), params: device, input: () => ({ draining: false }) },
 
   "GET /utilisation": {
@@ -447,11 +452,16 @@ export const matrix: Record<string, Row> = {
   },
   "GET /what-ifs/{id}": { expected: adminOnly(404), params: () => ({ id: `wif-${"a".repeat(26)}` }) },
   "GET /health": { expected: adminOnly(200) },
+  "GET /conformance": { expected: signedIn(200) },
   "GET /costs": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
   },
   "GET /costs/rows": {
+    expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
+    input: (fixture) => ({ teamId: fixture.world.team }),
+  },
+  "GET /costs/waste": {
     expected: signedIn(403, { lead: 200, admin: 200, adminToken: 200 }),
     input: (fixture) => ({ teamId: fixture.world.team }),
   },
@@ -486,6 +496,15 @@ export type Fixture = {
   identityGroupId: string;
   bearer: Record<"ownerToken" | "adminToken" | "workspace" | Scoped, string>;
 };
+
+const { paths } = JSON.parse(readFileSync("openapi.json", "utf8")) as {
+  paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+};
+
+/** The statuses that the API's document names for a route. */
+export function documented({ definition: { method, path } }: ApiRoute): number[] {
+  return Object.keys(paths[path]?.[method.toLowerCase()]?.responses ?? {}).map(Number);
+}
 
 export const keyOf = ({ definition }: ApiRoute) => `${definition.method} ${definition.path}`;
 

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Card, Facts } from "#components/ui/page.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { ImageVersionView } from "#server/contracts/image.ts";
+import { sizeInWords } from "#server/contracts/size-words.ts";
 
 type Proposed = NonNullable<ImageVersionView["proposed"]>;
 
@@ -16,7 +17,7 @@ export function ProposalFacts({
   /** Whose names are known. */
   teams: { id: string; name: string }[];
 }) {
-  const { source, imports, needs, team, by, approvedAt, approvedBy } = proposed;
+  const { source, imports, needs, atLeast, team, by, approvedAt, approvedBy } = proposed;
   const rows: [string, ReactNode][] = [
     ["Name", <code key="name">{version.image.name}</code>],
     ["Version", <code key="version">{version.version}</code>],
@@ -32,6 +33,7 @@ export function ProposalFacts({
   }
   if (imports.length > 0) rows.push(["Imports", imports.join(", ")]);
   if (needs?.minCudaVersion !== undefined) rows.push(["CUDA", `${needs.minCudaVersion / 1000} and newer`]);
+  rows.push(["Sizes", atLeast === undefined ? "any" : `from ${sizeInWords(atLeast)}`]);
   if (approvedAt !== null) {
     rows.push(["Approved", <When key="approved" at={approvedAt} by={approvedBy} />]);
     const names = version.teamIds?.map((id) => teams.find((each) => each.id === id)?.name ?? "another team");

@@ -8,6 +8,7 @@ import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select, TextArea } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
 import { useSubmit } from "#components/use-submit.ts";
+import { readCores, readGib } from "#components/workspace/size-words.ts";
 import type { ImageVersionView } from "#server/contracts/image.ts";
 
 type Proposed = NonNullable<ImageVersionView["proposed"]>;
@@ -30,17 +31,24 @@ export default function ProposeForm({
   const router = useRouter();
   const before = like?.proposed;
   const [kind, setKind] = useState<Proposed["source"]["kind"]>(before?.source.kind ?? "packages");
+  const [unread, setUnread] = useState<SizeErrors>({});
   const { pending, error, fields, run } = useSubmit<ImageVersionView>(
     [
       ...["name", "title", "description", "teamId", "source", "source.base", "source.python", "source.requirements"],
       ...["source.reference", "imports", "needs", "needs.minCudaVersion"],
+      ...["atLeast", "atLeast.cpuMilli", "atLeast.memoryBytes"],
     ],
     "name",
   );
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const made = await run(() => api("POST", "/image-versions", proposalOf(kind, form, like?.name)));
+    const size = sizeOf(form);
+    setUnread(size.wrong);
+    if (Object.keys(size.wrong).length > 0) return;
+    const made = await run(() =>
+      api("POST", "/image-versions", { ...proposalOf(kind, form, like?.name), ...size.input }),
+    );
     if (!made) return;
     onClose();
     router.push(`/environments/${made.id}`);
@@ -179,10 +187,45 @@ export default function ProposeForm({
             error={wrongCuda}
           />
         </div>
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field
+            label="Cores, at least"
+            name="cores"
+            inputMode="decimal"
+            {...plain}
+            defaultValue={before?.atLeast && before.atLeast.cpuMilli / 1000}
+            hint="Empty: any size of a workspace will do"
+            error={unread.cores ?? fields["atLeast.cpuMilli"]}
+          />
+          <Field
+            label="Memory, at least"
+            name="memory"
+            suffix="GiB"
+            inputMode="decimal"
+            {...plain}
+            defaultValue={before?.atLeast && before.atLeast.memoryBytes / 2 ** 30}
+            hint="The card on the launch page names the sizes that have as much"
+            error={unread.memory ?? fields["atLeast.memoryBytes"]}
+          />
+        </div>
         <FormFooter error={error} pending={pending} onCancel={onClose} save="Propose" saving="Proposing" />
       </form>
     </Dialog>
   );
+}
+
+type SizeErrors = { cores?: string; memory?: string };
+
+/** What a workspace of it should have: both or neither; and the sentence beside each that is no number. */
+function sizeOf(form: FormData): { input: Record<string, unknown>; wrong: SizeErrors } {
+  const [cores, memory] = [formText(form, "cores").trim(), formText(form, "memory").trim()];
+  if (cores === "" && memory === "") return { input: {}, wrong: {} };
+  const [cpuMilli, memoryBytes] = [readCores(cores), readGib(memory)];
+  const wrong = {
+    ...(cpuMilli === undefined && { cores: "A number like 2 or 0.5; or leave both empty." }),
+    ...(memoryBytes === undefined && { memory: "A number like 8 or 1.5; or leave both empty." }),
+  };
+  return { input: { atLeast: { cpuMilli, memoryBytes } }, wrong };
 }
 
 function proposalOf(kind: "packages" | "image", form: FormData, name: string | undefined) {

@@ -2,11 +2,14 @@ import { formatAmount, formatBytes } from "#components/format.ts";
 import { EndLease } from "#components/lease/end-lease.tsx";
 import { LeaseState } from "#components/lease/lease-state.tsx";
 import { ownerLabel } from "#components/lease/owner-label.ts";
-import { Meter } from "#components/ui/meter.tsx";
+import { Swatch } from "#components/ui/meter.tsx";
 import { Badge, State } from "#components/ui/state.tsx";
 import { Age } from "#components/ui/time.tsx";
 import type { PoolDevice } from "#server/contracts/gpu-server.ts";
 import { DeviceActions } from "./device-actions.tsx";
+import { KINDS } from "./kinds.ts";
+import { TeamBar } from "./team-bar.tsx";
+import type { TeamKey } from "./team-key.ts";
 
 const states = {
   active: { tone: "ok", word: "takes leases" },
@@ -14,9 +17,19 @@ const states = {
   lost: { tone: "bad", word: "server not connected" },
 } as const;
 
-/** One device: a bar with a segment for each lease, and beneath it who holds what. */
-export function DeviceCard({ device }: { device: PoolDevice }) {
+type Props = {
+  device: PoolDevice;
+  teamKey: TeamKey;
+  /** Whoever looks may drain it and say what it is. */
+  mayChange: boolean;
+};
+
+/** One device: a bar by team, and beneath it who holds what; of teams that one does not lead, how much alone. */
+export function DeviceCard({ device, teamKey, mayChange }: Props) {
   const state = states[device.state];
+  const lookOf = (teamId: string) => teamKey.find((each) => each.teamId === teamId)?.look ?? "rest";
+  const shown = new Set(device.leases.map(({ teamId }) => teamId));
+  const unnamed = device.teams.filter(({ teamId }) => !shown.has(teamId));
   return (
     <li className="px-4 py-3.5">
       <div className="flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1">
@@ -25,6 +38,7 @@ export function DeviceCard({ device }: { device: PoolDevice }) {
         </h3>
         <div className="figures flex flex-wrap items-center gap-x-4 text-sm text-ink-2">
           <State tone={state.tone}>{state.word}</State>
+          <span>{KINDS[device.kind].word}</span>
           <span>
             {formatAmount(device.leasedMilli)} of 1.0 {device.gpuType} leased
           </span>
@@ -32,27 +46,13 @@ export function DeviceCard({ device }: { device: PoolDevice }) {
             {formatBytes(device.usedMemoryBytes)} of {formatBytes(device.memoryBytes)} used
           </span>
           <span>{Math.round(device.computePercent)} % compute</span>
-          <DeviceActions device={device} />
+          {mayChange && <DeviceActions device={device} />}
         </div>
       </div>
       <div className="mt-2">
-        <Meter
-          size="lg"
-          max={1000}
-          segments={device.leases.map((lease) => ({
-            key: lease.id,
-            value: lease.milli,
-            look: lease.borrowed ? "borrowed" : "used",
-            title: `${formatAmount(lease.milli)} ${lease.userName}, ${ownerLabel(lease)}`,
-          }))}
-          label={
-            device.leases.length === 0
-              ? `${device.name}: nothing leased`
-              : `${device.name}: ${device.leases.map((lease) => `${formatAmount(lease.milli)} ${lease.userName}`).join(", ")}`
-          }
-        />
+        <TeamBar size="lg" teams={device.teams} teamKey={teamKey} max={1000} what={device.name} />
       </div>
-      {device.leases.length > 0 && (
+      {device.teams.length > 0 && (
         <ul aria-label={`Leases on ${device.name}`} className="mt-2 divide-y divide-line">
           {device.leases.map((lease) => (
             <li
@@ -61,7 +61,10 @@ export function DeviceCard({ device }: { device: PoolDevice }) {
             >
               <span className="figures text-right font-medium">{formatAmount(lease.milli)}</span>
               <span className="min-w-0 break-words">
-                {lease.userName} <span className="text-ink-2">({lease.teamName})</span>
+                {lease.userName}{" "}
+                <span className="text-ink-2">
+                  (<Swatch look={lookOf(lease.teamId)} /> {lease.teamName})
+                </span>
                 <span className="block text-sm text-ink-2">
                   {lease.workspaceName}, {ownerLabel(lease)}
                 </span>
@@ -81,6 +84,14 @@ export function DeviceCard({ device }: { device: PoolDevice }) {
               <span className="figures col-span-2 col-start-2 text-sm text-ink-2 md:hidden">
                 {lease.state}, {formatBytes(lease.usedMemoryBytes)} of {formatBytes(lease.memoryBytes)}, held for{" "}
                 <Age from={lease.grantedAt} />
+              </span>
+            </li>
+          ))}
+          {unnamed.map(({ teamId, teamName, milli }) => (
+            <li key={teamId} className="grid grid-cols-[3.5rem_minmax(0,1fr)] gap-x-3 py-1.5">
+              <span className="figures text-right font-medium">{formatAmount(milli)}</span>
+              <span className="text-ink-2">
+                <Swatch look={lookOf(teamId)} /> team {teamName}
               </span>
             </li>
           ))}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { mapRecord } from "./map-record.ts";
 
-const device = { id: "gpu-1", name: "a100-1", gpuType: "a100", idleHeldMilli: 0 };
+const device = { id: "gpu-1", name: "a100-1", gpuType: "a100", kind: "shared" as const, idleHeldMilli: 0 };
 const server = {
   ...{
     id: "gsv-1",
@@ -13,6 +13,7 @@ const server = {
     zoneVersion: 1,
   },
   ...{ rttUs: null, lastSeenAt: null, createdAt: "2026-01-01T00:00:00Z", deviceCount: 5, leaseCount: 3 },
+  teams: [],
   devices: [
     { ...device, state: "active" as const, leasedMilli: 0, computePercent: 0 },
     { ...device, state: "active" as const, leasedMilli: 125, computePercent: 100 },

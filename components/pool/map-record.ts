@@ -8,12 +8,12 @@ export type MapShows = "leased" | "compute";
  * `cells` has a character for each device: `0` to `4` for nothing, up to a quarter, a half, three quarters, and more;
  * `d` it drains, `l` its server is not connected.
  */
-export type MapRecord = { id: string; name: string; state: string; cells: string; leasedMilli: number };
+export type MapRecord = Pick<PoolMapServer, "id" | "name" | "state" | "teams"> & { cells: string; leasedMilli: number };
 
 /** The record of a server: pure. */
 export function mapRecord(server: PoolMapServer, shows: MapShows): MapRecord {
   return {
-    ...{ id: server.id, name: server.name, state: server.state },
+    ...{ id: server.id, name: server.name, state: server.state, teams: server.teams },
     cells: server.devices.map((device) => cellOf(device, shows)).join(""),
     leasedMilli: server.devices.reduce((sum, device) => sum + device.leasedMilli, 0),
   };

@@ -6,6 +6,8 @@ import { RelativeTime } from "#components/ui/time.tsx";
 import type { GpuServerView, PoolDevice } from "#server/contracts/gpu-server.ts";
 import { DeviceCard } from "./device-card.tsx";
 import { ServerActions } from "./server-actions.tsx";
+import { TeamBar } from "./team-bar.tsx";
+import type { TeamKey } from "./team-key.ts";
 
 const tones: Record<GpuServerView["state"], Tone> = {
   joining: "busy",
@@ -16,7 +18,18 @@ const tones: Record<GpuServerView["state"], Tone> = {
 };
 
 /** A GPU server with its devices. A component of the browser's: of hundreds of leases a page carries what they are, not how they look. */
-export function ServerCard({ server, devices }: { server: GpuServerView; devices: PoolDevice[] }) {
+export function ServerCard({
+  server,
+  devices,
+  teamKey,
+  mayChange,
+}: {
+  server: GpuServerView;
+  devices: PoolDevice[];
+  teamKey: TeamKey;
+  /** Whoever looks may drain it and say what it is. */
+  mayChange: boolean;
+}) {
   return (
     <section aria-label={`GPU server ${server.name}`} className="mb-4 rounded-lg border border-line bg-surface">
       <div className="flex items-start justify-between gap-x-4 border-b border-line px-4 py-2.5">
@@ -35,8 +48,19 @@ export function ServerCard({ server, devices }: { server: GpuServerView; devices
             )}
           </span>
         </div>
-        <ServerActions server={server} />
+        {mayChange && <ServerActions server={server} />}
       </div>
+      {devices.length > 1 && (
+        <div className="border-b border-line px-4 py-2.5">
+          <TeamBar
+            size="md"
+            teams={devices.flatMap((device) => device.teams)}
+            teamKey={teamKey}
+            max={devices.length * 1000}
+            what={`${server.name} by team`}
+          />
+        </div>
+      )}
       {devices.length === 0 ? (
         <p className="px-4 py-3 text-ink-2">
           {server.state === "joining" ? "It has joined and not reported its devices yet." : "It reports no device."}
@@ -44,7 +68,7 @@ export function ServerCard({ server, devices }: { server: GpuServerView; devices
       ) : (
         <ul className="divide-y divide-line">
           {devices.map((device) => (
-            <DeviceCard key={device.id} device={device} />
+            <DeviceCard key={device.id} {...{ device, teamKey, mayChange }} />
           ))}
         </ul>
       )}

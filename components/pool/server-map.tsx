@@ -4,6 +4,8 @@ import Link from "next/link";
 import type { ReactNode } from "react";
 import { cx, formatAmount, plural } from "#components/format.ts";
 import type { MapRecord } from "./map-record.ts";
+import { TeamBar } from "./team-bar.tsx";
+import type { TeamKey } from "./team-key.ts";
 
 const looks: Record<string, { word: string; className: string }> = {
   "0": { word: "nothing", className: "fill-line" },
@@ -62,16 +64,18 @@ export function MapLegend({ shows }: { shows: string }) {
 }
 
 /**
- * Many servers at once: a tile each with a cell for each device. A tile is a link that opens the server in place and
+ * Many servers at once: a tile each with a cell for each device, and a bar of who holds it. A tile is a link that opens the server in place and
  * closes it again; `details` holds what is open.
  */
 export function ServerMap({
   servers,
+  teamKey,
   details,
   base,
   question,
 }: {
   servers: MapRecord[];
+  teamKey: TeamKey;
   /** Server id → what stands under its tile. */
   details: Record<string, ReactNode>;
   base: string;
@@ -113,6 +117,13 @@ export function ServerMap({
                 </span>
               </span>
               <Cells cells={server.cells} />
+              <TeamBar
+                size="sm"
+                teams={server.teams}
+                teamKey={teamKey}
+                max={server.cells.length * 1000}
+                what="by team"
+              />
               {wrong && <span className="text-xs text-warn">{server.state}</span>}
             </Link>
           </li>,

@@ -9,6 +9,7 @@ export function destinationsOf(tree: Branch[], teams: { name: string }[]): Desti
     { href: "/workspaces/new", label: "Launch a workspace", group: "Begin", words: "new notebook environment" },
     { href: "/tour", label: "Tour", group: "Begin", words: "first steps example" },
     ...tree.flatMap(({ title, pages }) => pages.map((page) => ({ ...page, group: "Pages", words: title }))),
+    { href: "/gpus/works-here", label: "Works here?", group: "Pages", words: "packages conformance GPU types" },
     { href: "/settings", label: "Settings", group: "Pages", words: "profile tokens sessions time zone" },
     ...teams.map(({ name }) => ({
       href: `/teams/${encodeURIComponent(name)}`,

@@ -14,13 +14,13 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
         { href: "/teams", label: person.isAdmin ? "Teams & quotas" : "Team" },
       ],
     },
-    ...(person.isAdmin
+    ...(person.isAdmin || leads
       ? [
           {
             title: "Operate",
             pages: [
               { href: "/pool", label: "Pool" },
-              { href: "/health", label: "Health" },
+              ...(person.isAdmin ? [{ href: "/health", label: "Health" }] : []),
             ],
           },
         ]
@@ -33,6 +33,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
               { href: "/usage", label: "Usage" },
               ...(person.isAdmin ? [{ href: "/what-if", label: "What-if" }] : []),
               { href: "/costs", label: "Costs" },
+              { href: "/gpu-audit", label: "GPU audit" },
             ],
           },
         ]
@@ -45,6 +46,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
               { href: "/people", label: "People" },
               { href: "/environments", label: "Environments" },
               { href: "/sizes", label: "Sizes" },
+              { href: "/policies", label: "Policies" },
               { href: "/calendars", label: "Calendars" },
               { href: "/audit", label: "Audit" },
             ],

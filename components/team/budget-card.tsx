@@ -1,3 +1,4 @@
+import { BehindChart } from "#components/chart/behind.tsx";
 import { formatAmount } from "#components/format.ts";
 import { Card } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
@@ -9,8 +10,16 @@ type Budget = TeamBudget["budgets"][number];
 const WIDTH = 640;
 const HEIGHT = 120;
 
+type Props = {
+  budget: Budget;
+  month: string;
+  endsAt: string;
+  /** The days of all types as a file. */
+  csv: string;
+};
+
 /** The GPU-hours of a month that are left, day by day, against an even pace; the days as a table behind it. */
-export function BudgetCard({ budget, month, endsAt }: { budget: Budget; month: string; endsAt: string }) {
+export function BudgetCard({ budget, month, endsAt, csv }: Props) {
   const { gpuType, milliHours, usedMilliHours, spentAt, days } = budget;
   const left = Math.max(0, milliHours - usedMilliHours);
   const points = burnDown(budget, endsAt);
@@ -79,9 +88,8 @@ export function BudgetCard({ budget, month, endsAt }: { budget: Budget; month: s
           </li>
         )}
       </ul>
-      <details className="mt-2 text-sm">
-        <summary className="cursor-pointer text-ink-2">Day by day</summary>
-        <table className="figures mt-1.5">
+      <BehindChart csv={csv}>
+        <table className="figures text-sm">
           <caption className="sr-only">{`GPU-hours of ${gpuType} used, day by day`}</caption>
           <thead>
             <tr className="text-left text-ink-2">
@@ -102,7 +110,7 @@ export function BudgetCard({ budget, month, endsAt }: { budget: Budget; month: s
             ))}
           </tbody>
         </table>
-      </details>
+      </BehindChart>
     </Card>
   );
 }

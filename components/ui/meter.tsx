@@ -3,16 +3,27 @@ import { cx } from "#components/format.ts";
 export type Segment = {
   key: string;
   value: number;
-  /** `used` is solid, `borrowed` striped, `held` pale. */
-  look: "used" | "borrowed" | "held";
+  look: SegmentLook;
   title?: string;
 };
 
-const looks: Record<Segment["look"], string> = {
+/** `used` is solid, `borrowed` striped, `held` pale; the same in ink, and `rest`, tell more apart where parts have names. */
+export type SegmentLook = "used" | "borrowed" | "held" | "ink" | "ink-striped" | "ink-pale" | "rest";
+
+const looks: Record<SegmentLook, string> = {
   used: "bg-accent",
   borrowed: "bg-accent stripes",
   held: "bg-accent/45",
+  ink: "bg-ink-2",
+  "ink-striped": "bg-ink-2 stripes",
+  "ink-pale": "bg-ink-2/45",
+  rest: "bg-line-strong",
 };
+
+/** The look of a segment beside its name. */
+export function Swatch({ look }: { look: SegmentLook }) {
+  return <span aria-hidden="true" className={cx("inline-block size-2.5 shrink-0 rounded-[2px]", looks[look])} />;
+}
 
 /**
  * A bar of segments on a track from 0 to `max`, with marks (such as the guaranteed amount) across it.

@@ -3,6 +3,8 @@ import { cx, formatDuration, plural } from "#components/format.ts";
 import { State } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { ImageView } from "#server/contracts/image.ts";
+import { sizesFor } from "#server/contracts/size-words.ts";
+import type { SizeView } from "#server/contracts/workspace-size.ts";
 
 const builds = {
   ready: { tone: "ok", word: "ready" },
@@ -14,13 +16,16 @@ const builds = {
 /** So many older versions stand on a card; the catalogue has all. */
 const OLDER = 3;
 
-/** An environment to choose: what it is for, whether it is ready, how long it takes, what is inside and who says so. */
+/** An environment to choose: what it is for, whether it is ready, how long it takes, what is inside, in which sizes, and who says so. */
 export function EnvironmentCard({
   image,
+  sizes,
   chosen,
   onChoose,
 }: {
   image: ImageView;
+  /** Those that are offered to the team. */
+  sizes: readonly SizeView[];
   chosen: boolean;
   onChoose: () => void;
 }) {
@@ -63,6 +68,7 @@ export function EnvironmentCard({
           </Link>
           {version.packageCount !== null && `: ${plural(version.packageCount, "package")}`}
         </p>
+        <p>Sizes: {sizesFor(sizes, version.atLeast)}</p>
         <Approved approved={version.approved} />
         {image.older.length > 0 && <Older image={image} />}
       </div>

@@ -15,13 +15,14 @@ import { Card } from "#components/ui/page.tsx";
 import { State } from "#components/ui/state.tsx";
 import { useSubmit } from "#components/use-submit.ts";
 import type { ImageView } from "#server/contracts/image.ts";
+import { fits, sizeInWords } from "#server/contracts/size-words.ts";
 import type { GpuPolicy, WorkspaceView } from "#server/contracts/workspace.ts";
 import type { ChosenSize, SizeList } from "#server/contracts/workspace-size.ts";
 import { DefaultAmountField, useDefaultAmount } from "./default-amount.tsx";
 import { EnvironmentCard } from "./environment-card.tsx";
 import { GpuPolicySelect } from "./gpu-policy-select.tsx";
 import { sizeChoices } from "./size-choice.ts";
-import { SizeFields, useSize } from "./size-fields.tsx";
+import { SizeFields, type SizeState, useSize } from "./size-fields.tsx";
 
 export type LaunchTeam = {
   id: string;
@@ -90,6 +91,10 @@ export function LaunchForm({
   const image = (offered.find((each) => each.name === wantedImage) ?? offered[0])?.name ?? "";
   const launcher = images.find((each) => each.name === image)?.launcher ?? "";
   const size = useSize(sizeChoices(sizes, teamId, launcher), initial.size);
+  const tooSmall = warnOfSize(
+    offered.find((each) => each.name === image),
+    size,
+  );
   const choices = choicesFor(datasets, teamId);
   const mounted = choices.filter((each) => chosen.has(each.id) && each.refusals[launcher] === undefined);
 
@@ -127,6 +132,7 @@ export function LaunchForm({
               <EnvironmentCard
                 key={each.id}
                 image={each}
+                sizes={size.fields.choices.sizes}
                 chosen={each.name === image}
                 onChoose={() => setImage(each.name)}
               />
@@ -135,7 +141,14 @@ export function LaunchForm({
           {fields.image && <p className="mt-1 text-sm text-bad">{fields.image}</p>}
         </fieldset>
         {(size.fields.choices.sizes.length > 0 || size.fields.choices.custom) && (
-          <SizeFields state={size} error={fields.size} />
+          <div>
+            <SizeFields state={size} error={fields.size} />
+            {tooSmall && (
+              <p role="status" className="mt-1.5 text-sm text-warn">
+                {tooSmall}
+              </p>
+            )}
+          </div>
         )}
         <div className="grid gap-4 sm:grid-cols-2">
           <Field label="Name" name="name" defaultValue={initial.name} required maxLength={60} error={fields.name} />
@@ -252,6 +265,14 @@ export function LaunchForm({
       </aside>
     </form>
   );
+}
+
+/** A sentence when the chosen size has less than the environment should have. */
+function warnOfSize(image: ImageView | undefined, { size, fields }: SizeState): string | undefined {
+  const atLeast = image?.version.atLeast;
+  const chosen = typeof size === "string" ? fields.choices.sizes.find(({ name }) => name === size) : size;
+  if (!image || !atLeast || chosen === undefined || fits(atLeast, chosen)) return undefined;
+  return `${image.title} should have ${sizeInWords(atLeast)} at least; with less, its programs may run out of memory.`;
 }
 
 const borrowed: Record<GpuPolicy, string> = {

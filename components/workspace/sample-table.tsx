@@ -3,21 +3,15 @@
 import { formatAmount, formatBytes, formatCores } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
+import { type SampleRow, sampleRows } from "#server/contracts/sample-rows.ts";
 import type { WorkspaceSamples } from "#server/contracts/workspace.ts";
-
-type Processes = WorkspaceSamples["samples"][number];
-type Gpu = WorkspaceSamples["gpu"][number];
-type Row = { at: string; processes?: Processes; gpu?: Gpu };
 
 /** The figures behind the charts of a workspace, a row for each stretch, the newest first. */
 export function SampleTable({ chart }: { chart: WorkspaceSamples }) {
-  const rows = new Map<string, Row>();
-  for (const processes of chart.samples) rows.set(processes.at, { at: processes.at, processes });
-  for (const gpu of chart.gpu) rows.set(gpu.at, { ...rows.get(gpu.at), at: gpu.at, gpu });
   return (
-    <DataTable<Row>
+    <DataTable<SampleRow>
       caption="Use of the workspace"
-      rows={[...rows.values()].sort((a, b) => b.at.localeCompare(a.at))}
+      rows={sampleRows(chart).reverse()}
       rowKey={(row) => row.at}
       columns={[
         { id: "at", header: "From", sort: (row) => row.at, cell: (row) => <ExactTime at={row.at} /> },
@@ -39,10 +33,10 @@ export function SampleTable({ chart }: { chart: WorkspaceSamples }) {
 function figure(
   id: string,
   header: string,
-  of: (row: Row) => number | undefined,
+  of: (row: SampleRow) => number | undefined,
   format: (value: number) => string,
-): Column<Row> {
-  const cell = (row: Row) => {
+): Column<SampleRow> {
+  const cell = (row: SampleRow) => {
     const value = of(row);
     return value === undefined ? "–" : format(value);
   };

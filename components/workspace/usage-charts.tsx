@@ -17,11 +17,14 @@ export function UsageCharts({
   chart,
   minutes,
   base,
+  csv,
   zone,
 }: {
   chart: WorkspaceSamples;
   minutes: number;
   base: string;
+  /** The figures as a file. */
+  csv: string;
   zone: string;
 }) {
   const width = Math.max(30_000, (minutes * 60_000) / 240);
@@ -114,7 +117,7 @@ export function UsageCharts({
             </>
           )}
           <div className="md:col-span-2">
-            <BehindChart>
+            <BehindChart csv={csv}>
               <SampleTable chart={chart} />
             </BehindChart>
           </div>

@@ -1,16 +1,20 @@
 import { z } from "zod";
+import { RouteErrors } from "#scripts/generate/errors.ts";
 import { type ApiRoute, readRoutes } from "#scripts/generate/routes.ts";
 import { errorBody } from "#server/contracts/common.ts";
-import { httpStatus } from "#server/errors.ts";
+import { type ErrorCode, httpStatus } from "#server/errors.ts";
 
 type Json = Record<string, unknown>;
 
 /** The API's description (OpenAPI 3.1) from the routes and their contracts. */
 export async function describeApi(): Promise<Json> {
   const paths: Record<string, Json> = {};
-  for (const route of await readRoutes()) {
+  const routes = await readRoutes();
+  const errors = new RouteErrors([...new Set(routes.map(({ file }) => file))]);
+  for (const route of routes) {
     const { path, method } = route.definition;
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(route) };
+    const codes = errors.of(route.file, method);
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeRoute(route, codes) };
   }
   return {
     openapi: "3.1.0",
@@ -25,6 +29,9 @@ export async function describeApi(): Promise<Json> {
     paths,
     components: {
       schemas: { Error: schemaOf(errorBody, "output") },
+      responses: Object.fromEntries(
+        Object.entries(meanings).map(([code, words]) => [code, errorResponse(code, words)]),
+      ),
       securitySchemes: {
         accessToken: { type: "http", scheme: "bearer", description: "A personal access token, slp_…" },
         session: { type: "apiKey", in: "cookie", name: "__Host-sluice-session" },
@@ -33,7 +40,37 @@ export async function describeApi(): Promise<Json> {
   };
 }
 
-function describeRoute({ definition }: ApiRoute): Json {
+/** Each error by its status; what is refused and what a quota refuses share one. */
+const meanings = {
+  invalid: "The input is wrong: `detail.fields` names each field.",
+  unauthenticated: "Nobody is signed in, or the credential is not valid.",
+  forbidden: "Signed in, but not allowed; or sent by a page of another site.",
+  "not-found": "There is no such thing, or whoever asks may not know of it.",
+  conflict: "Something else exists, is under way or was saved meanwhile that excludes this.",
+  refused: "Cannot be under today's rules (`refused`), or a quota stands in the way (`quota`).",
+  "too-many": "Asked too often: `Retry-After` says in how many seconds again.",
+  internal: "A fault of ours, in the log under the answer's `x-trace-id`.",
+  unavailable: "Cannot be now; try again.",
+} satisfies Record<Exclude<ErrorCode, "quota">, string>;
+
+function errorResponse(code: string, description: string): Json {
+  const seconds = { schema: { type: "integer", minimum: 1 }, description: "Seconds" };
+  return {
+    description,
+    ...(code === "too-many" ? { headers: { "Retry-After": { required: true, ...seconds } } } : {}),
+    content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+  };
+}
+
+/** The statuses of errors, each with what is said of it once. */
+function errorsOf(codes: readonly ErrorCode[]): Json {
+  const named = codes.map((code) => (code === "quota" ? "refused" : code));
+  return Object.fromEntries(
+    named.map((code) => [String(httpStatus(code)), { $ref: `#/components/responses/${code}` }]),
+  );
+}
+
+function describeRoute({ definition }: ApiRoute, codes: readonly ErrorCode[]): Json {
   const { method, path, summary, action, input, output, status } = definition;
   const whole = schemaOf(input, "input") as { properties?: Record<string, Json>; required?: string[] };
   const names = Object.keys(whole.properties ?? {});
@@ -58,15 +95,11 @@ function describeRoute({ definition }: ApiRoute): Json {
     ],
     ...(hasBody ? { requestBody: body(pick(whole, others)) } : {}),
     responses: {
-      [String(status ?? 200)]: { description: summary, content: contentOf(schemaOf(output, "output"), definition) },
-      default: {
-        description: `An error: ${[
-          ...new Set(["invalid", "unauthenticated", "forbidden", "not-found", "too-many"] as const),
-        ]
-          .map((code) => `${httpStatus(code)} ${code}`)
-          .join(", ")} and others of the closed set.`,
-        content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+      [String(status ?? 200)]: {
+        description: summary,
+        ...(status === 303 ? {} : { content: contentOf(schemaOf(output, "output"), definition) }),
       },
+      ...errorsOf(codes),
     },
   };
 }

@@ -80,6 +80,7 @@ const rules = {
   "team.archive": admin,
   "team.set-quota": admin,
   "team.set-policy": admin,
+  "team.list-policies": admin,
   "gpu-type.set-windows": admin,
   /** What a GPU type takes when is everybody's to know; of quotas one sees the own teams'. */
   "calendar.list": signedIn,
@@ -182,7 +183,9 @@ const rules = {
   "lease.status": ownWorkspace,
   "lease.report-owners": ownWorkspace,
 
-  "pool.read": admin,
+  "conformance.list": signedIn,
+  /** Admins see all of it, a lead whose GPUs the led teams' people hold, and of others the team alone. */
+  "pool.read": teamLeadOrAdmin,
   /** Admins see all of it, a lead the own team. */
   "utilisation.read": teamLeadOrAdmin,
   "cost.read": teamLeadOrAdmin,
@@ -197,6 +200,7 @@ const rules = {
   "gpu-server.list": admin,
   "gpu-server.drain": admin,
   "gpu-server.set-zone": admin,
+  "gpu-server.set-kind": admin,
   "gpu-server.remove": admin,
   "gpu-server.control": ownGpuServer,
   "gpu-server.follow-node": systemOnly,

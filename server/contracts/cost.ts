@@ -116,5 +116,44 @@ export const costRows = z.strictObject({
 });
 export type CostRows = z.infer<typeof costRows>;
 
+export const wasteInput = costRowsInput.extend({
+  /** `csv` answers all rows as a file. */
+  format: z.enum(["json", "csv"]).default("json"),
+});
+export type WasteInput = z.input<typeof wasteInput>;
+
+/** GPU-hours that did nothing, and what they cost; null: nothing of them has a price. */
+const wasted = { hours: z.number(), cents: z.int().nullable() };
+
+export const wasteRow = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  /** The team of a person; the person and the team of a workspace. */
+  within: z.string().nullable(),
+  /** GPU-hours that were held. */
+  held: z.number(),
+  /** Of them those in which the GPU did nothing. */
+  ...wasted,
+});
+export type WasteRow = z.infer<typeof wasteRow>;
+
+/** A month's GPU time that nobody had any use of. */
+export const waste = z.strictObject({
+  month: z.string(),
+  currency: z.string(),
+  /** What was held and did nothing; what nobody held, drained or had lost is told of the whole pool alone. */
+  parts: z.array(z.strictObject({ what: z.enum(["idle", "free", "draining", "lost"]), ...wasted })),
+  /** All the time that there was, of a team what it held. */
+  hours: z.number(),
+  /** Types without a price: in the hours, not in the money. */
+  unpriced: z.array(z.string()),
+  /** Who held what did nothing, most of it first. */
+  rows: z.array(wasteRow),
+  total: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: z.string().nullable(),
+});
+export type Waste = z.infer<typeof waste>;
+
 export const closeMonthInput = z.strictObject({ month });
 export type CloseMonthInput = z.input<typeof closeMonthInput>;

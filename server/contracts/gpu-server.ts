@@ -170,6 +170,24 @@ export const endLeaseAnswer = z.strictObject({
 });
 export type EndLeaseAnswer = z.infer<typeof endLeaseAnswer>;
 
+/** What the hardware behind a device is, as gpud found it or an admin says: a card by itself, or a part of one. */
+export const gpuKind = z.enum(["shared", "mig", "vgpu", "passthrough"]);
+export type GpuKind = z.infer<typeof gpuKind>;
+
+export const setGpuKindInput = z.strictObject({
+  id: gpuId,
+  kind: gpuKind,
+  /** What it was when the edit was made; left out, whatever it is is replaced. */
+  was: gpuKind.optional(),
+});
+export type SetGpuKindInput = z.input<typeof setGpuKindInput>;
+export const setGpuKindOutput = z.strictObject({ id: gpuId, kind: gpuKind });
+export type SetGpuKindOutput = z.infer<typeof setGpuKindOutput>;
+
+/** What a team holds somewhere: told of every team, whoever looks. */
+export const teamHolds = z.strictObject({ teamId: z.string(), teamName: z.string(), milli: z.int() });
+export type TeamHolds = z.infer<typeof teamHolds>;
+
 export const poolDevice = z.strictObject({
   id: z.string(),
   uuid: z.string(),
@@ -177,6 +195,7 @@ export const poolDevice = z.strictObject({
   gpuType: z.string(),
   model: z.string(),
   computeCapability: z.string(),
+  kind: gpuKind,
   serverId: z.string(),
   serverName: z.string(),
   /** active: takes leases; lost: its server is not connected. */
@@ -189,6 +208,9 @@ export const poolDevice = z.strictObject({
   usedMemoryBytes: z.int(),
   /** Share of the device's time that was used in the last minute, 0..100. */
   computePercent: z.number(),
+  /** Who holds it, most first. */
+  teams: z.array(teamHolds),
+  /** Those that whoever looks may know: an admin all, a lead those of the led teams. */
   leases: z.array(leaseListItem),
 });
 export type PoolDevice = z.infer<typeof poolDevice>;
@@ -235,7 +257,7 @@ export const poolDeviceList = z.strictObject({ devices: z.array(poolDevice) });
 export type PoolDeviceList = z.infer<typeof poolDeviceList>;
 
 export const poolMapInput = z.strictObject({
-  /** Words, each in the name, zone or state of a server, in one of its devices, or in who holds them. */
+  /** Words, each in the name, zone or state of a server, in one of its devices, or in who holds them as far as one sees it. */
   search: searchText.optional(),
   limit: pageSize(200),
   /** The last server of the page before. */
@@ -244,9 +266,14 @@ export const poolMapInput = z.strictObject({
 export type PoolMapInput = z.input<typeof poolMapInput>;
 
 export const poolMapServer = gpuServerView.extend({
+  /** Who holds what of it, most first. */
+  teams: z.array(teamHolds.omit({ teamName: true })),
   devices: z.array(
     poolDevice
-      .pick({ id: true, name: true, gpuType: true, state: true, leasedMilli: true, computePercent: true })
+      .pick({
+        ...{ id: true, name: true, gpuType: true, kind: true, state: true },
+        ...{ leasedMilli: true, computePercent: true },
+      })
       .extend({
         /** Leased, and no GPU work for five minutes. */
         idleHeldMilli: z.int(),
@@ -257,12 +284,15 @@ export type PoolMapServer = z.infer<typeof poolMapServer>;
 
 export const poolMap = z.strictObject({
   totals: z.array(poolTotal),
+  /** Who holds what of all of it, most first. */
+  teams: z.array(teamHolds),
   /** A page of them. */
   servers: z.array(poolMapServer),
   /** All that match, on whichever page. */
   serverCount: z.int(),
   /** What `after` is for the next page; null: this is the last. */
   next: z.string().nullable(),
+  /** As `poolDevice.leases`: those that whoever looks may know. */
   queue: z.array(queueEntry),
 });
 export type PoolMap = z.infer<typeof poolMap>;

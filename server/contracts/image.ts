@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { idOf, instant, teamId } from "./common.ts";
 import { deviceNeeds } from "./lease.ts";
+import { customSize } from "./workspace-size.ts";
 
 /** Two dashes in a row stand between the name and the version of what was locked here. */
 const imageName = z
@@ -84,6 +85,8 @@ export const proposal = z.strictObject({
     .default([]),
   /** What its programs need of a device; left out, what the base needs. */
   needs: deviceNeeds.optional(),
+  /** What a workspace of it should have of processor and memory; left out, any size will do. */
+  atLeast: customSize.optional(),
 });
 export type Proposal = z.infer<typeof proposal>;
 
@@ -110,6 +113,8 @@ export const imageView = z.strictObject({
     buildMessage: z.string().nullable(),
     /** How many packages it holds; null before it is built here. */
     packageCount: z.int().nullable(),
+    /** What a workspace of it should have; null: any size will do. */
+    atLeast: customSize.nullable(),
     /** Who has approved it, and when; null: it comes with this installation. */
     approved: z.strictObject({ by: z.string().nullable(), at: instant }).nullable(),
   }),

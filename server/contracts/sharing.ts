@@ -76,6 +76,20 @@ export const teamPolicyView = teamPolicy.extend({
   }),
 });
 export type TeamPolicyView = z.infer<typeof teamPolicyView>;
+/** Every team with its policy, for whoever sets them. */
+export const teamPolicyList = z.strictObject({
+  teams: z.array(
+    z.strictObject({
+      id: teamId,
+      name: z.string(),
+      policy: teamPolicyView,
+      /** Its workspaces, and those of them that attach at the first GPU work by themselves. */
+      workspaces: z.int(),
+      attachThemselves: z.int(),
+    }),
+  ),
+});
+export type TeamPolicyList = z.infer<typeof teamPolicyList>;
 export const setPolicyInput = teamPolicy.extend({ teamId, version: editedVersion });
 export type SetPolicyInput = z.input<typeof setPolicyInput>;
 

@@ -13,6 +13,14 @@ export function sizeInWords({ cpuMilli, memoryBytes }: CustomSize): string {
 export const fits = (size: CustomSize, most: CustomSize | undefined): boolean =>
   most === undefined || (size.cpuMilli <= most.cpuMilli && size.memoryBytes <= most.memoryBytes);
 
+/** In words the sizes of these that have as much, and how much that is. */
+export function sizesFor(sizes: readonly (CustomSize & { name: string })[], atLeast: CustomSize | null): string {
+  if (atLeast === null) return "any size";
+  const names = sizes.filter((size) => fits(atLeast, size)).map(({ name }) => name);
+  const bound = `from ${sizeInWords(atLeast)}`;
+  return names.length === 0 ? bound : `${names.join(", ")} (${bound})`;
+}
+
 /** The smaller of both in each. */
 export const smallerOf = (a: CustomSize, b: CustomSize | undefined): CustomSize =>
   b === undefined

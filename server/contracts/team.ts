@@ -111,6 +111,12 @@ export const quotaEffects = z.strictObject({
 });
 export type QuotaEffects = z.infer<typeof quotaEffects>;
 
+export const teamBudgetInput = teamInput.extend({
+  /** `csv` answers the days as a file. */
+  format: z.enum(["json", "csv"]).default("json"),
+});
+export type TeamBudgetInput = z.input<typeof teamBudgetInput>;
+
 /** The GPU-hours of a month, thousandths, against the budget. */
 export const teamBudget = z.strictObject({
   /** `2026-11`, UTC. */

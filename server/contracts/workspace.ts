@@ -186,6 +186,8 @@ export const workspaceSamplesInput = z.strictObject({
   id: workspaceId,
   /** The stretch that ends now; samples are kept for a day. */
   minutes: z.coerce.number().int().min(5).max(1440).default(60),
+  /** `csv` answers the stretches as a file. */
+  format: z.enum(["json", "csv"]).default("json"),
 });
 export type WorkspaceSamplesInput = z.input<typeof workspaceSamplesInput>;
 export const workspaceSamples = z.strictObject({

@@ -26,7 +26,8 @@ export type RouteDefinition<I extends z.ZodType = z.ZodType, O extends z.ZodType
   /** Path parameters, query and body together. */
   input: I;
   output: O;
-  status?: 200 | 201 | 202;
+  /** 303: goes on to a page. */
+  status?: 200 | 201 | 202 | 303;
   /** `always`: answers by server-sent events; `follow`: does so with `?follow`. */
   stream?: "always" | "follow";
   /** Answers as a file where `format` asks for one. */

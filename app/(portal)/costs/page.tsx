@@ -1,10 +1,10 @@
-import Link from "next/link";
+import { askedMonth } from "#components/cost/asked-month.ts";
 import { CloseMonth } from "#components/cost/close-month.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
-import { cx, formatGpuHours, formatMoney } from "#components/format.ts";
+import { COST_BY, type CostBy, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
+import { formatGpuHours, formatMoney } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
-import { ButtonLink } from "#components/ui/button.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { Badge } from "#components/ui/state.tsx";
@@ -17,20 +17,16 @@ import { ledTeams } from "../led-teams.ts";
 export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
-type By = "team" | "person" | "workspace";
 const PAGE = 100;
-const BY: By[] = ["team", "person", "workspace"];
-const headers: Record<By, string> = { team: "Team", person: "Person", workspace: "Workspace" };
+const headers: Record<CostBy, string> = { team: "Team", person: "Person", workspace: "Workspace" };
 
 /** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */
 export default async function CostsPage({ searchParams }: Props) {
   const ctx = await pageContext();
   const { isAdmin, teams } = await load(() => ledTeams(ctx));
   const asked = await searchParams;
-  const thisMonth = new Date().toISOString().slice(0, 7);
-  const wanted = typeof asked.month === "string" && /^20\d\d-(0[1-9]|1[0-2])$/.test(asked.month) ? asked.month : "";
-  const month = wanted !== "" && wanted <= thisMonth ? wanted : thisMonth;
-  const by = BY.find((each) => each === asked.by) ?? "team";
+  const { month, thisMonth } = askedMonth(asked.month, ctx.now());
+  const by = COST_BY.find((each) => each === asked.by) ?? "team";
   const team = teams.find((each) => each.id === asked.team) ?? (isAdmin ? undefined : teams[0]);
   const costs = await load(() => report(ctx, { month, ...(team ? { teamId: team.id } : {}) }, by));
   const address = (change: Record<string, string>) =>
@@ -63,14 +59,7 @@ export default async function CostsPage({ searchParams }: Props) {
         }
         actions={
           <>
-            <ButtonLink href={address({ month: shift(month, -1) })} className="print:hidden">
-              {shift(month, -1)}
-            </ButtonLink>
-            {month < thisMonth && (
-              <ButtonLink href={address({ month: shift(month, 1) })} className="print:hidden">
-                {shift(month, 1)}
-              </ButtonLink>
-            )}
+            <MonthNav {...{ month, thisMonth, address }} />
             {isAdmin && !team && costs.closed === null && month < thisMonth && (
               <CloseMonth month={month} total={formatMoney(costs.cents, costs.currency)} />
             )}
@@ -89,18 +78,7 @@ export default async function CostsPage({ searchParams }: Props) {
         title="Who it is for"
         actions={
           <>
-            <nav aria-label="Split by" className="flex gap-1 text-sm print:hidden">
-              {BY.map((each) => (
-                <Link
-                  key={each}
-                  href={address({ by: each })}
-                  aria-current={each === by ? "true" : undefined}
-                  className={cx("rounded-md px-2 py-1", each === by ? "bg-accent-soft font-medium" : "hover:bg-hover")}
-                >
-                  by {each}
-                </Link>
-              ))}
-            </nav>
+            <SplitBy {...{ by, address }} />
             <a href={file} download className="text-sm text-accent underline underline-offset-4 print:hidden">
               Download as CSV
             </a>
@@ -143,9 +121,4 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
       ))}
     </ul>
   );
-}
-
-function shift(month: string, by: number): string {
-  const [year = 0, number = 1] = month.split("-").map(Number);
-  return new Date(Date.UTC(year, number - 1 + by, 1)).toISOString().slice(0, 7);
 }

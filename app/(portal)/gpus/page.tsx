@@ -2,6 +2,7 @@ import { FreeByType } from "#components/lease/free-by-type.tsx";
 import { LeaseTable } from "#components/lease/lease-table.tsx";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { ButtonLink } from "#components/ui/button.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { pageContext } from "../../page-context.ts";
@@ -20,7 +21,7 @@ export default async function GpusPage() {
   return (
     <>
       <LiveRefresh topics={["lease", "pool"]} />
-      <PageHeader title="GPUs" />
+      <PageHeader title="GPUs" actions={<ButtonLink href="/gpus/works-here">Works here?</ButtonLink>} />
       <Section title="Yours">
         {leases.length === 0 ? (
           <EmptyState title="No GPU attached">

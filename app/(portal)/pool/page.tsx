@@ -9,6 +9,8 @@ import { PoolFigures } from "#components/pool/pool-figures.tsx";
 import { PoolTypes } from "#components/pool/pool-types.tsx";
 import { ServerCard } from "#components/pool/server-card.tsx";
 import { MapLegend, ServerMap } from "#components/pool/server-map.tsx";
+import { type TeamKey, teamKey } from "#components/pool/team-key.ts";
+import { TeamLegend } from "#components/pool/team-legend.tsx";
 import { StopLeases } from "#components/stop/stop-leases.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
@@ -17,8 +19,10 @@ import { gpuServerId } from "#server/contracts/common.ts";
 import type { PoolMap } from "#server/contracts/gpu-server.ts";
 import { readDevices } from "#server/services/gpu-server/devices.ts";
 import { map } from "#server/services/gpu-server/map.ts";
+import { poolSight } from "#server/services/gpu-server/pool-sight.ts";
 import { MOST_IDLE_DAYS, mostIdle, mostIdleFrom } from "#server/services/utilisation/most-idle.ts";
 import { load, pageContext } from "../../page-context.ts";
+import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Pool" };
 
@@ -28,14 +32,17 @@ type Props = { searchParams: Promise<Record<string, string | string[] | undefine
 const WHOLE_UP_TO = 32;
 const SHOWS: Record<MapShows, string> = { leased: "leased", compute: "computed in the last minute" };
 
-/** The pool now: four figures, every device with its leases, the queue, and who let GPUs lie idle. */
+/** The pool now: four figures, every device with its leases by team, the queue, and who let GPUs lie idle. A lead reads of other teams how much alone. */
 export default async function PoolPage({ searchParams }: Props) {
   const ctx = await pageContext();
   const asked = await searchParams;
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
   const search = one("search").slice(0, 100);
   const after = gpuServerId.safeParse(asked.after).data;
-  const [pool, idle] = await load(() => Promise.all([map(ctx, { search, after }), mostIdle(ctx, 5)]));
+  const { isAdmin, teams: led } = await load(() => ledTeams(ctx));
+  const idleOf = isAdmin ? undefined : led.map(({ id }) => id);
+  const [pool, idle] = await load(() => Promise.all([map(ctx, { search, after }), mostIdle(ctx, 5, idleOf)]));
+  const key = teamKey(pool.teams);
   const count = pool.totals.reduce((sum, total) => sum + total.devices, 0);
   const whole = count <= WHOLE_UP_TO;
   const opened = new Set(one("open").split(",").slice(0, WHOLE_UP_TO));
@@ -43,11 +50,18 @@ export default async function PoolPage({ searchParams }: Props) {
   const devices = await load(() =>
     readDevices(
       ctx,
+      poolSight(ctx),
       open.map((server) => server.id),
     ),
   );
   const cards = open.map(({ devices: _, ...server }) => (
-    <ServerCard key={server.id} server={server} devices={devices.filter((device) => device.serverId === server.id)} />
+    <ServerCard
+      key={server.id}
+      server={server}
+      devices={devices.filter((device) => device.serverId === server.id)}
+      teamKey={key}
+      mayChange={isAdmin}
+    />
   ));
   const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
   const week = { from: dayOf(mostIdleFrom(ctx.now())), to: dayOf(ctx.now().getTime()) };
@@ -56,18 +70,22 @@ export default async function PoolPage({ searchParams }: Props) {
       <LiveRefresh topics={["lease", "pool"]} seconds={2} />
       <PageHeader
         title="Pool"
+        detail={isAdmin ? undefined : "Of other teams you see how much they hold, not who"}
         actions={
-          <>
-            <StopLeases />
-            <AddGpuServer />
-          </>
+          isAdmin && (
+            <>
+              <StopLeases />
+              <AddGpuServer />
+            </>
+          )
         }
       />
       <PoolFigures totals={pool.totals} />
       {whole ? (
         <div className="mb-8">
+          <TeamLegend teams={pool.teams} teamKey={key} />
           {pool.servers.length === 0 && search === "" ? (
-            <EmptyState title="No GPU server yet" action={<AddGpuServer />}>
+            <EmptyState title="No GPU server yet" action={isAdmin && <AddGpuServer />}>
               A GPU server runs gpud and lends its devices to the pool. <em>Add GPU server</em> shows the one line to
               run on it.
             </EmptyState>
@@ -79,14 +97,20 @@ export default async function PoolPage({ searchParams }: Props) {
         <>
           <PoolTypes totals={pool.totals} />
           <PoolServers
-            {...{ pool, search, first: after === undefined, shows: asked.show === "compute" ? "compute" : "leased" }}
+            {...{
+              pool,
+              search,
+              teamKey: key,
+              first: after === undefined,
+              shows: asked.show === "compute" ? "compute" : "leased",
+            }}
             details={Object.fromEntries(open.map((server, at) => [server.id, cards[at]]))}
           />
         </>
       )}
-      <Section title="Queue">
+      <Section title="Queue" detail={isAdmin ? undefined : "Of your teams; their places are among all who wait"}>
         {pool.queue.length === 0 ? (
-          <EmptyState title="Nobody waits">
+          <EmptyState title={isAdmin ? "Nobody waits" : "Nobody of your teams waits"}>
             Requests that will fit when something ends stand here with their reason.
           </EmptyState>
         ) : (
@@ -102,7 +126,7 @@ export default async function PoolPage({ searchParams }: Props) {
               href={`/usage?${new URLSearchParams({ ...week, by: "person", order: "idle" }).toString()}`}
               className="text-sm text-accent underline underline-offset-4"
             >
-              Everybody, in Usage
+              {isAdmin ? "Everybody, in Usage" : "More, in Usage"}
             </Link>
           }
         >
@@ -115,6 +139,7 @@ export default async function PoolPage({ searchParams }: Props) {
 
 type PoolServersProps = {
   pool: PoolMap;
+  teamKey: TeamKey;
   search: string;
   first: boolean;
   shows: MapShows;
@@ -122,12 +147,15 @@ type PoolServersProps = {
 };
 
 /** Many servers: found by a word, opened by a press. */
-function PoolServers({ pool, search, first, shows, details }: PoolServersProps) {
+function PoolServers({ pool, teamKey, search, first, shows, details }: PoolServersProps) {
   const question: Record<string, string> = shows === "leased" ? {} : { show: shows };
   const place = { path: "/pool", question, search, label: "Search servers, devices, people" };
   const withSearch: Record<string, string> = search === "" ? {} : { search };
   return (
-    <Section title="GPU servers" detail="A square is a device. Choose a server to see who holds what, and to drain it">
+    <Section
+      title="GPU servers"
+      detail="A square is a device, the bar below whose they are. Choose a server to see who holds what"
+    >
       <SearchList {...place} />
       <div className="mb-2 flex flex-wrap items-center justify-between gap-x-6 gap-y-2">
         <nav aria-label="What the squares show" className="flex gap-1 text-sm">
@@ -146,11 +174,13 @@ function PoolServers({ pool, search, first, shows, details }: PoolServersProps) 
         </nav>
         <MapLegend shows={SHOWS[shows]} />
       </div>
+      <TeamLegend teams={pool.teams} teamKey={teamKey} />
       {pool.servers.length === 0 ? (
         <p className="text-ink-2">Nothing matches “{search}”.</p>
       ) : (
         <ServerMap
           servers={pool.servers.map((server) => mapRecord(server, shows))}
+          teamKey={teamKey}
           details={details}
           base="/pool"
           question={{ ...question, ...withSearch }}

@@ -15,6 +15,7 @@ import { report } from "./report.ts";
 import { rows } from "./rows.ts";
 import { setPrice } from "./set-price.ts";
 import { splitCents } from "./split.ts";
+import { waste, rowsOf as wasteRowsOf } from "./waste.ts";
 
 let test: TestDatabase;
 let world: World;
@@ -98,6 +99,39 @@ describe("a month's costs", () => {
     expect(own.cents).toBe(sumOf(own));
     await expect(report(world.lead.ctx, { month: lastMonth })).rejects.toMatchObject({ code: "forbidden" });
     await expect(report(world.member.ctx, { teamId: world.team })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("tell what was held and did nothing, in hours and at what an hour cost", async () => {
+    await setPrice(world.admin.ctx, { type: "soft", basis: "hour", amount: 2.15 });
+    for (const by of ["team", "person", "workspace"] as const) {
+      const all = await waste(world.admin.ctx, { month: lastMonth, by });
+      expect(all.rows).toMatchObject([{ name: { team: "vision", person: "Max", workspace: "digits" }[by] }]);
+      // No GPU work was measured.
+      expect(all.rows[0]?.hours).toBeCloseTo(9 * 0.333);
+      expect(all.rows[0]?.held).toBeCloseTo(9 * 0.333);
+      expect(Math.abs((all.rows[0]?.cents ?? 0) - 215 * 9 * 0.333)).toBeLessThanOrEqual(1);
+      expect(all.parts.map(({ what }) => what)).toEqual(["idle", "free", "draining", "lost"]);
+      const [idle, free, draining, lost] = all.parts.map(({ hours }) => hours);
+      expect([draining, lost].map((hours) => Math.round(hours ?? 0))).toEqual([7, 3]);
+      expect((idle ?? 0) + (free ?? 0) + 10).toBeCloseTo(all.hours);
+      const { lines } = await report(world.admin.ctx, { month: lastMonth });
+      expect(all.parts[1]?.cents).toBe(lines.find(({ what }) => what === "free")?.cents);
+    }
+    const own = await waste(world.lead.ctx, { month: lastMonth, teamId: world.team });
+    expect(own.parts.map(({ what }) => what)).toEqual(["idle"]);
+    await expect(waste(world.lead.ctx, { month: lastMonth })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("name no money for what did nothing on a type without a price", () => {
+    const whose = { teamId: "team-1", teamName: "vision", userId: null, workspaceId: null, userName: null };
+    const time = { ...whose, workspaceName: null, held: 10, borrowed: 0, promised: 0, delivered: 0 };
+    const [row] = wasteRowsOf([{ ...time, gpuType: "a100", used: 4 }], "team", new Map());
+    expect(row).toMatchObject({ held: 10, hours: 6, cents: null });
+    const priced = [
+      { ...time, gpuType: "a100", used: 4 },
+      { ...time, gpuType: "h200", used: 9 },
+    ];
+    expect(wasteRowsOf(priced, "team", new Map([["h200", 250]]))).toMatchObject([{ hours: 7, cents: 250 }]);
   });
 
   it("are put together by who had it, and looked through a page at a time", async () => {

@@ -9,6 +9,7 @@ import { advanceQueue } from "#server/services/lease/advance.ts";
 import { closeLeases } from "#server/services/lease/ending.ts";
 import { lockGpuTypes } from "#server/services/lease/world.ts";
 import { findServer } from "./find.ts";
+import { kindOfModel } from "./kind-of-model.ts";
 
 export type Hello = Extract<GpudMessage, { type: "hello" }>;
 /** leases: those whose workers gpud keeps (also those it is about to be told to end). */
@@ -64,9 +65,11 @@ async function keepDevices(
       profile: report.profile,
     };
     if (known === undefined) {
-      await ctx.db
-        .insert(gpus)
-        .values({ id: newId("gpu"), serverId, uuid: report.uuid, ...facts, state: "active", createdAt: ctx.now() });
+      await ctx.db.insert(gpus).values({
+        ...{ id: newId("gpu"), serverId, uuid: report.uuid, ...facts, state: "active", createdAt: ctx.now() },
+        // Asked once: an admin who knows better is not overruled by the next connection.
+        kind: kindOfModel(report.model),
+      });
     } else {
       await ctx.db
         .update(gpus)

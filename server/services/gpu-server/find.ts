@@ -20,13 +20,18 @@ export async function findServer(
   return server;
 }
 
-/** A device of a server that is in the pool. */
-export async function findDevice(ctx: Context, gpuId: string): Promise<{ device: typeof gpus.$inferSelect }> {
-  const [found] = await ctx.db
+/** A device of a server that is in the pool. With `lock`, nobody else changes it until the transaction ends. */
+export async function findDevice(
+  ctx: Context,
+  gpuId: string,
+  options: { lock?: boolean } = {},
+): Promise<{ device: typeof gpus.$inferSelect }> {
+  const query = ctx.db
     .select({ device: gpus })
     .from(gpus)
     .innerJoin(gpuServers, eq(gpuServers.id, gpus.serverId))
     .where(and(eq(gpus.id, gpuId), ne(gpuServers.state, "removed")));
+  const [found] = options.lock === true ? await query.for("no key update", { of: gpus }) : await query;
   if (found === undefined) {
     throw new SluiceError("not-found", "There is no such device in the pool. Reload the page to see those there are.");
   }

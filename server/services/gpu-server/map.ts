@@ -1,5 +1,5 @@
 import { asc, eq, ne, sql } from "drizzle-orm";
-import { authorize, type Context } from "#server/context.ts";
+import type { Context } from "#server/context.ts";
 import { type PoolMap, type PoolMapInput, type PoolMapServer, poolMapInput } from "#server/contracts/gpu-server.ts";
 import { gpuServers, gpus, leases, teams, users, workspaces } from "#server/db/schema/index.ts";
 import { pageOf } from "#server/page-of.ts";
@@ -7,9 +7,11 @@ import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
 import { computePercent, devicePercent, recentGpuTime } from "#server/services/lease/usage.ts";
 import { knownGpuTypes } from "#server/services/lease/world.ts";
-import { list } from "./list.ts";
+import { readServers } from "./list.ts";
 import { readPoolQueue } from "./pool-queue.ts";
+import { type PoolSight, poolSight } from "./pool-sight.ts";
 import { poolState } from "./pool-state.ts";
+import { teamHolds } from "./team-holds.ts";
 
 /** A lease that has done no GPU work for this long is held idle. */
 const IDLE_MS = 5 * 60_000;
@@ -20,20 +22,19 @@ const IDLE_MS = 5 * 60_000;
  */
 export async function map(ctx: Context, raw: PoolMapInput = {}): Promise<PoolMap> {
   const input = parse(poolMapInput, raw);
-  authorize(ctx.principal, "pool.read");
-  const { servers, textOf, ...rest } = await readPool(ctx);
+  const { servers, textOf, ...rest } = await readPool(ctx, poolSight(ctx));
   const page = pageOf(servers, textOf, input);
   return { ...rest, servers: page.rows, serverCount: page.total, next: page.next };
 }
 
-/** All of the pool, and the words by which a server is found. The caller has authorised what it shows. */
-export async function readPool(ctx: Context) {
-  const [{ servers }, deviceRows, live, types, { queue, strandedMilli }] = await Promise.all([
-    list(ctx),
+/** All of the pool as somebody sees it, and the words by which a server is found. */
+export async function readPool(ctx: Context, sees: PoolSight) {
+  const [servers, deviceRows, live, types, { queue, queued, strandedMilli }] = await Promise.all([
+    readServers(ctx),
     readDeviceRows(ctx),
     readHeld(ctx),
     knownGpuTypes(ctx.db),
-    readPoolQueue(ctx),
+    readPoolQueue(ctx, sees),
   ]);
   const byDevice = Map.groupBy(live, (lease) => lease.gpuId);
   const devices = deviceRows.map(({ serverState, state, drainedAt, ...device }) => {
@@ -49,14 +50,21 @@ export async function readPool(ctx: Context) {
   const byServer = Map.groupBy(devices, (device) => device.serverId);
   const rows = servers.map((server): PoolMapServer => {
     const own = byServer.get(server.id) ?? [];
-    return { ...server, devices: own.map(({ serverId: _, ...device }) => device) };
+    const held = teamHolds(own.flatMap((device) => byDevice.get(device.id) ?? []));
+    return {
+      ...server,
+      teams: held.map(({ teamId, milli }) => ({ teamId, milli })),
+      devices: own.map(({ serverId: _, ...device }) => device),
+    };
   });
   const holders = (server: PoolMapServer) =>
-    server.devices.flatMap((device) => (byDevice.get(device.id) ?? []).map((lease) => lease.words));
+    server.devices
+      .flatMap((device) => byDevice.get(device.id) ?? [])
+      .map((lease) => (sees(lease.teamId) ? `${lease.teamName} ${lease.names}` : lease.teamName));
   const textOf = (server: PoolMapServer) =>
     [
       ...[server.name, server.state, server.zone ?? "", server.dataAddress ?? ""],
-      ...server.devices.map((device) => `${device.name} ${device.gpuType} ${device.state}`),
+      ...server.devices.map((device) => `${device.name} ${device.gpuType} ${device.kind} ${device.state}`),
       ...holders(server),
     ].join(" ");
   return {
@@ -72,10 +80,11 @@ export async function readPool(ctx: Context) {
         idleHeldMilli: total(held.filter((lease) => lease.idle)),
         leasedMemoryBytes: held.reduce((sum, lease) => sum + lease.memoryBytes, 0),
         usedMemoryBytes: held.reduce((sum, lease) => sum + lease.usedMemoryBytes, 0),
-        queued: queue.filter((entry) => entry.gpuType === gpuType).length,
+        queued: queued.get(gpuType) ?? 0,
         strandedMilli: strandedMilli.get(gpuType) ?? 0,
       };
     }),
+    teams: teamHolds(live),
     servers: rows,
     queue,
     textOf,
@@ -87,7 +96,7 @@ const total = (leases: { milli: number }[]) => leases.reduce((sum, lease) => sum
 async function readDeviceRows(ctx: Context) {
   return await ctx.db
     .select({
-      ...{ id: gpus.id, name: gpus.name, gpuType: gpus.gpuType, serverId: gpus.serverId },
+      ...{ id: gpus.id, name: gpus.name, gpuType: gpus.gpuType, kind: gpus.kind, serverId: gpus.serverId },
       ...{ state: gpus.state, drainedAt: gpus.drainedAt, serverState: gpuServers.state },
     })
     .from(gpus)
@@ -104,7 +113,7 @@ async function readHeld(ctx: Context) {
       ...{ id: leases.id, gpuId: leases.gpuId, gpuType: leases.gpuType, milli: leases.milli },
       ...{ memoryBytes: leases.memoryBytes, usedMemoryBytes: leases.usedMemoryBytes },
       ...{ grantedAt: leases.grantedAt, usageAt: leases.usageAt },
-      ...{ userName: users.name, teamName: teams.name, workspaceName: workspaces.name },
+      ...{ teamId: leases.teamId, userName: users.name, teamName: teams.name, workspaceName: workspaces.name },
     })
     .from(leases)
     .innerJoin(users, eq(users.id, leases.userId))
@@ -116,10 +125,11 @@ async function readHeld(ctx: Context) {
     rows.map((lease) => lease.id),
     now,
   );
-  return rows.map(({ id, gpuId, gpuType, milli, memoryBytes, usedMemoryBytes, grantedAt, usageAt, ...names }) => ({
-    ...{ gpuId, gpuType, milli, memoryBytes, usedMemoryBytes },
-    computePercent: computePercent(times.get(id) ?? 0, milli, grantedAt, now),
+  return rows.map(({ id, grantedAt, usageAt, userName, workspaceName, ...lease }) => ({
+    ...lease,
+    computePercent: computePercent(times.get(id) ?? 0, lease.milli, grantedAt, now),
     idle: now.getTime() - (usageAt ?? grantedAt).getTime() >= IDLE_MS,
-    words: `${names.userName} ${names.teamName} ${names.workspaceName ?? ""}`,
+    /** Of the person and the workspace. */
+    names: `${userName} ${workspaceName ?? ""}`,
   }));
 }

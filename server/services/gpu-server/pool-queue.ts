@@ -11,15 +11,19 @@ import { strandedMilli } from "#server/scheduler/stranded.ts";
 import type { World } from "#server/scheduler/types.ts";
 import { readerOf } from "#server/services/lease/reader.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
+import type { PoolSight } from "./pool-sight.ts";
 
 type PoolQueue = {
+  /** Those of teams that are seen; their places are among all. */
   queue: QueueEntry[];
+  /** Type → how many wait, whoever they are. */
+  queued: ReadonlyMap<string, number>;
   /** Type → what is free and stranded there, thousandths; nothing is said where nobody waits. */
   strandedMilli: ReadonlyMap<string, number>;
 };
 
-/** The queues of all types, one after the other. The caller has authorised what it shows. */
-export async function readPoolQueue(ctx: Context): Promise<PoolQueue> {
+/** The queues of all types, one after the other, as somebody sees them. */
+export async function readPoolQueue(ctx: Context, sees: PoolSight): Promise<PoolQueue> {
   const rows = await ctx.db
     .select({ request: leaseRequests, teamName: teams.name, userName: users.name, workspaceName: workspaces.name })
     .from(leaseRequests)
@@ -30,10 +34,11 @@ export async function readPoolQueue(ctx: Context): Promise<PoolQueue> {
     .orderBy(asc(leaseRequests.gpuType));
   // Nobody's reason is asked for where nobody waits: a world of a large pool takes a while to load.
   const types = [...new Set(rows.map(({ request }) => request.gpuType))];
-  const byId = new Map(rows.map((row) => [row.request.id, row]));
+  const byId = new Map(rows.filter(({ request }) => sees(request.teamId)).map((row) => [row.request.id, row]));
   const worlds = await Promise.all(types.map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
   return {
     queue: worlds.flatMap((world) => queueOf(ctx, world, byId)),
+    queued: new Map(worlds.map((world) => [world.gpuType, world.queue.length])),
     strandedMilli: new Map(worlds.map((world) => [world.gpuType, strandedMilli(world)])),
   };
 }

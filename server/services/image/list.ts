@@ -1,6 +1,6 @@
 import { and, desc, eq, type SQL, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import type { ImageList, ImageView } from "#server/contracts/image.ts";
+import { type ImageList, type ImageView, proposal } from "#server/contracts/image.ts";
 import { images, imageVersions, users } from "#server/db/schema/index.ts";
 import { forTeam, since } from "./order.ts";
 import { startTimes } from "./start-times.ts";
@@ -46,7 +46,16 @@ export async function readImages(ctx: Context, of: { name?: string; teamIds?: st
     const { id, name, title, description } = image;
     const { buildState, buildMessage } = version;
     const approved = version.approvedAt === null ? null : { by: approvedBy, at: version.approvedAt.toISOString() };
-    const newest = { id: version.id, version: version.version, buildState, buildMessage, packageCount, approved };
+    const atLeast = (version.proposal === null ? undefined : proposal.parse(version.proposal).atLeast) ?? null;
+    const newest = {
+      id: version.id,
+      version: version.version,
+      buildState,
+      buildMessage,
+      packageCount,
+      atLeast,
+      approved,
+    };
     views.set(id, { id, name, title, description, teamIds, version: newest, older: [] });
   }
   return [...views.values()];

@@ -1,6 +1,6 @@
 import { asc, eq, sql } from "drizzle-orm";
 import { authorize, type Context } from "#server/context.ts";
-import { type TeamBudget, type TeamInput, teamInput } from "#server/contracts/team.ts";
+import { type TeamBudget, type TeamBudgetInput, teamBudgetInput } from "#server/contracts/team.ts";
 import { quotas, teams } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
@@ -9,8 +9,8 @@ import { usedBy } from "#server/scheduler/share.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 
 /** What a team has used of its GPU-hours this month, day by day, for each GPU type with a budget. */
-export async function budget(ctx: Context, raw: TeamInput): Promise<TeamBudget> {
-  const { id } = parse(teamInput, raw);
+export async function budget(ctx: Context, raw: TeamBudgetInput): Promise<TeamBudget> {
+  const { id } = parse(teamBudgetInput, raw);
   authorize(ctx.principal, "team.read-budget", { teamId: id });
   const types = await typesWithBudget(ctx, id);
   const now = ctx.now();

@@ -22,6 +22,7 @@ import { budget } from "#server/services/team/budget.ts";
 import { create } from "#server/services/team/create.ts";
 import { get } from "#server/services/team/get.ts";
 import { list } from "#server/services/team/list.ts";
+import { listPolicies } from "#server/services/team/list-policies.ts";
 import { previewQuota } from "#server/services/team/preview-quota.ts";
 import { readPolicy } from "#server/services/team/read-policy.ts";
 import { removeMember } from "#server/services/team/remove-member.ts";
@@ -200,6 +201,20 @@ describe("a policy", () => {
     expect(events).toMatchObject([{ action: "team.set-policy", detail: { longKernelSeconds: 0, before: null } }]);
     expect(await code(readPolicy(world.outsider.ctx, { id: world.team }))).toBe("forbidden");
     expect(await code(setPolicy(world.lead.ctx, { ...edit, version: 1 }))).toBe("forbidden");
+  });
+
+  it("is listed beside every other team's, with how many workspaces attach by themselves", async () => {
+    await setPolicy(world.admin.ctx, { ...policy, teamId: world.team });
+    const { id } = await makeWorkspace(world, { owner: world.member });
+    await makeWorkspace(world, { owner: world.member });
+    await db().update(workspaces).set({ gpuPolicy: "first-use" }).where(eq(workspaces.id, id));
+    const { teams } = await listPolicies(world.admin.ctx);
+    expect(teams).toMatchObject([
+      { name: "nlp", workspaces: 0, policy: { version: 0, coTenancy: "any" } },
+      { name: "vision", workspaces: 2, attachThemselves: 1, policy: { version: 1, coTenancy: "own-team" } },
+    ]);
+    expect(teams[1]?.policy).toEqual(await readPolicy(world.lead.ctx, { id: world.team }));
+    expect(await code(listPolicies(world.lead.ctx))).toBe("forbidden");
   });
 });
 

@@ -12,11 +12,13 @@ export const mostIdleFrom = (now: Date): number =>
 
 /**
  * The people who held most GPU time of the last seven days (UTC, today among them) while their GPU did nothing, most idle first; waits and
- * lending are not told. For admins.
+ * lending are not told. Of all teams, for admins, or of some, for their leads.
  */
-export async function mostIdle(ctx: Context, limit: number): Promise<UtilisationRow[]> {
-  authorize(ctx.principal, "utilisation.read", {});
+export async function mostIdle(ctx: Context, limit: number, teamIds?: readonly string[]): Promise<UtilisationRow[]> {
+  const parts = teamIds === undefined ? [{}] : teamIds.map((teamId) => ({ teamId }));
+  for (const part of parts) authorize(ctx.principal, "utilisation.read", part);
   const span = { from: new Date(mostIdleFrom(ctx.now())), to: ctx.now() };
-  const rows = rowsOf(await readHeldTimes(ctx, span, {}, "person"), "person", "idle");
+  const times = await Promise.all(parts.map((part) => readHeldTimes(ctx, span, part, "person")));
+  const rows = rowsOf(times.flat(), "person", "idle");
   return rows.filter((row) => row.heldIdle > 0).slice(0, limit);
 }

@@ -25,12 +25,22 @@ export type HeldTime = {
   delivered: number;
 };
 
-/** Time held and used, and compute promised and delivered, as finely as the rows need it: everything else sums these. */
-export async function readHeldTimes(ctx: Context, span: Span, filter: Filter, by: By): Promise<HeldTime[]> {
-  const alone = by === "person" || by === "workspace";
-  const { held } = await account(ctx, span, filter, DAY_S, alone ? "person-alone" : "team");
+/**
+ * Time held and used, and compute promised and delivered, as finely as the rows need it: everything else sums these. Of
+ * persons and workspaces types are told only where they are asked for (`byType`), as that is more to read.
+ */
+export async function readHeldTimes(
+  ctx: Context,
+  span: Span,
+  filter: Filter,
+  by: By,
+  { byType = false } = {},
+): Promise<HeldTime[]> {
+  const fine = by === "person" || by === "workspace";
+  const alone = fine && !byType;
+  const { held } = await account(ctx, span, filter, DAY_S, fine ? (alone ? "person-alone" : "person") : "team");
   const gpuType = alone ? sql`null::text` : sql`gpu_type`;
-  const userId = alone ? sql`user_id` : sql`null::text`;
+  const userId = fine ? sql`user_id` : sql`null::text`;
   const workspaceId = by === "workspace" ? sql`workspace_id` : sql`null::text`;
   const rows = await ctx.db.execute<HeldTime>(sql`
     with x as (

@@ -136,6 +136,10 @@ describe("the time of the pool", () => {
     expect(idle).toMatchObject([{ name: world.member.name, heldIdle: expect.closeTo(1) as number }]);
     expect(new Date(mostIdleFrom(new Date("2026-11-24T13:14:15Z"))).toISOString()).toBe("2026-11-18T00:00:00.000Z");
     await expect(mostIdle(world.lead.ctx, 5)).rejects.toMatchObject({ code: "forbidden" });
+    const leads = { ...world.lead.ctx, now: () => at(10) };
+    expect(await mostIdle(leads, 5, [world.team])).toEqual(idle);
+    expect(await mostIdle({ ...world.outsider.ctx, now: () => at(10) }, 5, [world.otherTeam])).toEqual([]);
+    await expect(mostIdle(leads, 5, [world.otherTeam])).rejects.toMatchObject({ code: "forbidden" });
   });
 
   it("is told of one person or one workspace alone, with the name for those who may know it", async () => {

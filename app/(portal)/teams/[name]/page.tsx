@@ -143,7 +143,13 @@ export default async function TeamPage({ params, searchParams }: Props) {
         <Section title={`Budget of ${budget.month}`} detail="GPU-hours that are left this month">
           <div className="grid gap-3 xl:grid-cols-2">
             {budget.budgets.map((one) => (
-              <BudgetCard key={one.gpuType} budget={one} month={budget.month} endsAt={budget.endsAt} />
+              <BudgetCard
+                key={one.gpuType}
+                budget={one}
+                month={budget.month}
+                endsAt={budget.endsAt}
+                csv={`/api/v1/teams/${team.id}/budget?format=csv`}
+              />
             ))}
           </div>
         </Section>

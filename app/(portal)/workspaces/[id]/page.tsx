@@ -56,7 +56,12 @@ export default async function WorkspacePage({ params, searchParams }: Props) {
         </p>
       )}
       {(workspace.observed === "running" || chart.samples.length > 0) && (
-        <UsageCharts chart={chart} minutes={minutes} base={`/workspaces/${id}`} zone={await pageTimeZone()} />
+        <UsageCharts
+          {...{ chart, minutes }}
+          base={`/workspaces/${id}`}
+          csv={`/api/v1/workspaces/${id}/samples?minutes=${minutes}&format=csv`}
+          zone={await pageTimeZone()}
+        />
       )}
       <div className="grid gap-x-8 xl:grid-cols-[minmax(0,1fr)_22rem]">
         <Section title={workspace.generation > 1 ? `Steps of start ${workspace.generation}` : "Steps"}>

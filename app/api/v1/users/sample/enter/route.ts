@@ -12,6 +12,7 @@ export const GET = route(
     action: "user.enter-sample",
     input: enterSampleInput,
     output: nothing,
+    status: 303,
   },
   async (ctx, { code }) => {
     const userAgent = ctx.request.headers.get("user-agent");

@@ -1,0 +1,55 @@
+import { writeDuration } from "#components/duration.ts";
+import { LiveRefresh } from "#components/live/live.tsx";
+import { effectOf, POLICY_TIMES } from "#components/team/policy-fields.ts";
+import { PolicyTable } from "#components/team/policy-table.tsx";
+import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Card, PageHeader, Section } from "#components/ui/page.tsx";
+import type { TeamPolicyView } from "#server/contracts/sharing.ts";
+import { listPolicies } from "#server/services/team/list-policies.ts";
+import { load, pageContext } from "../../page-context.ts";
+
+export const metadata = { title: "Policies" };
+
+/** How long what is idle is kept, how long leases last, and who shares cards: everywhere, and team by team. */
+export default async function PoliciesPage() {
+  const ctx = await pageContext();
+  const { teams } = await load(() => listPolicies(ctx));
+  const everywhere = teams[0]?.policy.installation;
+  return (
+    <>
+      <LiveRefresh topics={["pool", "workspace"]} seconds={10} />
+      <PageHeader title="Policies" detail="How long what is idle is kept, how long leases last, and who shares cards" />
+      {everywhere === undefined ? (
+        <EmptyState title="No team yet">Each team has a policy of its own as soon as it is there.</EmptyState>
+      ) : (
+        <>
+          <Section title="Everywhere" detail="Where a team says nothing; the installation's configuration">
+            <Everywhere policy={everywhere} />
+          </Section>
+          <Section title="Teams" detail="What a team says itself stands out">
+            <PolicyTable teams={teams} />
+          </Section>
+        </>
+      )}
+    </>
+  );
+}
+
+function Everywhere({ policy }: { policy: TeamPolicyView["installation"] }) {
+  return (
+    <Card>
+      <dl className="grid gap-px overflow-hidden rounded-lg bg-line *:bg-surface sm:grid-cols-2 xl:grid-cols-5">
+        {POLICY_TIMES.map(({ name, label, never }) => {
+          const text = never !== undefined && policy[name] === 0 ? "never" : writeDuration(policy[name]);
+          return (
+            <div key={name} className="px-4 py-3">
+              <dt className="text-sm text-ink-2">{label}</dt>
+              <dd className="figures mt-0.5 text-lg font-medium">{text}</dd>
+              <dd className="mt-0.5 text-sm text-ink-2">{effectOf(name, text)}</dd>
+            </div>
+          );
+        })}
+      </dl>
+    </Card>
+  );
+}

@@ -1,0 +1,37 @@
+import { type Waste, waste, wasteInput } from "#server/contracts/cost.ts";
+import { csvResponse } from "#server/http/csv.ts";
+import { route } from "#server/http/route.ts";
+import { waste as readWaste } from "#server/services/cost/waste.ts";
+
+export const GET = route(
+  {
+    method: "GET",
+    path: "/costs/waste",
+    summary: "A month's GPU time that did nothing, in hours and in money, and who held it",
+    action: "cost.read",
+    input: wasteInput,
+    output: waste,
+    csv: true,
+  },
+  async (ctx, input) => {
+    const answer = await readWaste(ctx, input);
+    return input.format === "csv" ? asCsv(answer, input.by) : answer;
+  },
+);
+
+const hours = (value: number) => Math.round(value * 1e4) / 1e4;
+
+/** A line for each of those who held, then one for each way in which nobody did. */
+function asCsv({ month, currency, rows, parts }: Waste, by: string): Response {
+  const money = (cents: number | null) => (cents === null ? null : cents / 100);
+  return csvResponse(
+    `waste-${by}-${month}.csv`,
+    [by, "id", "within", "held GPU-hours", "idle GPU-hours", `idle ${currency}`],
+    [
+      ...rows.map((row) => [row.name, row.id, row.within, hours(row.held), hours(row.hours), money(row.cents)]),
+      ...parts
+        .filter(({ what }) => what !== "idle")
+        .map((part) => [part.what, null, null, null, hours(part.hours), money(part.cents)]),
+    ],
+  );
+}
