@@ -22,6 +22,7 @@ import { notify } from "#server/live.ts";
 import { prepare } from "#server/services/setup/prepare.ts";
 import { rollUp } from "#server/services/utilisation/roll-up.ts";
 import { makeAsker, makeBusy } from "./portal/busy.ts";
+import { collectGarbage } from "./portal/collect.ts";
 import { asker, p95, scriptBytes } from "./portal/pages.ts";
 import { measureStreams } from "./portal/streams.ts";
 
@@ -51,12 +52,14 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
     const { whatIf } = await makeBusy(database.db, admin);
     await database.db.execute(sql`vacuum analyze`);
     const port = await freePort();
-    portal = await startPortal(root, folder, server.url, port);
+    const inspector = await freePort();
+    portal = await startPortal(root, folder, server.url, { port, inspector });
     const url = `http://127.0.0.1:${port}`;
     const ask = asker(url, admin.cookie);
     // First, while the portal has handed no memory of other work back.
     const streams = await measureStreams({
       ...{ url, cookie: admin.cookie, count: STREAMS, pid: portal.pid() ?? 0 },
+      collect: () => collectGarbage(inspector),
       update: () => notify(database.db, "workspace", "any"),
     });
     const pages = await measurePages(ask, await pagePaths(database.db, whatIf));
@@ -82,10 +85,16 @@ async function fill(db: Database): Promise<number> {
   return (performance.now() - seeded) / 1000;
 }
 
-async function startPortal(root: string, stateDir: string, databaseUrl: string, port: number): Promise<Service> {
+type Ports = { port: number; inspector: number };
+
+async function startPortal(root: string, stateDir: string, databaseUrl: string, ports: Ports): Promise<Service> {
+  const { port, inspector } = ports;
   return await startService("portal", {
     command: process.execPath,
-    args: ["node_modules/next/dist/bin/next", "start", "-H", "127.0.0.1", "-p", String(port)],
+    args: [
+      `--inspect=127.0.0.1:${inspector}`,
+      ...["node_modules/next/dist/bin/next", "start", "-H", "127.0.0.1", "-p", String(port)],
+    ],
     env: {
       ...process.env,
       ...{ NODE_ENV: "production", SLUICE_STATE_DIR: stateDir, DATABASE_URL: databaseUrl, SLUICE_LOG_LEVEL: "error" },

@@ -9,7 +9,15 @@ export async function residentMb(pid: number): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
 }
 
-type Options = { url: string; cookie: string; count: number; pid: number; update: () => Promise<void> };
+type Options = {
+  url: string;
+  cookie: string;
+  count: number;
+  pid: number;
+  /** Has the portal collect its garbage: what a thousand requests have left behind is no part of a stream. */
+  collect: () => Promise<void>;
+  update: () => Promise<void>;
+};
 
 /** Of the portal's memory only what streams take counts, not the code that the first of them loads. */
 const WARM_UP = 50;
@@ -21,7 +29,8 @@ export async function measureStreams(options: Options): Promise<Record<string, n
   return await hold(options);
 }
 
-async function hold({ url, cookie, count, pid, update }: Options): Promise<Record<string, number>> {
+async function hold({ url, cookie, count, pid, collect, update }: Options): Promise<Record<string, number>> {
+  await collect();
   const before = await residentMb(pid);
   const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY });
   const open: ClientRequest[] = [];
@@ -70,6 +79,7 @@ async function hold({ url, cookie, count, pid, update }: Options): Promise<Recor
       times.push(performance.now() - began);
       await sleep(500);
     }
+    await collect();
     return { streams_mb: (await residentMb(pid)) - before, update_ms: Math.max(...times) };
   } finally {
     for (const stream of open) stream.destroy();
