@@ -177,6 +177,56 @@ fn an_index_that_wraps_between_lanes_does_not_go_on_beside_them() {
 }
 
 #[test]
+fn a_guarded_parameter_replaces_an_address_only_where_the_guard_holds() {
+    let body = "ld.param.u64 %d3, [p]; and.b32 %r8, %r1, 1; setp.eq.u32 %p, %r8, 1; @%p ld.param.u64 %d3, [q];\n\
+                ld.global.u32 %r9, [%d3]; mad.wide.u32 %d4, %r1, 4, %d3; ld.global.u32 %r10, [%d4+256];\n\
+                mad.wide.u32 %d5, %r1, 8, %d1; st.global.v2.u32 [%d5+512], {%r9, %r10};";
+    for threads in [4, 20, 32] {
+        let d = Device::new(1);
+        let m = d.load(&indexed(body));
+        let [p, q] = [100, 1000].map(|from| d.upload(&(from..from + 192).collect::<Vec<u32>>()));
+        d.launch(&m, "k", [1, 1, 1], [threads, 1, 1], &Params::new().u64(p).u64(q)).unwrap();
+        let want: Vec<u32> =
+            (0..threads).flat_map(|t| [0, 64 + t].map(|at| [100, 1000][t as usize % 2] + at)).collect();
+        assert_eq!(d.download::<u32>(p + 512, 2 * threads as usize), want, "{threads} threads");
+    }
+}
+
+/// A factor of 2^32 + 1, which is one in 32 bits, makes the distance from lane to lane a third in 64 bits, so that the
+/// distance of the addresses, twelve times as much, seems to be four bytes.
+#[test]
+fn a_distance_beyond_32_bits_does_not_come_back_as_one_of_bytes() {
+    let (threads, blocks) = (4u64, 3);
+    let arena = Arena::reserve(0x6800_0000_0000, 40 << 30).unwrap();
+    let middle = arena.base() + (20 << 30);
+    let addresses = [0, 1, 2, 3].map(|t| {
+        let index = 0xaaaa_aaab_u32.wrapping_mul(t) as i32;
+        middle.wrapping_add_signed(12 * i64::from(index))
+    });
+    for address in &addresses[..3] {
+        arena.map(address & !(PAGE - 1), PAGE).unwrap();
+    }
+    let ptx = indexed(
+        "shl.b32 %r8, %r2, 16; shl.b32 %r9, %r8, 16; add.u32 %r10, %r9, %r2; mul.lo.u32 %r11, %r10, 0xaaaaaaab;\n\
+         mul.wide.s32 %d3, %r11, 12; add.u64 %d4, %d3, %d1;\n\
+         ld.global.u32 %r12, [%d4]; add.u32 %r12, %r12, 1; st.global.u32 [%d4], %r12;",
+    );
+    let module = Arc::new(Module::parse(ptx.as_bytes()).unwrap());
+    let module = LoadedModule::new(module, |_| Ok::<_, ()>(0)).unwrap();
+    let params = &Params::new().u64(middle).u64(0).0;
+    let (grid, block) = ([blocks, 1, 1], [threads as u32, 1, 1]);
+    let launch =
+        Launch { module: &module, kernel: "k", grid, block, dynamic_shared: 0, params, cooperative: false, heap: None };
+    Engine::new(1).launch(&arena, &launch, &AtomicBool::new(false)).unwrap();
+    for address in (0..threads).map(|t| middle + 4 * t).chain(addresses) {
+        let mut word = [0; 4];
+        arena.read(address, &mut word).unwrap();
+        let want = if addresses.contains(&address) { blocks } else { 0 };
+        assert_eq!(u32::from_le_bytes(word), want, "at {:#x} from the middle", address.wrapping_sub(middle));
+    }
+}
+
+#[test]
 fn every_block_runs_once_however_many_are_taken_at_a_time() {
     let d = Device::new(4);
     let body = "mov.u32 %r8, %ctaid.x; mad.wide.u32 %d3, %r8, 4, %d1; atom.global.add.u32 %r9, [%d3], 1;";

@@ -12,7 +12,8 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use std::mem::offset_of;
 
-/// A register of all lanes of a body: `first + step * lane`, of 32 or 64 bits, if all conditions are true.
+/// A register of all lanes of a body: `first + step * lane`, of 32 or 64 bits, if all conditions are true.  Of a register
+/// of 32 bits the step counts to its lowest 32 bits alone.
 #[derive(Clone)]
 pub struct Affine {
     pub first: Value,
@@ -93,8 +94,9 @@ impl<'a> Emitter<'a, '_> {
 
     /// What is known of an instruction's result before the instruction, in a quick body.
     pub fn affine_result(&mut self, body: &mut Body, i: &Ins) -> Option<Affine> {
-        let guessed = i.guard == NONE && i.d != NONE && self.o.plan.hints.of(i.d, self.o.constants).is_some();
-        if guessed || i.op == Op::LoadParam { self.affine_of(body, i) } else { None }
+        let guessed = i.d != NONE && self.o.plan.hints.of(i.d, self.o.constants).is_some();
+        let worth = i.guard == NONE && (guessed || i.op == Op::LoadParam);
+        if worth { self.affine_of(body, i) } else { None }
     }
 
     fn affine_of(&mut self, body: &mut Body, i: &Ins) -> Option<Affine> {
@@ -172,6 +174,8 @@ impl<'a> Emitter<'a, '_> {
         let mut a = self.affine(body, row, false)?;
         let widen = |e: &mut Self, v| if signed { e.b.ins().sextend(I64, v) } else { e.b.ins().uextend(I64, v) };
         a.first = widen(self, a.first);
+        // With a step that fits, the lanes between the first and the last one do not wrap if the last one does not.
+        a.step = i64::from(a.step as i32);
         if a.step != 0 {
             let last = self.b.ins().iadd_imm(a.first, a.step.wrapping_mul(4 * body.groups as i64 - 1));
             let cut = self.b.ins().ireduce(I32, last);
@@ -205,7 +209,7 @@ impl<'a> Emitter<'a, '_> {
                 let [first, last] = [0, lanes as i32 - 1]
                     .map(|lane| self.b.ins().load(I32, flags().with_readonly(), at, super::emit::ROW * row + 4 * lane));
                 // A row of threads that ends in between makes the last one's x smaller.  Its y may come back to the first
-                // one's, but not if a row has as many threads as there are lanes.
+                // one's, but not if a row has as many threads as there are lanes; its z does not come back.
                 let step = if matches!(i.e, 0 | 12) { lanes - 1 } else { 0 };
                 let right = self.b.ins().iadd_imm(first, step);
                 conditions.push(self.b.ins().icmp(IntCC::Equal, last, right));

@@ -60,7 +60,8 @@ impl Hints {
                 _ => None,
             })
         };
-        let sum = |x: Option<i64>, y: Option<i64>, sign: i64| x.zip(y).map(|(x, y)| x.wrapping_add(sign * y));
+        let sum =
+            |x: Option<i64>, y: Option<i64>, sign: i64| x.zip(y).map(|(x, y)| x.wrapping_add(y.wrapping_mul(sign)));
         Some(match i.op {
             Op::Special => match i.e {
                 0 | 12 => Some(1),
