@@ -2,7 +2,7 @@
  * What the broker follows in its cluster, by watches: pods that borrow (their end gives back what they hold, and what
  * becomes of their request is told on them as an event), nodes with GPU servers (a cordon drains them), and the gpuds of
  * its chart (an older one is drained and replaced, node by node). Each broker watches, the one that leads acts; what
- * happened while nobody did is made up for once a minute.
+ * happened while nobody did is made up for by the next one that leads, and once a minute.
  */
 import type { KubernetesObject, V1ControllerRevision, V1Node, V1Pod } from "@kubernetes/client-node";
 import { holdLeadership } from "#server/broker/reconciler/leadership.ts";
@@ -31,6 +31,8 @@ import { news } from "#server/services/pod/news.ts";
 import { nextUpdate } from "./gpud-update.ts";
 
 const SWEEP_MS = 60_000;
+/** So often a broker asks whether it leads now. */
+const TURN_MS = 5_000;
 const RETRY_MS = 5_000;
 
 type Options = { database: OpenDatabase; live: Live; log: Logger; settings: KubernetesSettings };
@@ -56,6 +58,8 @@ class ClusterWatch {
   /** Nodes that stopped answering while theirs was under way. */
   readonly #begun = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  /** When this broker looked at everything last, as the one that leads. */
+  #swept = Number.NEGATIVE_INFINITY;
   #stopped = false;
   /** One thing after another: an event may not come before the one that it follows. */
   #work: Promise<void> = Promise.resolve();
@@ -77,8 +81,9 @@ class ClusterWatch {
       return;
     }
     if (this.#stopped) return await this.stop();
-    this.#timer = setInterval(() => this.#do((ctx) => this.#sweep(ctx)), SWEEP_MS);
-    this.#do((ctx) => this.#sweep(ctx));
+    const turn = () => this.#do((ctx) => this.#sweepWhenDue(ctx));
+    this.#timer = setInterval(turn, TURN_MS);
+    turn();
   }
 
   async stop(): Promise<void> {
@@ -157,6 +162,12 @@ class ClusterWatch {
         this.#options.log.warn({ err: error }, "something of the cluster could not be followed");
       }
     });
+  }
+
+  async #sweepWhenDue(ctx: Context): Promise<void> {
+    if (Date.now() - this.#swept < SWEEP_MS) return;
+    this.#swept = Date.now();
+    await this.#sweep(ctx);
   }
 
   async #sweep(ctx: Context): Promise<void> {
