@@ -10,7 +10,7 @@ import { errorBody } from "#server/contracts/common.ts";
 import { type OpenDatabase, setDatabase } from "#server/db/client.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { around, type Schema } from "./inputs.ts";
-import { call, documented, type Fixture, keyOf, makeFixture, matrix, roles, type Sent } from "./testing.ts";
+import { call, documented, type Fixture, keyOf, makeFixture, matrix, roles, type Sent, textOf } from "./testing.ts";
 
 /** Inputs for each route; `SLUICE_CONTRACT_RUNS` makes more of them. */
 const RUNS = Number(process.env.SLUICE_CONTRACT_RUNS ?? 8);
@@ -60,8 +60,6 @@ function apart({ definition: { path } }: ApiRoute, input: Record<string, unknown
     input: Object.fromEntries(entries.filter((entry) => !inPath(entry))),
   };
 }
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? "-"));
 
 function expectDocumented(route: ApiRoute, answer: { status: number; type: string; text: string }): void {
   const { status = 200, stream, csv, output } = route.definition;

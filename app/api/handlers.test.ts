@@ -99,6 +99,14 @@ describe("a route", () => {
     expect((await errorOf(response)).message).toContain("NUL");
   });
 
+  it("refuses half of a character, which JSON can write and no table can hold", async () => {
+    for (const body of [String.raw`{"n":2,"x":"a\ud800"}`, String.raw`{"n":2,"x":{"\udc00":1}}`]) {
+      const response = await post(body, {}, true);
+      expect(response.status).toBe(400);
+      expect((await errorOf(response)).message).toContain("half of a character");
+    }
+  });
+
   it("reads a body that is nested deeper than the stack", async () => {
     const response = await post(`{"n":2,"deep":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, {}, true);
     expect(response.status).toBe(400);

@@ -539,13 +539,16 @@ export async function call(
   return answer;
 }
 
+/** As it stands in an address. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? "-"));
+
 function requestFor(fixture: Fixture, route: ApiRoute, role: Role | Scoped, sent: Sent, signal: AbortSignal): Request {
   const { method, path } = route.definition;
   const { params, input } = sent;
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
   const url = new URL(`http://localhost:3000/api/v1${filled}`);
   const headers = new Headers({ host: "localhost:3000", ...credentials(fixture, role, method), ...sent.headers });
-  if (method === "GET") for (const [name, value] of Object.entries(input)) url.searchParams.set(name, String(value));
+  if (method === "GET") for (const [name, value] of Object.entries(input)) url.searchParams.set(name, textOf(value));
   const body = method === "GET" || Object.keys(input).length === 0 ? undefined : JSON.stringify(input);
   if (body !== undefined) headers.set("content-type", "application/json");
   return new Request(url, { method, headers, body, signal });

@@ -1,11 +1,11 @@
-import { formatAmount, formatBytes } from "#components/format.ts";
+import { formatAmount, formatBytes, formatDuration } from "#components/format.ts";
 import { Figure, Figures } from "#components/ui/page.tsx";
 import type { PoolTotal } from "#server/contracts/gpu-server.ts";
 
 const share = (part: number, whole: number) => (whole > 0 ? `${Math.round((part / whole) * 100)} %` : "0 %");
 
-/** The four figures of the pool: leased, memory in use, held idle, waiting. */
-export function PoolFigures({ totals }: { totals: PoolTotal[] }) {
+/** The four figures of the pool: leased, memory in use, held idle, waiting. `waitP95`: of the last week's grants, seconds. */
+export function PoolFigures({ totals, waitP95 }: { totals: PoolTotal[]; waitP95: number | null }) {
   const sum = (pick: (total: PoolTotal) => number) => totals.reduce((all, total) => all + pick(total), 0);
   const open = sum((total) => total.capacityMilli);
   // Devices that drain still hold what was leased before, so they count here.
@@ -38,7 +38,14 @@ export function PoolFigures({ totals }: { totals: PoolTotal[] }) {
         label="Waiting"
         value={queued}
         unit={queued === 1 ? "request" : "requests"}
-        detail={byType(totals, stranded)}
+        detail={
+          <>
+            {byType(totals, stranded)}
+            {waitP95 !== null && (
+              <span className="block">95 of 100 waited {formatDuration(waitP95 * 1000)} at most, last seven days</span>
+            )}
+          </>
+        }
       />
     </Figures>
   );

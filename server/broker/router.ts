@@ -6,6 +6,7 @@ import type { Context } from "#server/context.ts";
 import type { Database } from "#server/db/client.ts";
 import { errorBody, httpStatus, SluiceError, toSluiceError } from "#server/errors.ts";
 import { type Logger, traceIdFrom } from "#server/log.ts";
+import { refuseUnstorable } from "#server/storable.ts";
 
 const MAX_BODY = 256 * 1024;
 
@@ -143,8 +144,12 @@ async function readBody(request: IncomingMessage, most: number): Promise<unknown
     parts.push(part);
   }
   if (size === 0) return undefined;
-  const text = Buffer.concat(parts).toString("utf8");
-  if (text.includes("\\u0000")) throw new SluiceError("invalid", "A text may not hold a NUL character.");
+  const body = parseJson(Buffer.concat(parts).toString("utf8"));
+  refuseUnstorable(body);
+  return body;
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

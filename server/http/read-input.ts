@@ -1,10 +1,11 @@
 import { SluiceError } from "#server/errors.ts";
+import { refuseUnstorable } from "#server/storable.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
- * Path parameters, query and JSON body as one object. A field given twice by different ways is refused, and so is a NUL
- * character anywhere: the database cannot store one.
+ * Path parameters, query and JSON body as one object. A field given twice by different ways is refused, and so is a text
+ * that the database cannot store.
  */
 export async function readInput(
   request: Request,
@@ -17,21 +18,8 @@ export async function readInput(
   };
   for (const [name, value] of new URL(request.url).searchParams) put(name, value);
   for (const [name, value] of Object.entries(await readBody(request))) put(name, value);
-  refuseNul(input);
+  refuseUnstorable(input);
   return input;
-}
-
-/** Without recursion: a body may be nested deeper than the stack. */
-function refuseNul(input: unknown): void {
-  const waiting = [input];
-  while (waiting.length > 0) {
-    const value = waiting.pop();
-    if (typeof value === "string" && value.includes("\0")) {
-      throw new SluiceError("invalid", "A text may not hold a NUL character.");
-    }
-    if (typeof value !== "object" || value === null) continue;
-    for (const [name, inner] of Object.entries(value)) waiting.push(name, inner);
-  }
 }
 
 async function readBody(request: Request): Promise<Record<string, unknown>> {

@@ -21,6 +21,7 @@ import { readDevices } from "#server/services/gpu-server/devices.ts";
 import { map } from "#server/services/gpu-server/map.ts";
 import { poolSight } from "#server/services/gpu-server/pool-sight.ts";
 import { MOST_IDLE_DAYS, mostIdle, mostIdleFrom } from "#server/services/utilisation/most-idle.ts";
+import { recentWaitP95 } from "#server/services/utilisation/recent-wait.ts";
 import { load, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
 
@@ -40,8 +41,10 @@ export default async function PoolPage({ searchParams }: Props) {
   const search = one("search").slice(0, 100);
   const after = gpuServerId.safeParse(asked.after).data;
   const { isAdmin, teams: led } = await load(() => ledTeams(ctx));
-  const idleOf = isAdmin ? undefined : led.map(({ id }) => id);
-  const [pool, idle] = await load(() => Promise.all([map(ctx, { search, after }), mostIdle(ctx, 5, idleOf)]));
+  const whose = isAdmin ? undefined : led.map(({ id }) => id);
+  const [pool, idle, waitP95] = await load(() =>
+    Promise.all([map(ctx, { search, after }), mostIdle(ctx, 5, whose), recentWaitP95(ctx, whose)]),
+  );
   const key = teamKey(pool.teams);
   const count = pool.totals.reduce((sum, total) => sum + total.devices, 0);
   const whole = count <= WHOLE_UP_TO;
@@ -80,7 +83,7 @@ export default async function PoolPage({ searchParams }: Props) {
           )
         }
       />
-      <PoolFigures totals={pool.totals} />
+      <PoolFigures totals={pool.totals} waitP95={waitP95} />
       {whole ? (
         <div className="mb-8">
           <TeamLegend teams={pool.teams} teamKey={key} />

@@ -16,6 +16,7 @@ import { makeWorkspace, makeWorld, type Person, type World } from "#server/servi
 import { lentBy } from "./lent.ts";
 import { mostIdle, mostIdleFrom } from "./most-idle.ts";
 import { read } from "./read.ts";
+import { recentWaitP95 } from "./recent-wait.ts";
 
 let test: TestDatabase;
 let world: World;
@@ -140,6 +141,17 @@ describe("the time of the pool", () => {
     expect(await mostIdle(leads, 5, [world.team])).toEqual(idle);
     expect(await mostIdle({ ...world.outsider.ctx, now: () => at(10) }, 5, [world.otherTeam])).toEqual([]);
     await expect(mostIdle(leads, 5, [world.otherTeam])).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("tells how long grants of the week had waited, to a lead those of the own team", async () => {
+    const [admin, lead] = [world.admin.ctx, world.lead.ctx].map((ctx) => ({ ...ctx, now: () => at(10) }));
+    const span = { from: new Date(mostIdleFrom(at(10))).toISOString(), to: iso(10) };
+    const all = (await read(world.admin.ctx, span)).waitP95;
+    expect(all).toBeGreaterThan(0);
+    expect(await recentWaitP95(admin ?? world.admin.ctx)).toBe(all);
+    const own = (await read(world.lead.ctx, { ...span, teamId: world.team })).waitP95;
+    expect(await recentWaitP95(lead ?? world.lead.ctx, [world.team])).toBe(own);
+    await expect(recentWaitP95(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
   });
 
   it("is told of one person or one workspace alone, with the name for those who may know it", async () => {
