@@ -3,10 +3,9 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { chromium } from "@playwright/test";
-import { eq } from "drizzle-orm";
+import { chromium, type Page } from "@playwright/test";
+import { desc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
 import { ctr } from "#scripts/cluster/cluster.ts";
@@ -14,7 +13,7 @@ import { clusterAt } from "#scripts/cluster/place.ts";
 import { CHROMIUM } from "#scripts/lib/chromium.ts";
 import { LOCKS } from "#server/broker/reconciler/leadership.ts";
 import { openDatabase } from "#server/db/client.ts";
-import { auditEvents, gpuServers, leases, workspaces } from "#server/db/schema/index.ts";
+import { auditEvents, gpuServers, leases, notices, workspaces } from "#server/db/schema/index.ts";
 import { send } from "#server/gateway/testing.ts";
 import { runCode } from "#server/jupyter/run-code.ts";
 import { makeVolumes, STORAGE_CLASS, testCluster } from "#server/launchers/kubernetes/testing.ts";
@@ -262,7 +261,7 @@ it("launches a workspace as a pod, and opens JupyterLab through the gateway", as
 }, 120_000);
 
 const KMEANS = `%gpu attach 0.5
-import time
+import os, time
 import numpy as np
 from numba import cuda
 @cuda.jit
@@ -281,20 +280,23 @@ points = np.concatenate([t + rng.normal(0, 0.3, (400, 2)) for t in truth])
 centres = points[[0, 400, 800]].copy()
 d_points = cuda.to_device(points)
 label = cuda.device_array(len(points), dtype=np.int32)
-rounds, end = 0, time.time() + SECONDS
-while rounds < 10 or time.time() < end:
+rounds, began = 0, time.time()
+while rounds < 10 or GOES_ON:
     nearest[5, 256](d_points, cuda.to_device(centres), label)
     got = label.copy_to_host()
     centres = np.array([points[got == c].mean(axis=0) for c in range(3)])
     rounds += 1
 print("centres", np.abs(centres - truth).max() < 0.1)
 %gpu detach`;
+/** A k-means that goes on for as long as that holds. */
+const kmeans = (goesOn = "False") => KMEANS.replace("GOES_ON", goesOn);
 
 it("computes a k-means on half a GPU of that gpud", async () => {
-  expect(await inNotebook(first, KMEANS.replace("SECONDS", "0"))).toContain("centres True");
+  expect(await inNotebook(first, kmeans())).toContain("centres True");
 }, 120_000);
 
-it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell that borrows half a GPU", async () => {
+/** A notebook in a browser, opened through portal and gateway as a person does; and the portal, in another tab. */
+async function inChromium(work: (notebook: Notebook, portal: Page) => Promise<void>): Promise<void> {
   const browser = await chromium.launch({
     executablePath: CHROMIUM,
     args: [
@@ -308,20 +310,33 @@ it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell tha
     await signIn(page, ADMIN.email);
     const lab = await openLab(page, "first");
     expect(new URL(lab.url()).host).toBe(`${first}.${GATEWAY_HOST}`);
-    const notebook = await Notebook.create(lab);
-    const printed = await notebook.run(KMEANS.replace("SECONDS", "0"));
-    expect(printed).toContain("Attached 0.5");
-    expect(printed).toContain("centres True");
+    await work(await Notebook.create(lab), page);
   } finally {
     await browser.close();
-    await endKernels(first);
+    await endNotebooks(first);
   }
+}
+
+it("is used in Chromium: sign-in, JupyterLab through the gateway, and a cell that borrows half a GPU", async () => {
+  await inChromium(async (notebook, portal) => {
+    const printed = await notebook.run(kmeans());
+    expect(printed).toContain("Attached 0.5");
+    expect(printed).toContain("centres True");
+    // What the pod prints from now on is on its page as it comes.
+    await portal.goto(`/workspaces/${first}/log`);
+    const log = portal.getByRole("log", { name: "Log of start 1" });
+    await log.waitFor();
+    const { endpoint, serverToken } = await row(first);
+    await fetch(`${endpoint}/api/contents/is-not-there`, { headers: { authorization: `token ${serverToken}` } });
+    await expect.poll(() => log.textContent(), POLL).toContain("404 GET /api/contents/is-not-there");
+  });
 }, 240_000);
 
-/** Ends the notebooks' kernels, and with them what is parked for them. */
-async function endKernels(id: string): Promise<void> {
+/** Ends the notebooks' kernels, and with them what is parked for them; JupyterLab opens none of them again. */
+async function endNotebooks(id: string): Promise<void> {
   const { endpoint, serverToken } = await row(id);
   const headers = { authorization: `token ${serverToken}` };
+  await fetch(`${endpoint}/lab/api/workspaces/default`, { method: "DELETE", headers });
   const kernels = (await (await fetch(`${endpoint}/api/kernels`, { headers })).json()) as { id: string }[];
   for (const kernel of kernels) await fetch(`${endpoint}/api/kernels/${kernel.id}`, { method: "DELETE", headers });
 }
@@ -363,7 +378,7 @@ async function invitation(): Promise<{ code: string }> {
 }
 
 it("lets both share one device at the same time", async () => {
-  const busy = KMEANS.replace("SECONDS", "8");
+  const busy = kmeans("time.time() < began + 8");
   const printed = await Promise.all([inNotebook(first, busy), inNotebook(second, busy)]);
   expect(printed.map((text) => text.includes("centres True"))).toEqual([true, true]);
 }, 120_000);
@@ -467,24 +482,48 @@ async function gpuds(): Promise<string[]> {
   return found.split(" ");
 }
 
-it("goes on computing in a notebook while everything around it is replaced", async () => {
-  const computing = inNotebook(first, KMEANS.replace("SECONDS", "45"));
-  await sleep(3_000);
-  const chart = path.resolve("deploy/helm/sluice");
-  // The same content under new names: pods of these are new ones.
+/** Upgrades with the same content under other names of the images, whose pods are new ones. */
+async function upgrade(images: Record<string, string>, ...more: string[]): Promise<void> {
   const tags = [];
-  for (const [value, name] of Object.entries({ controlPlane: cluster.controlPlaneImage, gpud: cluster.gpudImage })) {
-    await ctr(clusterAt(), "images", "tag", "--force", name, `${name}-next`);
-    tags.push("--set", `images.${value}.tag=${image(name).tag}-next`);
+  for (const [value, name] of Object.entries(images)) {
+    const next = `${name}-next`;
+    await ctr(clusterAt(), "images", "tag", "--force", name, next);
+    tags.push("--set", `images.${value}.tag=${image(next).tag}`);
   }
-  const changed = ["--set", "settings.SLUICE_LOG_LEVEL=debug", ...tags, "--values", path.join(folder, "values.json")];
+  const chart = path.resolve("deploy/helm/sluice");
+  const changed = [...tags, ...more, "--values", path.join(folder, "values.json")];
   await helm("upgrade", RELEASE, chart, ...changed, "--wait", "--wait-for-jobs", "--timeout", "200s");
-  const state = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
-  expect(await computing).toContain("centres True");
+}
+const serverStates = async () => (await database.db.select().from(gpuServers)).map((one) => one.state);
+/** Whoever computes in the workspace until then may end. */
+const END = "/tmp/end";
+
+it("goes on computing in a browser's notebook while everything around it is replaced, the gateway as well", async () => {
+  const controlPlane = cluster.controlPlaneImage;
+  await inChromium(async (notebook) => {
+    // The trial's database is replaced as well: while it is away no gateway can tell who asks, and JupyterLab says so once.
+    const lost = notebook.page.getByRole("dialog", { name: /Server Connection Error/ });
+    await notebook.page.addLocatorHandler(lost, async () => await lost.locator(".jp-Dialog-button").first().click());
+    await notebook.run("kept = 42");
+    const opened: string[] = [];
+    notebook.page.on("websocket", (socket) => {
+      if (socket.url().includes("/channels")) opened.push(socket.url());
+    });
+    const computing = await notebook.begin(kmeans(`not os.path.exists("${END}")`));
+    await expect.poll(heldBy, POLL).toEqual(["active"]);
+    await upgrade({ controlPlane, gpud: cluster.gpudImage });
+    // What is held keeps its gpud, however old.
+    await expect.poll(serverStates, POLL).toEqual(["draining"]);
+    expect(await gpuds()).toEqual([cluster.gpudImage]);
+    await inNotebook(first, `open("${END}", "w")`);
+    expect(await notebook.outputOf(computing, 60_000)).toContain("centres True");
+    expect(await notebook.run("print('kept', kept)")).toContain("kept 42");
+    // By another WebSocket than before: that one ended with its gateway.
+    expect(opened.length).toBeGreaterThan(0);
+  });
   // Nobody holds anything there any more: the broker replaces it, and it is back in the pool.
-  const next = `${cluster.gpudImage}-next`;
-  await expect.poll(async () => (await gpuds())[0], { ...POLL, timeout: 90_000 }).toBe(next);
-  await expect.poll(state, { ...POLL, timeout: 90_000 }).toEqual(["online"]);
+  await expect.poll(gpuds, { ...POLL, timeout: 90_000 }).toEqual([`${cluster.gpudImage}-next`]);
+  await expect.poll(serverStates, { ...POLL, timeout: 90_000 }).toEqual(["online"]);
   const { action, detail, seq } = auditEvents;
   const told = database.db
     .select({ detail })
@@ -492,9 +531,46 @@ it("goes on computing in a notebook while everything around it is replaced", asy
     .where(eq(action, "gpu-server.follow-node"))
     .orderBy(seq);
   expect((await told).slice(-2)).toMatchObject([{ detail: { closed: "update" } }, { detail: { closed: null } }]);
-  expect(await inNotebook(first, KMEANS.replace("SECONDS", "0"))).toContain("centres True");
+  expect(await inNotebook(first, kmeans())).toContain("centres True");
   // The same admin, by the keys that an upgrade keeps.
   expect((await admin.ask("GET", "/api/v1/me")).body).toMatchObject({ email: ADMIN.email });
+}, 360_000);
+
+/** The states of the leases that are open. */
+async function heldBy(): Promise<string[]> {
+  return (await database.db.select().from(leases)).flatMap(({ state }) => (state === "ended" ? [] : [state]));
+}
+
+const HOLD = `%gpu attach 0.5
+import os, time
+import numpy as np
+from numba import cuda
+held = cuda.to_device(np.arange(1000))
+kept = 42
+while not os.path.exists("${END}"):
+    time.sleep(0.2)
+%gpu attach 0.5
+again = cuda.to_device(np.arange(1000))
+print("again", int(again.copy_to_host().sum()), "kept", kept)
+%gpu detach`;
+
+it("replaces a gpud although somebody holds a GPU there, after a notice, and the notebook goes on with the next", async () => {
+  await inNotebook(first, `import os; os.remove("${END}")`);
+  const holding = inNotebook(first, HOLD);
+  await expect.poll(heldBy, POLL).toEqual(["active"]);
+  const told = async () => await database.db.select().from(notices).where(eq(notices.kind, "reclaim"));
+  expect(await told()).toEqual([]);
+  // Back to the image of before: what is wanted is that version, whichever is newer.
+  const soon = ["--set", "gpud.updateAfterSeconds=0", "--set", "workspaces.moveSeconds=8"];
+  await upgrade({ controlPlane: cluster.controlPlaneImage }, ...soon);
+  await expect.poll(told, POLL).toMatchObject([{ title: "Your 0.5 soft will be taken back" }]);
+  expect(await gpuds()).toEqual([`${cluster.gpudImage}-next`]);
+  await expect.poll(gpuds, { ...POLL, timeout: 90_000 }).toEqual([cluster.gpudImage]);
+  await expect.poll(serverStates, { ...POLL, timeout: 90_000 }).toEqual(["online"]);
+  const [last] = await database.db.select().from(leases).orderBy(desc(leases.grantedAt)).limit(1);
+  await inNotebook(first, `open("${END}", "w")`);
+  expect(await holding).toContain("again 499500 kept 42");
+  expect(last).toMatchObject({ state: "ended", endReason: "taken back" });
 }, 360_000);
 
 it("claims the devices that it lends from whatever else hands them out", async () => {
