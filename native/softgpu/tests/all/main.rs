@@ -1,5 +1,6 @@
 //! PTX through the public interface. One program, because each has to be linked with the code generator.
 
+mod addresses;
 mod barriers;
 mod bounds;
 mod breadth;
