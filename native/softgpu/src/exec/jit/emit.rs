@@ -483,7 +483,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         let v = match body.slot(row) {
             Some(Slot::Int(v)) => return v,
             Some(Slot::Float(v)) => self.with_one_nan(v),
-            _ => match self.again(body, row) {
+            _ => match self.recompute(body, row) {
                 Some(Slot::Int(v)) => v,
                 _ => self.b.ins().load(I32X4, flags(), body.p32, body.at32(row)),
             },
@@ -517,7 +517,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         if let Some(Slot::Long(v)) = body.slot(row) {
             return v;
         }
-        let v = match self.again(body, row) {
+        let v = match self.recompute(body, row) {
             Some(Slot::Long(v)) => v,
             _ => [0, 16].map(|h| self.b.ins().load(I64X2, flags(), body.p64, body.at64(row) + h)),
         };
@@ -525,8 +525,8 @@ impl<'a, 'b> Emitter<'a, 'b> {
         v
     }
 
-    /// The lanes of a register that is computed again rather than read from memory.
-    fn again(&mut self, body: &mut Body, row: u32) -> Option<Slot> {
+    /// The lanes of a register that is computed again rather than read from memory (see [`super::fixed`]).
+    fn recompute(&mut self, body: &mut Body, row: u32) -> Option<Slot> {
         let (fixed, exposed) = (&self.o.plan.fixed, &self.o.plan.exposed);
         if body.wrote(row) || (exposed.contains(&row) && !fixed.is_free(row)) {
             return None;

@@ -12,7 +12,8 @@ const MOST: u32 = 16;
 /// Most that compute anything else again.
 const FEW: u32 = 4;
 
-/// The fixed registers of a function: the instruction that computes each, and how many it takes from nothing.
+/// The fixed registers of a function: the instruction that computes each, and how many instructions that takes with those
+/// that compute its sources.
 pub struct Fixed(HashMap<u32, (usize, u32)>);
 
 impl Fixed {

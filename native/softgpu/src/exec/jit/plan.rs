@@ -262,6 +262,7 @@ pub fn touches(i: &Ins, f: &Function) -> Vec<u32> {
     out
 }
 
+/// Rows that somebody reads from memory: not those that every reader has computed itself before, or computes again.
 fn exposed(
     f: &Function,
     segments: &[Segment],
@@ -274,8 +275,8 @@ fn exposed(
         if is_plain_store(i, f) {
             // What is computed again is put there when the store turns out to need it.
             let address = f.memories[i.e as usize].address.row;
-            let again = |row: u32| fixed.is_cheap(row) || (row == address && fixed.of(row).is_some());
-            out.extend(touches(i, f).into_iter().filter(|row| !again(*row)));
+            let recomputed = |row: u32| fixed.is_cheap(row) || (row == address && fixed.of(row).is_some());
+            out.extend(touches(i, f).into_iter().filter(|row| !recomputed(*row)));
         } else if is_control(i.op) || recipes[at].is_none() {
             out.extend(touches(i, f));
         }
@@ -290,9 +291,9 @@ fn exposed(
                     // Where the guard is false the old value stays.
                     used.extend(writes(i, f));
                 }
-                let again =
-                    |row: u32| fixed.is_cheap(row) || (i.op == Op::Load && row != i.guard && fixed.of(row).is_some());
-                let known = |row: u32| defined.contains(&row) || constants.get(row).is_some() || again(row);
+                let address = |row: u32| i.op == Op::Load && row != i.guard;
+                let recomputed = |row: u32| fixed.is_cheap(row) || (address(row) && fixed.of(row).is_some());
+                let known = |row: u32| defined.contains(&row) || constants.get(row).is_some() || recomputed(row);
                 out.extend(used.into_iter().filter(|row| !known(*row)));
                 defined.extend(writes(i, f));
             }

@@ -65,7 +65,7 @@ impl Emitter<'_, '_> {
         self.b.ins().jump(slow, &[]);
 
         self.b.switch_to_block(slow);
-        self.put_again(m);
+        self.put_fixed(m);
         // The lanes that have not stored.
         let first = self.b.ins().ushr_imm(at, 2);
         let first = self.b.ins().ireduce(I32, first);
@@ -77,9 +77,9 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(done);
     }
 
-    /// Writes the store's registers that are computed again (see [`super::fixed`]) where the function that is called reads
-    /// them.
-    fn put_again(&mut self, m: &Memory) {
+    /// Writes the store's registers that nobody keeps in memory (see [`super::fixed`]) where the function that is called
+    /// reads them: in all lanes, since they mean the same whether or not a lane takes part.
+    fn put_fixed(&mut self, m: &Memory) {
         let (row, width) = m.values[0];
         let rows = [(m.address.row, m.address.wide), (row, width == Width::W64)];
         let kept = |row: u32| self.o.plan.fixed.of(row).is_none() || self.o.plan.exposed.contains(&row);
