@@ -155,12 +155,14 @@ impl Program {
         (text, words)
     }
 
-    /// Keeps all registers, then loads and stores by the last one of 64 bits, four bytes for each that it counts; whether
+    /// Keeps all registers, and loads and stores by the last one of 64 bits, four bytes for each that it counts; whether
     /// all threads that do so find what they may access.
     fn run(mut self, d: &Device, [from, out, kept]: [u64; 3], seed: u64) -> bool {
         let last = self.registers.iter().rfind(|r| r.wide).cloned().unwrap();
         let (keep, words) = self.keep();
-        let leave = self.below(2) == 0;
+        let leave = self.below(4) == 0;
+        // Arithmetic and access are compiled as one, unless other code stands between them.
+        let (before, behind) = if self.below(3) == 0 { (keep.as_str(), "") } else { ("", keep.as_str()) };
         let text = format!(
             ".version 7.5\n.target sm_75\n.address_size 64\n\
              .visible .entry k(.param .u64 start, .param .u64 out, .param .u64 kept,\n\
@@ -169,10 +171,11 @@ impl Program {
              mov.u32 %i1, %tid.x; mov.u32 %i2, %tid.y; mov.u32 %i3, %tid.z; mov.u32 %i4, %ntid.x; mov.u32 %i5, %ntid.y;\n\
              mad.lo.u32 %i2, %i3, %i5, %i2; mad.lo.u32 %i1, %i2, %i4, %i1; setp.ge.u32 %p, %i1, {};\n\
              mov.u32 %i10, %ctaid.x; mad.lo.u32 %i11, %i10, {}, %i1; ld.param.u64 %a9, [kept];\n\
-             mad.wide.u32 %a6, %i11, 8, %a9; mad.wide.u32 %a7, %i11, 4, %a9;\n{}{keep}\
+             mad.wide.u32 %a6, %i11, 8, %a9; mad.wide.u32 %a7, %i11, 4, %a9;\n{}{before}\
              {}\nshl.b64 %a1, {}, 2; ld.param.u64 %a2, [start]; add.u64 %a3, %a1, %a2;\n\
              ld.global.u32 %i6, [%a3]; cvt.u32.u64 %i7, %a3; st.global.u32 [%a3+{REACH}], %i7;\n\
-             ld.param.u64 %a4, [out]; mad.wide.u32 %a5, %i11, 4, %a4; st.global.u32 [%a5], %i6;\nover:\nret;\n}}\n",
+             ld.param.u64 %a4, [out]; mad.wide.u32 %a5, %i11, 4, %a4; st.global.u32 [%a5], %i6;\n\
+             over:\n{behind}ret;\n}}\n",
             self.late,
             self.threads(),
             self.text,
