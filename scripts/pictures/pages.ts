@@ -44,7 +44,10 @@ export const PAGES = {
   "/gpus/works-here": ["Works here?", "Which packages were tried on which GPU types, and what of their tests passed."],
   "/datasets": ["Datasets", "Files that workspaces find at ~/datasets."],
   "/teams": ["Teams and quotas", "Every team's quota of every type, what is borrowed and what is lent."],
-  "/teams/[name]": ["Team", "Quota, budget, calendar, reservations, policy, members and invitations."],
+  "/teams/[name]": [
+    "Team",
+    "Quota, budget, calendar, reservations, policy, members and invitations; an admin archives the team.",
+  ],
   "/pool": ["Pool", "Every device with its leases by team, the queue with its reasons, and who lets GPUs lie idle."],
   "/health": ["Health", "Every part of the installation, what is wrong first, each with its next step."],
   "/usage": ["Usage", "What became of the pool's time, and who had it."],
