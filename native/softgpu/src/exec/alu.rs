@@ -150,15 +150,15 @@ macro_rules! carry {
                 let mut out = [0; 32];
                 let mut flags = 0u32;
                 for l in 0..32 {
-                    let c = if uses != 0 { <$t>::from((carry >> l & 1) as u8) } else { 0 };
-                    // The flag after a subtraction is the borrow.
+                    let set = carry >> l & 1 != 0;
+                    // A difference is a sum with the complement and one: its flag says that nothing was borrowed.
                     let (r, flag) = if subtracts != 0 {
                         let (r, x) = a[l].overflowing_sub(b[l]);
-                        let (r, y) = r.overflowing_sub(c);
-                        (r, x | y)
+                        let (r, y) = r.overflowing_sub(<$t>::from(uses != 0 && !set));
+                        (r, !(x | y))
                     } else {
                         let (r, x) = a[l].overflowing_add(b[l]);
-                        let (r, y) = r.overflowing_add(c);
+                        let (r, y) = r.overflowing_add(<$t>::from(uses != 0 && set));
                         (r, x | y)
                     };
                     out[l] = r;

@@ -88,10 +88,11 @@ impl Statement for Compute {
     }
 }
 
-/// A link of a chain with carry: its name, whether it takes the flag and sets it, and what it adds to its last source.
+/// A link of a chain with carry: its name, whether it takes the flag and sets it, and what it adds to its last source, or
+/// takes it from.
 type Link = (&'static str, bool, bool, fn(Int, u64, u64) -> u64);
 
-const ADDING: [Link; 9] = [
+const LINKS: [Link; 12] = [
     ("add.cc", false, true, |_, a, _| a),
     ("addc.cc", true, true, |_, a, _| a),
     ("addc", true, false, |_, a, _| a),
@@ -101,27 +102,25 @@ const ADDING: [Link; 9] = [
     ("madc.hi.cc", true, true, |ty, a, b| ty.cut(ty.product(a, b)[1])),
     ("madc.lo", true, false, |ty, a, b| ty.cut(ty.product(a, b)[0])),
     ("madc.hi", true, false, |ty, a, b| ty.cut(ty.product(a, b)[1])),
+    ("sub.cc", false, true, |_, a, _| a),
+    ("subc.cc", true, true, |_, a, _| a),
+    ("subc", true, false, |_, a, _| a),
 ];
-const SUBTRACTING: [Link; 3] =
-    [("sub.cc", false, true, |_, a, _| a), ("subc.cc", true, true, |_, a, _| a), ("subc", true, false, |_, a, _| a)];
 
-/// Sums or differences with carry, one after the other.
+/// Sums and differences with carry, one after the other.
 struct Chain {
     ty: Int,
-    subtracts: bool,
     links: Vec<(Link, usize, [usize; 3])>,
 }
 
 pub fn make_chain(maker: &mut Maker, _: &mut usize) -> Option<Box<dyn Statement>> {
     let ty = maker.of(&INTS[2..]);
-    let subtracts = maker.pick(3) == 0;
-    let links = if subtracts { SUBTRACTING.as_slice() } else { ADDING.as_slice() };
-    let setting: Vec<Link> = links.iter().copied().filter(|link| !link.1).collect();
+    let setting: Vec<Link> = LINKS.iter().copied().filter(|link| !link.1).collect();
     let mut chain = vec![maker.of(&setting)];
     let count = 1 + maker.pick(3);
-    chain.extend((0..count).map(|_| maker.of(links)));
+    chain.extend((0..count).map(|_| maker.of(&LINKS)));
     let links = chain.into_iter().map(|link| (link, maker.register(), [0; 3].map(|_| maker.register()))).collect();
-    Some(Box::new(Chain { ty, subtracts, links }))
+    Some(Box::new(Chain { ty, links }))
 }
 
 impl Statement for Chain {
@@ -136,14 +135,21 @@ impl Statement for Chain {
     fn execute(&self, block: &mut Block, active: &[usize]) {
         let kind = self.ty.kind();
         for at in active {
-            let (lane, mut flag) = (&mut block.lanes[*at], 0);
-            for ((_, takes, sets, compute), d, [a, b, c]) in &self.links {
+            let (lane, mut flag) = (&mut block.lanes[*at], false);
+            for ((link, takes, sets, compute), d, [a, b, c]) in &self.links {
                 let value = i128::from(compute(self.ty, lane.get(kind, *a), lane.get(kind, *b)));
-                let (last, carry) = (i128::from(lane.get(kind, *c)), if *takes { flag } else { 0 });
-                let exact = if self.subtracts { value - last - carry } else { value + last + carry };
+                let last = i128::from(lane.get(kind, *c));
+                // A difference sets the flag where it borrows nothing, and borrows where it finds none.
+                let (exact, set) = if link.starts_with("sub") {
+                    let exact = value - last - i128::from(*takes && !flag);
+                    (exact, exact >= 0)
+                } else {
+                    let exact = value + last + i128::from(*takes && flag);
+                    (exact, exact >> self.ty.bits > 0)
+                };
                 lane.set(kind, *d, self.ty.cut(exact));
                 if *sets {
-                    flag = i128::from(exact < 0 || exact >> self.ty.bits > 0);
+                    flag = set;
                 }
             }
         }
