@@ -3,7 +3,7 @@
 use crate::error::PtxError;
 use crate::ir::{Function, HEADER_ROWS, Slot};
 use crate::lexer::{Kind, Token, tokens};
-use crate::lower::{Builder, Variable};
+use crate::lower::{Builder, Formal, Variable};
 use crate::module::{GlobalInfo, Module, Relocation, SharedVariable, Symbol};
 use crate::types::Type;
 use std::collections::HashMap;
@@ -51,6 +51,16 @@ struct Declared {
     parts: Vec<u64>,
     /// `<n>`: that many variables with numbers as suffixes.
     many: Option<u32>,
+    /// A parameter or result that is a register.
+    register: bool,
+}
+
+impl Declared {
+    /// As a parameter or a result.
+    fn formal(&self) -> Formal<'_> {
+        let register = self.register.then_some(self.element);
+        Formal { name: &self.name, size: self.size, align: self.align, register }
+    }
 }
 
 impl<'t, 'a> Parser<'t, 'a> {
@@ -384,7 +394,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         if !align.is_power_of_two() || align > 4096 {
             return Err(self.error("an alignment that is no power of two"));
         }
-        Ok(Declared { name, align, element, size, parts, many })
+        Ok(Declared { name, align, element, size, parts, many, register: false })
     }
 
     fn shared(&mut self, declared: Declared, external: bool) -> Result<(String, Variable), PtxError> {
@@ -523,8 +533,9 @@ impl<'t, 'a> Parser<'t, 'a> {
             return Ok(out);
         }
         loop {
-            if !(self.eat_dot("param") || self.eat_dot("reg")) {
-                return Err(self.error("expected `.param`"));
+            let register = self.eat_dot("reg");
+            if !register && !self.eat_dot("param") {
+                return Err(self.error("expected `.param` or `.reg`"));
             }
             let token = self.peek();
             let known = self.handle().map(|kind| {
@@ -532,7 +543,12 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.refused.get_or_insert(PtxError::unsupported(token.line, token.column, format!(".param .{kind}")));
                 (Type::B64, 0, 1)
             });
-            out.push(self.declared(known)?);
+            let declared = Declared { register, ..self.declared(known)? };
+            if register && (declared.element == Type::Pred || declared.size != u64::from(declared.element.size())) {
+                let what = format!(".reg {} as a parameter or result", declared.name);
+                self.refused.get_or_insert(PtxError::unsupported(token.line, token.column, what));
+            }
+            out.push(declared);
             if !self.eat(b',') {
                 break;
             }
@@ -607,13 +623,8 @@ impl<'t, 'a> Parser<'t, 'a> {
         function.defined = true;
         function.rows = HEADER_ROWS;
         let mut builder = Builder::new(function);
-        builder
-            .formals(
-                entry,
-                results.iter().map(|d| (d.name.as_str(), d.size, d.align)),
-                params.iter().map(|d| (d.name.as_str(), d.size, d.align)),
-            )
-            .map_err(|message| self.error(message))?;
+        let [results, params] = [&results, &params].map(|all| all.iter().map(Declared::formal).collect::<Vec<_>>());
+        builder.formals(entry, &results, &params).map_err(|message| self.error(message))?;
         let body = match refused {
             Some(error) => Err(error),
             None => self.body(&mut builder).and_then(|()| builder.finish()),

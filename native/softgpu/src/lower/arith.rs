@@ -188,7 +188,10 @@ impl Builder {
                 self.alu(Op::ActiveMask, d, &[]);
                 Ok(())
             }
-            "ret" => self.plain(if self.f.entry { Op::Exit } else { Op::Return }),
+            "ret" => {
+                self.end();
+                Ok(())
+            }
             "exit" => self.plain(Op::Exit),
             "trap" | "brkpt" => self.plain(Op::Trap),
             "membar" | "fence" => self.plain(Op::Fence),

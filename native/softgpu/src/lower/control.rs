@@ -108,7 +108,7 @@ impl Builder {
         }
     }
 
-    fn frame_access(&mut self, op: Op, at: u32, row: u32, ty: Type) {
+    pub(super) fn frame_access(&mut self, op: Op, at: u32, row: u32, ty: Type) {
         let index = self.f.memories.len() as u32;
         self.f.memories.push(Memory {
             space: Space::Local,

@@ -35,6 +35,15 @@ pub enum Variable {
     Handle(&'static str),
 }
 
+/// A parameter or a result of a function.
+pub struct Formal<'n> {
+    pub name: &'n str,
+    pub size: u64,
+    pub align: u32,
+    /// The type of a `.reg`; nothing for a `.param`.
+    pub register: Option<Type>,
+}
+
 #[derive(Default)]
 struct Scope {
     parent: Option<usize>,
@@ -67,6 +76,8 @@ pub struct Builder {
     constants: HashMap<(Constant, bool), u32>,
     fixups: Vec<Fixup>,
     tables: Vec<PendingTable>,
+    /// Results that are registers: where the caller finds each, and its row.
+    returned: Vec<(u32, u32, Type)>,
     guard: u32,
     negate: bool,
     /// Line and column of the statement being lowered.
@@ -83,6 +94,7 @@ impl Builder {
             constants: HashMap::new(),
             fixups: Vec::new(),
             tables: Vec::new(),
+            returned: Vec::new(),
             guard: NONE,
             negate: false,
             at: (1, 1),
@@ -90,15 +102,14 @@ impl Builder {
     }
 
     /// Places results and parameters.
-    pub fn formals<'n>(
-        &mut self,
-        entry: bool,
-        results: impl Iterator<Item = (&'n str, u64, u32)>,
-        params: impl Iterator<Item = (&'n str, u64, u32)>,
-    ) -> Result<(), String> {
+    pub fn formals(&mut self, entry: bool, results: &[Formal], params: &[Formal]) -> Result<(), String> {
         let least = if entry { 1 } else { 8 };
-        let (results, end) = crate::parser::place(results, 0, least)?;
-        let (params, end) = crate::parser::place(params, end, least)?;
+        let registers = results.iter().chain(params).map(|formal| formal.register);
+        let place = |formals: &[Formal], from| {
+            crate::parser::place(formals.iter().map(|formal| (formal.name, formal.size, formal.align)), from, least)
+        };
+        let (results, end) = place(results, 0)?;
+        let (params, end) = place(params, end)?;
         for slot in results.iter().chain(&params) {
             let variable = if entry {
                 Variable::KernelParam(slot.offset)
@@ -108,6 +119,17 @@ impl Builder {
             self.declare(&slot.name, variable);
         }
         self.f.local_bytes = if entry { 0 } else { end.next_multiple_of(8) };
+        for (number, (slot, register)) in results.iter().chain(&params).zip(registers).enumerate() {
+            let Some(ty) = register.filter(|ty| !entry && *ty != Type::Pred) else { continue };
+            // Between caller and callee it lies where a `.param` would.
+            let row = self.f.rows;
+            self.register(&slot.name, ty, None)?;
+            if number < results.len() {
+                self.returned.push((slot.offset, row, ty));
+            } else {
+                self.frame_access(Op::Load, slot.offset, row, ty);
+            }
+        }
         self.f.results = results;
         self.f.params = params;
         Ok(())
@@ -224,11 +246,19 @@ impl Builder {
         found.ok_or_else(|| PtxError::syntax(at.0, at.1, format!("no label `{label}`")))
     }
 
+    /// `ret`
+    fn end(&mut self) {
+        for (at, row, ty) in self.returned.clone() {
+            self.frame_access(Op::Store, at, row, ty);
+        }
+        let last = if self.f.entry { Op::Exit } else { Op::Return };
+        self.emit(last, NONE, NONE, NONE, NONE, 0, 0);
+    }
+
     /// Resolves labels and hands the function over.  Leaves `self` empty.
     pub fn finish(&mut self) -> Result<Function, PtxError> {
         self.guard = NONE;
-        let last = if self.f.entry { Op::Exit } else { Op::Return };
-        self.emit(last, NONE, NONE, NONE, NONE, 0, 0);
+        self.end();
         for fixup in std::mem::take(&mut self.fixups) {
             let value = if fixup.table {
                 let found = self.chain(fixup.scope).find_map(|s| s.tables.get(&fixup.label).copied());

@@ -961,3 +961,41 @@ fn eight_bit_floats_are_what_their_table_says() {
         }
     }
 }
+
+/// As NVIDIA's assembler folds them: a difference sets the flag where nothing was borrowed, a sum where it carried, and
+/// either may take what the other has set.
+#[test]
+fn sums_and_differences_share_one_flag() {
+    let body = "sub.cc.u32 %r0, %a, %b; addc.u32 %r1, 0, 0; add.cc.u32 %r0, %a, %b; subc.u32 %r2, 10, 4;\n\
+                sub.cc.u64 %w4, %x, %y; addc.u64 %w5, 0, 0; add.cc.u64 %w4, %x, %y; subc.u64 %w6, 10, 4;\n\
+                cvt.u32.u64 %r3, %w5; cvt.u32.u64 %r4, %w6; mad.lo.u32 %r1, %r3, 16, %r1; mad.lo.u32 %r2, %r4, 16, %r2;\n\
+                mov.b64 %o, {%r1, %r2};";
+    let lanes = lanes(29);
+    for (got, [x, y, _]) in run(body, &lanes).into_iter().zip(lanes) {
+        let (a, b) = (x as u32, y as u32);
+        let after_difference = u64::from(a >= b) | u64::from(x >= y) << 4;
+        let after_sum = u64::from(6 - u32::from(a.checked_add(b).is_some()));
+        let after_sum = after_sum | (6 - u64::from(x.checked_add(y).is_some())) << 4;
+        assert_eq!(got, after_difference | after_sum << 32, "{x:#x} and {y:#x}");
+    }
+}
+
+#[test]
+fn functions_take_and_give_registers() {
+    let text = ".version 8.0\n.target sm_75\n.address_size 64\n\
+        .func (.reg .u32 twice, .reg .u64 wide) both(.reg .u32 n, .param .b32 by, .reg .b64 to)\n{\n\
+        .reg .b32 %r<4>;\n.reg .pred %p;\nld.param.u32 %r1, [by]; add.u32 twice, n, n; mul.wide.u32 wide, n, %r1;\n\
+        st.global.u32 [to], n; setp.lt.u32 %p, n, 8; @%p ret;\nadd.u32 twice, twice, 1;\n}\n\
+        .visible .entry k(.param .u64 out)\n{\n.reg .b32 %r<8>;\n.reg .b64 %d<8>;\n.param .b32 factor;\n\
+        ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %d1, %r0, 24, %d0; st.param.b32 [factor], 1000000;\n\
+        call (%r1, %d2), both, (%r0, factor, %d1);\n\
+        st.global.u32 [%d1+4], %r1; st.global.u64 [%d1+8], %d2; st.global.u32 [%d1+16], %r0;\nret;\n}\n";
+    let d = Device::new(1);
+    let m = d.load(text);
+    let out = d.alloc(24 * 32);
+    d.launch(&m, "k", [1; 3], [32, 1, 1], &Params::new().u64(out)).unwrap();
+    for (n, got) in (0..32u32).zip(d.download::<[u32; 6]>(out, 32)) {
+        let twice = 2 * n + u32::from(n >= 8);
+        assert_eq!(got[..5], [n, twice, 1_000_000 * n, 0, n], "thread {n}");
+    }
+}
