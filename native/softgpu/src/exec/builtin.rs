@@ -153,8 +153,20 @@ fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) ->
         }
         let end = rest.find(|ch: char| ch.is_ascii_alphabetic() && !matches!(ch, 'l' | 'h' | 'z' | 'j' | 't' | 'L'));
         let Some(end) = end else { break };
-        let (spec, conversion) = (&rest[..end], rest.as_bytes()[end] as char);
+        let (mut spec, conversion) = (rest[..end].to_string(), rest.as_bytes()[end] as char);
         rest = &rest[end + 1..];
+        while let Some((head, tail)) = spec.split_once('*') {
+            at = at.next_multiple_of(4);
+            let given = read_word(c, w, by, at, 4)? as i32;
+            at += 4;
+            count += 1;
+            spec = match head.strip_suffix('.') {
+                // As C has it: a negative precision is none, a negative width one to the left.
+                Some(head) if given < 0 => format!("{head}{tail}"),
+                _ if given < 0 => format!("-{head}{}{tail}", given.unsigned_abs()),
+                _ => format!("{head}{given}{tail}"),
+            };
+        }
         let long = spec.contains(['l', 'z', 'j', 't']);
         let float = matches!(conversion, 'f' | 'F' | 'e' | 'E' | 'g' | 'G' | 'a' | 'A');
         let size = if long || float || matches!(conversion, 's' | 'p') { 8 } else { 4 };
@@ -207,6 +219,7 @@ fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) ->
                 let text = digits(format!("{value:o}"));
                 if flags.contains('#') && !text.starts_with('0') { format!("0{text}") } else { text }
             }
+            'p' if value == 0 => "(nil)".to_string(),
             'p' => format!("{value:#x}"),
             'c' => char::from(value as u8).to_string(),
             's' => {
@@ -283,7 +296,7 @@ fn float_text(v: f64, conversion: char, precision: Option<usize>, whole: bool) -
                 _ => text,
             }
         }
-        _ => format!("{v:.precision$}"),
+        _ => format!("{v:.precision$}{}", if whole && precision == 0 { "." } else { "" }),
     }
 }
 

@@ -27,6 +27,13 @@ const CALLS: &[Call] = &[
     ("%f %F %+.1f", &[double(-1.5), double(f64::INFINITY), double(2.25)], "-1.500000 INF +2.2"),
     ("%a %A %.1a %a", &[double(1.0), double(-10.5), double(1.97), double(0.0)], "0x1p+0 -0X1.5P+3 0x2.0p+0 0x0p+0"),
     ("%c%c", &[(72, false), (105, false)], "Hi"),
+    (
+        "%*d|%-*d|%*d|",
+        &[(6, false), (42, false), (6, false), (42, false), (0xffff_fffc, false), (7, false)],
+        "    42|42    |7   |",
+    ),
+    ("%.*f %8.*f", &[(2, false), double(2.71828), (0xffff_ffff, false), double(1.5)], "2.72 1.500000"),
+    ("%#.0f %.0f %p %p", &[double(3.0), double(3.0), (0, true), (0xbeef, true)], "3. 3 (nil) 0xbeef"),
 ];
 
 #[test]
