@@ -32,7 +32,7 @@ const CALLS: &[Call] = &[
         &[(6, false), (42, false), (6, false), (42, false), (0xffff_fffc, false), (7, false)],
         "    42|42    |7   |",
     ),
-    ("%.*f %8.*f", &[(2, false), double(2.71828), (0xffff_ffff, false), double(1.5)], "2.72 1.500000"),
+    ("%.*f %8.*f", &[(2, false), double(2.728), (0xffff_ffff, false), double(1.5)], "2.73 1.500000"),
     ("%#.0f %.0f %p %p", &[double(3.0), double(3.0), (0, true), (0xbeef, true)], "3. 3 (nil) 0xbeef"),
 ];
 
