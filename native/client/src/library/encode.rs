@@ -166,6 +166,7 @@ impl Encoder<'_> {
         (self.loaded.id, self.function.number).hash(&mut choices);
         // Where descriptions say what is to be done, they and the algorithm decide whether it is accepted.
         let described = self.function.parameters.iter().any(|parameter| parameter.kind == Kind::Value);
+        let mut devices = 0;
         for (at, parameter) in self.function.parameters.iter().enumerate().skip(first) {
             let slot = self.slots[at];
             let bytes = &mut out.arguments;
@@ -241,8 +242,8 @@ impl Encoder<'_> {
                         out.addresses.push(slot as u64);
                     }
                     if described {
-                        let before = self.function.parameters[..at].iter().filter(|p| p.kind == Kind::Device).count();
-                        out.operands.alignments[before] = Operands::alignment(slot as u64);
+                        out.operands.alignments[devices] = Operands::alignment(slot as u64);
+                        devices += 1;
                     }
                     Argument::Word(slot as u64).put(bytes);
                 }

@@ -503,28 +503,35 @@ impl Shared<'_> {
                 }
                 let context = self.context(&mut block, number, worker);
                 block.begin(&context, fresh);
-                fresh = false;
-                let mut since = None;
-                loop {
-                    match block.run(&context, 8) {
-                        Ok(Turn::Finished) => {
-                            done += 1;
-                            break;
-                        }
-                        Ok(Turn::Unfinished) if self.stopping() => return,
-                        Ok(Turn::Unfinished) if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
-                            self.take_turns(std::mem::replace(&mut block, Block::new()), context, worker);
-                            fresh = true;
-                            break;
-                        }
-                        Ok(Turn::Unfinished) => {}
-                        Err(fault) => return self.fail(fault),
+                match self.work_on(&mut block, &context) {
+                    Ok(Turn::Finished) => {
+                        done += 1;
+                        fresh = false;
                     }
+                    Ok(Turn::Unfinished) if self.stopping() => return,
+                    Ok(Turn::Unfinished) => {
+                        self.take_turns(std::mem::replace(&mut block, Block::new()), context, worker);
+                        fresh = true;
+                    }
+                    Err(fault) => return self.fail(fault),
                 }
             }
             self.progress.blocks_done(done);
         }
         self.instructions.fetch_add(block.take_instructions(), Ordering::Relaxed);
+    }
+
+    /// Runs a block until it has ended, the launch is to stop, or others should have a turn beside it.
+    fn work_on(&self, block: &mut Block, context: &Context) -> Result<Turn, Fault> {
+        let mut since = None;
+        loop {
+            if let Turn::Finished = block.run(context, 8)? {
+                return Ok(Turn::Finished);
+            }
+            if self.stopping() || since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return Ok(Turn::Unfinished);
+            }
+        }
     }
 
     /// Runs a block that does not end, and those after it beside it, in turn until all of them have ended.

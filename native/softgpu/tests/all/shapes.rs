@@ -2,9 +2,7 @@
 //! lanes at once where it can.
 
 use crate::common::{Device, Params};
-use sluice_softgpu::{Arena, Engine, Fault, Launch, LoadedModule, Module, PAGE};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use sluice_softgpu::{Fault, PAGE};
 
 /// Steps of a tile's loop.
 const STEPS: u32 = 3;
@@ -136,7 +134,8 @@ fn what_is_stored_lane_by_lane_may_be_computed_again() {
 #[test]
 fn an_index_that_wraps_between_lanes_does_not_go_on_beside_them() {
     const BLOCKS: u32 = 6;
-    let arena = Arena::reserve(0x6000_0000_0000, 5 << 30).unwrap();
+    let d = Device::sized(1, 5 << 30);
+    let arena = &d.arena;
     let (low, high) = (arena.base(), arena.base() + (4 << 30));
     for page in [low, high - PAGE, high] {
         arena.map(page, PAGE).unwrap();
@@ -152,24 +151,9 @@ fn an_index_that_wraps_between_lanes_does_not_go_on_beside_them() {
              mad.lo.u32 %r11, %r10, 4, {first}; {widen} %d3, %r11; add.u64 %d4, %d3, %d1; ld.global.u32 %r12, [%d4];\n\
              mul.wide.u32 %d5, %r9, 4; add.u64 %d6, %d5, %d2; st.global.u32 [%d6], %r12;"
         ));
-        let module = Arc::new(Module::parse(ptx.as_bytes()).unwrap());
-        let module = LoadedModule::new(module, |_| Ok::<_, ()>(0)).unwrap();
-        let params = &Params::new().u64(from).u64(out).0;
-        let (grid, block) = ([BLOCKS, 1, 1], [32, 1, 1]);
-        let launch = Launch {
-            module: &module,
-            kernel: "k",
-            grid,
-            block,
-            dynamic_shared: 0,
-            params,
-            cooperative: false,
-            heap: None,
-        };
-        Engine::new(1).launch(&arena, &launch, &AtomicBool::new(false)).unwrap();
-        let mut got = [0; 4 * 32 * BLOCKS as usize];
-        arena.read(out, &mut got).unwrap();
-        let got = got.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<u32>>();
+        let params = Params::new().u64(from).u64(out);
+        d.launch(&d.load(&ptx), "k", [BLOCKS, 1, 1], [32, 1, 1], &params).unwrap();
+        let got = d.download::<u32>(out, 32 * BLOCKS as usize);
         let want: Vec<u32> = (0..32 * BLOCKS).map(|at| at / 32 * 8 + at % 32).collect();
         let want: Vec<u32> = want.into_iter().map(|at| if at < 40 { 100 + at } else { 160 + at }).collect();
         assert_eq!(got, want, "{widen} of {first} and on");
@@ -197,32 +181,25 @@ fn a_guarded_parameter_replaces_an_address_only_where_the_guard_holds() {
 #[test]
 fn a_distance_beyond_32_bits_does_not_come_back_as_one_of_bytes() {
     let (threads, blocks) = (4u64, 3);
-    let arena = Arena::reserve(0x6800_0000_0000, 40 << 30).unwrap();
-    let middle = arena.base() + (20 << 30);
+    let d = Device::sized(1, 40 << 30);
+    let middle = d.arena.base() + (20 << 30);
     let addresses = [0, 1, 2, 3].map(|t| {
         let index = 0xaaaa_aaab_u32.wrapping_mul(t) as i32;
         middle.wrapping_add_signed(12 * i64::from(index))
     });
     for address in &addresses[..3] {
-        arena.map(address & !(PAGE - 1), PAGE).unwrap();
+        d.arena.map(address & !(PAGE - 1), PAGE).unwrap();
     }
     let ptx = indexed(
         "shl.b32 %r8, %r2, 16; shl.b32 %r9, %r8, 16; add.u32 %r10, %r9, %r2; mul.lo.u32 %r11, %r10, 0xaaaaaaab;\n\
          mul.wide.s32 %d3, %r11, 12; add.u64 %d4, %d3, %d1;\n\
          ld.global.u32 %r12, [%d4]; add.u32 %r12, %r12, 1; st.global.u32 [%d4], %r12;",
     );
-    let module = Arc::new(Module::parse(ptx.as_bytes()).unwrap());
-    let module = LoadedModule::new(module, |_| Ok::<_, ()>(0)).unwrap();
-    let params = &Params::new().u64(middle).u64(0).0;
-    let (grid, block) = ([blocks, 1, 1], [threads as u32, 1, 1]);
-    let launch =
-        Launch { module: &module, kernel: "k", grid, block, dynamic_shared: 0, params, cooperative: false, heap: None };
-    Engine::new(1).launch(&arena, &launch, &AtomicBool::new(false)).unwrap();
+    let params = Params::new().u64(middle).u64(0);
+    d.launch(&d.load(&ptx), "k", [blocks, 1, 1], [threads as u32, 1, 1], &params).unwrap();
     for address in (0..threads).map(|t| middle + 4 * t).chain(addresses) {
-        let mut word = [0; 4];
-        arena.read(address, &mut word).unwrap();
         let want = if addresses.contains(&address) { blocks } else { 0 };
-        assert_eq!(u32::from_le_bytes(word), want, "at {:#x} from the middle", address.wrapping_sub(middle));
+        assert_eq!(d.download::<u32>(address, 1), [want], "at {:#x} from the middle", address.wrapping_sub(middle));
     }
 }
 

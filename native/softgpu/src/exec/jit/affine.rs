@@ -4,7 +4,7 @@
 //! What holds only on conditions carries them; they are tested where the register is used, and where one fails the quick
 //! body gives up.
 
-use super::emit::{Body, Emitter, flags};
+use super::emit::{Body, Emitter, ROW, flags, lane_row};
 use super::runtime::Environment;
 use crate::ir::*;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -199,19 +199,18 @@ impl<'a> Emitter<'a, '_> {
 
     fn affine_special(&mut self, body: &Body, i: &Ins) -> Option<Affine> {
         let lanes = 4 * body.groups as i64;
+        let step = i64::from(matches!(i.e, 0 | 12));
         let mut conditions = Vec::new();
-        let first = match i.e {
-            // What changes from lane to lane: the thread in x, y and z, and the lane.
-            0..=2 | 12 => {
-                let row = if i.e == 12 { 3 } else { i.e as i32 };
+        let first = match (i.e, lane_row(i.e)) {
+            (0..=2 | 12, Some(row)) => {
                 let table = self.field(offset_of!(Environment, lanes));
                 let at = self.b.ins().iadd(table, body.at);
+                let row = ROW * row as i32;
                 let [first, last] = [0, lanes as i32 - 1]
-                    .map(|lane| self.b.ins().load(I32, flags().with_readonly(), at, super::emit::ROW * row + 4 * lane));
+                    .map(|lane| self.b.ins().load(I32, flags().with_readonly(), at, row + 4 * lane));
                 // A row of threads that ends in between makes the last one's x smaller.  Its y may come back to the first
                 // one's, but not if a row has as many threads as there are lanes; its z does not come back.
-                let step = if matches!(i.e, 0 | 12) { lanes - 1 } else { 0 };
-                let right = self.b.ins().iadd_imm(first, step);
+                let right = self.b.ins().iadd_imm(first, step * (lanes - 1));
                 conditions.push(self.b.ins().icmp(IntCC::Equal, last, right));
                 if i.e == 1 {
                     let width = self.uniform(3);
@@ -220,7 +219,7 @@ impl<'a> Emitter<'a, '_> {
                 }
                 first
             }
-            3..=11 => self.uniform(i.e),
+            (3..=11, _) => self.uniform(i.e),
             _ => return None,
         };
         let first = match i.c {
@@ -228,7 +227,7 @@ impl<'a> Emitter<'a, '_> {
             width if width == Width::W64 as u32 => self.b.ins().uextend(I64, first),
             _ => return None,
         };
-        Some(Affine { first, step: i64::from(matches!(i.e, 0 | 12)), conditions })
+        Some(Affine { first, step, conditions })
     }
 
     /// A special register that all lanes share.

@@ -81,8 +81,8 @@ pub struct Emitter<'a, 'b> {
 /// The lanes of a group, or of several, while their instructions are emitted.
 pub struct Body {
     /// Where 32-bit and 64-bit lanes of the first group begin in row 0.
-    pub p32: Value,
-    pub p64: Value,
+    p32: Value,
+    p64: Value,
     /// Four times the number of the first lane.
     pub at: Value,
     /// Number of the first lane.
@@ -106,12 +106,12 @@ pub struct Body {
 
 impl Body {
     /// Where the 32-bit lanes of the group lie in a row, counted from [`Body::p32`].
-    pub fn at32(&self, row: u32) -> i32 {
+    fn at32(&self, row: u32) -> i32 {
         row as i32 * ROW + 16 * self.group as i32
     }
 
     /// Where the 64-bit lanes of the group lie in a register, counted from [`Body::p64`].
-    pub fn at64(&self, row: u32) -> i32 {
+    fn at64(&self, row: u32) -> i32 {
         row as i32 * ROW + 32 * self.group as i32
     }
 
@@ -945,13 +945,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
     }
 
     fn special(&mut self, body: &mut Body, i: &Ins, guard: Option<Value>) {
-        let row = match i.e {
-            0..=2 => Some(i.e),
-            12 => Some(3),
-            22..=26 => Some(i.e - 18),
-            _ => None,
-        };
-        let v = match row {
+        let v = match lane_row(i.e) {
             Some(row) => {
                 let lanes = self.field(offset_of!(Environment, lanes));
                 let at = self.b.ins().isub(body.p32, self.frame);
@@ -998,6 +992,17 @@ impl<'a, 'b> Emitter<'a, 'b> {
             };
             self.deliver(body, m, *value, v, guard);
         }
+    }
+}
+
+/// The row of [`Environment::lanes`] that holds a special register, if it differs from lane to lane.
+pub fn lane_row(special: u32) -> Option<u32> {
+    match special {
+        // The thread in x, y and z, the lane, and its masks.
+        0..=2 => Some(special),
+        12 => Some(3),
+        22..=26 => Some(special - 18),
+        _ => None,
     }
 }
 

@@ -56,9 +56,10 @@ impl Fixed {
         self.0.get(&row).map(|(at, _)| *at)
     }
 
-    /// Whether to compute it again takes few instructions.
-    pub fn is_cheap(&self, row: u32) -> bool {
-        self.0.get(&row).is_some_and(|(_, work)| *work <= FEW)
+    /// Whether whoever reads it computes it again, so that it need not be in memory; `address`: for the address of an
+    /// access.
+    pub fn is_recomputed(&self, row: u32, address: bool) -> bool {
+        self.0.get(&row).is_some_and(|(_, work)| address || *work <= FEW)
     }
 
     /// Whether it takes no more than to read it from memory.

@@ -275,8 +275,7 @@ fn exposed(
         if is_plain_store(i, f) {
             // What is computed again is put there when the store turns out to need it.
             let address = f.memories[i.e as usize].address.row;
-            let recomputed = |row: u32| fixed.is_cheap(row) || (row == address && fixed.of(row).is_some());
-            out.extend(touches(i, f).into_iter().filter(|row| !recomputed(*row)));
+            out.extend(touches(i, f).into_iter().filter(|row| !fixed.is_recomputed(*row, *row == address)));
         } else if is_control(i.op) || recipes[at].is_none() {
             out.extend(touches(i, f));
         }
@@ -291,8 +290,7 @@ fn exposed(
                     // Where the guard is false the old value stays.
                     used.extend(writes(i, f));
                 }
-                let address = |row: u32| i.op == Op::Load && row != i.guard;
-                let recomputed = |row: u32| fixed.is_cheap(row) || (address(row) && fixed.of(row).is_some());
+                let recomputed = |row: u32| fixed.is_recomputed(row, i.op == Op::Load && row != i.guard);
                 let known = |row: u32| defined.contains(&row) || constants.get(row).is_some() || recomputed(row);
                 out.extend(used.into_iter().filter(|row| !known(*row)));
                 defined.extend(writes(i, f));

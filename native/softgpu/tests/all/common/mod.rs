@@ -20,8 +20,13 @@ pub struct Device {
 
 impl Device {
     pub fn new(threads: usize) -> Device {
-        let base = NEXT.fetch_add(2 * ARENA, Ordering::Relaxed);
-        let arena = Arena::reserve(base, ARENA).unwrap();
+        Device::sized(threads, ARENA)
+    }
+
+    /// A device whose arena has so many bytes.
+    pub fn sized(threads: usize, bytes: u64) -> Device {
+        let base = NEXT.fetch_add(2 * bytes, Ordering::Relaxed);
+        let arena = Arena::reserve(base, bytes).unwrap();
         Device { arena, engine: Engine::new(threads), heap: None, next: AtomicU64::new(base + PAGE) }
     }
 
