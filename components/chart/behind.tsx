@@ -2,6 +2,7 @@
 
 import { ChevronRight } from "lucide-react";
 import type { ReactNode } from "react";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { useOpened } from "#components/use-opened.ts";
 
 /** The table behind a chart, and its file. The table is made when it is opened: most visits look at the chart. */
@@ -16,10 +17,8 @@ export function BehindChart({ csv, children }: { csv?: string; children: ReactNo
       {opened && (
         <div className="mt-2">
           {csv && (
-            <p className="mb-2 text-sm">
-              <a href={csv} download className="text-accent underline underline-offset-4">
-                Download as CSV
-              </a>
+            <p className="mb-2">
+              <DownloadCsv href={csv} />
             </p>
           )}
           {children}

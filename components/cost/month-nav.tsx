@@ -5,6 +5,8 @@ import { shiftMonth } from "./asked-month.ts";
 
 export type CostBy = "team" | "person" | "workspace";
 export const COST_BY: CostBy[] = ["team", "person", "workspace"];
+/** The head of the column that says who. */
+export const COST_HEADERS: Record<CostBy, string> = { team: "Team", person: "Person", workspace: "Workspace" };
 
 type Address = (change: Record<string, string>) => string;
 

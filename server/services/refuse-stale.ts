@@ -7,9 +7,14 @@ import { SluiceError } from "#server/errors.ts";
 export function refuseStale(seen: number | undefined, current: { version: number } | undefined, what: string): void {
   const version = current?.version ?? 0;
   if (seen === undefined || seen === version) return;
-  throw new SluiceError(
+  throw changedMeanwhile(what, { version });
+}
+
+/** That somebody else has changed something since it was read; `now` is what tells the editor so. */
+export function changedMeanwhile(what: string, now: Record<string, unknown>): SluiceError {
+  return new SluiceError(
     "conflict",
     `Somebody else has changed ${what} meanwhile; nothing of yours is saved. Compare it with how it is now, then save again.`,
-    { version },
+    now,
   );
 }

@@ -3,6 +3,7 @@ import { AuditFilter } from "#components/audit/audit-filter.tsx";
 import { AuditTable } from "#components/audit/audit-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { ButtonLink } from "#components/ui/button.tsx";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { TabLinks } from "#components/ui/tabs.tsx";
@@ -54,15 +55,7 @@ export default async function AuditPage({
       <PageHeader
         title="Audit"
         detail={team ? `What happened in team ${team.name}` : "Who did what"}
-        actions={
-          <a
-            href={`/api/v1/audit?${written({ ...filter, format: "csv" })}`}
-            download
-            className="text-sm text-accent underline underline-offset-4"
-          >
-            Download as CSV
-          </a>
-        }
+        actions={<DownloadCsv href={`/api/v1/audit?${written({ ...filter, format: "csv" })}`} />}
       />
       <TabLinks
         label="Kinds of events"

@@ -2,9 +2,10 @@ import { askedMonth } from "#components/cost/asked-month.ts";
 import { CloseMonth } from "#components/cost/close-month.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
-import { COST_BY, type CostBy, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
+import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
 import { formatGpuHours, formatMoney } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { Badge } from "#components/ui/state.tsx";
@@ -18,7 +19,6 @@ export const metadata = { title: "Costs" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 const PAGE = 100;
-const headers: Record<CostBy, string> = { team: "Team", person: "Person", workspace: "Workspace" };
 
 /** A month's hardware, split to whoever held it; what nobody held stands in lines of its own. */
 export default async function CostsPage({ searchParams }: Props) {
@@ -29,13 +29,13 @@ export default async function CostsPage({ searchParams }: Props) {
   const by = COST_BY.find((each) => each === asked.by) ?? "team";
   const team = teams.find((each) => each.id === asked.team) ?? (isAdmin ? undefined : teams[0]);
   const costs = await load(() => report(ctx, { month, ...(team ? { teamId: team.id } : {}) }, by));
+  const question = { month, by, ...(team ? { team: team.id } : {}) };
   const address = (change: Record<string, string>) =>
-    `/costs?${new URLSearchParams({ month, by, ...(team ? { team: team.id } : {}), ...change }).toString()}`;
+    `/costs?${new URLSearchParams({ ...question, ...change }).toString()}`;
   const file = `/api/v1/costs?${new URLSearchParams({ month, format: "csv", ...(team ? { teamId: team.id } : {}) }).toString()}`;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const after = typeof asked.after === "string" ? asked.after.slice(0, 100) : undefined;
   const list = rowsOf(costs, { by, search, limit: PAGE, after });
-  const question = { month, by, ...(team ? { team: team.id } : {}) };
   const place = { path: "/costs", question, search, label: `Search by ${by}` };
   const total = { hours: costs.lines.reduce((sum, line) => sum + line.hours, 0), cents: costs.cents };
   return (
@@ -79,14 +79,12 @@ export default async function CostsPage({ searchParams }: Props) {
         actions={
           <>
             <SplitBy {...{ by, address }} />
-            <a href={file} download className="text-sm text-accent underline underline-offset-4 print:hidden">
-              Download as CSV
-            </a>
+            <DownloadCsv href={file} />
           </>
         }
       >
         {(list.total > PAGE || search !== "") && <SearchList {...place} />}
-        <CostTable rows={list.rows} header={headers[by]} currency={costs.currency} total={total} />
+        <CostTable rows={list.rows} header={COST_HEADERS[by]} currency={costs.currency} total={total} />
         <Paging {...place} shown={list.rows.length} total={list.total} next={list.next} first={after === undefined} />
       </Section>
     </>

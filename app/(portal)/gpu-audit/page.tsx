@@ -1,9 +1,10 @@
 import Link from "next/link";
 import { askedMonth } from "#components/cost/asked-month.ts";
-import { COST_BY, type CostBy, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
+import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
 import { WasteTable } from "#components/cost/waste-table.tsx";
 import { formatGpuHours, formatMoney, formatShare } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
@@ -16,7 +17,6 @@ export const metadata = { title: "GPU audit" };
 
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 
-const headers: Record<CostBy, string> = { team: "Team", person: "Person", workspace: "Workspace" };
 const PARTS: Record<Waste["parts"][number]["what"], string> = {
   idle: "Held idle",
   free: "Free",
@@ -84,9 +84,7 @@ export default async function GpuAuditPage({ searchParams }: Props) {
         actions={
           <>
             <SplitBy {...{ by, address }} />
-            <a href={file} download className="text-sm text-accent underline underline-offset-4 print:hidden">
-              Download as CSV
-            </a>
+            <DownloadCsv href={file} />
           </>
         }
       >
@@ -94,7 +92,7 @@ export default async function GpuAuditPage({ searchParams }: Props) {
         {waste.rows.length === 0 && search === "" ? (
           <EmptyState title="Nobody held a GPU in this month">What is held and does nothing stands here.</EmptyState>
         ) : (
-          <WasteTable rows={waste.rows} header={headers[by]} currency={waste.currency} />
+          <WasteTable rows={waste.rows} header={COST_HEADERS[by]} currency={waste.currency} />
         )}
         <Paging {...place} shown={waste.rows.length} total={waste.total} next={waste.next} first={after === ""} />
       </Section>

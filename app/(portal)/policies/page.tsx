@@ -38,7 +38,7 @@ export default async function PoliciesPage() {
 function Everywhere({ policy }: { policy: TeamPolicyView["installation"] }) {
   return (
     <Card>
-      <dl className="grid gap-px overflow-hidden rounded-lg bg-line *:bg-surface sm:grid-cols-2 xl:grid-cols-5">
+      <dl className="grid gap-px overflow-hidden rounded-lg bg-line *:bg-surface sm:grid-cols-2 xl:grid-cols-3">
         {POLICY_TIMES.map(({ name, label, never }) => {
           const text = never !== undefined && policy[name] === 0 ? "never" : writeDuration(policy[name]);
           return (

@@ -2,6 +2,7 @@ import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
 import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
@@ -111,14 +112,7 @@ export default async function UsagePage({ searchParams }: Props) {
               </BehindChart>
             </Card>
           </Section>
-          <Section
-            title="Who had it"
-            actions={
-              <a href={file("csv")} download className="text-sm text-accent underline underline-offset-4">
-                Download as CSV
-              </a>
-            }
-          >
+          <Section title="Who had it" actions={<DownloadCsv href={file("csv")} />}>
             {(usage.rowCount > usage.rows.length || search !== "") && <SearchList {...place} />}
             <UtilisationTable rows={usage.rows} question={asks} />
             <Paging

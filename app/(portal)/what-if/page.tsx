@@ -3,6 +3,7 @@ import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
 import { formatGpuHours, plural } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { State } from "#components/ui/state.tsx";
@@ -75,11 +76,7 @@ function Answer({ view }: { view: WhatIfView }) {
       key={type.gpuType}
       title={type.gpuType}
       detail={`${view.question.from.slice(0, 10)} to ${new Date(Date.parse(view.question.to) - 1).toISOString().slice(0, 10)}, ${plural(type.assumed.asked, "request")}`}
-      actions={
-        <a href={file("csv")} download className="text-sm text-accent underline underline-offset-4">
-          Download as CSV
-        </a>
-      }
+      actions={<DownloadCsv href={file("csv")} />}
     >
       <OutcomeTable type={type} currency={currency} />
       <Charts type={type} csv={file("csv-time")} />

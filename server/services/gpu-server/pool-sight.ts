@@ -6,10 +6,10 @@ export type PoolSight = (teamId: string) => boolean;
 
 /** An admin sees all by name, a lead the led teams; who is neither is refused. */
 export function poolSight({ principal }: Context): PoolSight {
+  if (isAllowed(principal, "pool.read")) return () => true;
   const seen = Object.keys(principal.kind === "user" ? principal.teams : {}).filter((teamId) =>
     isAllowed(principal, "pool.read", { teamId }),
   );
-  if (isAllowed(principal, "pool.read")) return () => true;
   if (seen.length === 0) authorize(principal, "pool.read");
   return (teamId) => seen.includes(teamId);
 }

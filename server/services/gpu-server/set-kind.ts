@@ -2,9 +2,9 @@ import { eq } from "drizzle-orm";
 import { audit, authorize, type Context, inTransaction } from "#server/context.ts";
 import { type SetGpuKindInput, type SetGpuKindOutput, setGpuKindInput } from "#server/contracts/gpu-server.ts";
 import { gpus } from "#server/db/schema/index.ts";
-import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { changedMeanwhile } from "#server/services/refuse-stale.ts";
 import { findDevice } from "./find.ts";
 
 /** Says what the hardware behind a device is, where gpud cannot tell (a card that is passed through looks like any). */
@@ -14,11 +14,7 @@ export async function setKind(ctx: Context, raw: SetGpuKindInput): Promise<SetGp
   return await inTransaction(ctx, async (tx) => {
     const { device } = await findDevice(tx, id, { lock: true });
     if (was !== undefined && was !== device.kind) {
-      throw new SluiceError(
-        "conflict",
-        `Somebody else has changed the kind of ${device.name} meanwhile; nothing of yours is saved. Look at what it is now, then save again.`,
-        { kind: device.kind },
-      );
+      throw changedMeanwhile(`the kind of ${device.name}`, { kind: device.kind });
     }
     await tx.db.update(gpus).set({ kind }).where(eq(gpus.id, id));
     const detail = { device: device.name, before: device.kind, kind };

@@ -1,5 +1,6 @@
-import { authorize, type Context } from "#server/context.ts";
+import type { Context } from "#server/context.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
+import { partsOf } from "./parts.ts";
 import { readHeldTimes, rowsOf } from "./rows.ts";
 
 const DAY_MS = 86_400_000;
@@ -15,8 +16,7 @@ export const mostIdleFrom = (now: Date): number =>
  * lending are not told. Of all teams, for admins, or of some, for their leads.
  */
 export async function mostIdle(ctx: Context, limit: number, teamIds?: readonly string[]): Promise<UtilisationRow[]> {
-  const parts = teamIds === undefined ? [{}] : teamIds.map((teamId) => ({ teamId }));
-  for (const part of parts) authorize(ctx.principal, "utilisation.read", part);
+  const parts = partsOf(ctx, teamIds);
   const span = { from: new Date(mostIdleFrom(ctx.now())), to: ctx.now() };
   const times = await Promise.all(parts.map((part) => readHeldTimes(ctx, span, part, "person")));
   const rows = rowsOf(times.flat(), "person", "idle");

@@ -1,5 +1,6 @@
-import { authorize, type Context } from "#server/context.ts";
+import type { Context } from "#server/context.ts";
 import { mostIdleFrom } from "./most-idle.ts";
+import { partsOf } from "./parts.ts";
 import { waitsIn } from "./quantiles.ts";
 import { readWaitsByTeam } from "./waits.ts";
 
@@ -8,8 +9,7 @@ import { readWaitsByTeam } from "./waits.ts";
  * for admins, or of some, for their leads.
  */
 export async function recentWaitP95(ctx: Context, teamIds?: readonly string[]): Promise<number | null> {
-  const parts = teamIds === undefined ? [{}] : teamIds.map((teamId) => ({ teamId }));
-  for (const part of parts) authorize(ctx.principal, "utilisation.read", part);
+  const parts = partsOf(ctx, teamIds);
   const span = { from: new Date(mostIdleFrom(ctx.now())), to: ctx.now() };
   const waits = await Promise.all(parts.map((part) => readWaitsByTeam(ctx, span, part)));
   return waitsIn(waits.flat().map((each) => each.waits)).waitP95;
