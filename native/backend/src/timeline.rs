@@ -2,8 +2,9 @@
 //!
 //! Every operation is a node that waits for the nodes before it, as CUDA orders them: the same stream; the legacy
 //! default stream and the blocking streams each other; an event's recording.  A node whose turn has come runs on a
-//! small pool of threads, or at once on the thread that finished the last node before it when it is *light*.  Nothing
-//! that waits holds a thread.
+//! pool of threads, or at once on the thread that finished the last node before it when it is *light*.  Nothing
+//! that waits holds a thread.  The pool is small, and grows where work has waited for a thread so long that what the
+//! others do may be waiting for it: kernels may wait for each other in memory.
 
 use crate::device::{Done, ErrorObserver, HostWork};
 use crate::error::{CudaError, CudaResult, code};
@@ -11,10 +12,14 @@ use crate::gate::Gate;
 use crate::types::{EventId, StreamId};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Threads that run operations; kernels bring the engine's own threads.
 const POOL_THREADS: usize = 4;
+/// Operations that run at the same time: as many kernels as a card has resident.
+const MOST_THREADS: usize = 128;
+/// How long an operation waits for a thread before it gets one of its own.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// An operation.
 pub type Job = Box<dyn FnOnce() -> CudaResult<()> + Send>;
@@ -95,6 +100,9 @@ struct State {
     /// Recordings that have not been passed, and the event each belongs to.
     recordings: HashMap<u64, EventId>,
     ready: VecDeque<u64>,
+    /// Threads of the pool, and those of them that have nothing to do.
+    threads: usize,
+    idle: usize,
     sticky: Option<CudaError>,
     /// A failure that the next synchronising call reports, once.
     pending: Option<CudaError>,
@@ -104,6 +112,8 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     wake: Condvar,
+    /// There is more to do than threads that have nothing to do.
+    short: Condvar,
     observer: ErrorObserver,
     gate: OnceLock<Arc<dyn Gate>>,
 }
@@ -118,13 +128,12 @@ impl Timeline {
     pub fn new(observer: ErrorObserver) -> Timeline {
         let mut state = State { next: 1, ..State::default() };
         state.streams.insert(StreamId::LEGACY, Stream { blocking: true, tail: None });
-        let (state, wake, gate) = (Mutex::new(state), Condvar::new(), OnceLock::new());
-        let shared = Arc::new(Shared { state, wake, observer, gate });
-        for index in 0..POOL_THREADS {
-            let shared = Arc::clone(&shared);
-            let spawned = std::thread::Builder::new().name(format!("stream-{index}")).spawn(move || shared.serve());
-            debug_assert!(spawned.is_ok(), "threads at start");
-        }
+        let (state, wake, short, gate) = (Mutex::new(state), Condvar::new(), Condvar::new(), OnceLock::new());
+        let shared = Arc::new(Shared { state, wake, short, observer, gate });
+        (0..POOL_THREADS).for_each(|_| shared.add_thread(&mut shared.lock()));
+        let stands_by = Arc::clone(&shared);
+        let spawned = std::thread::Builder::new().name("stream-reserve".into()).spawn(move || stands_by.stand_by());
+        debug_assert!(spawned.is_ok(), "threads at start");
         Timeline { shared }
     }
 
@@ -356,6 +365,7 @@ impl Drop for Timeline {
     fn drop(&mut self) {
         self.shared.lock().stopped = true;
         self.shared.wake.notify_all();
+        self.shared.short.notify_all();
     }
 }
 
@@ -544,6 +554,9 @@ impl Shared {
                 if !std::mem::take(&mut takes) {
                     self.wake.notify_one();
                 }
+                if state.ready.len() > state.idle {
+                    self.short.notify_one();
+                }
                 continue;
             }
             let work = node.work.take();
@@ -574,11 +587,13 @@ impl Shared {
         }));
     }
 
-    /// Takes a finished node out, tells who waited, and collects the nodes that it set free.
+    /// Tells who waited for a node that has run, takes it out, and collects the nodes that it set free: nobody finds its
+    /// stream empty before those who waited have been told.
     fn finish(&self, id: u64, outcome: CudaResult<()>, turn: &mut Vec<u64>) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        let Some(node) = state.nodes.remove(&id) else { return state };
-        let reports = node.notices.iter().any(|notice| matches!(notice, Notice::Report(_)));
+        let Some(node) = state.nodes.get_mut(&id) else { return state };
+        let notices = std::mem::take(&mut node.notices);
+        let reports = notices.iter().any(|notice| matches!(notice, Notice::Report(_)));
         let mut own = None;
         let mut news = None;
         if let Err(error) = outcome
@@ -595,6 +610,21 @@ impl Shared {
                 news = Some(error);
             }
         }
+        if !notices.is_empty() || news.is_some() {
+            let report = own.or_else(|| if reports { state.report() } else { None });
+            drop(state);
+            if let Some(error) = &news {
+                (self.observer)(error);
+            }
+            for notice in notices {
+                match notice {
+                    Notice::Report(done) => done(report.clone().map_or(Ok(()), Err)),
+                    Notice::Quiet(job) => job(),
+                }
+            }
+            state = self.lock();
+        }
+        let followers = state.nodes.remove(&id).map(|node| node.followers).unwrap_or_default();
         if let Some(event) = state.recordings.remove(&id)
             && let Some(event) = state.events.get_mut(&event)
             && event.recording == Some(id)
@@ -602,7 +632,7 @@ impl Shared {
             event.passed = Some(Instant::now());
         }
         state.loose.remove(&id);
-        for follower in node.followers {
+        for follower in followers {
             if let Some(waiting) = state.nodes.get_mut(&follower) {
                 waiting.waiting_for -= 1;
                 if waiting.waiting_for == 0 {
@@ -610,21 +640,7 @@ impl Shared {
                 }
             }
         }
-        if node.notices.is_empty() && news.is_none() {
-            return state;
-        }
-        let report = own.or_else(|| if reports { state.report() } else { None });
-        drop(state);
-        if let Some(error) = &news {
-            (self.observer)(error);
-        }
-        for notice in node.notices {
-            match notice {
-                Notice::Report(done) => done(report.clone().map_or(Ok(()), Err)),
-                Notice::Quiet(job) => job(),
-            }
-        }
-        self.lock()
+        state
     }
 
     /// Runs a job when it is this session's turn.
@@ -636,7 +652,16 @@ impl Shared {
         outcome
     }
 
-    /// A pool thread's life.
+    /// Adds a thread to the pool, if the system gives one.
+    fn add_thread(self: &Arc<Self>, state: &mut State) {
+        let shared = Arc::clone(self);
+        let name = format!("stream-{}", state.threads);
+        if std::thread::Builder::new().name(name).spawn(move || shared.serve()).is_ok() {
+            state.threads += 1;
+        }
+    }
+
+    /// A pool thread's life; one above the pool's usual number ends when there is nothing to do.
     fn serve(self: &Arc<Self>) {
         let mut state = self.lock();
         loop {
@@ -653,10 +678,30 @@ impl Shared {
                 let after = self.finish(id, outcome, &mut turn);
                 self.start(after, turn, true);
                 state = self.lock();
-            } else if state.stopped {
+            } else if state.stopped || state.threads > POOL_THREADS {
+                state.threads -= 1;
                 return;
             } else {
+                state.idle += 1;
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+    }
+
+    /// Adds threads for work that has waited for one for too long.
+    fn stand_by(self: &Arc<Self>) {
+        let mut state = self.lock();
+        while !state.stopped {
+            let Some(&first) = state.ready.front().filter(|_| state.threads < MOST_THREADS) else {
+                state = self.short.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            std::thread::sleep(PATIENCE);
+            state = self.lock();
+            if state.ready.front() == Some(&first) {
+                self.add_thread(&mut state);
             }
         }
     }
@@ -741,6 +786,36 @@ mod tests {
         drop(first);
         assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
         assert_eq!(*list.lock().expect("list"), [1, 2]);
+    }
+
+    /// Work in more streams than the pool usually has threads, all of which waits for the last one's.
+    #[test]
+    fn work_that_waits_for_other_streams_gets_threads_of_its_own() {
+        let (timeline, _) = timeline(1);
+        let (sender, receiver) = channel::<()>();
+        let (receiver, streams) = (Arc::new(Mutex::new(receiver)), 3 * POOL_THREADS as u64);
+        for stream in (100..100 + streams).map(StreamId) {
+            timeline.create_stream(stream, 1).expect("new");
+            let receiver = Arc::clone(&receiver);
+            let job = Box::new(move || {
+                let received = receiver.lock().expect("alone").recv_timeout(LONG);
+                received.map_err(|_| CudaError::new(code::UNKNOWN, "the last stream did not run"))
+            });
+            timeline.submit(stream, job).expect("queued");
+        }
+        let job = Box::new(move || {
+            (0..streams).try_for_each(|_| sender.send(())).map_err(|_| CudaError::new(code::UNKNOWN, "nobody waits"))
+        });
+        timeline.submit(A, job).expect("queued");
+        let (done, outcome) = channel();
+        timeline.synchronize(Box::new(move |all| drop(done.send(all))));
+        assert_eq!(outcome.recv_timeout(LONG), Ok(Ok(())));
+        // Then the pool gets small again.
+        let began = Instant::now();
+        while timeline.shared.lock().threads > POOL_THREADS {
+            assert!(began.elapsed() < LONG, "threads stay");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Bulk copies: straight between the program's memory and the lanes of the session. A copy is waited for, or, from and to
-//! page-locked memory, goes on while the program does.
+//! page-locked memory, goes on while the program does; so do short copies to such memory, which travel as answers.
 
-use crate::connection::{Connection, without_body};
+use crate::connection::{Connection, broken, without_body};
 use crate::dial::{self, DialError};
 use crate::error::CudaResult;
 use crate::fork;
 use sluice_protocol::frame::BULK_AHEAD_BYTES;
 use sluice_protocol::handshake::Resume;
-use sluice_protocol::messages::{BulkIn, BulkOut, BulkTaken};
+use sluice_protocol::messages::{BulkIn, BulkOut, BulkTaken, CopyFromDevice};
+use sluice_protocol::reply::decode_reply;
+use sluice_protocol::{Reader, Wire};
 use sluice_transport::lanes::{Source, Target, Watch};
 use sluice_transport::{Lanes, Stream};
 use std::collections::HashMap;
@@ -51,7 +53,18 @@ struct UnderWay {
 struct Unawaited {
     start: usize,
     bytes: usize,
-    to_device: bool,
+    way: Way,
+}
+
+/// How its data travel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// To the device, on lanes.
+    In,
+    /// To the host, on lanes.
+    Out,
+    /// To the host, in the answer to a call.
+    Answer,
 }
 
 impl UnderWay {
@@ -59,8 +72,8 @@ impl UnderWay {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, transfer: u64, start: usize, bytes: usize, to_device: bool) {
-        self.lock().insert(transfer, Unawaited { start, bytes, to_device });
+    fn begin(&self, transfer: u64, start: usize, bytes: usize, way: Way) {
+        self.lock().insert(transfer, Unawaited { start, bytes, way });
     }
 
     /// The program's memory is its own again.
@@ -89,17 +102,21 @@ impl Bulk {
     }
 
     /// Ends a copy that nobody waits for, when no lane touches the program's memory any more.
-    fn end(&self, transfer: u64, to_device: bool) {
+    fn end(&self, transfer: u64, way: Way) {
         let under_way = Arc::clone(&self.under_way);
         let then = Box::new(move || under_way.end(transfer));
-        if to_device { self.lanes.end_sending(transfer, then) } else { self.lanes.end_receiving(transfer, then) }
+        match way {
+            Way::In => self.lanes.end_sending(transfer, then),
+            Way::Out => self.lanes.end_receiving(transfer, then),
+            Way::Answer => then(),
+        }
     }
 
     /// The session is over: nothing will come any more.
     pub(crate) fn end_all(&self) {
-        let left: Vec<(u64, bool)> =
-            self.under_way.lock().iter().map(|(transfer, copy)| (*transfer, copy.to_device)).collect();
-        left.into_iter().for_each(|(transfer, to_device)| self.end(transfer, to_device));
+        let left: Vec<(u64, Way)> =
+            self.under_way.lock().iter().map(|(transfer, copy)| (*transfer, copy.way)).collect();
+        left.into_iter().for_each(|(transfer, way)| self.end(transfer, way));
     }
 }
 
@@ -208,15 +225,15 @@ impl Connection {
     ) -> Option<CudaResult> {
         let bulk = self.opened()?;
         let (transfer, length) = (bulk.transfer(), bytes as u64);
-        bulk.under_way.begin(transfer, source as usize, bytes, true);
+        bulk.under_way.begin(transfer, source as usize, bytes, Way::In);
         // Nothing ahead of its turn: gpud would have to keep it, of every copy that waits, and a lane must never be held
         // up by a piece of a copy that gpud has not heard of yet.
         bulk.lanes.send(transfer, length, Arc::new(Given(source)), 0);
         let connection = Arc::downgrade(self);
-        let landed = move |answer| over(&connection, transfer, true, without_body(answer));
+        let landed = move |answer| over(&connection, transfer, Way::In, without_body(answer));
         let begun = self.call_then(&BulkIn { transfer, address, stream, bytes: length }, bytes, Box::new(landed));
         if begun.is_err() {
-            bulk.end(transfer, true);
+            bulk.end(transfer, Way::In);
         }
         Some(begun)
     }
@@ -235,23 +252,45 @@ impl Connection {
     ) -> Option<CudaResult> {
         let bulk = self.opened()?;
         let (transfer, length) = (bulk.transfer(), bytes as u64);
-        bulk.under_way.begin(transfer, target as usize, bytes, false);
+        bulk.under_way.begin(transfer, target as usize, bytes, Way::Out);
         let (here, connection) = (Arc::downgrade(self), Arc::downgrade(self));
-        let done = Box::new(move || over(&here, transfer, false, Ok(())));
+        let done = Box::new(move || over(&here, transfer, Way::Out, Ok(())));
         let fresh = bulk.lanes.receive(transfer, length, Arc::new(Wanted(target)), done);
         debug_assert!(fresh, "numbers are not used twice");
         let answered = move |answer| {
             // Else the data are on their way.
             let Err(error) = without_body(answer) else { return };
             // This is where answers are read: what may wait for room in the window goes elsewhere.
-            let end = move || over(&connection, transfer, false, Err(error));
+            let end = move || over(&connection, transfer, Way::Out, Err(error));
             let _ = std::thread::Builder::new().name("sluice-copy".into()).spawn(end);
         };
         let begun = self.call_then(&BulkOut { transfer, address, stream, bytes: length }, bytes, Box::new(answered));
         if begun.is_err() {
-            bulk.end(transfer, false);
+            bulk.end(transfer, Way::Out);
         }
         Some(begun)
+    }
+
+    /// Begins a copy to the host that is short enough for one answer; what comes later in the stream is heard of after it.
+    ///
+    /// # Safety
+    /// As [`Connection::start_copy_out`].
+    pub unsafe fn start_read(self: &Arc<Self>, address: u64, stream: u64, target: *mut u8, bytes: usize) -> CudaResult {
+        let (bulk, connection) = (&self.bulk, Arc::downgrade(self));
+        let transfer = bulk.transfer();
+        bulk.under_way.begin(transfer, target as usize, bytes, Way::Answer);
+        let target = Wanted(target);
+        let answered = move |answer: CudaResult<Vec<u8>>| {
+            let Wanted(memory) = { target };
+            // SAFETY: the caller's memory has room for `bytes`, until the copy has ended.
+            let outcome = answer.and_then(|answer| unsafe { take_data(&answer, memory, bytes) });
+            over(&connection, transfer, Way::Answer, outcome);
+        };
+        let begun = self.call_then(&CopyFromDevice { address, stream, bytes: bytes as u64 }, 0, Box::new(answered));
+        if begun.is_err() {
+            bulk.end(transfer, Way::Answer);
+        }
+        begun
     }
 
     /// Waits until no copy that goes on by itself uses memory of this range.
@@ -286,18 +325,33 @@ impl Connection {
     }
 }
 
+/// Takes the data of an answer to [`CopyFromDevice`].
+///
+/// # Safety
+/// `target` has room for `bytes` bytes, which nobody else uses.
+pub unsafe fn take_data(answer: &[u8], target: *mut u8, bytes: usize) -> CudaResult {
+    let (_, body) = decode_reply(answer).map_err(broken)?;
+    let data = <&[u8]>::take(&mut Reader::new(body?)).map_err(broken)?;
+    if data.len() != bytes {
+        return Err(broken("a copy of another length"));
+    }
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target, bytes) };
+    Ok(())
+}
+
 /// A copy that nobody waits for is over, or has failed.
-fn over(connection: &Weak<Connection>, transfer: u64, to_device: bool, outcome: CudaResult) {
+fn over(connection: &Weak<Connection>, transfer: u64, way: Way, outcome: CudaResult) {
     let Some(connection) = connection.upgrade() else { return };
     let bulk = &connection.bulk;
     if let Err(error) = outcome {
         connection.failed_late(error);
     }
-    if !to_device {
+    if way == Way::Out {
         // A session that is lost needs no confirmation.
         let _ = connection.post(&BulkTaken { transfer });
     }
-    bulk.end(transfer, to_device);
+    bulk.end(transfer, way);
 }
 
 /// Keeps one lane open as long as its session lives.

@@ -7,11 +7,6 @@ use sluice_conformance::programs::programs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Our client as a driver waits in `cuMemcpyDtoHAsync`, which NVIDIA's does not for page-locked memory: copies to the host
-/// between host functions, issued by the one thread that hears of the functions' ends, would wait for one another, and so
-/// would a copy behind what holds its stream and what lets it go.
-const NOT_BEHIND_OUR_CLIENT: &[&str] = &["host_functions", "copying_stops_no_other_thread"];
-
 /// Variables by which a client finds the owner of its lease.
 const FOUND_BY: [&str; 3] = ["SLUICE_OWNER_SOCKET", "SLUICE_RUNTIME_DIR", "SLUICE_GPU_TYPE"];
 
@@ -61,7 +56,7 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn every_program_gets_cudas_answers() {
-    let names = programs().map(|(name, _)| *name).filter(|name| !NOT_BEHIND_OUR_CLIENT.contains(name));
+    let names = programs().map(|(name, _)| *name);
     let command: Vec<&str> = [env!("CARGO_BIN_EXE_sluice-programs"), "libcuda.so.1"].into_iter().chain(names).collect();
     let output = chain(&[], &command);
     assert!(output.status.success(), "{}", text(&output));

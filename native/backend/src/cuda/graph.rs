@@ -6,6 +6,7 @@
 use super::loader::{
     AttributeValue, Copy3DDescription, Driver, FillNode, Handle, HostNode, KernelNode, MemoryNode, MemoryWords, Status,
 };
+use super::waiters::Waiters;
 use super::{CudaDevice, Shareable, Shared, lock, unknown};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Extent, GraphId, HostSide, MemoryOperation, Node, NodeWork, Planes};
@@ -25,7 +26,7 @@ pub struct Executable {
     /// What it is made of, to be made again, and the flags.
     plan: Vec<Node>,
     flags: u64,
-    host: Arc<dyn HostSide>,
+    program: Program,
     /// Kept to the end: launches that are queued may still use what an update has replaced.
     calls: Vec<Shareable>,
     staging: Vec<Shareable>,
@@ -42,9 +43,17 @@ struct Made {
     last: Shareable,
 }
 
+/// The program behind a graph's host nodes.
+#[derive(Clone)]
+struct Program {
+    host: Arc<dyn HostSide>,
+    shared: Arc<Shared>,
+    waiters: Waiters,
+}
+
 /// What a host node does.
 struct Call {
-    host: Arc<dyn HostSide>,
+    program: Program,
     work: CallWork,
 }
 
@@ -58,14 +67,16 @@ enum CallWork {
 unsafe extern "C" fn run(data: *mut c_void) {
     // SAFETY: the executable keeps the call until no launch of it is queued any more.
     let call = unsafe { &*data.cast::<Call>() };
+    let Call { program: Program { host, shared, waiters }, work } = call;
+    shared.deliver_elsewhere(waiters);
     let (sender, done) = channel::<Vec<u8>>();
-    match &call.work {
+    match work {
         CallWork::Function(function) => {
-            call.host.call(*function, Box::new(move || drop(sender.send(Vec::new()))));
+            host.call(*function, Box::new(move || drop(sender.send(Vec::new()))));
             let _ = done.recv();
         }
         CallWork::Fetch { copy, bytes, staging } => {
-            call.host.fetch(*copy, *bytes as u64, Box::new(move |data| drop(sender.send(data))));
+            host.fetch(*copy, *bytes as u64, Box::new(move |data| drop(sender.send(data))));
             if let Ok(data) = done.recv() {
                 // SAFETY: the memory is `bytes` long; the copy out of it waits for this function.
                 unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), staging.0.cast(), data.len().min(*bytes)) };
@@ -74,7 +85,7 @@ unsafe extern "C" fn run(data: *mut c_void) {
         CallWork::Deliver { copy, bytes, staging } => {
             // SAFETY: the copy into the memory, `bytes` long, is done.
             let data = unsafe { std::slice::from_raw_parts(staging.0.cast::<u8>(), *bytes) }.to_vec();
-            call.host.deliver(*copy, data);
+            host.deliver(*copy, data);
         }
     }
 }
@@ -220,7 +231,7 @@ impl CudaDevice {
             nodes: Vec::with_capacity(plan.len()),
             plan: Vec::new(),
             flags,
-            host,
+            program: Program { host, shared: Arc::clone(&self.shared), waiters: self.waiters.clone() },
             calls,
             staging,
         };
@@ -372,7 +383,7 @@ impl CudaDevice {
         });
         let outcome = outcome.and_then(|()| {
             if again {
-                let next = self.build(made.flags, made.plan.clone(), Arc::clone(&made.host))?;
+                let next = self.build(made.flags, made.plan.clone(), Arc::clone(&made.program.host))?;
                 let old = std::mem::replace(&mut made, next);
                 self.after_all(move |shared| old.end(shared))?;
             }
@@ -491,7 +502,7 @@ pub fn attributes(config: &LaunchConfig) -> Vec<LaunchAttribute> {
 impl Executable {
     /// A host node's description; the call it points to lives as long as the graph.
     fn call(&mut self, work: CallWork) -> HostNode {
-        let data: Handle = Box::into_raw(Box::new(Call { host: Arc::clone(&self.host), work })).cast();
+        let data: Handle = Box::into_raw(Box::new(Call { program: self.program.clone(), work })).cast();
         self.calls.push(Shareable(data));
         HostNode { function: run, data }
     }

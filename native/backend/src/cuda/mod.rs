@@ -9,6 +9,7 @@ mod graph;
 mod libraries;
 mod loader;
 mod memory;
+mod outgoing;
 mod printed;
 mod staging;
 mod symbols;
@@ -32,6 +33,7 @@ use crate::types::{
 use crate::window::{Opened, Way};
 use loader::{Attribute, AttributeValue, Copy2DDescription, Driver, Handle, LaunchDescription};
 use memory::Memory;
+use outgoing::Outgoing;
 use printed::Printed;
 use staging::Staging;
 use std::collections::HashMap;
@@ -73,6 +75,7 @@ struct Shared {
     device: i32,
     memory: Mutex<Option<Memory>>,
     staging: Mutex<Staging>,
+    outgoing: Outgoing,
     sticky: Mutex<Option<CudaError>>,
     observer: ErrorObserver,
     printed: OnceLock<Printed>,
@@ -162,20 +165,22 @@ impl Shared {
 
     /// Waits for an event and ends it.
     fn pass(&self, event: Shareable) -> CudaResult<()> {
-        let driver = self.enter()?;
-        // SAFETY: an event that this code made and nobody else destroys.
-        let outcome = self.check(unsafe { (driver.event_synchronize)(event.0) });
-        // SAFETY: as above.
-        unsafe { (driver.event_destroy)(event.0) };
+        let outcome = self.enter().and_then(|driver| {
+            // SAFETY: an event that this code made and nobody else destroys.
+            self.check(unsafe { (driver.event_synchronize)(event.0) })
+        });
         self.hear();
+        // SAFETY: as above; no copy is on the list any more that this event marks.
+        unsafe { (self.driver.event_destroy)(event.0) };
         outcome
     }
 
-    /// Something has waited for the device: what was printed is there.
+    /// Something has waited for the device: what was printed and what was copied out is there.
     fn hear(&self) {
         if let Some(printed) = self.printed.get() {
             printed.tell();
         }
+        self.deliver();
     }
 }
 
@@ -214,6 +219,7 @@ impl CudaDevice {
             device,
             memory: Mutex::new(None),
             staging: Mutex::new(Staging::new(driver)),
+            outgoing: Outgoing::default(),
             sticky: Mutex::new(None),
             observer,
             printed: OnceLock::new(),
@@ -449,22 +455,7 @@ impl Device for CudaDevice {
     }
 
     fn copy_out(&self, stream: StreamId, src: u64, bytes: u64, done: Done<Vec<u8>>) -> CudaResult<()> {
-        let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
-        let buffer = lock(&self.shared.staging).take(bytes as usize)?;
-        // SAFETY: the buffer is at least as long as the copy and lives until its event has passed.
-        let status = unsafe { (driver.copy_out)(buffer.memory, src, bytes as usize, stream) };
-        if let Err(error) = self.shared.check(status) {
-            lock(&self.shared.staging).give_back(buffer);
-            return Err(error);
-        }
-        let read = move |shared: &Shared| {
-            let buffer = buffer;
-            // SAFETY: the copy has ended: the first `bytes` bytes are written, and nobody else uses the buffer.
-            let data = unsafe { std::slice::from_raw_parts(buffer.memory.cast::<u8>(), bytes as usize) }.to_vec();
-            lock(&shared.staging).give_back(buffer);
-            data
-        };
-        self.after(stream, read, done)
+        self.shared.copy_out(&self.waiters, self.stream(stream)?, src, bytes as usize, done)
     }
 
     fn open_window(
@@ -623,6 +614,11 @@ impl Device for CudaDevice {
     /// The driver's thread for host functions waits until the work is done.
     fn host_work(&self, stream: StreamId, work: HostWork) -> CudaResult<()> {
         let (driver, stream) = (self.shared.enter()?, self.stream(stream)?);
+        let (shared, waiters) = (Arc::clone(&self.shared), self.waiters.clone());
+        let work: HostWork = Box::new(move |go_on| {
+            shared.deliver_elsewhere(&waiters);
+            work(go_on);
+        });
         let data = Box::into_raw(Box::new(work));
         // SAFETY: a stream of this context; the function takes the box over.
         let outcome = self.shared.check(unsafe { (driver.launch_host)(stream, graph::run_work, data.cast()) });
@@ -747,7 +743,10 @@ impl Device for CudaDevice {
         // SAFETY: a stream of this context.
         match unsafe { (driver.stream_query)(stream) } {
             600 => Ok(false),
-            status => self.shared.check(status).map(|()| true),
+            status => {
+                self.shared.deliver();
+                self.shared.check(status).map(|()| true)
+            }
         }
     }
 
@@ -800,7 +799,10 @@ impl Device for CudaDevice {
         // SAFETY: an event of this context.
         match unsafe { (driver.event_query)(event) } {
             600 => Ok(false),
-            status => self.shared.check(status).map(|()| true),
+            status => {
+                self.shared.deliver();
+                self.shared.check(status).map(|()| true)
+            }
         }
     }
 

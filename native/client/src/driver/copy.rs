@@ -4,16 +4,13 @@ use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
 use super::memory::{check_range, is_pinned};
 use super::{capture, context, current, put, stream};
-use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES};
-use crate::connection::{Pending, broken};
+use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES, take_data};
+use crate::connection::Pending;
 use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE};
 use crate::process::Process;
-use sluice_protocol::Reader;
-use sluice_protocol::Wire;
 use sluice_protocol::frame::CHUNK_BYTES;
 use sluice_protocol::messages::{CopyFromDevice, CopyOnDevice, CopyToDevice, Fill, StreamSynchronize};
-use sluice_protocol::reply::decode_reply;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 
@@ -25,8 +22,8 @@ const LANES: usize = 4;
 enum Return {
     /// When the program's memory is its own again.
     Copied,
-    /// At once, where that memory is page-locked and the copy is long: the program leaves it alone until the stream has
-    /// come past the copy.
+    /// At once, where that memory is page-locked: the program leaves it alone until the stream has come past the copy.
+    /// (A short copy to the device is sent before its call returns.)
     Issued,
 }
 
@@ -125,13 +122,15 @@ unsafe fn get_from_device(
     let session = device.session()?;
     check_range(device.process, &session, source, bytes as u64)?;
     let stream = stream::at_server(device, &session, on)?;
-    if bytes >= BULK_OUT_BYTES
-        && when == Return::Issued
-        && is_pinned(target as usize, bytes)
-        // SAFETY: the caller's memory, room for `bytes`, which is not given back before the copy has ended.
-        && let Some(outcome) = unsafe { session.connection.start_copy_out(source, stream, target.cast(), bytes) }
-    {
-        return outcome;
+    if when == Return::Issued && is_pinned(target as usize, bytes) {
+        if bytes < BULK_OUT_BYTES {
+            // SAFETY: the caller's memory, room for `bytes`, which is not given back before the copy has ended.
+            return unsafe { session.connection.start_read(source, stream, target.cast(), bytes) };
+        }
+        // SAFETY: as above.
+        if let Some(outcome) = unsafe { session.connection.start_copy_out(source, stream, target.cast(), bytes) } {
+            return outcome;
+        }
     }
     // What comes before the copy in its stream is done when the data are here.
     let mark = session.progress.now();
@@ -160,14 +159,8 @@ unsafe fn get_from_device(
             continue;
         }
         let Some((offset, length, pending)) = under_way.pop_front() else { break };
-        let answer = pending.wait()?;
-        let (_, body) = decode_reply(&answer).map_err(broken)?;
-        let data = <&[u8]>::take(&mut Reader::new(body?)).map_err(broken)?;
-        if data.len() != length {
-            return Err(broken("a copy of another length"));
-        }
         // SAFETY: the caller's memory has room for `bytes`; offset + length lies inside.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target.cast::<u8>().add(offset), length) };
+        unsafe { take_data(&pending.wait()?, target.cast::<u8>().add(offset), length)? };
     }
     copied(bytes.div_ceil(CHUNK_BYTES) as u64, before);
     Ok(())

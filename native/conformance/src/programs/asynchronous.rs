@@ -1,6 +1,6 @@
 //! Host functions, events that are asked often, words in stream order, and launches with attributes.
 
-use super::{Program, add, alloc, download, load, start};
+use super::{Program, add, alloc, download, load, load_from, start};
 use crate::driver::{Driver, table};
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -12,6 +12,8 @@ pub const PROGRAMS: &[Program] = &[
     ("host_function_blocks_nobody_else", host_function_blocks_nobody_else),
     ("waiting_stops_no_other_thread", waiting_stops_no_other_thread),
     ("copying_stops_no_other_thread", copying_stops_no_other_thread),
+    ("copies_to_locked_memory_go_on", copies_to_locked_memory_go_on),
+    ("kernels_wait_for_each_other", kernels_wait_for_each_other),
     ("event_queries", event_queries),
     ("words_in_stream_order", words_in_stream_order),
     ("launch_attributes", launch_attributes),
@@ -24,6 +26,8 @@ table! {
     cuLaunchHostFunc(usize, unsafe extern "C" fn(*mut c_void), *mut c_void);
     cuStreamAddCallback(usize, unsafe extern "C" fn(usize, u32, *mut c_void), *mut c_void, u32);
     cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, usize);
+    cuMemAllocHost_v2(*mut *mut c_void, usize);
+    cuMemFreeHost(*mut c_void);
     cuStreamWaitValue32_v2(usize, u64, u32, u32);
     cuStreamWriteValue32_v2(usize, u64, u32, u32);
     cuStreamWaitValue64_v2(usize, u64, u64, u32);
@@ -244,6 +248,110 @@ fn launch_beside(driver: &Driver, waits: &[(Wait, u32)]) {
         });
         assert_eq!(download(driver, b, 1), [launches], "{way:?}");
     }
+}
+
+/// A thread that copies short pieces to page-locked memory behind what only it will let go on: the calls return at once,
+/// and whatever comes behind the copies finds their data.
+fn copies_to_locked_memory_go_on(driver: &Driver) {
+    const PIECES: usize = 40;
+    let (functions, function, [held, free]) = prepare(driver);
+    let (gate, data) = (alloc(driver, 4096), alloc(driver, 4096));
+    let (mut memory, mut event) = (std::ptr::null_mut(), 0);
+    // SAFETY: live locals; memory that is left alone while copies are under way.
+    unsafe {
+        assert_eq!((functions.cuMemAllocHost_v2)(&raw mut memory, 4 * PIECES), 0);
+        assert_eq!((functions.cuEventCreate)(&raw mut event, 2), 0);
+        let words = memory.cast::<u32>();
+        for round in 1..=5u32 {
+            let base = (round - 1) * PIECES as u32;
+            words.write_bytes(0xff, PIECES);
+            SEEN.lock().expect("list").clear();
+            if round == 1 {
+                assert_eq!((driver.cuMemsetD8Async)(gate, 0, 4096, free), 0);
+                assert_eq!((driver.cuMemsetD8Async)(data, 0, 4096, free), 0);
+                assert_eq!((driver.cuStreamSynchronize)(free), 0);
+            }
+            let last = Step { word: words.add(PIECES - 1) };
+            assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, round, 1), 0);
+            for piece in 0..PIECES {
+                assert_eq!(add(driver, function, data, 128, 1, held), 0);
+                assert_eq!((functions.cuMemcpyDtoHAsync_v2)(words.add(piece).cast(), data, 4, held), 0);
+            }
+            assert_eq!((functions.cuLaunchHostFunc)(held, look, (&raw const last).cast_mut().cast()), 0);
+            assert_eq!((functions.cuEventRecord)(event, held), 0);
+            assert_eq!(words.read_volatile(), u32::MAX, "the copy has overtaken the wait before it");
+            assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, round, 0), 0);
+            match round {
+                1 => assert_eq!((driver.cuStreamSynchronize)(held), 0),
+                2 => while (driver.cuEventQuery)(event) == 600 {},
+                3 => while (functions.cuStreamQuery)(held) == 600 {},
+                // Another stream behind the event.
+                4 => {
+                    assert_eq!((driver.cuStreamWaitEvent)(free, event, 0), 0);
+                    assert_eq!((driver.cuStreamSynchronize)(free), 0);
+                }
+                _ => assert_eq!((functions.cuCtxSynchronize)(), 0),
+            }
+            let found: Vec<u32> = (0..PIECES).map(|piece| words.add(piece).read_volatile()).collect();
+            let wanted: Vec<u32> = (base + 1..=base + PIECES as u32).collect();
+            assert_eq!(found, wanted, "round {round}");
+            assert_eq!(*SEEN.lock().expect("list"), wanted[PIECES - 1..], "round {round}");
+        }
+        // Freed with a copy under way, which is waited for.
+        assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, 6, 1), 0);
+        assert_eq!((functions.cuMemcpyDtoHAsync_v2)(memory, data, 4, held), 0);
+        assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, 6, 0), 0);
+        assert_eq!((functions.cuMemFreeHost)(memory), 0);
+        assert_eq!((driver.cuStreamSynchronize)(held), 0);
+    }
+}
+
+/// Adds one to a word, and ends when so many have.
+const MEET: &str = "\
+.version 6.4
+.target sm_75
+.address_size 64
+
+.visible .entry meet(.param .u64 word, .param .u32 all)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [word];
+    ld.param.u32 %r1, [all];
+    atom.global.add.u32 %r2, [%rd1], 1;
+AGAIN:
+    ld.volatile.global.u32 %r3, [%rd1];
+    setp.lt.u32 %p1, %r3, %r1;
+    @%p1 bra AGAIN;
+    ret;
+}
+";
+
+/// Kernels in many streams that wait for each other in memory: all of them run at the same time.
+fn kernels_wait_for_each_other(driver: &Driver) {
+    const STREAMS: u32 = 20;
+    start(driver);
+    let (_, function) = load_from(driver, MEET, "meet");
+    let (word, all) = (alloc(driver, 4), STREAMS);
+    let parameters: [*const c_void; 2] = [(&raw const word).cast(), (&raw const all).cast()];
+    // SAFETY: live locals; two parameters, as the kernel declares.
+    unsafe {
+        assert_eq!((driver.cuMemsetD32_v2)(word, 0, 1), 0);
+        let streams: Vec<usize> = (0..STREAMS)
+            .map(|_| {
+                let mut stream = 0;
+                assert_eq!((driver.cuStreamCreate)(&raw mut stream, 0), 0);
+                let (list, none) = (parameters.as_ptr(), std::ptr::null());
+                assert_eq!((driver.cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, stream, list, none), 0);
+                stream
+            })
+            .collect();
+        for stream in streams {
+            assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+        }
+    }
+    assert_eq!(download(driver, word, 1), [STREAMS]);
 }
 
 /// Asked as often as one likes, an event is not ready until it is, and then stays so until it is recorded again.

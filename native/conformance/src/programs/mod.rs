@@ -135,7 +135,11 @@ fn download(driver: &Driver, address: u64, count: usize) -> Vec<u32> {
 }
 
 fn load(driver: &Driver, name: &str) -> (usize, usize) {
-    let (image, name) = (CString::new(ADD).expect("text"), CString::new(name).expect("text"));
+    load_from(driver, ADD, name)
+}
+
+fn load_from(driver: &Driver, ptx: &str, name: &str) -> (usize, usize) {
+    let (image, name) = (CString::new(ptx).expect("text"), CString::new(name).expect("text"));
     let (mut module, mut function) = (0, 0);
     // SAFETY: live strings and locals.
     unsafe {
