@@ -1,12 +1,17 @@
-//! A device's address space: a reserved range of this process, of which only mapped pages can be touched.
+//! A device's address space: a reserved range of this process, of which only allocated bytes can be touched.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
 /// The granularity of [`Arena::map`].
 pub const PAGE: u64 = 4096;
+
+/// What the addresses of [`Arena::allocate`] are multiples of: of each granule, the bytes up to some end are allocated.
+pub const GRANULE: u64 = 512;
+const GRANULES: u64 = PAGE / GRANULE;
 
 /// The size of a large page of the host.
 const HUGE: u64 = 2 << 20;
@@ -19,7 +24,20 @@ pub struct Arena {
     len: u64,
     /// One bit a page: mapped.
     pages: Box<[AtomicU64]>,
+    /// One bit a page: all of its bytes are allocated.
+    whole: Box<[AtomicU64]>,
+    /// For each granule of the other pages, how many of its bytes are allocated.
+    ends: Box<[AtomicU16]>,
     in_use: RwLock<()>,
+}
+
+/// So many zeros of an atomic integer; the system provides memory for those that are written.
+macro_rules! zeros {
+    ($atomic:ty, $plain:ty, $count:expr) => {{
+        let zeros: Box<[$plain]> = vec![0; $count as usize].into_boxed_slice();
+        // SAFETY: an atomic integer has the size, alignment and values of the plain one.
+        unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [$atomic]) }
+    }};
 }
 
 impl Arena {
@@ -45,10 +63,10 @@ impl Arena {
             unsafe { libc::munmap(got, len as usize) };
             return Err(io::Error::from(io::ErrorKind::AddrInUse));
         }
-        let words = (len / PAGE).div_ceil(64) as usize;
-        let mut pages = Vec::new();
-        pages.resize_with(words, AtomicU64::default);
-        Ok(Arena { base, len, pages: pages.into_boxed_slice(), in_use: RwLock::new(()) })
+        let words = (len / PAGE).div_ceil(64);
+        let (pages, whole) = (zeros!(AtomicU64, u64, words), zeros!(AtomicU64, u64, words));
+        let ends = zeros!(AtomicU16, u16, len / GRANULE);
+        Ok(Arena { base, len, pages, whole, ends, in_use: RwLock::new(()) })
     }
 
     /// Where the range begins.
@@ -77,6 +95,71 @@ impl Arena {
     /// Makes whole pages usable; new pages are zero.  Pages already mapped keep their contents.
     pub fn map(&self, addr: u64, len: u64) -> io::Result<()> {
         let (first, count) = self.span(addr, len)?;
+        let parts = self.in_parts(first, count);
+        self.back(addr, len)?;
+        self.fill_pages(first, count, parts);
+        Ok(())
+    }
+
+    /// Makes exactly these bytes usable, beside what else is on their pages; new pages are zero.  The address is a multiple
+    /// of [`GRANULE`].  Two threads may not change what is on the same page at the same time, here or in [`Arena::share`].
+    pub fn allocate(&self, addr: u64, bytes: u64) -> io::Result<()> {
+        let end = addr.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(PAGE));
+        let end = end.filter(|_| addr.is_multiple_of(GRANULE) && bytes > 0);
+        let end =
+            end.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not where an allocation may begin"))?;
+        let from = addr / PAGE * PAGE;
+        let (first, last) = (addr.next_multiple_of(PAGE), (addr + bytes) / PAGE * PAGE);
+        let (filled, count) = (first.wrapping_sub(self.base) / PAGE, last.saturating_sub(first) / PAGE);
+        self.span(from, end - from)?;
+        let parts = self.in_parts(filled, count);
+        self.back(from, end - from)?;
+        self.fill_pages(filled, count, parts);
+        let mut ends = vec![from, last];
+        ends.dedup();
+        for page in ends.into_iter().filter(|page| !(first..last).contains(page) && *page < addr + bytes) {
+            let page = (page - self.base) / PAGE;
+            if bit(&self.whole, page) {
+                continue;
+            }
+            let wanted = self.parts(page, addr..addr + bytes);
+            for (end, bytes) in self.granules(page).iter().zip(wanted) {
+                end.fetch_max(bytes, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes exactly these ranges of a mapped page usable, and nothing else of it.
+    pub fn share(&self, page: u64, ranges: &[Range<u64>]) -> io::Result<()> {
+        let (page, _) = self.span(page, PAGE)?;
+        let mut wanted = [0; GRANULES as usize];
+        for range in ranges {
+            let own = self.parts(page, range.clone());
+            wanted.iter_mut().zip(own).for_each(|(all, own)| *all = own.max(*all));
+        }
+        self.granules(page).iter().zip(wanted).for_each(|(end, bytes)| end.store(bytes, Ordering::Release));
+        mark(&self.whole, page, 1, false);
+        Ok(())
+    }
+
+    /// How many bytes of each of a page's granules lie in a range.
+    fn parts(&self, page: u64, range: Range<u64>) -> [u16; GRANULES as usize] {
+        let start = self.base + page * PAGE;
+        std::array::from_fn(|index| {
+            let granule = start + index as u64 * GRANULE;
+            let begins = range.start < granule + GRANULE;
+            if begins { range.end.saturating_sub(granule).min(GRANULE) as u16 } else { 0 }
+        })
+    }
+
+    fn granules(&self, page: u64) -> &[AtomicU16] {
+        &self.ends[(page * GRANULES) as usize..][..GRANULES as usize]
+    }
+
+    /// Puts memory behind whole pages that nobody may use yet.
+    fn back(&self, addr: u64, len: u64) -> io::Result<()> {
+        let (first, count) = self.span(addr, len)?;
         // SAFETY: the pages lie in the range that `reserve` mapped for this arena alone.
         let rc = unsafe { libc::mprotect(addr as *mut _, len as usize, libc::PROT_READ | libc::PROT_WRITE) };
         if rc != 0 {
@@ -87,7 +170,7 @@ impl Arena {
             // SAFETY: advice about pages that are the arena's.
             unsafe { libc::madvise(addr as *mut _, len as usize, libc::MADV_HUGEPAGE) };
         }
-        self.mark(first, count, true);
+        mark(&self.pages, first, count, true);
         Ok(())
     }
 
@@ -102,7 +185,9 @@ impl Arena {
         if got == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        self.mark(first, count, true);
+        let parts = self.in_parts(first, count);
+        mark(&self.pages, first, count, true);
+        self.fill_pages(first, count, parts);
         Ok(())
     }
 
@@ -110,78 +195,129 @@ impl Arena {
     pub fn unmap(&self, addr: u64, len: u64) -> io::Result<()> {
         let (first, count) = self.span(addr, len)?;
         let _alone = self.in_use.write().unwrap_or_else(|e| e.into_inner());
-        self.mark(first, count, false);
+        self.withdraw(first, count);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
         // SAFETY: the pages are the arena's; the lock shows that no launch or copy is using them.
         let got = unsafe { libc::mmap(addr as *mut _, len as usize, libc::PROT_NONE, flags, -1, 0) };
         if got == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    fn mark(&self, first: u64, count: u64, mapped: bool) {
-        let (mut at, end) = (first, first + count);
-        while at < end {
-            let (word, bit) = ((at / 64) as usize, at % 64);
-            let take = (64 - bit).min(end - at);
-            let mask = if take == 64 { u64::MAX } else { ((1 << take) - 1) << bit };
-            if mapped {
-                self.pages[word].fetch_or(mask, Ordering::Release);
-            } else {
-                self.pages[word].fetch_and(!mask, Ordering::Release);
-            }
-            at += take;
-        }
+    /// Makes mapped pages usable as a whole; `parts` are those of them that were used in parts.
+    fn fill_pages(&self, first: u64, count: u64, parts: Vec<u64>) {
+        mark(&self.whole, first, count, true);
+        // Whole pages say nothing of their granules.
+        parts.into_iter().for_each(|page| self.clear_granules(page));
     }
 
-    /// Whether all of these bytes are mapped.
+    /// Makes pages unusable.
+    fn withdraw(&self, first: u64, count: u64) {
+        self.in_parts(first, count).into_iter().for_each(|page| self.clear_granules(page));
+        mark(&self.whole, first, count, false);
+        mark(&self.pages, first, count, false);
+    }
+
+    /// Those pages of which parts may be allocated: mapped, and not wholly allocated.
+    fn in_parts(&self, first: u64, count: u64) -> Vec<u64> {
+        let words = first / 64..(first + count).div_ceil(64);
+        let words = words.map(|word| (word, self.pages[word as usize].load(Ordering::Relaxed)));
+        let words = words.map(|(word, mapped)| (word, mapped & !self.whole[word as usize].load(Ordering::Relaxed)));
+        let pages = words
+            .filter(|(_, parts)| *parts != 0)
+            .flat_map(|(word, parts)| (0..64).filter(move |bit| parts >> bit & 1 == 1).map(move |bit| word * 64 + bit));
+        pages.filter(|page| (first..first + count).contains(page)).collect()
+    }
+
+    fn clear_granules(&self, page: u64) {
+        self.granules(page).iter().for_each(|end| end.store(0, Ordering::Release));
+    }
+
+    /// Whether all of these bytes are allocated.
     #[inline]
     pub fn contains(&self, addr: u64, len: u64) -> bool {
-        let offset = addr.wrapping_sub(self.base);
+        let (offset, len) = (addr.wrapping_sub(self.base), len.max(1));
         if offset >= self.len || len > self.len - offset {
             return false;
         }
-        let (first, last) = (offset / PAGE, (offset + len.max(1) - 1) / PAGE);
-        (first..=last).all(|page| self.page(page))
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let page = at / PAGE;
+            let next = if bit(&self.whole, page) { (page + 1) * PAGE } else { (at / GRANULE + 1) * GRANULE };
+            if !bit(&self.whole, page) && !self.within(at, end.min(next) - at) {
+                return false;
+            }
+            at = next;
+        }
+        true
     }
 
+    /// Whether bytes of one granule are allocated.
     #[inline(always)]
-    fn page(&self, page: u64) -> bool {
-        // A page of the arena is in the map: `reserve` sized it so.
-        self.pages[(page / 64) as usize].load(Ordering::Relaxed) >> (page % 64) & 1 == 1
+    fn within(&self, offset: u64, len: u64) -> bool {
+        let end = self.ends[(offset / GRANULE) as usize].load(Ordering::Relaxed);
+        offset % GRANULE + len <= u64::from(end)
     }
 
-    /// Whether an aligned access of at most a page is mapped.
+    /// Whether an aligned access, of at most a granule, is to allocated bytes.
     #[inline(always)]
-    pub(crate) fn touches(&self, addr: u64) -> bool {
+    pub(crate) fn touches(&self, addr: u64, len: u64) -> bool {
         let offset = addr.wrapping_sub(self.base);
-        offset < self.len && self.page(offset / PAGE)
+        offset < self.len && (bit(&self.whole, offset / PAGE) || self.within(offset, len))
     }
 
-    /// The mapped range around a mapped address, at least its page and at most 128 MiB to either side.
+    /// The allocated bytes around an allocated address, at most 128 MiB to either side.
     pub(crate) fn run(&self, addr: u64) -> (u64, u64) {
         const FAR: u64 = (128 << 20) / PAGE;
-        let here = (addr - self.base) / PAGE;
-        let whole = |word: u64| self.pages[word as usize].load(Ordering::Relaxed) == u64::MAX;
-        let mut first = here;
-        while first > 0 && here - first < FAR {
-            if first.is_multiple_of(64) && whole(first / 64 - 1) {
-                first -= 64;
-            } else if self.page(first - 1) {
-                first -= 1;
-            } else {
-                break;
+        let offset = addr - self.base;
+        let here = offset / PAGE;
+        let all = |word: u64| self.whole[word as usize].load(Ordering::Relaxed) == u64::MAX;
+        // In its own page, and on to the pages beside it where it goes on.
+        let (mut first, mut end) = (here, here + 1);
+        let (low, high) = if bit(&self.whole, here) { (0, PAGE) } else { self.run_in_page(here, offset % PAGE) };
+        if low == 0 {
+            while first > 0 && here - first < FAR {
+                if first.is_multiple_of(64) && all(first / 64 - 1) {
+                    first -= 64;
+                } else if bit(&self.whole, first - 1) {
+                    first -= 1;
+                } else {
+                    break;
+                }
             }
         }
-        let (mut end, last) = (here + 1, self.len / PAGE);
-        while end < last && end - here < FAR {
-            if end.is_multiple_of(64) && end + 64 <= last && whole(end / 64) {
-                end += 64;
-            } else if self.page(end) {
-                end += 1;
-            } else {
-                break;
+        let last = self.len / PAGE;
+        if high == PAGE {
+            while end < last && end - here < FAR {
+                if end.is_multiple_of(64) && end + 64 <= last && all(end / 64) {
+                    end += 64;
+                } else if bit(&self.whole, end) {
+                    end += 1;
+                } else {
+                    break;
+                }
             }
         }
-        (self.base + first * PAGE, self.base + end * PAGE)
+        // What is allocated of the pages at the ends.
+        let before = if low == 0 && first > 0 { PAGE - self.run_in_page(first - 1, PAGE).0 } else { 0 };
+        let behind = if high == PAGE && end < last { self.run_in_page(end, 0).1 } else { 0 };
+        (self.base + first * PAGE + low - before, self.base + (end - 1) * PAGE + high + behind)
+    }
+
+    /// The allocated bytes around a place in a page that is not wholly allocated: the place itself where there are none.
+    fn run_in_page(&self, page: u64, place: u64) -> (u64, u64) {
+        let ends: Vec<u64> = self.granules(page).iter().map(|end| u64::from(end.load(Ordering::Relaxed))).collect();
+        let granule = |at: u64| ends.get((at / GRANULE) as usize).copied().unwrap_or(0);
+        let (mut low, mut high) = (place, place);
+        if granule(place) > place % GRANULE {
+            low = place / GRANULE * GRANULE;
+            high = low + granule(place);
+        }
+        while low > 0 && low.is_multiple_of(GRANULE) && granule(low - 1) == GRANULE {
+            low -= GRANULE;
+        }
+        while high < PAGE && high.is_multiple_of(GRANULE) && granule(high) > 0 {
+            high += granule(high);
+        }
+        (low, high)
     }
 
     /// Holds the arena for use: nothing is unmapped meanwhile.
@@ -193,7 +329,7 @@ impl Arena {
         if len == 0 || self.contains(addr, len as u64) {
             return Ok(());
         }
-        Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{addr:#x}+{len} is not mapped")))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{addr:#x}+{len} is not allocated")))
     }
 
     /// Copies from the arena.
@@ -238,6 +374,28 @@ impl Arena {
         }
         Ok(())
     }
+}
+
+/// Sets the bits of these pages.
+fn mark(bits: &[AtomicU64], first: u64, count: u64, set: bool) {
+    let (mut at, end) = (first, first + count);
+    while at < end {
+        let (word, bit) = ((at / 64) as usize, at % 64);
+        let take = (64 - bit).min(end - at);
+        let mask = if take == 64 { u64::MAX } else { ((1 << take) - 1) << bit };
+        if set {
+            bits[word].fetch_or(mask, Ordering::Release);
+        } else {
+            bits[word].fetch_and(!mask, Ordering::Release);
+        }
+        at += take;
+    }
+}
+
+#[inline(always)]
+fn bit(bits: &[AtomicU64], page: u64) -> bool {
+    // A page of the arena is in the map: `reserve` sized it so.
+    bits[(page / 64) as usize].load(Ordering::Relaxed) >> (page % 64) & 1 == 1
 }
 
 impl Drop for Arena {

@@ -112,7 +112,7 @@ mod names;
 mod parser;
 mod types;
 
-pub use arena::{Arena, PAGE};
+pub use arena::{Arena, GRANULE, PAGE};
 pub use error::{Fault, Place, PtxError, Space};
 pub use exec::{Aside, Engine, Launch, LaunchStats, Lender, LoadedModule, Running};
 pub use heap::{DEFAULT_HEAP, Heap, NotAllocated};

@@ -1,8 +1,9 @@
 //! Allocations in the session's address range, and the pages behind them.
 
 use crate::error::{CudaError, CudaResult, code};
-use sluice_softgpu::{Arena, PAGE};
+use sluice_softgpu::{Arena, GRANULE, PAGE};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The end of the range belongs to modules' variables and the kernels' heap, whose addresses the device chooses: this
@@ -66,7 +67,7 @@ impl Memory {
         self.usable
     }
 
-    /// Backs an allocation with pages, new ones zeroed; small neighbours share a page.  Answers whether something
+    /// Backs an allocation with pages, new ones zeroed; small neighbours share a page, of which each has its own bytes.  Answers whether something
     /// that was freed here may still be in use by queued work.
     pub fn alloc(&self, address: u64, bytes: u64) -> CudaResult<bool> {
         let limit = self.arena.base() + self.usable();
@@ -77,8 +78,10 @@ impl Memory {
         if state.overlapping(address, end).next().is_some() {
             return Err(CudaError::new(code::INVALID_VALUE, "something is allocated there already"));
         }
-        let (first, last) = pages(address, end);
-        self.arena.map(first, last - first).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        if !address.is_multiple_of(GRANULE) {
+            return Err(CudaError::new(code::INVALID_VALUE, format!("allocations begin at multiples of {GRANULE}")));
+        }
+        self.arena.allocate(address, bytes).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
         state.allocations.insert(address, bytes);
         Ok(state.freed.iter().any(|block| block.address < end && block.address + block.bytes > address))
     }
@@ -106,14 +109,27 @@ impl Memory {
         let freed = freed.filter(|(address, end)| *address < last && *end > from);
         let mut in_use: Vec<(u64, u64)> = state.overlapping(from, last).chain(freed).collect();
         in_use.sort_unstable();
-        for (address, end) in in_use {
-            let (used_from, used_to) = pages(address, end);
+        for (address, end) in &in_use {
+            let (used_from, used_to) = pages(*address, *end);
             gaps.push((from, used_from.max(from)));
             from = from.max(used_to);
         }
         gaps.push((from, last.max(from)));
         for (from, to) in gaps.into_iter().filter(|(from, to)| from < to) {
             self.arena.unmap(from, to - from).map_err(|error| CudaError::new(code::UNKNOWN, error.to_string()))?;
+        }
+        // Of pages that stay, the block's part is nobody's any more: the first and the last page of what is in use.
+        let (first, last) = pages(block.address, block.address + block.bytes);
+        let mut shared: Vec<u64> = in_use.iter().flat_map(|(address, end)| [*address, *end - 1]).collect();
+        shared.iter_mut().for_each(|address| *address = *address / PAGE * PAGE);
+        shared.dedup();
+        for page in shared.into_iter().filter(|page| (first..last).contains(page)) {
+            let ranges: Vec<Range<u64>> = in_use
+                .iter()
+                .map(|(address, end)| *address..*end)
+                .filter(|r| r.start < page + PAGE && r.end > page)
+                .collect();
+            self.arena.share(page, &ranges).map_err(|error| CudaError::new(code::UNKNOWN, error.to_string()))?;
         }
         Ok(block.bytes)
     }
@@ -125,12 +141,20 @@ impl Memory {
         end.is_some_and(|end| self.state().overlapping(address, end).next().is_none())
     }
 
+    /// Where an address that is not allocated lies, seen from the last allocation before it: for a person.
+    pub fn nearest(&self, address: u64) -> Option<String> {
+        let state = self.state();
+        let (start, bytes) = state.allocations.range(..=address).next_back()?;
+        let behind = address.checked_sub(start + bytes)?;
+        Some(format!("{behind} bytes behind the allocation of {bytes} bytes at {start:#x}"))
+    }
+
     /// Bytes allocated.
     pub fn allocated(&self) -> u64 {
         self.state().allocations.values().sum()
     }
 
-    /// Pages for a module's variables or the kernels' heap.
+    /// Memory for a module's variables or the kernels' heap, on pages of its own.
     pub fn take_variables(&self, bytes: u64) -> CudaResult<u64> {
         let length = bytes.next_multiple_of(PAGE);
         let mut state = self.state();
@@ -138,7 +162,7 @@ impl Memory {
         if length > self.arena.base() + self.arena.len() - base {
             return Err(CudaError::new(code::OUT_OF_MEMORY, "no more room for modules' variables and the heap"));
         }
-        self.arena.map(base, length).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        self.arena.allocate(base, bytes).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
         state.next_variable = base + length;
         Ok(base)
     }
@@ -186,6 +210,51 @@ mod tests {
         assert_eq!(free(&memory, BASE + 512), Ok(6000));
         assert!(memory.arena().read(BASE + 512, &mut byte).is_err());
         assert!(memory.arena().is_empty());
+    }
+
+    /// Random allocations and frees of small and large pieces, released late: exactly what is allocated, or freed and not
+    /// released, may be used.
+    #[test]
+    fn exactly_what_is_allocated_may_be_used() {
+        let memory = Memory::reserve(BASE + (40 << 30), 4 << 30).expect("range");
+        let (base, pages) = (memory.arena().base(), 24u64);
+        let (mut live, mut freed, mut random) = (Vec::<Block>::new(), Vec::<Block>::new(), 7u64);
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % below
+        };
+        for _ in 0..4000 {
+            match next(4) {
+                0 | 1 => {
+                    let address = base + next(pages * PAGE / GRANULE) * GRANULE;
+                    let bytes = if next(3) == 0 { 1 + next(4 * PAGE) } else { 1 + next(700) };
+                    // The client's allocations never share a granule.
+                    let end = (address + bytes).next_multiple_of(GRANULE);
+                    let apart =
+                        |b: &Block| b.address >= end || (b.address + b.bytes).next_multiple_of(GRANULE) <= address;
+                    if live.iter().all(apart) {
+                        memory.alloc(address, bytes).expect("free");
+                        live.push(Block { address, bytes });
+                    }
+                }
+                2 if !live.is_empty() => {
+                    let gone = live.swap_remove(next(live.len() as u64) as usize);
+                    freed.push(memory.free(gone.address).expect("live"));
+                }
+                3 if !freed.is_empty() => {
+                    let gone = freed.swap_remove(next(freed.len() as u64) as usize);
+                    assert_eq!(memory.release(gone), Ok(gone.bytes));
+                }
+                _ => continue,
+            }
+            let held = |at: u64| live.iter().chain(&freed).any(|b| b.address <= at && at < b.address + b.bytes);
+            for _ in 0..40 {
+                let (at, length) = (base + next((pages + 5) * PAGE), 1 + next(5000));
+                let wanted = (at..at + length).all(held);
+                assert_eq!(memory.arena().contains(at, length), wanted, "{at:#x}, {length}: {live:x?} {freed:x?}");
+                assert_eq!(memory.arena().contains(at, 1), held(at), "{at:#x}: {live:x?} {freed:x?}");
+            }
+        }
     }
 
     #[test]
@@ -246,7 +315,7 @@ mod tests {
         let memory = Memory::reserve(BASE + (16 << 30), 4 << 30).expect("range");
         let at = memory.arena().base();
         memory.alloc(at + 4096, 4096).expect("first");
-        assert!(memory.alloc(at + 8000, 10).is_err());
+        assert!(memory.alloc(at + 7680, 10).is_err() && memory.alloc(at + 9000, 10).is_err());
         assert!(memory.alloc(at, 4097).is_err());
         assert!(memory.alloc(at + (4 << 30) - 4096, 4096).is_err());
         assert!(memory.alloc(at, u64::MAX).is_err());

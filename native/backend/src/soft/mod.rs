@@ -21,7 +21,9 @@ use crate::types::{
 use crate::window::{Opened, Way};
 use memory::Memory;
 use physical::Physical;
-use sluice_softgpu::{DEFAULT_HEAP, Engine, Heap, KernelInfo, Launch, Lender, LoadedModule, Module, PAGE, plain_name};
+use sluice_softgpu::{
+    DEFAULT_HEAP, Engine, Fault, Heap, KernelInfo, Launch, Lender, LoadedModule, Module, PAGE, plain_name,
+};
 use sluice_softlibs::Recorded;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -233,7 +235,7 @@ impl SoftDevice {
             {
                 printer(&printed);
             }
-            outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), fault.to_string()))
+            outcome.map(drop).map_err(|fault| CudaError::new(fault.cuda_code(), shared.describe(&fault)))
         });
         Ok(job)
     }
@@ -284,6 +286,17 @@ impl Shared {
             *heap = Some(Arc::new(unsafe { Heap::new(base, bytes) }));
         }
         Ok(())
+    }
+
+    /// A fault, for a person: an address that is not allocated with what is allocated before it.
+    fn describe(&self, fault: &Fault) -> String {
+        let nearest = match fault {
+            Fault::IllegalAddress { address, shared_bytes: None, .. } => {
+                self.memory.get().and_then(|memory| memory.nearest(*address))
+            }
+            _ => None,
+        };
+        nearest.map_or_else(|| fault.to_string(), |nearest| format!("{fault}: {nearest}"))
     }
 
     fn memory(&self) -> CudaResult<&Memory> {

@@ -103,7 +103,7 @@ fn read_byte(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<u8, Stop
         let offset = address - SHARED_WINDOW;
         (offset < u64::from(c.shared_len)).then(|| c.shared as u64 + offset)
     } else {
-        c.arena.touches(address).then_some(address)
+        c.arena.touches(address, 1).then_some(address)
     };
     let space = Space::Generic;
     let illegal = || {

@@ -100,8 +100,7 @@ pub fn resolve(
         }
         Space::Shared if end <= u64::from(c.shared_len) => c.shared as u64 + offset,
         Space::Param if !write && end <= c.params.len() as u64 => c.params.as_ptr() as u64 + offset,
-        // An aligned access lies in one page.
-        Space::Global if c.arena.touches(offset) || in_workspace(offset) => offset,
+        Space::Global if c.arena.touches(offset, u64::from(whole)) || in_workspace(offset) => offset,
         _ => return illegal,
     };
     Ok(Host { granule: host & !7, within: host & 7, step: 8 })

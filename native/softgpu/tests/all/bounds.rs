@@ -46,6 +46,50 @@ fn another_offset_is_another_check() {
     run(&d, &format!("{USED}\nld.shared.u32 %r7, [%r6+384]; ld.global.u32 %r8, [%d5+3968];"), at, 0).unwrap();
 }
 
+/// Accesses of every kind along an allocation of any length: all those inside are made, the first one behind its last byte
+/// is not, and the thread that wanted it is named.
+#[test]
+fn the_last_byte_of_an_allocation_is_its_last() {
+    let d = Device::new(2);
+    let mut r = Random::new(23);
+    for (size, access) in [
+        (1, "st.global.u8 [%d3], %r5;"),
+        (2, "ld.global.u16 %h1, [%d3]; st.global.u16 [%d3], %h1;"),
+        (4, "ld.global.u32 %r7, [%d3]; add.u32 %r7, %r7, 1; st.global.u32 [%d3], %r7;"),
+        (4, "atom.global.add.u32 %r7, [%d3], 1;"),
+        (4, "ld.u32 %r7, [%d3]; st.u32 [%d3], %r7;"),
+        (8, "st.global.u64 [%d3], %d1;"),
+        (8, "ld.global.v2.u32 {%r7, %r8}, [%d3]; st.global.v2.u32 [%d3], {%r8, %r7};"),
+        (8, "atom.global.exch.b64 %d4, [%d3], %d1;"),
+        (16, "ld.global.v4.u32 {%r7, %r8, %r9, %r10}, [%d3];"),
+        (16, "st.global.v2.u64 [%d3], {%d1, %d3};"),
+    ] {
+        let text = format!(
+            "mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ntid.x; mov.u32 %r1, %tid.x; mad.lo.u32 %r5, %r5, %r6, %r1;\n\
+             mul.wide.u32 %d3, %r5, {size}; add.u64 %d3, %d1, %d3; cvt.u32.u64 %r2, %d2;\n\
+             setp.ge.u32 %p1, %r5, %r2; @%p1 bra out;\n{access}\nout:"
+        );
+        let m = d.load(&kernel(&text));
+        for _ in 0..12 {
+            let bytes = 1 + (r.bits() >> 20) % [100, 600, 5000, 40_000][(r.bits() >> 20) as usize % 4];
+            let (at, fits) = (d.alloc(bytes), bytes / size);
+            let go = |threads: u64| {
+                let grid = [threads.div_ceil(64).max(1) as u32, 1, 1];
+                d.launch(&m, "k", grid, [64, 1, 1], &Params::new().u64(at).u64(threads))
+            };
+            go(fits).unwrap_or_else(|fault| panic!("{access} {fits} times in {bytes} bytes: {fault}"));
+            let Err(Fault::IllegalAddress { address, place, .. }) = go(fits + 1) else {
+                panic!("{access}: one more than {bytes} bytes hold was let through")
+            };
+            assert_eq!(
+                (address, u64::from(place.block[0] * 64 + place.thread[0])),
+                (at + fits * size, fits),
+                "{access}"
+            );
+        }
+    }
+}
+
 /// Loads of a random program.
 const EACH: usize = 8;
 

@@ -46,8 +46,8 @@ fn run(body: &str, lanes: &[Lane]) -> Vec<u64> {
     let m = d.load(&text);
     let flat: Vec<u64> = lanes.iter().flatten().copied().collect();
     let (input, output) = (d.upload(&flat), d.alloc(256));
-    d.launch(&m, "k", [1, 1, 1], [32, 1, 1], &Params::new().u64(input).u64(output)).unwrap();
-    d.download(output, 32)
+    d.launch(&m, "k", [1, 1, 1], [lanes.len() as u32, 1, 1], &Params::new().u64(input).u64(output)).unwrap();
+    d.download(output, lanes.len())
 }
 
 fn check(cases: &[(&str, &dyn Fn(Lane) -> u64)], lanes: &[Lane]) {

@@ -202,7 +202,7 @@ pub unsafe extern "C" fn load(
 unsafe fn remember(e: &Environment, c: &Context, site: &Site, address: u64) {
     // SAFETY: the caller's.
     let (space, known) = unsafe { ((*site.memory).space, &mut *e.known.add(site.known as usize)) };
-    let arena = matches!(space, Space::Global | Space::Const | Space::Generic) && c.arena.touches(address);
+    let arena = matches!(space, Space::Global | Space::Const | Space::Generic) && c.arena.touches(address, 1);
     if arena && address.wrapping_sub(known.low) >= known.room {
         let (low, end) = c.arena.run(address);
         *known = Known { low, room: (end - low).saturating_sub(u64::from(site.span) - 1) };

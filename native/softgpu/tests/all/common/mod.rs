@@ -38,11 +38,11 @@ impl Device {
         device
     }
 
-    /// Mapped memory, with an unmapped page behind it.
+    /// Exactly so many bytes, with an unmapped page behind theirs.
     pub fn alloc(&self, bytes: u64) -> u64 {
-        let bytes = bytes.max(1).next_multiple_of(PAGE);
-        let at = self.next.fetch_add(bytes + PAGE, Ordering::Relaxed);
-        self.arena.map(at, bytes).unwrap();
+        let bytes = bytes.max(1);
+        let at = self.next.fetch_add(bytes.next_multiple_of(PAGE) + PAGE, Ordering::Relaxed);
+        self.arena.allocate(at, bytes).unwrap();
         at
     }
 
