@@ -72,6 +72,8 @@ struct Node {
     followers: Vec<u64>,
     work: Option<Work>,
     notices: Vec<Notice>,
+    /// It has run, and those in `notices` have been told.
+    told: bool,
 }
 
 struct Stream {
@@ -324,7 +326,7 @@ impl Timeline {
         match recording.filter(|node| state.nodes.contains_key(node)) {
             None => Ok(true),
             Some(node) => {
-                self.shared.attach(state, &[node], Work::Marker, vec![Notice::Quiet(job)]);
+                self.shared.tell(state, node, Notice::Quiet(job));
                 Ok(false)
             }
         }
@@ -420,7 +422,7 @@ impl State {
                 waiting_for += 1;
             }
         }
-        self.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices });
+        self.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices, told: false });
         waiting_for == 0
     }
 
@@ -541,6 +543,14 @@ impl Shared {
         }
     }
 
+    /// Has somebody told that a node has run, before anything that comes after it.
+    fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, State>, id: u64, notice: Notice) {
+        match state.nodes.get_mut(&id).filter(|node| !node.told) {
+            Some(node) => node.notices.push(notice),
+            None => self.attach(state, &[id], Work::Marker, vec![notice]),
+        }
+    }
+
     /// Runs nodes whose turn has come, and those that they set free, as far as that needs no other thread.  A pool
     /// thread that calls this `takes` one of those that need one itself, so that none is woken for a stream that goes
     /// on.
@@ -593,6 +603,7 @@ impl Shared {
         let mut state = self.lock();
         let Some(node) = state.nodes.get_mut(&id) else { return state };
         let notices = std::mem::take(&mut node.notices);
+        node.told = true;
         let reports = notices.iter().any(|notice| matches!(notice, Notice::Report(_)));
         let mut own = None;
         let mut news = None;
