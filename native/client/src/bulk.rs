@@ -272,21 +272,24 @@ impl Connection {
     }
 
     /// Begins a copy to the host that is short enough for one answer; what comes later in the stream is heard of after it.
-    ///
-    /// # Safety
-    /// As [`Connection::start_copy_out`].
-    pub unsafe fn start_read(self: &Arc<Self>, address: u64, stream: u64, target: *mut u8, bytes: usize) -> CudaResult {
+    /// `take` gets the data, of `length` bytes, and puts them into the program's memory, `memory`: where it begins and how
+    /// long it is.
+    pub fn start_read(
+        self: &Arc<Self>,
+        address: u64,
+        stream: u64,
+        length: usize,
+        memory: (usize, usize),
+        take: impl FnOnce(&[u8]) + Send + 'static,
+    ) -> CudaResult {
         let (bulk, connection) = (&self.bulk, Arc::downgrade(self));
         let transfer = bulk.transfer();
-        bulk.under_way.begin(transfer, target as usize, bytes, Way::Answer);
-        let target = Wanted(target);
+        bulk.under_way.begin(transfer, memory.0, memory.1, Way::Answer);
         let answered = move |answer: CudaResult<Vec<u8>>| {
-            let Wanted(memory) = { target };
-            // SAFETY: the caller's memory has room for `bytes`, until the copy has ended.
-            let outcome = answer.and_then(|answer| unsafe { take_data(&answer, memory, bytes) });
+            let outcome = answer.and_then(|answer| data_of(&answer, length).map(take));
             over(&connection, transfer, Way::Answer, outcome);
         };
-        let begun = self.call_then(&CopyFromDevice { address, stream, bytes: bytes as u64 }, 0, Box::new(answered));
+        let begun = self.call_then(&CopyFromDevice { address, stream, bytes: length as u64 }, 0, Box::new(answered));
         if begun.is_err() {
             bulk.end(transfer, Way::Answer);
         }
@@ -325,19 +328,11 @@ impl Connection {
     }
 }
 
-/// Takes the data of an answer to [`CopyFromDevice`].
-///
-/// # Safety
-/// `target` has room for `bytes` bytes, which nobody else uses.
-pub unsafe fn take_data(answer: &[u8], target: *mut u8, bytes: usize) -> CudaResult {
+/// The data of an answer to [`CopyFromDevice`], of this length.
+pub fn data_of(answer: &[u8], length: usize) -> CudaResult<&[u8]> {
     let (_, body) = decode_reply(answer).map_err(broken)?;
     let data = <&[u8]>::take(&mut Reader::new(body?)).map_err(broken)?;
-    if data.len() != bytes {
-        return Err(broken("a copy of another length"));
-    }
-    // SAFETY: the caller's.
-    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target, bytes) };
-    Ok(())
+    if data.len() == length { Ok(data) } else { Err(broken("a copy of another length")) }
 }
 
 /// A copy that nobody waits for is over, or has failed.

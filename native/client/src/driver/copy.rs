@@ -4,10 +4,11 @@ use super::across::{self, Turn};
 use super::graph::layout::Fill as FillNode;
 use super::memory::{check_range, is_pinned};
 use super::{capture, context, current, put, stream};
-use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES, take_data};
+use crate::bulk::{BULK_IN_BYTES, BULK_OUT_BYTES, BULK_OUT_FRAMES, data_of};
 use crate::connection::Pending;
 use crate::device::Device;
 use crate::error::{CudaResult, INVALID_VALUE};
+use crate::host::rows::Rows;
 use crate::process::Process;
 use sluice_protocol::frame::CHUNK_BYTES;
 use sluice_protocol::messages::{CopyFromDevice, CopyOnDevice, CopyToDevice, Fill, StreamSynchronize};
@@ -19,7 +20,7 @@ const LANES: usize = 4;
 
 /// When a copy's call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Return {
+pub(super) enum Return {
     /// When the program's memory is its own again.
     Copied,
     /// At once, where that memory is page-locked: the program leaves it alone until the stream has come past the copy.
@@ -98,7 +99,8 @@ pub(super) unsafe fn from_device(
     unsafe { get_from_device(device, target, source, bytes, on, Return::Copied) }
 }
 
-unsafe fn get_from_device(
+/// As [`from_device`], returning when `when` says.
+pub(super) unsafe fn get_from_device(
     device: Device,
     target: *mut c_void,
     source: u64,
@@ -124,8 +126,10 @@ unsafe fn get_from_device(
     let stream = stream::at_server(device, &session, on)?;
     if when == Return::Issued && is_pinned(target as usize, bytes) {
         if bytes < BULK_OUT_BYTES {
+            let rows = Rows { address: target as usize, pitch: bytes, slice: bytes, extent: [bytes, 1, 1] };
             // SAFETY: the caller's memory, room for `bytes`, which is not given back before the copy has ended.
-            return unsafe { session.connection.start_read(source, stream, target.cast(), bytes) };
+            let take = move |data: &[u8]| unsafe { rows.scatter(0, data) };
+            return session.connection.start_read(source, stream, bytes, (target as usize, bytes), take);
         }
         // SAFETY: as above.
         if let Some(outcome) = unsafe { session.connection.start_copy_out(source, stream, target.cast(), bytes) } {
@@ -159,8 +163,10 @@ unsafe fn get_from_device(
             continue;
         }
         let Some((offset, length, pending)) = under_way.pop_front() else { break };
+        let answer = pending.wait()?;
+        let data = data_of(&answer, length)?;
         // SAFETY: the caller's memory has room for `bytes`; offset + length lies inside.
-        unsafe { take_data(&pending.wait()?, target.cast::<u8>().add(offset), length)? };
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target.cast::<u8>().add(offset), length) };
     }
     copied(bytes.div_ceil(CHUNK_BYTES) as u64, before);
     Ok(())

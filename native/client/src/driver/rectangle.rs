@@ -5,9 +5,10 @@
 
 use super::abi::{Copy2D, Copy3D};
 use super::across::{self, Turn};
-use super::copy::{from_device, is_device, on_device, to_device};
-use super::memory::check_range;
+use super::copy::{Return, from_device, get_from_device, is_device, on_device, to_device};
+use super::memory::{check_range, is_pinned};
 use super::{context, current, stream};
+use crate::bulk::BULK_OUT_BYTES;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::process::Process;
@@ -120,7 +121,7 @@ fn joined(target: Side, source: Side, extent: Extent) -> Extent {
 
 /// # Safety
 /// Host sides are the caller's memory, as large as the copy says.
-unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: usize) -> CudaResult {
+unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: usize, when: Return) -> CudaResult {
     if extent.width == 0 || extent.height == 0 || extent.layers == 0 {
         return Ok(());
     }
@@ -133,7 +134,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
             match (target.device, source.device) {
                 (true, true) => on_device(device, target.start, source.start, bytes, on),
                 (true, false) => to_device(device, target.start, source.start as *const c_void, bytes, on),
-                (false, true) => from_device(device, target.start as *mut c_void, source.start, bytes, on),
+                (false, true) => get_from_device(device, target.start as *mut c_void, source.start, bytes, on, when),
                 (false, false) => on_host(device, target, source, extent, on),
             }
         };
@@ -153,7 +154,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
         && let Some(turn) = Turn::of(device, on, address)?
     {
         // SAFETY: as the caller's.
-        return turn.take(|device, on| unsafe { copy(device, target, source, extent, on) });
+        return turn.take(|device, on| unsafe { copy(device, target, source, extent, on, when) });
     }
     let session = device.session()?;
     for (side, span) in [(target, target_span), (source, source_span)] {
@@ -201,7 +202,7 @@ unsafe fn copy(device: Device, target: Side, source: Side, extent: Extent, on: u
                 }
             }
             // SAFETY: as the caller's.
-            _ => unsafe { layer_from_device(device, target, source, extent, layer, on)? },
+            _ => unsafe { layer_from_device(device, target, source, extent, layer, on, when)? },
         }
     }
     Ok(())
@@ -216,6 +217,7 @@ unsafe fn layer_from_device(
     extent: Extent,
     layer: u64,
     on: usize,
+    when: Return,
 ) -> CudaResult {
     let (width, height) = (extent.width as usize, extent.height as usize);
     let span = Side { layer: 0, ..source }.span(Extent { layers: 1, ..extent })? as usize;
@@ -223,18 +225,29 @@ unsafe fn layer_from_device(
         for row in 0..extent.height {
             let to = target.row(layer, row) as *mut c_void;
             // SAFETY: the caller's memory has room for this row.
-            unsafe { from_device(device, to, source.row(layer, row), width, on)? };
+            unsafe { get_from_device(device, to, source.row(layer, row), width, on, when)? };
         }
         return Ok(());
+    }
+    let room = Side { layer: 0, ..target }.span(Extent { layers: 1, ..extent })? as usize;
+    let memory = (target.row(layer, 0) as usize, room);
+    let [to_pitch, from_pitch] = [target.pitch, source.pitch].map(|pitch| pitch as usize);
+    let put_rows = move |fetched: &[u8]| {
+        for row in 0..height {
+            let from = &fetched[row * from_pitch..][..width];
+            // SAFETY: the caller's memory has room for this row, until the copy has ended.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), (memory.0 + row * to_pitch) as *mut u8, width) };
+        }
+    };
+    if when == Return::Issued && span < BULK_OUT_BYTES && is_pinned(memory.0, room) {
+        let session = device.session()?;
+        let stream = stream::at_server(device, &session, on)?;
+        return session.connection.start_read(source.row(layer, 0), stream, span, memory, put_rows);
     }
     let mut fetched = vec![0u8; span];
     // SAFETY: the buffer is as long as the span.
     unsafe { from_device(device, fetched.as_mut_ptr().cast(), source.row(layer, 0), span, on)? };
-    for row in 0..height {
-        let from = &fetched[row * source.pitch as usize..][..width];
-        // SAFETY: the caller's memory has room for this row.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), target.row(layer, row as u64) as *mut u8, width) };
-    }
+    put_rows(&fetched);
     Ok(())
 }
 
@@ -258,8 +271,8 @@ unsafe fn through_host(
     let middle = Side { device: false, start: packed.as_mut_ptr() as u64, pitch: extent.width, layer };
     // SAFETY: the buffer holds the whole extent, without gaps.
     unsafe {
-        copy(from, middle, source, extent, across::copies(from))?;
-        copy(to, target, middle, extent, across::copies(to))?;
+        copy(from, middle, source, extent, across::copies(from), Return::Copied)?;
+        copy(to, target, middle, extent, across::copies(to), Return::Copied)?;
     }
     stream::synchronize(to, across::copies(to))
 }
@@ -285,6 +298,11 @@ unsafe fn on_host(device: Device, target: Side, source: Side, extent: Extent, on
 }
 
 pub unsafe fn cuMemcpy2DAsync_v2(rectangle: *const Copy2D, on: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { copy_2d(rectangle, on, Return::Issued) }
+}
+
+unsafe fn copy_2d(rectangle: *const Copy2D, on: usize, when: Return) -> CudaResult {
     let device = current()?;
     // SAFETY: the caller's description.
     let described = unsafe { rectangle.as_ref() }.ok_or(INVALID_VALUE)?;
@@ -310,15 +328,22 @@ pub unsafe fn cuMemcpy2DAsync_v2(rectangle: *const Copy2D, on: usize) -> CudaRes
         rows: 0,
     };
     // SAFETY: as the caller's.
-    unsafe { copy(device, target.side(device.process, extent)?, source.side(device.process, extent)?, extent, on) }
+    unsafe {
+        copy(device, target.side(device.process, extent)?, source.side(device.process, extent)?, extent, on, when)
+    }
 }
 
 pub unsafe fn cuMemcpy2D_v2(rectangle: *const Copy2D) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { cuMemcpy2DAsync_v2(rectangle, 0) }
+    unsafe { copy_2d(rectangle, 0, Return::Copied) }
 }
 
 pub unsafe fn cuMemcpy3DAsync_v2(cuboid: *const Copy3D, on: usize) -> CudaResult {
+    // SAFETY: as the caller's.
+    unsafe { copy_3d(cuboid, on, Return::Issued) }
+}
+
+unsafe fn copy_3d(cuboid: *const Copy3D, on: usize, when: Return) -> CudaResult {
     let device = current()?;
     // SAFETY: the caller's description.
     let described = unsafe { cuboid.as_ref() }.ok_or(INVALID_VALUE)?;
@@ -345,12 +370,14 @@ pub unsafe fn cuMemcpy3DAsync_v2(cuboid: *const Copy3D, on: usize) -> CudaResult
         rows: described.target_height,
     };
     // SAFETY: as the caller's.
-    unsafe { copy(device, target.side(device.process, extent)?, source.side(device.process, extent)?, extent, on) }
+    unsafe {
+        copy(device, target.side(device.process, extent)?, source.side(device.process, extent)?, extent, on, when)
+    }
 }
 
 pub unsafe fn cuMemcpy3D_v2(cuboid: *const Copy3D) -> CudaResult {
     // SAFETY: as the caller's.
-    unsafe { cuMemcpy3DAsync_v2(cuboid, 0) }
+    unsafe { copy_3d(cuboid, 0, Return::Copied) }
 }
 
 /// The contexts are those of the addresses' devices, which the addresses name themselves.

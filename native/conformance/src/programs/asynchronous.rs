@@ -2,6 +2,7 @@
 
 use super::{Program, add, alloc, download, load, load_from, start};
 use crate::driver::{Driver, table};
+use sluice_client::driver::abi::Copy2D;
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,6 +27,7 @@ table! {
     cuLaunchHostFunc(usize, unsafe extern "C" fn(*mut c_void), *mut c_void);
     cuStreamAddCallback(usize, unsafe extern "C" fn(usize, u32, *mut c_void), *mut c_void, u32);
     cuMemcpyDtoHAsync_v2(*mut c_void, u64, usize, usize);
+    cuMemcpy2DAsync_v2(*const Copy2D, usize);
     cuMemAllocHost_v2(*mut *mut c_void, usize);
     cuMemFreeHost(*mut c_void);
     cuStreamWaitValue32_v2(usize, u64, u32, u32);
@@ -297,10 +299,33 @@ fn copies_to_locked_memory_go_on(driver: &Driver) {
             assert_eq!(found, wanted, "round {round}");
             assert_eq!(*SEEN.lock().expect("list"), wanted[PIECES - 1..], "round {round}");
         }
-        // Freed with a copy under way, which is waited for.
+        // Rows: four of the device's bytes of every sixteen to every eight of memory.
+        let rows = Copy2D {
+            source_kind: 2,
+            source_device: data,
+            source_pitch: 16,
+            target_kind: 1,
+            target_host: memory,
+            target_pitch: 8,
+            width: 4,
+            height: 8,
+            ..std::mem::zeroed()
+        };
+        words.write_bytes(0xff, PIECES);
         assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, 6, 1), 0);
-        assert_eq!((functions.cuMemcpyDtoHAsync_v2)(memory, data, 4, held), 0);
+        assert_eq!(add(driver, function, data, 128, 1, held), 0);
+        assert_eq!((functions.cuMemcpy2DAsync_v2)(&raw const rows, held), 0);
+        assert_eq!(words.read_volatile(), u32::MAX, "the copy has overtaken the wait before it");
         assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, 6, 0), 0);
+        assert_eq!((driver.cuStreamSynchronize)(held), 0);
+        let value = 5 * PIECES as u32 + 1;
+        let found: Vec<u32> = (0..PIECES).map(|at| words.add(at).read_volatile()).collect();
+        let wanted: Vec<u32> = (0..PIECES).map(|at| if at < 16 && at % 2 == 0 { value } else { u32::MAX }).collect();
+        assert_eq!(found, wanted);
+        // Freed with a copy under way, which is waited for.
+        assert_eq!((functions.cuStreamWaitValue32_v2)(held, gate, 7, 1), 0);
+        assert_eq!((functions.cuMemcpyDtoHAsync_v2)(memory, data, 4, held), 0);
+        assert_eq!((functions.cuStreamWriteValue32_v2)(free, gate, 7, 0), 0);
         assert_eq!((functions.cuMemFreeHost)(memory), 0);
         assert_eq!((driver.cuStreamSynchronize)(held), 0);
     }
