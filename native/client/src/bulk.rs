@@ -232,6 +232,7 @@ impl Connection {
         let connection = Arc::downgrade(self);
         let landed = move |answer| over(&connection, transfer, Way::In, without_body(answer));
         let begun = self.call_then(&BulkIn { transfer, address, stream, bytes: length }, bytes, Box::new(landed));
+        self.want_reader();
         if begun.is_err() {
             bulk.end(transfer, Way::In);
         }
@@ -265,6 +266,7 @@ impl Connection {
             let _ = std::thread::Builder::new().name("sluice-copy".into()).spawn(end);
         };
         let begun = self.call_then(&BulkOut { transfer, address, stream, bytes: length }, bytes, Box::new(answered));
+        self.want_reader();
         if begun.is_err() {
             bulk.end(transfer, Way::Out);
         }

@@ -286,13 +286,12 @@ impl Connection {
         Ok(Pending { connection: Arc::clone(self), waiter, traced: None })
     }
 
-    /// Sends a call that nobody waits for, with so many bytes on lanes; `then` gets the answer, unless this fails.
+    /// Sends a call that nobody waits for, with so many bytes on lanes; `then` gets the answer, unless this fails. It gets
+    /// it when somebody reads: a caller that waits for something later, or before long the reading thread
+    /// ([`Connection::want_reader`]: at once).
     pub(crate) fn call_then<'a, R: CallRequest<'a>>(&self, request: &R, carries: usize, then: Then) -> CudaResult {
         let waiter = Arc::new(Waiter { then: Mutex::new(Some(then)), ..Waiter::default() });
-        self.enqueue(request, &waiter, carries)?;
-        // Its answer, and what gpud says on the way there, are for nobody who reads.
-        self.want_reader();
-        Ok(())
+        self.enqueue(request, &waiter, carries)
     }
 
     fn enqueue<'a, R: CallRequest<'a>>(&self, request: &R, waiter: &Arc<Waiter>, carries: usize) -> CudaResult {
@@ -498,7 +497,8 @@ impl Connection {
         self.notices.failed_late(error);
     }
 
-    fn want_reader(&self) {
+    /// Has the reading thread read now, for what comes is for nobody who reads.
+    pub(crate) fn want_reader(&self) {
         self.hungry.store(true, Ordering::Release);
         self.reader_wanted.notify_one();
     }
