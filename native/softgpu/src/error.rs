@@ -31,6 +31,13 @@ impl PtxError {
     }
 }
 
+impl PtxError {
+    /// The CUDA driver API's code for this error (`CUresult`).
+    pub fn cuda_code(&self) -> u32 {
+        218
+    }
+}
+
 impl fmt::Display for PtxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
