@@ -810,12 +810,38 @@ impl Builder {
         Ok(())
     }
 
+    /// `mov.v2`, `mov.v4`: elements may go where others come from.
+    fn mov_vector(&mut self, ty: Type, four: bool, d: &Operand, a: &Operand) -> Result<(), PtxError> {
+        let count = if four { 4 } else { 2 };
+        let (Operand::Vector(to), Operand::Vector(from)) = (d, a) else {
+            return Err(self.error("mov of a vector takes two vectors"));
+        };
+        if to.len() != count || from.len() != count {
+            return Err(self.error("a vector of another length than the instruction's"));
+        }
+        let mov = if ty.wide() { Op::Mov64 } else { Op::Mov32 };
+        let mut kept = Vec::new();
+        for element in from {
+            let row = self.source(element, ty)?;
+            kept.push(self.fresh(ty));
+            self.alu(mov, kept[kept.len() - 1], &[row]);
+        }
+        for (element, row) in to.iter().zip(kept) {
+            let d = self.target_or_sink(element, ty)?;
+            self.alu(mov, d, &[row]);
+        }
+        Ok(())
+    }
+
     fn mov(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         if mods == ["b128"] {
             return self.mov_long(ops);
         }
         let ty = self.ty(opcode, mods)?;
         let [d, a] = ops else { return Err(self.error("mov takes 2 operands")) };
+        if let ["v2" | "v4", _] = mods {
+            return self.mov_vector(ty, mods[0] == "v4", d, a);
+        }
         match (d, a) {
             (Operand::Vector(parts), _) => {
                 let a = self.source(a, ty)?;

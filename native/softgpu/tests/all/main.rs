@@ -6,6 +6,7 @@ mod bounds;
 mod breadth;
 mod common;
 mod device_runtime;
+mod expressions;
 mod faults;
 mod fuzz;
 mod halves;
