@@ -486,6 +486,7 @@ impl Builder {
                 self.simple(op, ty, ops, &[ty, ty, ty])
             }
             "div" => match ty {
+                F32 if has("approx") => self.divide_nearly(ops),
                 F32 => self.floating(Arithmetic::Div, Op::DivF32, ty, mods, ops),
                 F64 => self.floating(Arithmetic::Div, Op::DivF64, ty, mods, ops),
                 _ if ty.float() || ty == Pred => no(self),
@@ -807,6 +808,22 @@ impl Builder {
             let d = self.target_or_sink(d, Type::B64)?;
             self.alu(Op::Mov64, d, &[copy]);
         }
+        Ok(())
+    }
+
+    /// `div.approx.f32`: a product with the divisor's inverse, which is zero where the divisor is above 2^126.
+    fn divide_nearly(&mut self, ops: &[Operand]) -> Result<(), PtxError> {
+        let [d, a, b] = ops else { return Err(self.error("expected 3 operands")) };
+        let (a, b) = (self.source(a, Type::F32)?, self.source(b, Type::F32)?);
+        let [most, infinity] = [2f32.powi(126), f32::INFINITY]
+            .map(|value| self.constant(Constant::Bits(u64::from(value.to_bits())), false));
+        let (size, divisor, beyond) = (self.fresh(Type::F32), self.fresh(Type::F32), self.fresh(Type::Pred));
+        self.alu(Op::AbsF32, size, &[b]);
+        self.emit(Op::CmpF32, beyond, size, most, NONE, Relation::Gt as u32, 0);
+        self.alu(Op::MulF32, divisor, &[b, infinity]);
+        self.alu(Op::Sel32, divisor, &[divisor, b, beyond]);
+        let d = self.target_or_sink(d, Type::F32)?;
+        self.alu(Op::DivF32, d, &[a, divisor]);
         Ok(())
     }
 
