@@ -53,7 +53,9 @@ impl Value {
             (Type::F32, Value::Signed(v)) => u64::from((v as f32).to_bits()),
             (Type::F32, Value::Unsigned(v)) => u64::from((v as f32).to_bits()),
             (Type::F32, Value::Double(bits)) => u64::from((f64::from_bits(bits) as f32).to_bits()),
-            (Type::F64, Value::Single(_) | Value::Signed(_) | Value::Unsigned(_)) => self.double().to_bits(),
+            (Type::F64, Value::Single(bits)) => f64::from(f32::from_bits(bits)).to_bits(),
+            (Type::F64, Value::Signed(v)) => (v as f64).to_bits(),
+            (Type::F64, Value::Unsigned(v)) => (v as f64).to_bits(),
             (_, Value::Signed(v)) => v as u64,
             (_, Value::Unsigned(v) | Value::Double(v)) => v,
             (_, Value::Single(bits)) => u64::from(bits),
@@ -66,15 +68,6 @@ impl Value {
             Value::Signed(v) => Some(v as u64),
             Value::Unsigned(v) => Some(v),
             Value::Single(_) | Value::Double(_) => None,
-        }
-    }
-
-    fn double(self) -> f64 {
-        match self {
-            Value::Signed(v) => v as f64,
-            Value::Unsigned(v) => v as f64,
-            Value::Single(bits) => f64::from(f32::from_bits(bits)),
-            Value::Double(bits) => f64::from_bits(bits),
         }
     }
 
@@ -95,11 +88,11 @@ impl Value {
         })
     }
 
-    /// Nothing where the operator is not one of these operands, or divides by zero.
+    /// Nothing where the operator is not one of these operands, or divides by zero. Integers and floats do not mix.
     fn binary(self, operator: &str, other: Value) -> Option<Value> {
         let truth = |holds: bool| Some(Value::Signed(i64::from(holds)));
-        let (Some(a), Some(b)) = (self.integer(), other.integer()) else {
-            let (a, b) = (self.double(), other.double());
+        if let (Value::Double(a), Value::Double(b)) = (self, other) {
+            let (a, b) = (f64::from_bits(a), f64::from_bits(b));
             let number = |v: f64| Some(Value::Double(v.to_bits()));
             return match operator {
                 "+" => number(a + b),
@@ -114,10 +107,12 @@ impl Value {
                 "!=" => truth(a != b),
                 _ => None,
             };
-        };
+        }
+        let (a, b) = (self.integer()?, other.integer()?);
         let unsigned = [self, other].iter().any(|v| matches!(v, Value::Unsigned(_)));
         let order = if unsigned { a.cmp(&b) } else { (a as i64).cmp(&(b as i64)) };
-        let shift = u32::try_from(b).unwrap_or(u32::MAX);
+        // As NVIDIA's assembler does it: by the lowest six bits.
+        let shift = (b & 63) as u32;
         match (operator, self) {
             ("+", _) => Some(Value::like(a.wrapping_add(b), unsigned)),
             ("-", _) => Some(Value::like(a.wrapping_sub(b), unsigned)),
@@ -126,9 +121,9 @@ impl Value {
             ("/", _) if unsigned => Some(Value::Unsigned(a / b)),
             ("/", _) => Some(Value::Signed((a as i64).wrapping_div(b as i64))),
             ("%", _) => Some(Value::Signed(a.checked_rem(b)? as i64)),
-            ("<<", _) => Some(Value::like(a.checked_shl(shift).unwrap_or(0), matches!(self, Value::Unsigned(_)))),
-            (">>", Value::Signed(v)) => Some(Value::Signed(v >> shift.min(63))),
-            (">>", _) => Some(Value::Unsigned(a.checked_shr(shift).unwrap_or(0))),
+            ("<<", _) => Some(Value::like(a << shift, matches!(self, Value::Unsigned(_)))),
+            (">>", Value::Signed(v)) => Some(Value::Signed(v >> shift)),
+            (">>", _) => Some(Value::Unsigned(a >> shift)),
             ("&", _) => Some(Value::Unsigned(a & b)),
             ("|", _) => Some(Value::Unsigned(a | b)),
             ("^", _) => Some(Value::Unsigned(a ^ b)),
@@ -140,16 +135,6 @@ impl Value {
             (">=", _) => truth(order.is_ge()),
             ("==", _) => truth(a == b),
             _ => truth(a != b),
-        }
-    }
-
-    /// What `condition ? self : other` is.
-    fn chosen(self, condition: u64, other: Value) -> Value {
-        let one = if condition == 0 { other } else { self };
-        match (self, other) {
-            (Value::Signed(v), Value::Unsigned(_)) if one == self => Value::Unsigned(v as u64),
-            (Value::Unsigned(_), Value::Signed(v)) if one == other => Value::Unsigned(v as u64),
-            _ => one,
         }
     }
 }
@@ -208,10 +193,14 @@ impl Parser<'_, '_> {
         let first = self.choice(depth + 1)?;
         self.expect(b':')?;
         let second = self.choice(depth + 1)?;
-        let condition = condition.integer();
-        let condition =
-            condition.ok_or_else(|| PtxError::syntax(token.line, token.column, "a choice by what is no integer"))?;
-        Ok(first.chosen(condition, second))
+        let of_integers = [condition.integer(), first.integer(), second.integer()];
+        let [Some(condition), one, other] = of_integers else {
+            return Err(PtxError::syntax(token.line, token.column, "a choice by what is no integer"));
+        };
+        if one.is_some() != other.is_some() {
+            return Err(PtxError::syntax(token.line, token.column, "a choice between an integer and a float"));
+        }
+        Ok(if condition == 0 { second } else { first })
     }
 
     /// Operators that bind at least so strongly.
@@ -224,7 +213,8 @@ impl Parser<'_, '_> {
             }
             let other = self.operators(strength + 1, depth)?;
             value = value.binary(operator, other).ok_or_else(|| {
-                let why = if other.integer() == Some(0) { "a division by zero" } else { "an operator of integers" };
+                let divides = matches!(operator, "/" | "%") && other.integer() == Some(0);
+                let why = if divides { "a division by zero" } else { "it does not join these two types" };
                 PtxError::syntax(token.line, token.column, format!("`{operator}`: {why}"))
             })?;
         }

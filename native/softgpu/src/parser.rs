@@ -3,7 +3,7 @@
 use crate::error::PtxError;
 use crate::ir::{Function, HEADER_ROWS, Slot};
 use crate::lexer::{Kind, Token, tokens};
-use crate::lower::{Builder, Formal, Variable};
+use crate::lower::{Builder, Formal, Variable, lacking, target_of, version_of};
 use crate::module::{GlobalInfo, Module, Relocation, SharedVariable, Symbol};
 use crate::types::Type;
 use std::collections::HashMap;
@@ -20,6 +20,7 @@ pub fn parse(text: &str) -> Result<Module, PtxError> {
         tokens: &tokens,
         at: 0,
         module: Module::default(),
+        target: 0,
         names: HashMap::new(),
         aliases: Vec::new(),
         refused: None,
@@ -34,6 +35,8 @@ pub struct Parser<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
     pub module: Module,
+    /// The number of its `.target`.
+    target: u32,
     pub names: HashMap<String, Variable>,
     /// `.alias`: the other name's place in the text, its function, and the one that it stands for.
     aliases: Vec<(Token<'a>, u32, u32)>,
@@ -242,17 +245,20 @@ impl<'t, 'a> Parser<'t, 'a> {
         let token = self.next();
         match token.text {
             "version" => {
-                let number = self.next().text;
-                let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
-                let parsed = major.parse::<u32>().ok().zip(minor.parse::<u32>().ok());
-                let (major, minor) = parsed.ok_or_else(|| self.error("a version that cannot be read"))?;
-                self.module.version = major.saturating_mul(10).saturating_add(minor);
+                let number = self.next();
+                let known = version_of(number.text).ok_or_else(|| {
+                    let message = format!("unsupported .version {}: PTX ISA 1.0 to 9.x is read", number.text);
+                    PtxError { code: 222, ..PtxError::syntax(number.line, number.column, message) }
+                });
+                self.module.version = known?;
             }
-            "target" => {
-                self.module.target = self.word()?.to_string();
-                while self.eat(b',') {
-                    self.word()?;
-                }
+            _ if self.module.version == 0 => {
+                let message = "expected .version at the beginning of the module";
+                return Err(PtxError::syntax(token.line, token.column, message));
+            }
+            "target" => self.target()?,
+            _ if self.module.target.is_empty() => {
+                return Err(PtxError::syntax(token.line, token.column, "expected .target behind .version"));
             }
             "address_size" => {
                 if self.small()? != 64 {
@@ -276,6 +282,22 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.declaration(false)?;
             }
             _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+        }
+        Ok(())
+    }
+
+    /// `.target sm_75[, debug]`
+    fn target(&mut self) -> Result<(), PtxError> {
+        let token = self.peek();
+        let unknown =
+            |token: Token| PtxError::syntax(token.line, token.column, format!("unknown .target `{}`", token.text));
+        self.module.target = self.word()?.to_string();
+        self.target = target_of(&self.module.target).ok_or_else(|| unknown(token))?;
+        while self.eat(b',') {
+            let token = self.peek();
+            if !matches!(self.word()?, "debug" | "texmode_unified" | "texmode_independent" | "map_f64_to_f32") {
+                return Err(unknown(token));
+            }
         }
         Ok(())
     }
@@ -763,14 +785,14 @@ impl<'a> Parser<'_, 'a> {
             mods.push(self.next().text);
         }
         builder.start(guard, start.line, start.column);
-        let lacking = !Builder::knows(opcode) || mods.contains(&"tensor");
+        let missing = !Builder::knows(opcode) || mods.contains(&"tensor");
         let mut operands = Vec::new();
         if !self.eat(b';') {
             loop {
                 operands.push(match self.operand(builder, opcode == "call") {
                     Ok(operand) => operand,
                     // Operands that the engine cannot read belong to instructions that it lacks.
-                    Err(_) if lacking && self.peek().kind != Kind::End => {
+                    Err(_) if missing && self.peek().kind != Kind::End => {
                         return Err(PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods)));
                     }
                     Err(error) => return Err(error),
@@ -787,6 +809,10 @@ impl<'a> Parser<'_, 'a> {
                 // The list of a call's parameters may follow without a comma after line breaks.
                 return Err(self.error("expected `,` or `;`"));
             }
+        }
+        if let Some(what) = lacking(opcode, &mods, self.module.version, self.target) {
+            let message = format!("`{}` {what}", Builder::full(opcode, &mods));
+            return Err(PtxError::syntax(start.line, start.column, message));
         }
         builder.lower(opcode, &mods, &operands)
     }

@@ -134,7 +134,7 @@ pub fn describe_kernel(kernel: &KernelInfo) -> FunctionInfo {
 
 /// Reads PTX; what is wrong with it is told in CUDA's terms.
 fn parse(ptx: &[u8]) -> CudaResult<Module> {
-    Module::parse(ptx).map_err(|error| CudaError::new(error.cuda_code(), format!("PTX {error}")))
+    Module::parse(ptx).map_err(|error| CudaError::new(error.code, format!("PTX {error}")))
 }
 
 fn bad_address(error: &std::io::Error) -> CudaError {

@@ -8,6 +8,7 @@ mod memory;
 mod modifiers;
 mod operand;
 mod packed;
+mod targets;
 
 use crate::error::PtxError;
 use crate::ir::*;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 pub use arith::OPCODES;
 pub use control::{REDUX_ABS, REDUX_FLOAT, REDUX_MAX, REDUX_NAN};
 pub use operand::Operand;
+pub use targets::{lacking, target_of, version_of};
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]

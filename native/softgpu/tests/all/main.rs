@@ -20,5 +20,6 @@ mod printf;
 mod reference;
 mod rounding;
 mod shapes;
+mod targets;
 mod variables;
 mod wmma;
