@@ -228,6 +228,13 @@ pub const OPERATIONS: &[Operation] = &[
         &[("module", U64), ("function", U32), ("attribute", U32), ("value", I32)],
         "cuFuncSetAttribute; the client has checked attribute and value.",
     ),
+    call(
+        292,
+        "PtxCheck",
+        &[("ptx", Bytes)],
+        &[],
+        "Whether PTX that is to be linked is valid by itself, asked where the device reads PTX itself (cuLinkAddData).",
+    ),
     // Work
     posted(
         304,

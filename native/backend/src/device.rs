@@ -101,6 +101,12 @@ pub trait Device: Send + Sync {
     /// Loads PTX, a cubin or a fat binary; `image` is what the program handed over.
     fn load_module(&self, module: ModuleId, image: &[u8]) -> CudaResult<ModuleInfo>;
 
+    /// Whether PTX that is to be linked is valid; what it declares may be defined elsewhere. A driver tells it of the
+    /// module that is made of it.
+    fn check_ptx(&self, _ptx: &[u8]) -> CudaResult<()> {
+        Ok(())
+    }
+
     /// How large the heap for `malloc` in kernels is to be when a module that needs one is loaded first.
     fn wish_heap(&self, _bytes: u64) {}
 

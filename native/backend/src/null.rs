@@ -70,7 +70,7 @@ fn describe_image(image: &[u8]) -> CudaResult<ModuleInfo> {
     if image.starts_with(b"\x7fELF") {
         return cubin::describe(image).ok_or_else(broken);
     }
-    let parsed = Module::parse(image).map_err(|error| CudaError::new(code::INVALID_PTX, error.to_string()))?;
+    let parsed = Module::parse(image).map_err(|error| CudaError::new(error.code, error.to_string()))?;
     let functions = parsed.kernels().map(crate::soft::describe_kernel).collect();
     Ok(ModuleInfo { functions, globals: Vec::new(), ..ModuleInfo::default() })
 }

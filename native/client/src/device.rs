@@ -98,6 +98,11 @@ impl Device {
         self.any_session().filter(|session| session.usable().is_ok())
     }
 
+    /// The session if there is one or one can be had; whoever has none goes on without.
+    pub fn session_if_any(self) -> Option<Arc<Session>> {
+        self.session_now().or_else(|| self.process.owner.borrow(self, &|| true).ok())
+    }
+
     /// The session in whatever state.
     pub fn any_session(self) -> Option<Arc<Session>> {
         self.state.link.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -456,6 +456,16 @@ pub struct Link {
     pub most_registers: u32,
 }
 
+impl Link {
+    /// Writes what is wrong to the program's log.
+    pub fn tell<T>(&self, result: &CudaResult<T>) {
+        if let Some(log) = &self.error_log {
+            // SAFETY: the program keeps its buffer and its lists until cuLinkDestroy.
+            unsafe { log.tell(result) };
+        }
+    }
+}
+
 /// A memory pool: its attributes and its account. Its memory comes from the session's arena.
 #[derive(Default)]
 pub struct Pool {

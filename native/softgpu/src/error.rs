@@ -13,11 +13,14 @@ pub struct PtxError {
     pub unsupported: Option<String>,
     /// What is wrong.
     pub message: String,
+    /// The CUDA driver API's code (`CUresult`): 218, invalid PTX; 222, an unsupported version of it; 209, nothing for this
+    /// device, of what the engine lacks.
+    pub code: u32,
 }
 
 impl PtxError {
     pub(crate) fn syntax(line: u32, column: u32, message: impl Into<String>) -> PtxError {
-        PtxError { line, column, unsupported: None, message: message.into() }
+        PtxError { line, column, unsupported: None, message: message.into(), code: 218 }
     }
 
     pub(crate) fn unsupported(line: u32, column: u32, name: impl Into<String>) -> PtxError {
@@ -27,6 +30,7 @@ impl PtxError {
             column,
             message: format!("the software GPU does not support `{name}`"),
             unsupported: Some(name),
+            code: 209,
         }
     }
 }

@@ -99,6 +99,7 @@ mod cancelled;
 mod error;
 mod exact;
 mod exec;
+mod expression;
 mod float;
 mod fp8;
 pub mod half;

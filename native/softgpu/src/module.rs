@@ -2,6 +2,7 @@
 
 use crate::error::PtxError;
 use crate::ir::Function;
+use crate::lower::target_of;
 use std::collections::HashMap;
 
 /// A kernel's parameter in the launch's parameter buffer.
@@ -261,7 +262,7 @@ impl Module {
                 const_bytes: constants as u32,
                 max_threads: function.max_threads,
                 required_block: function.required,
-                ptx_version: architecture(&self.target),
+                ptx_version: target_of(&self.target).unwrap_or_default(),
                 target: self.target.clone(),
                 unsupported: reachable.iter().find_map(first),
             });
@@ -280,11 +281,4 @@ fn registers(function: &Function) -> u32 {
     let fits = REGISTERS / function.max_threads / REGISTER_STEP * REGISTER_STEP;
     let most = if function.most_registers == 0 { 255 } else { function.most_registers };
     function.registers.clamp(16, 255).min(fits).min(most)
-}
-
-/// The number in a target's name: 75 of `sm_75`, 120 of `sm_120a`.
-fn architecture(target: &str) -> u32 {
-    let digits = target.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    digits[..end].parse().unwrap_or(0)
 }

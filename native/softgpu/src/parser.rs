@@ -3,7 +3,7 @@
 use crate::error::PtxError;
 use crate::ir::{Function, HEADER_ROWS, Slot};
 use crate::lexer::{Kind, Token, tokens};
-use crate::lower::{Builder, Formal, Variable};
+use crate::lower::{Builder, Formal, Variable, lacking, target_of, version_of};
 use crate::module::{GlobalInfo, Module, Relocation, SharedVariable, Symbol};
 use crate::types::Type;
 use std::collections::HashMap;
@@ -20,6 +20,7 @@ pub fn parse(text: &str) -> Result<Module, PtxError> {
         tokens: &tokens,
         at: 0,
         module: Module::default(),
+        target: 0,
         names: HashMap::new(),
         aliases: Vec::new(),
         refused: None,
@@ -34,6 +35,8 @@ pub struct Parser<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
     pub module: Module,
+    /// The number of its `.target`.
+    target: u32,
     pub names: HashMap<String, Variable>,
     /// `.alias`: the other name's place in the text, its function, and the one that it stands for.
     aliases: Vec<(Token<'a>, u32, u32)>,
@@ -66,7 +69,12 @@ impl Declared {
 impl<'t, 'a> Parser<'t, 'a> {
     /// The token that comes next.
     pub fn peek(&self) -> Token<'a> {
-        self.tokens[self.at.min(self.tokens.len() - 1)]
+        self.peek_behind(0)
+    }
+
+    /// The token so many behind that.
+    pub fn peek_behind(&self, count: usize) -> Token<'a> {
+        self.tokens[(self.at + count).min(self.tokens.len() - 1)]
     }
 
     /// Takes the next token.
@@ -114,18 +122,6 @@ impl<'t, 'a> Parser<'t, 'a> {
             Ok(token.text)
         } else {
             Err(self.error("expected a name"))
-        }
-    }
-
-    /// Takes an integer that fits in 32 bits.
-    pub fn small(&mut self) -> Result<u32, PtxError> {
-        match self.peek().kind {
-            Kind::Int(v) => {
-                let v = u32::try_from(v).map_err(|_| self.error("a number out of range"))?;
-                self.at += 1;
-                Ok(v)
-            }
-            _ => Err(self.error("expected a number")),
         }
     }
 
@@ -249,17 +245,20 @@ impl<'t, 'a> Parser<'t, 'a> {
         let token = self.next();
         match token.text {
             "version" => {
-                let number = self.next().text;
-                let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
-                let parsed = major.parse::<u32>().ok().zip(minor.parse::<u32>().ok());
-                let (major, minor) = parsed.ok_or_else(|| self.error("a version that cannot be read"))?;
-                self.module.version = major.saturating_mul(10).saturating_add(minor);
+                let number = self.next();
+                let known = version_of(number.text).ok_or_else(|| {
+                    let message = format!("unsupported .version {}: PTX ISA 1.0 to 9.x is read", number.text);
+                    PtxError { code: 222, ..PtxError::syntax(number.line, number.column, message) }
+                });
+                self.module.version = known?;
             }
-            "target" => {
-                self.module.target = self.word()?.to_string();
-                while self.eat(b',') {
-                    self.word()?;
-                }
+            _ if self.module.version == 0 => {
+                let message = "expected .version at the beginning of the module";
+                return Err(PtxError::syntax(token.line, token.column, message));
+            }
+            "target" => self.target()?,
+            _ if self.module.target.is_empty() => {
+                return Err(PtxError::syntax(token.line, token.column, "expected .target behind .version"));
             }
             "address_size" => {
                 if self.small()? != 64 {
@@ -283,6 +282,22 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.declaration(false)?;
             }
             _ => return Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
+        }
+        Ok(())
+    }
+
+    /// `.target sm_75[, debug]`
+    fn target(&mut self) -> Result<(), PtxError> {
+        let token = self.peek();
+        let unknown =
+            |token: Token| PtxError::syntax(token.line, token.column, format!("unknown .target `{}`", token.text));
+        self.module.target = self.word()?.to_string();
+        self.target = target_of(&self.module.target).ok_or_else(|| unknown(token))?;
+        while self.eat(b',') {
+            let token = self.peek();
+            if !matches!(self.word()?, "debug" | "texmode_unified" | "texmode_independent" | "map_f64_to_f32") {
+                return Err(unknown(token));
+            }
         }
         Ok(())
     }
@@ -377,7 +392,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let mut size = u64::from(element.size() * vector);
         let mut many = None;
         if self.eat(b'<') {
-            many = Some(self.small()?);
+            many = Some(self.small_in_angles()?);
             self.expect(b'>')?;
         }
         let each = size;
@@ -467,25 +482,19 @@ impl<'t, 'a> Parser<'t, 'a> {
         out: &mut Vec<u8>,
         relocations: &mut Vec<Relocation>,
     ) -> Result<(), PtxError> {
-        let negative = self.eat(b'-');
-        let token = self.next();
+        let token = self.peek();
         let bits = match token.kind {
             // `0xFF00(symbol)`: some bits of an address.
-            Kind::Int(mask) if !negative && self.eat(b'(') => {
+            Kind::Int(mask) if self.peek_behind(1).kind == Kind::Punct(b'(') => {
+                self.at += 2;
                 let token = self.next();
                 let (symbol, addend) = self.address_of(token)?;
                 self.expect(b')')?;
                 relocations.push(Relocation { offset: out.len() as u32, symbol, addend, mask, bytes: element.size() });
                 0
             }
-            Kind::Int(v) if element == Type::F32 => u64::from((v as f32).to_bits()),
-            Kind::Int(v) if element == Type::F64 => (v as f64).to_bits(),
-            Kind::Int(v) => v,
-            Kind::Single(v) if element == Type::F64 => f64::from(f32::from_bits(v)).to_bits(),
-            Kind::Single(v) => u64::from(v),
-            Kind::Double(v) if element == Type::F32 => u64::from((f64::from_bits(v) as f32).to_bits()),
-            Kind::Double(v) => v,
-            Kind::Word => {
+            Kind::Word if token.text != "WARP_SZ" => {
+                self.at += 1;
                 let (symbol, addend) = self.address_of(token)?;
                 if element.size() != 8 {
                     return Err(PtxError::unsupported(token.line, token.column, "an address of less than 64 bits"));
@@ -493,13 +502,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 relocations.push(Relocation { offset: out.len() as u32, symbol, addend, mask: u64::MAX, bytes: 8 });
                 0
             }
-            _ => return Err(PtxError::syntax(token.line, token.column, "expected a value")),
-        };
-        let bits = match (negative, element) {
-            (false, _) => bits,
-            (true, Type::F32) => bits ^ 0x8000_0000,
-            (true, Type::F64) => bits ^ 1 << 63,
-            (true, _) => bits.wrapping_neg(),
+            _ => self.expression()?.bits(element),
         };
         out.extend_from_slice(&bits.to_le_bytes()[..element.size() as usize]);
         Ok(())
@@ -514,12 +517,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         } else {
             token.text
         };
-        let mut addend = 0;
-        if self.eat(b'+') {
-            addend = i64::from(self.small()?);
-        } else if self.eat(b'-') {
-            addend = -i64::from(self.small()?);
-        }
+        let addend = self.offset()?;
         match self.names.get(name) {
             Some(Variable::Global(index)) => Ok((Symbol::Global(*index), addend)),
             Some(Variable::Function(index)) => Ok((Symbol::Function(*index), addend)),
@@ -691,14 +689,23 @@ impl<'t, 'a> Parser<'t, 'a> {
             "file" => self.file(),
             "pragma" => self.skip_past(b';')?,
             "reg" => {
+                let vector = if self.eat_dot("v2") {
+                    2
+                } else if self.eat_dot("v4") {
+                    4
+                } else {
+                    1
+                };
                 let kind = self.next();
                 let element = if kind.text == "b128" { Some(Type::B128) } else { Type::parse(kind.text) };
-                let element = element.filter(|_| kind.kind == Kind::Dot);
+                let whole = |ty: &Type| vector * ty.size() <= 16 && (vector == 1 || *ty != Type::Pred);
+                let element = element.filter(|ty| kind.kind == Kind::Dot && whole(ty));
                 let unsupported = || PtxError::unsupported(kind.line, kind.column, format!(".reg .{}", kind.text));
                 let element = element.ok_or_else(unsupported)?;
                 loop {
                     let declared = self.declared(Some((element, 0, 1)))?;
-                    builder.register(&declared.name, element, declared.many).map_err(|m| self.error(m))?;
+                    let registers = (element, vector);
+                    builder.register(&declared.name, registers, declared.many).map_err(|m| self.error(m))?;
                     if !self.eat(b',') {
                         break;
                     }
@@ -760,11 +767,6 @@ pub fn place<'n>(
 }
 
 impl<'a> Parser<'_, 'a> {
-    /// Whether the token just taken was `+` or `-`.
-    pub fn previous_is_sign(&self) -> bool {
-        self.at > 0 && matches!(self.tokens[self.at - 1].kind, Kind::Punct(b'+' | b'-'))
-    }
-
     /// Reads a statement `[@p] opcode.mod.mod operand, ...;` and lowers it.
     fn instruction(&mut self, builder: &mut Builder) -> Result<(), PtxError> {
         let start = self.peek();
@@ -783,14 +785,14 @@ impl<'a> Parser<'_, 'a> {
             mods.push(self.next().text);
         }
         builder.start(guard, start.line, start.column);
-        let lacking = !Builder::knows(opcode) || mods.contains(&"tensor");
+        let missing = !Builder::knows(opcode) || mods.contains(&"tensor");
         let mut operands = Vec::new();
         if !self.eat(b';') {
             loop {
-                operands.push(match self.operand(builder) {
+                operands.push(match self.operand(builder, opcode == "call") {
                     Ok(operand) => operand,
                     // Operands that the engine cannot read belong to instructions that it lacks.
-                    Err(_) if lacking && self.peek().kind != Kind::End => {
+                    Err(_) if missing && self.peek().kind != Kind::End => {
                         return Err(PtxError::unsupported(start.line, start.column, Builder::full(opcode, &mods)));
                     }
                     Err(error) => return Err(error),
@@ -807,6 +809,10 @@ impl<'a> Parser<'_, 'a> {
                 // The list of a call's parameters may follow without a comma after line breaks.
                 return Err(self.error("expected `,` or `;`"));
             }
+        }
+        if let Some(what) = lacking(opcode, &mods, self.module.version, self.target) {
+            let message = format!("`{}` {what}", Builder::full(opcode, &mods));
+            return Err(PtxError::syntax(start.line, start.column, message));
         }
         builder.lower(opcode, &mods, &operands)
     }

@@ -134,6 +134,11 @@ pub fn describe_kernel(kernel: &KernelInfo) -> FunctionInfo {
     }
 }
 
+/// Reads PTX; what is wrong with it is told in CUDA's terms.
+fn parse(ptx: &[u8]) -> CudaResult<Module> {
+    Module::parse(ptx).map_err(|error| CudaError::new(error.code, format!("PTX {error}")))
+}
+
 fn bad_address(error: &std::io::Error) -> CudaError {
     CudaError::new(code::INVALID_VALUE, format!("the address range is not allocated: {error}"))
 }
@@ -440,8 +445,7 @@ impl Device for SoftDevice {
         if self.modules().contains_key(&module) {
             return Err(CudaError::new(code::INVALID_HANDLE, "the module's handle is already in use"));
         }
-        let text = image::ptx_of(image)?;
-        let parsed = Module::parse(&text).map_err(|error| CudaError::new(code::INVALID_PTX, format!("PTX {error}")))?;
+        let parsed = parse(&image::ptx_of(image)?)?;
         let first = parsed.kernels().next().and_then(|kernel| kernel.unsupported.clone());
         if let Some(error) = first
             && parsed.kernels().all(|kernel| kernel.unsupported.is_some())
@@ -471,6 +475,10 @@ impl Device for SoftDevice {
         self.modules().insert(module, Loaded { module: Arc::new(placed), kernels, variables });
         let heap = self.shared.heap().map_or(0, |heap| heap.bytes());
         Ok(ModuleInfo { functions, globals, bytes, heap })
+    }
+
+    fn check_ptx(&self, ptx: &[u8]) -> CudaResult<()> {
+        parse(ptx).map(drop)
     }
 
     fn wish_heap(&self, bytes: u64) {

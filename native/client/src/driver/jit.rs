@@ -1,5 +1,6 @@
 //! JIT options: the buffer for the error log, and the most registers of a thread.
 
+use crate::error::CudaResult;
 use std::ffi::{c_char, c_void};
 
 /// CU_JIT_ERROR_LOG_BUFFER
@@ -30,6 +31,8 @@ pub unsafe fn most_registers(count: u32, options: *const u32, values: *const *mu
 pub struct Log {
     buffer: usize,
     bytes: usize,
+    /// Where the program reads how much was written; 0: it did not ask.
+    written: usize,
 }
 
 /// Finds the error log in an option list; says that nothing was written to the logs (their sizes become 0).
@@ -40,13 +43,14 @@ pub unsafe fn error_log(count: u32, options: *const u32, values: *mut *mut c_voi
     if options.is_null() || values.is_null() {
         return None;
     }
-    let (mut buffer, mut bytes) = (0, 0);
+    let (mut buffer, mut bytes, mut written) = (0, 0, 0);
     for index in 0..count as usize {
         // SAFETY: both lists are `count` long.
         let (option, value) = unsafe { (options.add(index).read(), values.add(index).read()) };
         match option {
             ERROR_LOG => buffer = value as usize,
-            ERROR_LOG_BYTES => bytes = value as u32 as usize,
+            // SAFETY: as above.
+            ERROR_LOG_BYTES => (bytes, written) = (value as u32 as usize, unsafe { values.add(index) } as usize),
             _ => {}
         }
         if matches!(option, INFO_LOG_BYTES | ERROR_LOG_BYTES) {
@@ -54,21 +58,25 @@ pub unsafe fn error_log(count: u32, options: *const u32, values: *mut *mut c_voi
             unsafe { values.add(index).write(std::ptr::null_mut()) };
         }
     }
-    (buffer != 0 && bytes > 1).then_some(Log { buffer, bytes })
+    (buffer != 0 && bytes > 1).then_some(Log { buffer, bytes, written })
 }
 
 impl Log {
-    /// Writes the text, cut to the buffer.
+    /// Writes what is wrong, cut to the buffer, and how much that is.
     ///
     /// # Safety
-    /// The program's buffer is still there.
-    pub unsafe fn write(&self, text: &str) {
+    /// The program's buffer and its lists of options are still there.
+    pub unsafe fn tell<T>(&self, result: &CudaResult<T>) {
+        let Some(text) = result.as_ref().err().and_then(|error| error.text.as_ref()) else { return };
         let count = text.len().min(self.bytes - 1);
         let target = self.buffer as *mut c_char;
-        // SAFETY: the buffer has room for `bytes`.
+        // SAFETY: the buffer has room for `bytes`; the size is an entry of the list of values.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr().cast(), target, count);
             target.add(count).write(0);
+            if self.written != 0 {
+                (self.written as *mut *mut c_void).write((count + 1) as *mut c_void);
+            }
         }
     }
 }

@@ -2,12 +2,14 @@
 //! is loaded.
 
 use super::jit::{error_log, most_registers};
+use super::launch::is_software;
 use super::ptx_link::{limit_registers, merge};
 use super::{current, put, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::image;
 use crate::objects::{Link, new_handle};
 use sluice_protocol::cuda;
+use sluice_protocol::messages::PtxCheck;
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
@@ -28,9 +30,24 @@ pub unsafe fn cuLinkCreate_v2(
     Ok(())
 }
 
-fn add(state: usize, data: Vec<u8>) -> CudaResult {
-    let link = current()?.process.objects.links.get(state)?;
-    link.lock().unwrap_or_else(PoisonError::into_inner).parts.push(data);
+/// Adds an input. PTX for the software GPU is looked at where it is given, if a GPU can be had: its lines are numbered as
+/// the program knows them.
+fn add(state: usize, mut data: Vec<u8>) -> CudaResult {
+    let device = current()?;
+    let link = device.process.objects.links.get(state)?;
+    let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
+    if image::is_ptx(&data) {
+        let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
+        data.truncate(end);
+        if is_software(device.process)
+            && let Some(session) = device.session_if_any()
+        {
+            let checked = session.connection.call(&PtxCheck { ptx: &data });
+            link.tell(&checked);
+            checked?;
+        }
+    }
+    link.parts.push(data);
     Ok(())
 }
 
@@ -71,15 +88,11 @@ pub unsafe fn cuLinkAddData_v2(
         return Err(INVALID_VALUE);
     }
     // SAFETY: the caller's data, `bytes` long.
-    let mut data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec();
+    let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec();
     if is_device_runtime(kind, &data) {
         return current()?.process.objects.links.get(state).map(|_| ());
     }
     check_kind(kind)?;
-    if image::is_ptx(&data) {
-        let end = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
-        data.truncate(end);
-    }
     add(state, data)
 }
 
@@ -122,10 +135,7 @@ pub unsafe fn cuLinkComplete(state: usize, image: *mut *mut c_void, bytes: *mut 
     let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
     if link.output.is_none() {
         let joined = join(&link.parts);
-        if let (Some(log), Err(CudaError { text: Some(text), .. })) = (&link.error_log, &joined) {
-            // SAFETY: the program keeps its buffer until cuLinkDestroy.
-            unsafe { log.write(text) };
-        }
+        link.tell(&joined);
         let mut output = joined?;
         if link.most_registers > 0
             && image::is_ptx(&output)

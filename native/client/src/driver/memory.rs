@@ -14,8 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub unsafe fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CudaResult {
     let device = current()?;
     // A child device asks its lease's owner first: what it sees here decides what it allocates.
-    let session = device.session_now().or_else(|| device.process.owner.borrow(device, &|| true).ok());
-    let (free_bytes, total_bytes) = match session {
+    let (free_bytes, total_bytes) = match device.session_if_any() {
         Some(session) => {
             let answer = session.connection.call(&MemInfo)?;
             (answer.free, answer.total)

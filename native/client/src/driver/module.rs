@@ -12,11 +12,12 @@ use sluice_protocol::messages::ModuleUnload;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, PoisonError};
 
-/// Records an image as a module of one device (`of`) or as a library; with a lease on `device`, loads it at once, so that what is wrong with it is told here.
+/// Records an image as a module of one device (`of`) or as a library. Where `device` has a lease or gets one, it is
+/// loaded at once, so that what is wrong with it is told here; else when a lease is there and it is used.
 fn load(device: Device, of: Option<usize>, image: Vec<u8>) -> CudaResult<u64> {
     let handle = new_handle();
     let module = Module::new(handle, of, image.into());
-    if let Some(session) = device.session_now() {
+    if let Some(session) = device.session_if_any() {
         module.ensure(&session)?;
     } else if image::is_ptx(&module.image) && module.known().is_none_or(|info| info.functions.is_empty()) {
         let text = std::str::from_utf8(&module.image).is_ok_and(|text| text.contains(".version"));
@@ -46,17 +47,13 @@ unsafe fn load_image(
     let image = unsafe { image::copy(image.cast()) }.ok_or(CudaError::code(cuda::ERROR_INVALID_IMAGE))?;
     // SAFETY: the caller's lists.
     let log = unsafe { error_log(count, options, values) };
-    match load(device, of, image) {
-        // SAFETY: the caller's output.
-        Ok(handle) => unsafe { put(output, handle as usize) },
-        Err(error) => {
-            if let (Some(log), Some(text)) = (log, &error.text) {
-                // SAFETY: the caller's buffer, named in this very call.
-                unsafe { log.write(text) };
-            }
-            Err(error)
-        }
+    let loaded = load(device, of, image);
+    if let Some(log) = log {
+        // SAFETY: the caller's buffer and lists, named in this very call.
+        unsafe { log.tell(&loaded) };
     }
+    // SAFETY: the caller's output.
+    unsafe { put(output, loaded? as usize) }
 }
 
 unsafe fn read_file(path: *const c_char) -> CudaResult<Vec<u8>> {

@@ -6,6 +6,7 @@ mod graphs;
 mod mappings;
 mod objects;
 mod per_thread;
+mod ptx;
 
 use crate::driver::Driver;
 use std::ffi::{CString, c_void};
@@ -87,6 +88,7 @@ pub fn programs() -> impl Iterator<Item = &'static Program> {
         mappings::PROGRAMS,
         objects::PROGRAMS,
         per_thread::PROGRAMS,
+        ptx::PROGRAMS,
     ]
     .into_iter()
     .flatten()

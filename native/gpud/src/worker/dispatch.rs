@@ -267,6 +267,11 @@ impl Handler for Session {
         reply.send(self.load(request.module, request.heap, request.image).map(|info| ModuleLoadReply { info }));
     }
 
+    fn ptx_check(&mut self, _thread: u32, request: PtxCheck<'_>, reply: ReplyTo<PtxCheckReply>) {
+        let checked = self.active().and_then(|device| device.check_ptx(request.ptx).map_err(failure));
+        reply.send(checked.map(|()| PtxCheckReply));
+    }
+
     fn module_unload(&mut self, _thread: u32, request: ModuleUnload) -> Result<(), Failure> {
         self.release_module(request.module);
         self.device.unload_module(ModuleId(request.module)).map_err(failure)

@@ -825,6 +825,38 @@ impl<'a> Request<'a> for FunctionSetAttribute {
     const OPCODE: u16 = 291;
 }
 
+/// Whether PTX that is to be linked is valid by itself, asked where the device reads PTX itself (cuLinkAddData).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PtxCheck<'a> {
+    pub ptx: &'a [u8],
+}
+impl<'a> Wire<'a> for PtxCheck<'a> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.ptx.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { ptx: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PtxCheck<'a> {
+    const OPCODE: u16 = 292;
+}
+
+/// Answer to [`PtxCheck`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PtxCheckReply;
+impl<'a> Wire<'a> for PtxCheckReply {
+    fn put(&self, _out: &mut Vec<u8>) {}
+    fn take(_reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
+}
+
+impl<'a> CallRequest<'a> for PtxCheck<'a> {
+    type Reply = PtxCheckReply;
+}
+
 /// Starts function number `function` of the module's list; parameters are laid out as the kernel's parameter buffer. flags: bit 0 = cooperative.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch<'a> {

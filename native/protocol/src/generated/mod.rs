@@ -37,6 +37,7 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         289 => Some("ModuleLoad"),
         290 => Some("ModuleUnload"),
         291 => Some("FunctionSetAttribute"),
+        292 => Some("PtxCheck"),
         304 => Some("Launch"),
         320 => Some("StreamCreate"),
         321 => Some("StreamDestroy"),
@@ -132,6 +133,8 @@ pub trait Handler {
     fn module_unload(&mut self, thread: u32, request: ModuleUnload) -> Result<(), Failure>;
     /// cuFuncSetAttribute; the client has checked attribute and value.
     fn function_set_attribute(&mut self, thread: u32, request: FunctionSetAttribute) -> Result<(), Failure>;
+    /// Whether PTX that is to be linked is valid by itself, asked where the device reads PTX itself (cuLinkAddData).
+    fn ptx_check(&mut self, thread: u32, request: PtxCheck<'_>, reply: ReplyTo<PtxCheckReply>);
     /// Starts function number `function` of the module's list; parameters are laid out as the kernel's parameter buffer. flags: bit 0 = cooperative.
     fn launch(&mut self, thread: u32, request: Launch<'_>) -> Result<(), Failure>;
     /// flags as in cuStreamCreate (1 = does not wait for the default stream).
@@ -362,6 +365,12 @@ pub fn dispatch<H: Handler>(
             let request = FunctionSetAttribute::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.function_set_attribute(thread, request))
+        }
+        292 => {
+            let request = PtxCheck::take(&mut reader)?;
+            reader.finish()?;
+            handler.ptx_check(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
         }
         304 => {
             let request = Launch::take(&mut reader)?;

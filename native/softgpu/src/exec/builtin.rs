@@ -5,10 +5,33 @@ use super::warp::{Context, Stop, Warp};
 use crate::error::{Fault, Place, Space};
 use crate::heap::NotAllocated;
 use crate::ir::*;
+use std::collections::VecDeque;
 use std::fmt::Write;
 
-/// Most bytes that a launch prints, as CUDA's default buffer holds.
+/// Bytes that are kept of what a launch prints, as in CUDA's default buffer.
 const MOST_PRINTED: usize = 1 << 20;
+
+/// What the calls of `printf` wrote; as in a card's buffer, the last ones push the first ones out.
+#[derive(Default)]
+pub struct Printed {
+    calls: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Printed {
+    fn push(&mut self, call: String) {
+        self.bytes += call.len();
+        self.calls.push_back(call);
+        while self.bytes > MOST_PRINTED {
+            self.bytes -= self.calls.pop_front().map_or(self.bytes, |call| call.len());
+        }
+    }
+
+    /// All that is left, one call after the other.
+    pub fn text(self) -> String {
+        Vec::from(self.calls).concat()
+    }
+}
 
 /// Calls a provided function for each lane in the mask.
 #[allow(clippy::too_many_arguments)]
@@ -24,6 +47,8 @@ pub fn call(
     let Some(callee) = loaded::provided(name) else {
         return Err(Stop::Fault(Fault::Unsupported { instruction: format!("call of {name}"), line }));
     };
+    // Each thread that fails an assertion says so.
+    let (mut failed, mut asserting) = (Vec::new(), String::new());
     for lane in (0..32).filter(|l| mask >> l & 1 == 1) {
         let mut arguments = [0u64; 5];
         for (value, (offset, size)) in arguments.iter_mut().zip(&site.arguments) {
@@ -33,9 +58,7 @@ pub fn call(
         let result = match callee {
             Callee::Print => {
                 let (text, count) = format_one(c, w, (lane, line), arguments[0], arguments[1])?;
-                let mut printed = c.printed.lock().unwrap_or_else(|e| e.into_inner());
-                let room = MOST_PRINTED.saturating_sub(printed.len());
-                printed.push_str(text.get(..room.min(text.len())).unwrap_or(""));
+                c.printed.lock().unwrap_or_else(|e| e.into_inner()).push(text);
                 count
             }
             Callee::Assert => {
@@ -44,11 +67,12 @@ pub fn call(
                 let (message, file, function) = (text(message)?, text(file)?, text(function)?);
                 let Place { kernel, block: [bx, by, bz], thread: [x, y, z], .. } = w.place(c, lane, line);
                 // As CUDA writes it.
-                let message = format!(
+                failed.push(format!(
                     "{file}:{}: {function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}] Assertion `{message}` failed.",
                     at as u32
-                );
-                return Err(Stop::Fault(Fault::Assert { kernel, message }));
+                ));
+                asserting = kernel;
+                0
             }
             Callee::Malloc => c.heap.map_or(0, |heap| heap.malloc(arguments[0])),
             Callee::Free => {
@@ -76,7 +100,10 @@ pub fn call(
             }
         }
     }
-    Ok(())
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::Fault(Fault::Assert { kernel: asserting, message: failed.join("\n") }))
 }
 
 fn read_local(w: &mut Warp, lane: usize, at: u64, size: u32) -> u64 {

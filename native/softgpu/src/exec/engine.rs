@@ -1,6 +1,7 @@
 //! Launches: blocks in order of their numbers, spread over a pool of threads.
 
 use super::block::{Block, Turn};
+use super::builtin::Printed;
 use super::lanes::Row;
 use super::loaded::{LoadedModule, Prepared};
 use super::progress::{Launches, Progress, Running};
@@ -111,7 +112,7 @@ struct Shared<'a> {
     limit: u64,
     instructions: AtomicU64,
     fault: Mutex<Option<Fault>>,
-    printed: Mutex<String>,
+    printed: Mutex<Printed>,
 }
 
 impl Engine {
@@ -226,11 +227,11 @@ impl Engine {
             limit: self.limit.load(Ordering::Relaxed),
             instructions: AtomicU64::new(0),
             fault: Mutex::new(None),
-            printed: Mutex::new(String::new()),
+            printed: Mutex::default(),
         };
         self.scatter(workers, launch.cooperative, &|worker| shared.work_safely(worker));
         let fault = shared.fault.into_inner().unwrap_or_else(|e| e.into_inner());
-        *printed = shared.printed.into_inner().unwrap_or_else(|e| e.into_inner());
+        *printed = shared.printed.into_inner().unwrap_or_else(|e| e.into_inner()).text();
         match fault {
             Some(fault) => Err(fault),
             None => Ok(LaunchStats {
@@ -663,7 +664,7 @@ mod tests {
                 limit: 0,
                 instructions: AtomicU64::new(0),
                 fault: Mutex::new(None),
-                printed: Mutex::new(String::new()),
+                printed: Mutex::default(),
             };
             // Only one of the four workers has the defect: the calling thread's or one of the pool's.
             engine.scatter(4, true, &|at| {

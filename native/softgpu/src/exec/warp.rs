@@ -60,7 +60,7 @@ pub struct Context<'a> {
     pub started: Instant,
     /// Set by those who want the block to end its turn soon.
     pub asks: [&'a AtomicBool; 3],
-    pub printed: &'a Mutex<String>,
+    pub printed: &'a Mutex<builtin::Printed>,
 }
 
 impl Context<'_> {

@@ -486,6 +486,7 @@ impl Builder {
                 self.simple(op, ty, ops, &[ty, ty, ty])
             }
             "div" => match ty {
+                F32 if has("approx") => self.divide_nearly(ops),
                 F32 => self.floating(Arithmetic::Div, Op::DivF32, ty, mods, ops),
                 F64 => self.floating(Arithmetic::Div, Op::DivF64, ty, mods, ops),
                 _ if ty.float() || ty == Pred => no(self),
@@ -810,12 +811,54 @@ impl Builder {
         Ok(())
     }
 
+    /// `div.approx.f32`: a product with the divisor's inverse, which is zero where the divisor is above 2^126.
+    fn divide_nearly(&mut self, ops: &[Operand]) -> Result<(), PtxError> {
+        let [d, a, b] = ops else { return Err(self.error("expected 3 operands")) };
+        let (a, b) = (self.source(a, Type::F32)?, self.source(b, Type::F32)?);
+        let [most, infinity] = [2f32.powi(126), f32::INFINITY]
+            .map(|value| self.constant(Constant::Bits(u64::from(value.to_bits())), false));
+        let (size, divisor, beyond) = (self.fresh(Type::F32), self.fresh(Type::F32), self.fresh(Type::Pred));
+        self.alu(Op::AbsF32, size, &[b]);
+        self.emit(Op::CmpF32, beyond, size, most, NONE, Relation::Gt as u32, 0);
+        self.alu(Op::MulF32, divisor, &[b, infinity]);
+        self.alu(Op::Sel32, divisor, &[divisor, b, beyond]);
+        let d = self.target_or_sink(d, Type::F32)?;
+        self.alu(Op::DivF32, d, &[a, divisor]);
+        Ok(())
+    }
+
+    /// `mov.v2`, `mov.v4`: elements may go where others come from.
+    fn mov_vector(&mut self, ty: Type, four: bool, d: &Operand, a: &Operand) -> Result<(), PtxError> {
+        let count = if four { 4 } else { 2 };
+        let (Operand::Vector(to), Operand::Vector(from)) = (d, a) else {
+            return Err(self.error("mov of a vector takes two vectors"));
+        };
+        if to.len() != count || from.len() != count {
+            return Err(self.error("a vector of another length than the instruction's"));
+        }
+        let mov = if ty.wide() { Op::Mov64 } else { Op::Mov32 };
+        let mut kept = Vec::new();
+        for element in from {
+            let row = self.source(element, ty)?;
+            kept.push(self.fresh(ty));
+            self.alu(mov, kept[kept.len() - 1], &[row]);
+        }
+        for (element, row) in to.iter().zip(kept) {
+            let d = self.target_or_sink(element, ty)?;
+            self.alu(mov, d, &[row]);
+        }
+        Ok(())
+    }
+
     fn mov(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         if mods == ["b128"] {
             return self.mov_long(ops);
         }
         let ty = self.ty(opcode, mods)?;
         let [d, a] = ops else { return Err(self.error("mov takes 2 operands")) };
+        if let ["v2" | "v4", _] = mods {
+            return self.mov_vector(ty, mods[0] == "v4", d, a);
+        }
         match (d, a) {
             (Operand::Vector(parts), _) => {
                 let a = self.source(a, ty)?;

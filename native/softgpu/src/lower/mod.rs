@@ -8,6 +8,7 @@ mod memory;
 mod modifiers;
 mod operand;
 mod packed;
+mod targets;
 
 use crate::error::PtxError;
 use crate::ir::*;
@@ -17,11 +18,14 @@ use std::collections::HashMap;
 pub use arith::OPCODES;
 pub use control::{REDUX_ABS, REDUX_FLOAT, REDUX_MAX, REDUX_NAN};
 pub use operand::Operand;
+pub use targets::{lacking, target_of, version_of};
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Variable {
     Register(u32, Type),
+    /// As many registers one after the other: `.reg .v4`.
+    Vector(u32, Type, u32),
     /// A `.local` variable of the frame.
     Local(u32),
     /// A `.param` of a function or of a call, in the frame's local memory: offset and size and alignment.
@@ -48,8 +52,8 @@ pub struct Formal<'n> {
 struct Scope {
     parent: Option<usize>,
     names: HashMap<String, Variable>,
-    /// `%r<n>`: first row, type, count.
-    ranges: HashMap<String, (u32, Type, u32)>,
+    /// `%r<n>`: the first of them, and their count.
+    ranges: HashMap<String, (Variable, u32)>,
     labels: HashMap<String, u32>,
     tables: HashMap<String, u32>,
 }
@@ -123,7 +127,7 @@ impl Builder {
             let Some(ty) = register.filter(|ty| !entry && *ty != Type::Pred) else { continue };
             // Between caller and callee it lies where a `.param` would.
             let row = self.f.rows;
-            self.register(&slot.name, ty, None)?;
+            self.register(&slot.name, (ty, 1), None)?;
             if number < results.len() {
                 self.returned.push((slot.offset, row, ty));
             } else {
@@ -156,21 +160,21 @@ impl Builder {
         self.scopes[self.scope].names.insert(name.to_string(), variable);
     }
 
-    /// Declares registers.
-    pub fn register(&mut self, name: &str, ty: Type, many: Option<u32>) -> Result<(), String> {
+    /// Declares registers, or vectors of so many of them.
+    pub fn register(&mut self, name: &str, (ty, vector): (Type, u32), many: Option<u32>) -> Result<(), String> {
         let count = many.unwrap_or(1);
-        let each = rows_of(ty);
-        let total = count.checked_mul(each).filter(|n| self.f.rows + n <= MOST_ROWS);
+        let total = (rows_of(ty) * vector).checked_mul(count).filter(|n| *n <= MOST_ROWS - self.f.rows.min(MOST_ROWS));
         let total = total.ok_or("more registers than the engine has")?;
         let first = self.f.rows;
         self.f.rows += total;
         if ty != Type::Pred {
             self.f.registers += total;
         }
+        let variable = if vector == 1 { Variable::Register(first, ty) } else { Variable::Vector(first, ty, vector) };
         if many.is_some() {
-            self.scopes[self.scope].ranges.insert(name.to_string(), (first, ty, count));
+            self.scopes[self.scope].ranges.insert(name.to_string(), (variable, count));
         } else {
-            self.declare(name, Variable::Register(first, ty));
+            self.declare(name, variable);
         }
         Ok(())
     }
@@ -211,11 +215,16 @@ impl Builder {
             if let Some(n) = number {
                 // A stem may itself end in digits (`%r1<4>`): try every split.
                 for cut in stem.len()..name.len() {
-                    if let (Some((first, ty, count)), Ok(n)) =
-                        (scope.ranges.get(&name[..cut]), name[cut..].parse::<u32>())
+                    if let (Some((first, count)), Ok(n)) = (scope.ranges.get(&name[..cut]), name[cut..].parse::<u32>())
                         && n < *count
                     {
-                        return Some(Variable::Register(first + n * rows_of(*ty), *ty));
+                        return match *first {
+                            Variable::Register(row, ty) => Some(Variable::Register(row + n * rows_of(ty), ty)),
+                            Variable::Vector(row, ty, parts) => {
+                                Some(Variable::Vector(row + n * parts * rows_of(ty), ty, parts))
+                            }
+                            _ => None,
+                        };
                     }
                 }
                 let _ = n;

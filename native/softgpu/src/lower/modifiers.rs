@@ -29,7 +29,7 @@ fn allowed(opcode: &str) -> Option<(&'static [&'static str], usize)> {
         "abs" | "neg" => (&["ftz"], 1),
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "rem" | "popc" | "clz" | "brev" | "bfe" | "bfi"
         | "sad" | "selp" | "copysign" | "fns" | "activemask" | "nanosleep" => (PLAIN, 1),
-        "mov" => (&["b128"], 1),
+        "mov" => (&["b128", "v2", "v4"], 1),
         "shf" => (&["l", "r", "wrap", "clamp"], 1),
         "bfind" => (&["shiftamt"], 1),
         "prmt" => (&["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"], 1),

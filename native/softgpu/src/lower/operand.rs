@@ -2,6 +2,7 @@
 
 use super::{Builder, Variable, rows_of, width_of};
 use crate::error::PtxError;
+use crate::expression::Value;
 use crate::ir::*;
 use crate::lexer::Kind;
 use crate::parser::Parser;
@@ -35,12 +36,16 @@ pub enum Operand {
     List(Vec<Operand>),
 }
 
+/// What is always zero, such as the fourth part of a place.
+const ZERO: u32 = 29;
+
 /// The number of a special register, as [`crate::exec`] reads it.
 pub fn special(name: &str, part: Option<&str>) -> Option<u32> {
     let component = |base: u32| match part {
         Some("x") => Some(base),
         Some("y") => Some(base + 1),
         Some("z") => Some(base + 2),
+        Some("w") => Some(ZERO),
         _ => None,
     };
     Some(match name {
@@ -72,15 +77,18 @@ pub fn special(name: &str, part: Option<&str>) -> Option<u32> {
         "%nclusterid" => component(9)?,
         "%cluster_nctaid" | "%cluster_nctarank" => 17,
         "%aggr_smem_size" => 28,
-        "%cluster_ctaid" | "%cluster_ctarank" | "%is_explicit_cluster" | "%current_graph_exec" => 29,
-        _ if name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%reserved_smem") => 29,
+        "%cluster_ctaid" | "%cluster_ctarank" | "%is_explicit_cluster" | "%current_graph_exec" => ZERO,
+        _ if name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%reserved_smem") => ZERO,
         _ => return None,
     })
 }
 
 impl Parser<'_, '_> {
-    /// Reads one operand.
-    pub fn operand(&mut self, builder: &Builder) -> Result<Operand, PtxError> {
+    /// Reads one operand; with `lists` parentheses are around several, else around a part of a constant expression.
+    pub fn operand(&mut self, builder: &Builder, lists: bool) -> Result<Operand, PtxError> {
+        if lists && self.eat(b'(') {
+            return Ok(Operand::List(self.items(builder, 0, b')')?));
+        }
         let first = self.simple(builder, 0)?;
         if self.eat(b'|') {
             let second = self.simple(builder, 0)?;
@@ -93,14 +101,17 @@ impl Parser<'_, '_> {
         if depth > 4 {
             return Err(self.error("operands nested too deeply"));
         }
+        let not = self.peek().kind == Kind::Punct(b'!') && self.peek_behind(1).kind == Kind::Word;
+        if self.at_number() || matches!(self.peek().kind, Kind::Punct(b'(' | b'!')) && !not {
+            return Ok(match self.expression()? {
+                Value::Signed(v) => Operand::Int(v as u64),
+                Value::Unsigned(v) => Operand::Int(v),
+                Value::Single(bits) => Operand::Single(bits),
+                Value::Double(bits) => Operand::Double(bits),
+            });
+        }
         let token = self.next();
         Ok(match token.kind {
-            Kind::Punct(b'-') => match self.next().kind {
-                Kind::Int(v) => Operand::Int(v.wrapping_neg()),
-                Kind::Single(v) => Operand::Single(v ^ 0x8000_0000),
-                Kind::Double(v) => Operand::Double(v ^ 1 << 63),
-                _ => return Err(self.error("expected a number")),
-            },
             Kind::Punct(b'!') => {
                 let name = self.word()?;
                 match builder.lookup(name) {
@@ -108,51 +119,30 @@ impl Parser<'_, '_> {
                     _ => return Err(self.error("expected a predicate")),
                 }
             }
-            Kind::Punct(open @ (b'{' | b'(')) => {
-                let close = if open == b'{' { b'}' } else { b')' };
-                let mut items = Vec::new();
-                if !self.eat(close) {
-                    loop {
-                        items.push(self.simple(builder, depth + 1)?);
-                        if items.len() > 256 {
-                            return Err(self.error("too many operands"));
-                        }
-                        if !self.eat(b',') {
-                            break;
-                        }
-                    }
-                    self.expect(close)?;
-                }
-                if open == b'{' { Operand::Vector(items) } else { Operand::List(items) }
-            }
+            Kind::Punct(b'{') => Operand::Vector(self.items(builder, depth, b'}')?),
             Kind::Punct(b'[') => {
                 let base = self.simple(builder, depth + 1)?;
                 let (base, mut offset) = match base {
                     Operand::Symbol(v, o) => (Operand::Symbol(v, 0), o),
                     other => (other, 0),
                 };
-                self.eat(b'+');
-                let negative = self.eat(b'-');
-                if let Kind::Int(v) = self.peek().kind {
-                    self.next();
-                    offset = offset.wrapping_add(if negative { (v as i64).wrapping_neg() } else { v as i64 });
-                }
+                offset = offset.wrapping_add(self.offset()?);
                 self.expect(b']')?;
                 Operand::Address(Box::new(base), offset)
             }
-            Kind::Int(v) => Operand::Int(v),
-            Kind::Single(v) => Operand::Single(v),
-            Kind::Double(v) => Operand::Double(v),
             Kind::Word if token.text == "_" => Operand::Sink,
-            Kind::Word if token.text == "WARP_SZ" => Operand::Int(32),
             Kind::Word if token.text.starts_with('%') && builder.lookup(token.text).is_none() => {
                 let part = (self.peek().kind == Kind::Dot).then(|| self.peek().text);
-                let component = part.filter(|p| matches!(*p, "x" | "y" | "z"));
+                let component = part.filter(|p| matches!(*p, "x" | "y" | "z" | "w"));
                 if component.is_some() {
                     self.next();
                 }
                 match special(token.text, component) {
                     Some(code) => Operand::Special(code),
+                    None if special(token.text, Some("x")).is_some() => {
+                        let parts = ["x", "y", "z", "w"].map(|part| special(token.text, Some(part)));
+                        Operand::Vector(parts.into_iter().flatten().map(Operand::Special).collect())
+                    }
                     None if token.text.starts_with("%r")
                         || token.text.starts_with("%p")
                         || token.text.starts_with("%f") =>
@@ -175,20 +165,49 @@ impl Parser<'_, '_> {
                     let name = format!(".{kind} {}", token.text);
                     return Err(PtxError::unsupported(token.line, token.column, name));
                 }
-                Some(variable) => {
-                    self.eat(b'+');
-                    let negative = self.eat(b'-');
-                    let mut offset = 0;
-                    if let (true, Kind::Int(v)) = (self.previous_is_sign(), self.peek().kind) {
-                        self.next();
-                        offset = if negative { (v as i64).wrapping_neg() } else { v as i64 };
+                Some(Variable::Vector(row, ty, count)) => {
+                    let register = |k| Operand::Register(row + k * rows_of(ty), ty);
+                    let part = self.peek();
+                    match part_of_vector(part.text).filter(|k| part.kind == Kind::Dot && *k < count) {
+                        Some(k) => {
+                            self.next();
+                            register(k)
+                        }
+                        None => Operand::Vector((0..count).map(register).collect()),
                     }
-                    Operand::Symbol(variable, offset)
                 }
+                Some(variable) => Operand::Symbol(variable, self.offset()?),
                 None => Operand::Name(token.text.to_string()),
             },
             _ => return Err(PtxError::syntax(token.line, token.column, format!("unexpected `{}`", token.text))),
         })
+    }
+}
+
+/// The element of a vector that `.x`, or `.r` as the colours have it, names.
+fn part_of_vector(name: &str) -> Option<u32> {
+    let part = ["x", "y", "z", "w"].iter().position(|part| *part == name);
+    part.or_else(|| ["r", "g", "b", "a"].iter().position(|part| *part == name)).map(|k| k as u32)
+}
+
+impl Parser<'_, '_> {
+    /// Reads the operands up to the closing mark.
+    fn items(&mut self, builder: &Builder, depth: u32, close: u8) -> Result<Vec<Operand>, PtxError> {
+        let mut items = Vec::new();
+        if self.eat(close) {
+            return Ok(items);
+        }
+        loop {
+            items.push(self.simple(builder, depth + 1)?);
+            if items.len() > 256 {
+                return Err(self.error("too many operands"));
+            }
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.expect(close)?;
+        Ok(items)
     }
 }
 
@@ -265,7 +284,9 @@ impl Builder {
             Variable::FrameParam(at, ..) => {
                 self.frame_address(offset.wrapping_add(i64::from(*at) + LOCAL_WINDOW as i64), wide)
             }
-            Variable::Register(..) | Variable::Handle(_) => return Err(self.error("expected a variable")),
+            Variable::Register(..) | Variable::Vector(..) | Variable::Handle(_) => {
+                return Err(self.error("expected a variable"));
+            }
         })
     }
 

@@ -6,7 +6,7 @@ use sluice_softgpu::Fault;
 /// Runs `body` in one block.  %r1 is the thread, [%r2] its word of shared memory, [s] the first; gives each thread's %r0.
 fn run(threads: u32, body: &str) -> Result<Vec<u32>, Fault> {
     let text = format!(
-        ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\
          .reg .pred %p<8>; .reg .b32 %r<16>; .reg .b64 %d<4>; .shared .align 4 .b8 s[1024];\n\
          ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;\n\
          mov.u32 %r2, s; mad.lo.u32 %r2, %r1, 4, %r2; mov.u32 %r0, 0;\n\
@@ -162,7 +162,7 @@ fn lanes_in_different_functions_keep_their_registers_apart() {
         )
     };
     let text = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n{FUNCTIONS}.visible .entry k(.param .u64 out)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n{FUNCTIONS}.visible .entry k(.param .u64 out)\n{{\n\
          .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<4>;\nld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x;\n\
          mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; add.u32 %r3, %r1, 100; mov.u32 %r4, 0;\n\
          and.b32 %r2, %r1, 1; setp.eq.u32 %p, %r2, 0; @%p bra join; nanosleep.u32 1;\n{}join:\n{}\

@@ -5,7 +5,7 @@ use sluice_softgpu::{Fault, Module, PAGE};
 
 fn kernel(body: &str) -> String {
     format!(
-        ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q)\n{{\n\
          .reg .pred %p<4>;\n.reg .b16 %h<16>;\n.reg .b32 %r<32>;\n.reg .b64 %d<32>;\n.shared .align 16 .b8 s[512];\n\
          ld.param.u64 %d1, [p]; ld.param.u64 %d2, [q];\n{body}\nret;\n}}\n"
     )

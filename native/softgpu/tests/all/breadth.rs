@@ -9,7 +9,7 @@ const THREADS: usize = 128;
 /// answer goes, `%d2` 256 bytes of global memory that hold zeros.
 fn run(body: &str) -> Result<Vec<u32>, Fault> {
     let text = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 global)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 global)\n{{\n\
          .reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<16>;\n.reg .f32 %f<4>;\n.reg .f64 %e<4>;\n.reg .b64 %d<16>;\n\
          .shared .align 16 .b8 s[1024];\n.local .align 8 .b8 own[16];\n\
          ld.param.u64 %d0, [out]; ld.param.u64 %d2, [global]; mov.u32 %r0, 0; mov.u32 %r1, %tid.x;\n\

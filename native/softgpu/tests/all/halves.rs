@@ -163,7 +163,7 @@ fn operands(f: Format, seed: u64) -> Vec<[u16; 3]> {
 /// Runs `body` for each triple in %a, %b, %c (low halves %i, %j, %l); gives %o.
 fn run(body: &str, triples: &[[u32; 3]]) -> Vec<u32> {
     let text = format!(
-        ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
          .reg .b16 %i, %j, %l, %h<4>; .reg .b32 %a, %b, %c, %o, %t, %r<4>; .reg .b64 %x, %y, %w;\n\
          ld.param.u64 %x, [in]; ld.param.u64 %y, [out]; mov.u32 %t, %ctaid.x; mov.u32 %r0, %tid.x;\n\
          mad.lo.u32 %t, %t, 128, %r0; mad.wide.u32 %x, %t, 12, %x; mad.wide.u32 %y, %t, 4, %y;\n\
@@ -251,7 +251,7 @@ fn bf16_does_not_saturate() {
     for line in ["add.sat.bf16 %h1, %h1, %h1;", "fma.rn.sat.bf16x2 %r1, %r1, %r1, %r1;", "mul.sat.bf16 %h1, %h1, %h1;"]
     {
         let text = format!(
-            ".version 8.6\n.target sm_90\n.address_size 64\n.entry k()\n{{\n.reg .b16 %h<2>; .reg .b32 %r<2>;\n{line}\nret;\n}}\n"
+            ".version 9.0\n.target sm_120\n.address_size 64\n.entry k()\n{{\n.reg .b16 %h<2>; .reg .b32 %r<2>;\n{line}\nret;\n}}\n"
         );
         let module = Module::parse(text.as_bytes()).unwrap();
         let error = module.kernel("k").unwrap().unsupported.clone();
@@ -324,7 +324,7 @@ fn many_threads_add_to_one_half() {
             (format!("red.global.add.noftz.{name}x2 [%d0], %r0;"), [1, 1]),
         ] {
             let text = format!(
-                ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
+                ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
                  .reg .b16 %h<2>; .reg .b32 %r<2>; .reg .b64 %d<2>;\nld.param.u64 %d0, [p]; mov.b16 %h1, {one};\n\
                  mov.b32 %r0, {{%h1, %h1}}; {instruction} ret;\n}}\n"
             );
@@ -348,7 +348,7 @@ fn doubles_are_added_in_shared_memory() {
         "atom.add.f64 %e1, [%d2], %e0;",
     ] {
         let text = format!(
-            ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
+            ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
              .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .f64 %e<4>; .shared .align 8 .b8 s[16];\n\
              ld.param.u64 %d0, [p]; mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 1; mov.u32 %r2, s;\n\
              mad.lo.u32 %r2, %r1, 8, %r2; cvt.u64.u32 %d2, %r2; cvta.shared.u64 %d2, %d2;\n\

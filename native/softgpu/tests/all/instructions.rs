@@ -31,7 +31,7 @@ fn float_lanes(seed: u64) -> Vec<Lane> {
 /// and %d, %e, %q (as f64); gives %o.
 fn run(body: &str, lanes: &[Lane]) -> Vec<u64> {
     let text = format!(
-        ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
          .reg .pred %p<8>;\n.reg .b16 %s<8>;\n.reg .b32 %a, %b, %c, %r<8>, %t;\n.reg .b64 %x, %y, %z, %o, %w<8>;\n\
          .reg .f32 %f, %g, %h, %v<8>;\n.reg .f64 %d, %e, %q, %u<8>;\n\
          ld.param.u64 %w0, [in]; ld.param.u64 %w1, [out]; mov.u32 %t, %tid.x;\n\
@@ -596,7 +596,7 @@ fn dot_products_bits_and_halves() {
 /// Runs a warp whose body reads `in` (u16 elements, by %i0) and writes to `out` (by %i1).
 fn warp(registers: &str, body: &str, input: &[u16], output: usize) -> Vec<f32> {
     let text = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
          .reg .b32 %t<16>, %z;\n.reg .b64 %i<8>;\n.reg .pred %p<4>;\n{registers}\n.shared .align 16 .b8 s[4096];\n\
          ld.param.u64 %i0, [in]; ld.param.u64 %i1, [out]; mov.u32 %t0, %tid.x; mov.u32 %z, 0;\n{body}\nret;\n}}\n"
     );
@@ -817,7 +817,7 @@ fn a_vector_with_an_order_is_written_and_read_whole() {
     ] {
         let differ = if kind == "v2.u64" { "setp.ne.u64 %p0, %d3, %d4" } else { "setp.ne.u32 %p0, %r3, %r4" };
         let text = format!(
-            ".version 8.4\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{{\n\
+            ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{{\n\
              .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %d<8>;\n\
              ld.param.u64 %d0, [p]; ld.param.u64 %d1, [bad];\n\
              mov.u32 %r0, %ctaid.x; cvt.u64.u32 %d2, %r0; mov.u32 %r2, 0;\n$again:\n\
@@ -836,7 +836,7 @@ fn a_vector_with_an_order_is_written_and_read_whole() {
 #[test]
 fn registers_of_128_bits_are_read_and_written_whole() {
     // Each thread puts the same number into both halves, and sees nothing else there; then one of all wins.
-    let text = ".version 8.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{\n\
+    let text = ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 bad)\n{\n\
         .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %d<16>;\n.reg .b128 %q<4>, _d;\n\
         ld.param.u64 %d0, [p]; ld.param.u64 %d1, [bad];\n\
         mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 64, %r0; cvt.u64.u32 %d2, %r0; mov.u32 %r2, 0;\n\
@@ -982,7 +982,7 @@ fn sums_and_differences_share_one_flag() {
 
 #[test]
 fn functions_take_and_give_registers() {
-    let text = ".version 8.0\n.target sm_75\n.address_size 64\n\
+    let text = ".version 9.0\n.target sm_120\n.address_size 64\n\
         .func (.reg .u32 twice, .reg .u64 wide) both(.reg .u32 n, .param .b32 by, .reg .b64 to)\n{\n\
         .reg .b32 %r<4>;\n.reg .pred %p;\nld.param.u32 %r1, [by]; add.u32 twice, n, n; mul.wide.u32 wide, n, %r1;\n\
         st.global.u32 [to], n; setp.lt.u32 %p, n, 8; @%p ret;\nadd.u32 twice, twice, 1;\n}\n\
@@ -998,4 +998,47 @@ fn functions_take_and_give_registers() {
         let twice = 2 * n + u32::from(n >= 8);
         assert_eq!(got[..5], [n, twice, 1_000_000 * n, 0, n], "thread {n}");
     }
+}
+
+#[test]
+fn a_near_quotient_by_more_than_2_to_126_is_zero() {
+    let number = |v: f32| f64::from(v).to_bits();
+    let most = 2f32.powi(126);
+    let above = f32::from_bits(most.to_bits() + 1);
+    let lanes: Vec<Lane> = [
+        (1e38, above),
+        (-1e38, above),
+        (1e38, -f32::MAX),
+        (3e38, most),
+        (f32::INFINITY, above),
+        (f32::INFINITY, most),
+        (0.0, above),
+        (5.0, f32::INFINITY),
+        (f32::NAN, above),
+        (1.0, f32::NAN),
+        (6.0, 1.5),
+    ]
+    .iter()
+    .map(|(a, b)| [number(*a), number(*b), 0])
+    .collect();
+    let lanes: Vec<Lane> = lanes.iter().cycle().take(32).copied().collect();
+    let bits = |v: f64| u64::from((v as f32).to_bits());
+    let values = |l: Lane| (f64::from_bits(l[0]), f64::from_bits(l[1]));
+    let near = |l: Lane| {
+        let (a, b) = values(l);
+        let beyond = b.abs() > f64::from(most);
+        bits(if beyond && a.is_infinite() {
+            f64::NAN
+        } else if beyond {
+            a * 0.0 * b.signum()
+        } else {
+            a / b
+        })
+    };
+    check(
+        &[(&single("div.approx.f32 %v0, %f, %g;"), &near), (&single("div.approx.ftz.f32 %v0, %f, %g;"), &near)],
+        &lanes,
+    );
+    let full = |l: Lane| bits(values(l).0 / values(l).1);
+    check(&[(&single("div.full.f32 %v0, %f, %g;"), &full)], &lanes);
 }

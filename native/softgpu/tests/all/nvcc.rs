@@ -228,6 +228,12 @@ fn printf_and_assert() {
         }
         other => panic!("{other:?}"),
     }
+    // Each thread of the warp that fails says so.
+    let bad = d.upload(&[7, 4, 7]);
+    let failed = d.launch(&m, "check", [1, 1, 1], [3, 1, 1], &Params::new().u64(bad));
+    let Err(Fault::Assert { message, .. }) = failed else { panic!("{failed:?}") };
+    let threads: Vec<&str> = message.lines().filter_map(|line| line.split("thread: ").nth(1)?.get(..7)).collect();
+    assert_eq!(threads, ["[0,0,0]", "[2,0,0]"], "{message}");
 }
 
 #[test]

@@ -92,3 +92,25 @@ fn what_was_printed_before_a_fault_is_kept() {
     let done = d.engine.launch_printing(&d.arena, &launch, &AtomicBool::new(false), &mut printed);
     assert_eq!((done.unwrap_err().cuda_code(), printed.as_str()), (719, "Hi\n"));
 }
+
+#[test]
+fn the_last_mebibyte_of_what_a_kernel_prints_is_kept() {
+    let line = format!("{}%d\n", "-".repeat(90));
+    let bytes: Vec<String> = line.bytes().chain([0]).map(|b| b.to_string()).collect();
+    let text = format!(
+        ".version 8.0\n.target sm_75\n.address_size 64\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n\
+         .global .b8 f[{}] = {{{}}};\n.visible .entry k()\n{{\n.local .align 8 .b8 buffer[8];\n.reg .pred %p; .reg .b32 %n;\n\
+         .reg .b64 %d<2>;\nmov.u32 %n, 0;\nagain:\nst.local.u32 [buffer], %n;\nmov.u64 %d0, f; mov.u64 %d1, buffer;\n\
+         cvta.local.u64 %d1, %d1;\n\
+         {{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %d0; st.param.b64 [b], %d1;\n\
+         call.uni (r), vprintf, (a, b); }}\nadd.u32 %n, %n, 1; setp.lt.u32 %p, %n, 20000; @%p bra again;\nret;\n}}\n",
+        bytes.len(),
+        bytes.join(", ")
+    );
+    let d = Device::new(1);
+    let printed = d.launch(&d.load(&text), "k", [1; 3], [1; 3], &Params::new()).unwrap().printed;
+    assert!(((1 << 20) - 100..=1 << 20).contains(&printed.len()), "{}", printed.len());
+    let numbers: Vec<u32> = printed.lines().map(|line| line.trim_start_matches('-').parse().unwrap()).collect();
+    assert_eq!(numbers.last(), Some(&19_999));
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
+}

@@ -130,7 +130,7 @@ fn product(
         ("%i", String::new(), String::new())
     };
     let text = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
+        ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
          .reg .b32 %a<8>, %b<8>, %c<8>, %d<8>, %l<4>; .reg .b64 %i, %m, %e, %g, %h; .reg .pred %p; .reg .b16 %s;\n\
          .shared .align 32 .b8 tile[{}];\nld.param.u64 %i, [p]; mov.u64 %m, tile;\n{before}\
          mov.u32 %l0, {}; mov.u32 %l1, {}; mov.u32 %l2, {}; mov.u32 %l3, {};\n\
@@ -215,7 +215,7 @@ fn sums_of_integers_end_at_the_largest_or_wrap() {
 #[test]
 fn tf32_has_ten_bits_of_fraction() {
     let fractions = [1.0f32 + 1.0 / 1024.0, 1.0 + 1.0 / 1024.0 + 1.0 / 4096.0];
-    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n\
+    let text = ".version 9.0\n.target sm_120\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n\
         .reg .b32 %a<4>, %b<4>, %c<8>, %h<8>; .reg .b64 %i; .reg .f32 %f;\nld.param.u64 %i, [p];\n\
         wmma.load.a.sync.aligned.row.m16n16k8.global.tf32 {%a0, %a1, %a2, %a3}, [%i], 8;\n\
         wmma.load.b.sync.aligned.col.m16n16k8.global.tf32 {%b0, %b1, %b2, %b3}, [%i+512], 8;\n\

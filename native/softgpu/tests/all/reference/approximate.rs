@@ -36,11 +36,16 @@ const fn power(exponent: i32) -> f64 {
 /// Less than the least normal number of single precision: it may be rounded to a multiple of 2^-149.
 const LITTLE: f64 = power(-149);
 
+/// By more than 2^126 it is zero; of infinity it is no number.
+fn near_quotient(x: f64, y: f64) -> f64 {
+    if y.abs() > power(126) { x * 0.0 } else { x / y }
+}
+
 const FUNCTIONS: [Function; 20] = [
     ("rcp.approx.f32", F, 1, |x, _| 1.0 / x, power(-23), LITTLE),
     ("sqrt.approx.f32", F, 1, |x, _| x.sqrt(), power(-23), LITTLE),
     ("rsqrt.approx.f32", F, 1, |x, _| 1.0 / x.sqrt(), power(-22), LITTLE),
-    ("div.approx.f32", F, 2, |x, y| x / y, power(-22), LITTLE),
+    ("div.approx.f32", F, 2, near_quotient, power(-22), LITTLE),
     ("div.full.f32", F, 2, |x, y| x / y, power(-22), LITTLE),
     ("ex2.approx.f32", F, 1, |x, _| x.exp2(), power(-22), LITTLE),
     ("lg2.approx.f32", F, 1, |x, _| x.log2(), power(-22), power(-22)),

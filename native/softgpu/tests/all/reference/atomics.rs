@@ -4,7 +4,7 @@
 use super::Kind::*;
 use super::exact::{BF16, F16, F32, F64, Format, Way};
 use super::memory::{Area, address, space};
-use super::{Block, EACH, Kind, Maker, OWN, Statement, Text, name, put};
+use super::{Block, EACH, Kind, Maker, OWN, Statement, Text, name, put, spelled};
 
 /// Words that all threads of a block, or of the grid, update.
 pub const WORDS: usize = 32;
@@ -105,7 +105,7 @@ impl Statement for Own {
         let (update, bytes, kind, _) = UPDATES[self.update];
         let base = address(text, self.area, self.generic);
         let access = format!("{}{}.{update}", self.order, space(self.area, self.generic));
-        let mut operands = vec![format!("[{base}+{}]", self.place * bytes), name(kind, self.operands[0])];
+        let mut operands = vec![format!("[{base}+{}]", spelled(self.place * bytes)), name(kind, self.operands[0])];
         if update.starts_with("cas") {
             operands.push(name(kind, self.operands[1]));
         }
@@ -173,7 +173,7 @@ impl Statement for Vector {
             let names: Vec<String> = (0..self.count).map(|n| name(kind, (first + n) % EACH)).collect();
             format!("{{{}}}", names.join(", "))
         };
-        let rest = format!("[{base}+{}], {}", self.place, list(self.operand));
+        let rest = format!("[{base}+{}], {}", spelled(self.place), list(self.operand));
         match self.old {
             Some(old) => put!(text, "atom.global.{update}.v{}.{ty} {}, {rest};", self.count, list(old)),
             None => put!(text, "red.global.{update}.v{}.{ty} {rest};", self.count),
@@ -263,7 +263,7 @@ impl Statement for Common {
         } else {
             ".shared"
         };
-        let at = format!("[{base}+{}]", 8 * self.word);
+        let at = format!("[{base}+{}]", spelled(8 * self.word));
         if self.atom {
             put!(text, "atom{space}.{update} _, {at}, {operand};");
         } else {

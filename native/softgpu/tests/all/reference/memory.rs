@@ -2,7 +2,7 @@
 
 use super::Kind::*;
 use super::exact::F64;
-use super::{Block, EACH, Kind, Maker, OWN, Statement, TABLE, Text, name, put};
+use super::{Block, EACH, Kind, Maker, OWN, Statement, TABLE, Text, name, put, spelled};
 
 /// A memory of a thread's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl Statement for FromTable {
         let (ty, registers) = self.vector.text();
         let (bytes, access) = (self.vector.bytes(), self.access);
         let Some(index) = self.index else {
-            put!(text, "ld{access}.{ty} {registers}, [%a3+{}];", 4 * self.words);
+            put!(text, "ld{access}.{ty} {registers}, [%a3+{}];", spelled(4 * self.words));
             return;
         };
         let base = if access == ".const" {
@@ -243,7 +243,7 @@ impl Statement for Access {
                 );
                 "%a6".to_string()
             }
-            _ => format!("{base}+{}", self.place * bytes),
+            _ => format!("{base}+{}", spelled(self.place * bytes)),
         };
         let access = format!("{}{}", self.order, space(self.area, self.generic));
         if self.store && self.vector.moved.kind == E {

@@ -62,6 +62,18 @@ fn name(kind: Kind, number: usize) -> String {
     format!("%{}{number}", ["p", "h", "r", "d", "f", "e"][kind as usize])
 }
 
+/// A number as a constant expression, in one of several ways.
+fn spelled(number: usize) -> String {
+    match (number / 4 + number) % 6 {
+        0 => number.to_string(),
+        1 => format!("{} - 7", number + 7),
+        2 => format!("~-{}", number + 1),
+        3 => format!("WARP_SZ * {} + {}", number / 32, number % 32),
+        4 => format!("(1 > 2 ? 5 : {number} ^ 0)"),
+        _ => format!("{} / 3 | 0", number * 3),
+    }
+}
+
 /// Writes a line of a program.
 macro_rules! put {
     ($text:expr, $($part:tt)*) => {{
