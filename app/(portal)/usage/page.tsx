@@ -144,7 +144,7 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
         unit={whole ? undefined : "GPU-h"}
         detail={
           whole
-            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h; ${formatGpuHours(usage.stranded)} free fitted nobody`
+            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h${usage.stranded > 0 ? `; ${formatGpuHours(usage.stranded)} free fitted nobody` : ""}`
             : `${formatGpuHours(borrowed)} of it borrowed`
         }
       />
