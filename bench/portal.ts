@@ -116,7 +116,7 @@ async function pagePaths(db: Database, whatIf: string): Promise<string[]> {
     ...["/workspaces", "/workspaces/new", ...tabs.map((tab) => `/workspaces/${one?.id}${tab}`)],
     ...["/gpus", "/gpus/works-here", "/teams", "/teams/team-1", "/calendars", "/policies", "/datasets", "/tour"],
     ...["/environments", `/environments/${image?.id}`, "/sizes", "/people", "/audit", "/health", "/settings"],
-    ...["/pool", `/pool?open=${opened.map(({ id }) => id).join(",")}`, "/what-if", `/what-if?run=${whatIf}`],
+    ...["/pool", "/queue", `/pool?open=${opened.map(({ id }) => id).join(",")}`, "/what-if", `/what-if?run=${whatIf}`],
     ...["team", "person", "workspace"].flatMap((by) => [`/usage?by=${by}`, `/costs?by=${by}`, `/gpu-audit?by=${by}`]),
   ];
 }

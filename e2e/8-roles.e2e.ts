@@ -87,6 +87,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
         ],
         ["/environments", ["environment/propose-form", "Propose"]],
         ["/pool", ["lease/end-lease-dialog", endsLease], ["lease/explain-request", explains]],
+        ["/queue", ["lease/explain-request", explains]],
         [
           "/teams/demo",
           ["user/invitation-form", "Invite"],
@@ -113,6 +114,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           ["pool/set-zone", ofServer("Set zone")],
           ["pool/server-actions", ofServer("Remove server")],
         ],
+        ["/queue", ["lease/explain-request", explains]],
         ["/teams", ["team/new-team", "New team"]],
         [
           "/teams/demo",

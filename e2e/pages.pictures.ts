@@ -71,6 +71,7 @@ test("an installation with a few workspaces", async ({ browser }) => {
       ["/workspaces/[id]/settings", `${workspace}/settings`],
       ["/tour", "/tour"],
       ["/gpus", "/gpus"],
+      ["/queue", "/queue"],
       ["/gpus/works-here", "/gpus/works-here"],
       ["/datasets", "/datasets"],
       ["/health", "/health"],

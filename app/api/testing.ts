@@ -429,6 +429,7 @@ export const matrix: Record<string, Row> = {
   },
   "GET /pool": { expected: leadsAndAdmins(200) },
   "GET /pool/map": { expected: leadsAndAdmins(200) },
+  "GET /pool/queue": { expected: leadsAndAdmins(200) },
   "GET /gpu-servers": { expected: adminOnly(200) },
   "GET /gpu-servers/{id}/devices": { expected: leadsAndAdmins(200), params: server },
   "POST /gpu-servers/join-tokens": { expected: adminOnly(201) },

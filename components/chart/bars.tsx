@@ -1,12 +1,13 @@
 "use client";
 
 /** How a series looks: strength and pattern tell it apart, not colour alone. */
-export type Look = "used" | "held" | "free" | "warn" | "bad";
+export type Look = "used" | "held" | "free" | "stranded" | "warn" | "bad";
 
 const fills: Record<Look, string> = {
   used: "fill-accent",
   held: "fill-accent/40",
   free: "fill-line",
+  stranded: "fill-ink-2/50",
   warn: "fill-warn",
   bad: "fill-bad",
 };

@@ -7,6 +7,7 @@ const swatches: Record<Look, string> = {
   used: "bg-accent",
   held: "bg-accent/40",
   free: "bg-line",
+  stranded: "bg-ink-2/50",
   warn: "bg-warn",
   bad: "bg-bad",
 };

@@ -20,6 +20,7 @@ export function treeFor(person: { isAdmin: boolean; teams: { name: string; role:
             title: "Operate",
             pages: [
               { href: "/pool", label: "Pool" },
+              { href: "/queue", label: "Queue" },
               ...(person.isAdmin ? [{ href: "/health", label: "Health" }] : []),
             ],
           },

@@ -6,10 +6,10 @@ import { ExactTime } from "#components/ui/time.tsx";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 
 type Bin = Utilisation["bins"][number];
-type Part = "used" | "heldIdle" | "free" | "draining" | "lost" | "borrowed";
+type Part = "used" | "heldIdle" | "free" | "draining" | "lost" | "borrowed" | "stranded";
 
-/** The figures behind the chart. */
-export function TimeTable({ bins }: { bins: Bin[] }) {
+/** The figures behind the chart; what was stranded is told of the `whole` pool or a type alone. */
+export function TimeTable({ bins, whole }: { bins: Bin[]; whole: boolean }) {
   const part = (id: Part, header: string, from?: Column<Bin>["from"]): Column<Bin> => ({
     ...{ id, header, from, align: "right" },
     sort: (row) => row[id],
@@ -28,6 +28,7 @@ export function TimeTable({ bins }: { bins: Bin[] }) {
         part("draining", "Draining", "sm"),
         part("lost", "Lost", "sm"),
         part("borrowed", "Borrowed", "md"),
+        ...(whole ? [part("stranded", "Stranded", "md")] : []),
       ]}
     />
   );

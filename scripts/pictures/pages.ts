@@ -49,6 +49,7 @@ export const PAGES = {
     "Quota, budget, calendar, reservations, policy, members and invitations; an admin archives the team.",
   ],
   "/pool": ["Pool", "Every device with its leases by team, the queue with its reasons, and who lets GPUs lie idle."],
+  "/queue": ["Queue", "Who waits for GPUs of which type, at which place, and why."],
   "/health": ["Health", "Every part of the installation, what is wrong first, each with its next step."],
   "/usage": ["Usage", "What became of the pool's time, and who had it."],
   "/what-if": ["What-if", "The demand of the log, played again on another pool."],

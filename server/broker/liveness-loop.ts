@@ -25,6 +25,7 @@ import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { warnOfIdle } from "#server/services/lease/warn-of-idle.ts";
 import { sweepNotices } from "#server/services/notice/sweep.ts";
 import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
+import { settleStranded } from "#server/services/utilisation/settle-stranded.ts";
 import { type Facts, judge, type Measure } from "./liveness.ts";
 import { startRounds } from "./rounds.ts";
 
@@ -72,6 +73,7 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
       if (Date.now() - settledAt >= SETTLE_MS) {
         settledAt = Date.now();
         await settleUsage(systemContext(database.db));
+        await settleStranded(systemContext(database.db));
         await warnOfBudgets(systemContext(database.db));
         await tellOfBack(systemContext(database.db));
         await sweepNotices(systemContext(database.db));

@@ -1,6 +1,6 @@
 /** GPU servers and the pool, as admins see and change them. Amounts are thousandths of a GPU, memory is bytes. */
 import { z } from "zod";
-import { editedVersion, gpuId, gpuServerId, pageSize, searchText, version } from "./common.ts";
+import { editedVersion, gpuId, gpuServerId, gpuType, pageSize, searchText, version } from "./common.ts";
 import { runningKernel } from "./control.ts";
 import { leaseOwner } from "./lease.ts";
 
@@ -233,6 +233,30 @@ export const queueEntry = z.strictObject({
   likelySeconds: z.number().nullable(),
 });
 export type QueueEntry = z.infer<typeof queueEntry>;
+
+export const poolQueueInput = z.strictObject({
+  gpuType: gpuType.optional(),
+  /** Words, each in the type, the person, the team, the workspace or the label of a request. */
+  search: searchText.optional(),
+  limit: pageSize(100),
+  /** The last request of the page before. */
+  after: z.string().max(64).optional(),
+  /** `csv` answers all of them as a file. */
+  format: z.enum(["json", "csv"]).default("json"),
+});
+export type PoolQueueInput = z.input<typeof poolQueueInput>;
+
+export const poolQueue = z.strictObject({
+  /** How many wait for each type that somebody waits for, whoever they are. */
+  queued: z.array(z.strictObject({ gpuType: z.string(), count: z.int() })),
+  /** A page of them, one type after the other, as far as whoever looks may know them; their places are among all. */
+  rows: z.array(queueEntry),
+  /** All that match, on whichever page. */
+  rowCount: z.int(),
+  /** What `after` is for the next page; null: this is the last. */
+  next: z.string().nullable(),
+});
+export type PoolQueue = z.infer<typeof poolQueue>;
 
 /** GPUs of one type, together. */
 export const poolTotal = z.strictObject({

@@ -78,13 +78,16 @@ export const utilisation = z.strictObject({
   grants: z.int(),
   waitMedian: z.number().nullable(),
   waitP95: z.number().nullable(),
-  bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours })),
+  /** Of what was held: borrowed. Of what was free: stranded, which none of those who waited could have been given. */
+  bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours, stranded: hours })),
   /** A page of them, in the order that was asked for. */
   rows: z.array(utilisationRow),
   /** All that match, on whichever page. */
   rowCount: z.int(),
   /** What `after` is for the next page; null: this is the last. */
   next: z.string().nullable(),
+  /** Over all bins; of the whole pool or a type alone. */
+  stranded: hours,
   /** Over all rows. */
   borrowed: hours,
   promised: hours,

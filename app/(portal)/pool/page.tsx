@@ -1,5 +1,5 @@
 import Link from "next/link";
-import { cx } from "#components/format.ts";
+import { cx, formatCount } from "#components/format.ts";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { AddGpuServer } from "#components/pool/add-gpu-server.tsx";
@@ -31,6 +31,8 @@ type Props = { searchParams: Promise<Record<string, string | string[] | undefine
 
 /** A pool of so many devices stands there whole; a larger one is a map, of which servers are opened. */
 const WHOLE_UP_TO = 32;
+/** So many of the queue stand here; all of it has a page of its own. */
+const FIRST_WAITING = 20;
 const SHOWS: Record<MapShows, string> = { leased: "leased", compute: "computed in the last minute" };
 
 /** The pool now: four figures, every device with its leases by team, the queue, and who let GPUs lie idle. A lead reads of other teams how much alone. */
@@ -111,13 +113,23 @@ export default async function PoolPage({ searchParams }: Props) {
           />
         </>
       )}
-      <Section title="Queue" detail={isAdmin ? undefined : "Of your teams; their places are among all who wait"}>
+      <Section
+        title="Queue"
+        detail={isAdmin ? undefined : "Of your teams; their places are among all who wait"}
+        actions={
+          pool.queue.length > 0 && (
+            <Link href="/queue" className="text-sm text-accent underline underline-offset-4">
+              All {formatCount(pool.queue.length)}, in Queue
+            </Link>
+          )
+        }
+      >
         {pool.queue.length === 0 ? (
           <EmptyState title={isAdmin ? "Nobody waits" : "Nobody of your teams waits"}>
             Requests that will fit when something ends stand here with their reason.
           </EmptyState>
         ) : (
-          <QueueTable rows={pool.queue.map((request) => ({ ...request, canLeave: true }))} />
+          <QueueTable rows={pool.queue.slice(0, FIRST_WAITING).map((request) => ({ ...request, canLeave: true }))} />
         )}
       </Section>
       {idle.length > 0 && (

@@ -10,7 +10,7 @@ import { TimeTable } from "#components/utilisation/time-table.tsx";
 import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
 import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
 import { userId, workspaceId } from "#server/contracts/common.ts";
-import type { Utilisation } from "#server/contracts/utilisation.ts";
+import type { TimeParts, Utilisation } from "#server/contracts/utilisation.ts";
 import { LONGEST_DAYS, read } from "#server/services/utilisation/read.ts";
 import { load, pageContext } from "../../page-context.ts";
 import { askedDays } from "../asked-days.ts";
@@ -21,10 +21,13 @@ export const metadata = { title: "Usage" };
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 
 const HOUR = 3600_000;
-const SERIES: Series[] = [
+/** What became of the time, and what of the free was stranded. */
+type Parts = TimeParts & { stranded: number };
+const SERIES: (Series & { key: keyof Parts })[] = [
   { key: "used", label: "Used", look: "used" },
   { key: "heldIdle", label: "Held idle", look: "held" },
   { key: "free", label: "Free", look: "free" },
+  { key: "stranded", label: "Stranded", look: "stranded" },
   { key: "draining", label: "Draining", look: "warn" },
   { key: "lost", label: "Lost", look: "bad" },
 ];
@@ -74,6 +77,8 @@ export default async function UsagePage({ searchParams }: Props) {
   };
   // What is free or away belongs to nobody.
   const whole = team === undefined && asks.person === "" && asks.workspace === "";
+  const series = whole ? SERIES : SERIES.slice(0, 2);
+  const total = usage && partsOf({ ...usage.total, stranded: usage.stranded });
   const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
   return (
     <>
@@ -87,7 +92,7 @@ export default async function UsagePage({ searchParams }: Props) {
         teams={teams}
         anyTeam={isAdmin}
       />
-      {usage === undefined ? (
+      {usage === undefined || total === undefined ? (
         <EmptyState title={days.wrong?.title ?? ""}>{days.wrong?.hint}</EmptyState>
       ) : usage.bins.length === 0 ? (
         <EmptyState title="Nothing was in the pool in this time">
@@ -99,8 +104,8 @@ export default async function UsagePage({ searchParams }: Props) {
           <Section title="Over time" detail={`GPUs on average, ${usage.from.slice(0, 10)} to ${usage.to.slice(0, 10)}`}>
             <Card className="px-3.5 py-3">
               <TimeChart
-                label={`GPUs over time: ${SERIES.map(({ key, label }) => `${label} ${formatGpuHours(usage.total[key as "used"])} GPU-hours`).join(", ")}`}
-                series={whole ? SERIES : SERIES.slice(0, 2)}
+                label={`GPUs over time: ${series.map(({ key, label }) => `${label} ${formatGpuHours(total[key])} GPU-hours`).join(", ")}`}
+                series={series}
                 from={usage.from}
                 to={usage.to}
                 zone="UTC"
@@ -108,7 +113,7 @@ export default async function UsagePage({ searchParams }: Props) {
                 format={(value) => `${formatGpuHours(value)} GPUs`}
               />
               <BehindChart csv={file("csv-time")}>
-                <TimeTable bins={usage.bins} />
+                <TimeTable bins={usage.bins} whole={whole} />
               </BehindChart>
             </Card>
           </Section>
@@ -139,7 +144,7 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
         unit={whole ? undefined : "GPU-h"}
         detail={
           whole
-            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h`
+            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h${usage.stranded > 0 ? `; ${formatGpuHours(usage.stranded)} free fitted nobody` : ""}`
             : `${formatGpuHours(borrowed)} of it borrowed`
         }
       />
@@ -171,8 +176,12 @@ function deliveredDetail(promised: number, fairness: number | null): string {
   return fairness === null ? of : `${of}; fairness between teams ${fairness.toFixed(2)} of 1 (Jain)`;
 }
 
+/** What the chart stacks: of what was free, what served nobody stands apart. */
+const partsOf = (parts: Parts): Parts => ({ ...parts, free: parts.free - parts.stranded });
+
 /** GPU-hours of a stretch as GPUs on average. */
 function perHour(bin: Utilisation["bins"][number]): Record<string, number> {
   const hours = Math.max(1e-9, (Date.parse(bin.to) - Date.parse(bin.from)) / HOUR);
-  return Object.fromEntries(SERIES.map(({ key }) => [key, bin[key as "used"] / hours]));
+  const parts = partsOf(bin);
+  return Object.fromEntries(SERIES.map(({ key }) => [key, parts[key] / hours]));
 }

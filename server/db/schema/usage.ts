@@ -111,3 +111,18 @@ export const usageRollup = pgTable("usage_rollup", {
   id: smallint("id").primaryKey().default(1),
   rolledTo: instant("rolled_to").notNull(),
 });
+
+/**
+ * What was free and served nobody, by the hour it was measured in: the pool's past cannot be asked for it, since it
+ * depends on who waited. `until` is how far the hour has been measured.
+ */
+export const strandedHours = pgTable(
+  "stranded_hours",
+  {
+    at: instant("at").notNull(),
+    gpuType: text("gpu_type").notNull(),
+    stranded: bytes("stranded").notNull(),
+    until: instant("until").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.at, t.gpuType] })],
+);

@@ -9,6 +9,7 @@ import { makeWorkspace, makeWorld, type Person, type World } from "#server/servi
 import { devices } from "./devices.ts";
 import { map } from "./map.ts";
 import { overview } from "./overview.ts";
+import { queue } from "./queue.ts";
 import { setKind } from "./set-kind.ts";
 
 let database: TestDatabase;
@@ -48,6 +49,25 @@ it("tells an admin of every lease and request, and by team what each holds", asy
   for (const device of all.devices) {
     expect(device.teams.reduce((sum, { milli }) => sum + milli, 0)).toBe(device.leasedMilli);
   }
+});
+
+it("tells who waits by itself: of all or of one type, found by words, a page at a time", async () => {
+  const { ctx } = world.admin;
+  const all = await queue(ctx);
+  expect(all).toMatchObject({ queued: [{ gpuType: "soft", count: 2 }], rowCount: 2, next: null });
+  const { queue: before } = await map(ctx);
+  expect(all.rows).toEqual(before);
+  const found = await queue(ctx, { search: "OTO fourth", gpuType: "soft" });
+  expect(found.rows.map(({ workspaceName }) => workspaceName)).toEqual(["fourth plan"]);
+  expect((await queue(ctx, { gpuType: "a100" })).rows).toEqual([]);
+  const first = await queue(ctx, { limit: 1 });
+  const rest = await queue(ctx, { limit: 1, after: first.next ?? "" });
+  expect([...first.rows, ...rest.rows]).toEqual(before);
+  expect(rest.next).toBeNull();
+  // A lead reads the led team's, and how many wait at all.
+  const own = await queue(world.lead.ctx);
+  expect(own).toMatchObject({ queued: [{ count: 2 }], rows: [{ workspaceName: "later", of: 2 }], rowCount: 1 });
+  await expect(queue(world.member.ctx)).rejects.toMatchObject({ code: "forbidden" });
 });
 
 it("tells a lead of other teams how much they hold, and neither who nor for what", async () => {

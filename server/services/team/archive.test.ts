@@ -38,7 +38,7 @@ import { archive } from "./archive.ts";
 import { create } from "./create.ts";
 import { get } from "./get.ts";
 import { list } from "./list.ts";
-import { names } from "./names.ts";
+import { names, namesOfAllTimes } from "./names.ts";
 import { restore } from "./restore.ts";
 import { setPolicy } from "./set-policy.ts";
 import { setQuota } from "./set-quota.ts";
@@ -219,6 +219,11 @@ describe("archiving a team", () => {
     const launching = { name: "late", image: "cuda-python", teamId };
     expect(await refusal(createWorkspace(world.member.ctx, launching))).toBe(ARCHIVED);
     expect(await names(ctx)).toEqual([{ id: world.otherTeam, name: "nlp" }]);
+    expect(await namesOfAllTimes(ctx)).toEqual([
+      { id: world.otherTeam, name: "nlp" },
+      { id: teamId, name: "vision (archived)" },
+    ]);
+    expect(await namesOfAllTimes(world.outsider.ctx)).toEqual([{ id: world.otherTeam, name: "nlp" }]);
     expect(await list(ctx)).toMatchObject({ teams: [{ name: "nlp" }], archived: [{ id: teamId, name: "vision" }] });
     expect((await list(world.outsider.ctx)).archived).toEqual([]);
   });

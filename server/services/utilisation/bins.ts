@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { account } from "./account.ts";
-import { type Filter, HOUR_S, isNarrow, type Span } from "./ledger.ts";
+import { type Filter, HOUR_S, isNarrow, type Span, strandedIn } from "./ledger.ts";
 
 type Bin = Utilisation["bins"][number];
 type Row = {
@@ -12,6 +12,7 @@ type Row = {
   used: number;
   held: number;
   borrowed: number;
+  stranded: number;
 };
 
 /** Widths of a bin that people can read, seconds. */
@@ -28,12 +29,15 @@ export async function readBins(ctx: Context, span: Span, filter: Filter): Promis
   const bin = sql`floor(date_part('epoch', at) / ${sql.raw(String(width))})`;
   const rows = await ctx.db.execute<Row>(sql`
     select bin, state, sum(wall) / 3.6e9 as wall, sum(used) / 3.6e12 as used,
-      sum(held) / 3.6e12 as held, sum(borrowed) / 3.6e12 as borrowed
+      sum(held) / 3.6e12 as held, sum(borrowed) / 3.6e12 as borrowed, sum(stranded) / 3.6e12 as stranded
     from (
-      select ${bin} as bin, state, sum(wall::float8) as wall, 0::float8 as used, 0::float8 as held, 0::float8 as borrowed
+      select ${bin} as bin, state, sum(wall::float8) as wall, 0::float8 as used, 0::float8 as held, 0::float8 as borrowed,
+        0::float8 as stranded
       from ${pool} p group by 1, 2
       union all
-      select ${bin}, state, 0, sum(used::float8), sum(held::float8), sum(borrowed::float8) from ${held} h group by 1, 2
+      select ${bin}, state, 0, sum(used::float8), sum(held::float8), sum(borrowed::float8), 0 from ${held} h group by 1, 2
+      union all
+      select ${bin}, 'open', 0, 0, 0, 0, sum(stranded) from (${strandedIn(span, filter, Math.min(width, HOUR_S))}) s group by 1
     ) parts group by 1, 2 order by 1`);
   const whole = filter.teamId === undefined && !isNarrow(filter);
   const bins = new Map<number, Bin>();
@@ -42,14 +46,17 @@ export async function readBins(ctx: Context, span: Span, filter: Filter): Promis
     const end = Math.min(span.to.getTime(), (row.bin + 1) * width * 1000);
     const bin = bins.get(row.bin) ?? {
       ...{ from: new Date(start).toISOString(), to: new Date(end).toISOString() },
-      ...{ used: 0, heldIdle: 0, free: 0, draining: 0, lost: 0, borrowed: 0 },
+      ...{ used: 0, heldIdle: 0, free: 0, draining: 0, lost: 0, borrowed: 0, stranded: 0 },
     };
     bins.set(row.bin, bin);
     bin.used += row.used;
     bin.heldIdle += Math.max(0, row.held - row.used);
     bin.borrowed += row.borrowed;
     // What is held counts as held also while its device drains or is away: somebody has it.
-    if (whole) bin[row.state === "open" ? "free" : row.state] += Math.max(0, row.wall - row.held);
+    if (!whole) continue;
+    const rest = Math.max(0, row.wall - row.held);
+    bin[row.state === "open" ? "free" : row.state] += rest;
+    bin.stranded += Math.min(rest, row.stranded);
   }
   return [...bins.values()];
 }

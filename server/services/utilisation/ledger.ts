@@ -82,6 +82,22 @@ export function poolInLedger({ from, to }: Span, { gpuType }: Filter, seconds: n
     where e > s group by 1, 2, 3`;
 }
 
+/**
+ * A query for what was free and served nobody in a span, split by steps: `at`, `stranded`. What was measured in an hour
+ * is spread evenly over what there is of that hour.
+ */
+export function strandedIn({ from, to }: Span, { gpuType }: Filter, seconds: number): SQL {
+  const step = stepOf(seconds);
+  const measured = microseconds(sql`h.at`, sql`h.until`);
+  return sql`
+    select series.at, h.stranded::float8 / greatest(1, ${measured}) *
+      ${microseconds(sql`greatest(s, series.at)`, sql`least(e, series.at + ${step})`)} as stranded
+    from stranded_hours h
+      cross join lateral (select greatest(h.at, ${at(from)}) as s, least(h.until, ${at(to)}) as e) x
+      cross join lateral ${steps(step)} as series (at)
+    where h.at > ${at(from)} - interval '1 hour' and h.at < ${at(to)} and e > s and ${is(sql`h.gpu_type`, gpuType)}`;
+}
+
 /** A column has a value, where one is asked for. */
 export const is = (column: SQL, value: string | undefined): SQL =>
   value === undefined ? sql`true` : sql`${column} = ${value}`;

@@ -58,6 +58,7 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
     rows: rows.map((row) => ({ ...row, ...waits.get(row.id) })),
     rowCount: page.total,
     next: page.next,
+    stranded: bins.reduce((sum, bin) => sum + bin.stranded, 0),
     ...{ borrowed: sumOf("borrowed"), promised: sumOf("promised"), delivered: sumOf("delivered") },
     fairness: fairnessOf(times),
   };

@@ -1,6 +1,7 @@
 /** What became of the pool's time, from real rows: the parts sum to wall time, whatever the span and the bins. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemContext } from "#server/context.ts";
 import type { TimeParts } from "#server/contracts/utilisation.ts";
 import {
   deviceIntervals,
@@ -9,6 +10,7 @@ import {
   leases,
   leaseWork,
   memberships,
+  quotas,
 } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
@@ -17,6 +19,7 @@ import { lentBy } from "./lent.ts";
 import { mostIdle, mostIdleFrom } from "./most-idle.ts";
 import { read } from "./read.ts";
 import { recentWaitP95 } from "./recent-wait.ts";
+import { settleStranded } from "./settle-stranded.ts";
 
 let test: TestDatabase;
 let world: World;
@@ -182,6 +185,26 @@ describe("the time of the pool", () => {
     await expect(read(world.lead.ctx, { teamId: world.otherTeam })).rejects.toMatchObject({ code: "forbidden" });
     await expect(read(world.lead.ctx)).rejects.toMatchObject({ code: "forbidden" });
     await expect(read(world.member.ctx, { teamId: world.team })).rejects.toMatchObject({ code: "forbidden" });
+  });
+
+  it("tells what was free and served nobody, as it was seen, and nothing for a pause in which nobody looked", async () => {
+    const look = (minutes: number) => settleStranded({ ...systemContext(test.db), now: () => at(minutes / 60) });
+    await look(46);
+    await look(50);
+    // While no team may take anything, all that is free is stranded: two devices.
+    const were = await test.db.delete(quotas).returning();
+    for (const minutes of [54, 58, 62, 80]) await look(minutes);
+    await test.db.insert(quotas).values(were);
+    const all = await read(world.admin.ctx, { from: iso(0), to: iso(10) });
+    expect(all.stranded).toBeCloseTo((2 * 12) / 60);
+    const perBin = all.bins.slice(0, 3).map((bin) => bin.stranded * 30);
+    for (const [index, hours] of [10, 2, 0].entries()) expect(perBin[index]).toBeCloseTo(hours);
+    for (const bin of all.bins) expect(bin.stranded).toBeLessThanOrEqual(bin.free);
+    expect((await read(world.admin.ctx, { from: iso(0.5), to: iso(1) })).stranded).toBeLessThan(all.stranded);
+    expect((await read(world.admin.ctx, { from: iso(0), to: iso(10), gpuType: "a100" })).stranded).toBe(0);
+    const own = await read(world.lead.ctx, { from: iso(0), to: iso(10), teamId: world.team });
+    expect(own.stranded).toBe(0);
+    await expect(settleStranded(world.admin.ctx)).rejects.toMatchObject({ code: "forbidden" });
   });
 
   it("refuses a time that ends before it begins", async () => {

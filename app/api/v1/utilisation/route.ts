@@ -37,13 +37,15 @@ function asCsv(answer: Utilisation, by: string): Response {
   );
 }
 
+const TIME_COLUMNS = ["used", "held idle", "free", "draining", "lost", "borrowed", "stranded"];
+
 function timeAsCsv(answer: Utilisation): Response {
   return csvResponse(
     `utilisation-${answer.from.slice(0, 10)}-${answer.to.slice(0, 10)}.csv`,
-    ["from", "to", ...["used", "held idle", "free", "draining", "lost", "borrowed"].map((name) => `${name} GPU-hours`)],
+    ["from", "to", ...TIME_COLUMNS.map((name) => `${name} GPU-hours`)],
     answer.bins.map((bin) => [
       ...[bin.from, bin.to],
-      ...[bin.used, bin.heldIdle, bin.free, bin.draining, bin.lost, bin.borrowed].map(hours),
+      ...[bin.used, bin.heldIdle, bin.free, bin.draining, bin.lost, bin.borrowed, bin.stranded].map(hours),
     ]),
   );
 }
