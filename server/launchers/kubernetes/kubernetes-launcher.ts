@@ -29,6 +29,7 @@ import {
   orphansAmong,
   ownedBy,
   serviceOf,
+  podName,
   TEAM_LABEL,
   teamObjects,
   WORKSPACE_LABEL,
@@ -153,7 +154,7 @@ export class KubernetesLauncher implements Launcher {
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
-    const follower = await this.#followEvents(namespace, spec.id, (line) => report.log("pod", line));
+    const follower = await this.#followEvents(namespace, spec, (line) => report.log("pod", line));
     const printed = this.#followLog(pods, spec.id, (line) => report.log("pod", line));
     try {
       await this.#apply(pod);
@@ -401,22 +402,26 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** Hands over what the cluster tells about the pod and its claim, each line once. */
-  async #followEvents(namespace: string, name: string, onLine: (line: string) => void) {
-    const fields = `involvedObject.name=${name}`;
+  async #followEvents(namespace: string, spec: WorkspaceSpec, onLine: (line: string) => void) {
     const since = Date.now() - 1_000;
     let last: CoreV1Event | undefined;
-    const events = await this.#client.watch<CoreV1Event>({
-      path: `/api/v1/namespaces/${namespace}/events`,
-      fields,
-      list: () => this.#client.core.listNamespacedEvent({ namespace, fieldSelector: fields }),
-    });
-    events.onChange((event, deleted) => {
-      const at = event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
-      if (deleted || (at !== undefined && new Date(at).getTime() < since - 1_000)) return;
-      last = event;
-      onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
-    });
-    return { last: () => last, stop: events.stop };
+    const follow = async (name: string) => {
+      const fields = `involvedObject.name=${name}`;
+      const events = await this.#client.watch<CoreV1Event>({
+        path: `/api/v1/namespaces/${namespace}/events`,
+        fields,
+        list: () => this.#client.core.listNamespacedEvent({ namespace, fieldSelector: fields }),
+      });
+      events.onChange((event, deleted) => {
+        const at = event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
+        if (deleted || (at !== undefined && new Date(at).getTime() < since - 1_000)) return;
+        last = event;
+        onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
+      });
+      return events;
+    };
+    const followed = await Promise.all([spec.id, podName(spec)].map(follow));
+    return { last: () => last, stop: async () => void (await Promise.all(followed.map((events) => events.stop()))) };
   }
 
   /** Hands over what the pod's first container prints while it starts. */
@@ -459,7 +464,7 @@ export class KubernetesLauncher implements Launcher {
       let there = false;
       const look = () => {
         const pod = podOf(pods, id);
-        // Who empties a node names a pod that was there, and may mean the one that has taken its name since.
+        // Whoever empties a node may take one that has not come to it yet.
         if (there && pod === undefined) return settle(() => reject(new PodLost("The pod was deleted before it ran.")));
         if (pod === undefined) return;
         there = true;

@@ -286,7 +286,12 @@ export function workspaceService(
   return {
     apiVersion: "v1",
     kind: "Service",
-    metadata: { name: metadata.name, namespace: metadata.namespace, labels, ownerReferences: metadata.ownerReferences },
+    metadata: {
+      name: labels[WORKSPACE_LABEL],
+      namespace: metadata.namespace,
+      labels,
+      ownerReferences: metadata.ownerReferences,
+    },
     spec: {
       type: "ClusterIP",
       selector: { [WORKSPACE_LABEL]: labels[WORKSPACE_LABEL] ?? "" },
@@ -419,6 +424,11 @@ function environmentOn({ environment, image }: WorkspaceSpec, { environments, si
   return { image, size, pull: "IfNotPresent" as const };
 }
 
+/** Each start has a pod of another name: whoever drains a node asks by the name until nobody has it. */
+export function podName({ id, generation }: Pick<WorkspaceSpec, "id" | "generation">): string {
+  return `${id}-${generation}`;
+}
+
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
   const environment = environmentOn(spec, settings);
@@ -441,7 +451,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { ...meta, annotations: { [GENERATION]: String(spec.generation) } },
+    metadata: { ...meta, name: podName(spec), annotations: { [GENERATION]: String(spec.generation) } },
     spec: {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
