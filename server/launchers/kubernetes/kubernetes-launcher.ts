@@ -19,6 +19,7 @@ import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
 import { ClusterClient, isNotFound, isUnreachable, loadConfig, refusal, type Watched } from "./cluster-client.ts";
 import {
+  datasetObjectName,
   datasetObjects,
   generationOf,
   homeClaim,
@@ -28,8 +29,8 @@ import {
   networkPolicy,
   orphansAmong,
   ownedBy,
-  serviceOf,
   podName,
+  serviceOf,
   TEAM_LABEL,
   teamObjects,
   WORKSPACE_LABEL,
@@ -42,15 +43,15 @@ import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import {
   isReady,
+  mountSentence,
   podState,
   quotaSentence,
   refusalSentence,
   restartedOf,
   stillThere,
-  volumeSentence,
   waitsForVolume,
 } from "./states.ts";
-import { volumeNews } from "./volume-news.ts";
+import { missingDriver, volumeNews } from "./volume-news.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -145,6 +146,8 @@ export class KubernetesLauncher implements Launcher {
       const reason = unmountable(this.name, { name, kind: source.kind });
       report.log("environment", reason === undefined ? `~/datasets/${name}` : `Without ~/datasets/${name}: ${reason}`);
     }
+    const lacking = await missingDriver(this.#client.storage, spec.datasets);
+    if (lacking !== undefined) report.log("environment", lacking);
     report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
 
     const before = podOf(pods, spec.id);
@@ -158,7 +161,7 @@ export class KubernetesLauncher implements Launcher {
     const printed = this.#followLog(pods, spec.id, (line) => report.log("pod", line));
     try {
       await this.#apply(pod);
-      await this.#untilReady(spec.id, { pods, report, signal, limit, lastEvent: follower.last });
+      await this.#untilReady(spec, { pods, report, signal, limit, lacking, lastEvent: follower.last });
     } finally {
       printed.stop();
       await follower.stop();
@@ -458,7 +461,9 @@ export class KubernetesLauncher implements Launcher {
     return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
   }
 
-  async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {
+  async #untilReady(spec: WorkspaceSpec, waiting: Waiting): Promise<void> {
+    const { id } = spec;
+    const { pods, report, signal, limit, lacking, lastEvent } = waiting;
     let waitsFor: string | undefined;
     await new Promise<void>((resolve, reject) => {
       let there = false;
@@ -490,12 +495,13 @@ export class KubernetesLauncher implements Launcher {
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
-            ? volumeSentence(event.message ?? "")
+            ? mountSentence(event.message ?? "", mountedDataset(spec, event.message))
             : undefined;
         settle(() =>
           reject(
             new Error(
               told ??
+                lacking ??
                 mount ??
                 `The pod was not ready after ${this.#settings.startSeconds} s. The log below says what it did last.`,
             ),
@@ -526,8 +532,16 @@ type Waiting = {
   signal: AbortSignal;
   /** That, or its time is over. */
   limit: AbortSignal;
+  /** Why one of its volumes can never be mounted. */
+  lacking: string | undefined;
   lastEvent: () => CoreV1Event | undefined;
 };
+
+/** The dataset that an event about a volume means. */
+function mountedDataset(spec: WorkspaceSpec, message = ""): string | undefined {
+  const found = spec.datasets.find((dataset) => message.includes(datasetObjectName(spec, dataset)));
+  return found === undefined ? undefined : `the dataset ${found.name}`;
+}
 
 function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
   return pods.all().find((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id);
