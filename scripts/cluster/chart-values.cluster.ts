@@ -8,15 +8,19 @@ import {
   dumpYaml,
   type KubernetesObject,
   loadAllYaml,
+  type ResourceV1ResourceClaim,
   type V1ConfigMap,
   type V1DaemonSet,
   type V1Ingress,
   type V1NetworkPolicyPeer,
+  type V1Node,
+  type V1Pod,
   type V1PodDisruptionBudget,
+  type V1PodSpec,
   type V1PodTemplateSpec,
   type V1ResourceClaimTemplate,
 } from "@kubernetes/client-node";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { kubernetesFolder, kubernetesVersion } from "#scripts/cluster/build.ts";
 import { networkPolicy } from "#server/launchers/kubernetes/objects.ts";
 import { type KubernetesSettings, parseSettings } from "#server/launchers/kubernetes/settings.ts";
@@ -25,6 +29,7 @@ import { testCluster } from "#server/launchers/kubernetes/testing.ts";
 const execute = promisify(execFile);
 const cluster = testCluster();
 const kubectl = path.join(kubernetesFolder(), "kubectl");
+const POLL = { timeout: 60_000, interval: 200 };
 
 let folder: string;
 beforeAll(async () => {
@@ -143,6 +148,72 @@ it("claims devices by dynamic resource allocation in objects that the API server
   expect(pod?.containers[0]?.resources?.claims).toEqual([{ name: "gpus" }]);
   await isTaken(made);
 }, 60_000);
+
+it("has the scheduler give gpud the devices of a driver's node, and nobody else while gpud has them", async () => {
+  const driver = "gpu.example.com";
+  const namespace = "claims-test";
+  const of = <T extends KubernetesObject>(object: T) => ({ ...object, metadata: { ...object.metadata, namespace } });
+  const claim = { deviceClass: driver, count: 2 };
+  const stateDirectory = path.join(cluster.folder, "claims");
+  const chart = await template({ ...values, metrics: {}, gpud: { backend: "cuda", claim, stateDirectory } });
+  const [gpud] = chart.filter(({ kind }) => kind === "DaemonSet") as V1DaemonSet[];
+  const pod = gpud?.spec?.template;
+  const [claimed] = chart.filter(({ kind }) => kind === "ResourceClaimTemplate");
+  const [node] = (await cluster.objects.list<V1Node>("v1", "Node")).items;
+  if (claimed === undefined || pod?.spec === undefined || node?.metadata?.name === undefined) throw new Error("none");
+  const one = { requests: [{ name: "one", exactly: { deviceClassName: driver, count: 1 } }] };
+  const borrower = (name: string, spec: V1PodSpec): KubernetesObject & { spec: V1PodSpec } => ({
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name, namespace } },
+    spec: { ...spec, serviceAccountName: "default", nodeSelector: {} },
+  });
+  const wide: (KubernetesObject & Record<string, unknown>)[] = [
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
+    {
+      ...{ apiVersion: "resource.k8s.io/v1", kind: "DeviceClass", metadata: { name: driver } },
+      spec: { selectors: [{ cel: { expression: `device.driver == "${driver}"` } }] },
+    },
+    // As a driver tells what its node has.
+    {
+      ...{ apiVersion: "resource.k8s.io/v1", kind: "ResourceSlice", metadata: { name: "claims-test" } },
+      spec: {
+        ...{ driver, nodeName: node.metadata.name },
+        pool: { name: node.metadata.name, generation: 1, resourceSliceCount: 1 },
+        devices: [{ name: "gpu-0" }, { name: "gpu-1" }],
+      },
+    },
+  ];
+  onTestFinished(async () => {
+    for (const object of wide) await cluster.objects.delete(object);
+  });
+  for (const object of wide) await cluster.objects.create(object);
+  const other = {
+    ...{ apiVersion: "resource.k8s.io/v1", kind: "ResourceClaimTemplate", metadata: { name: "other", namespace } },
+    spec: { spec: { devices: one } },
+  };
+  for (const object of [of(claimed), other, borrower("gpud", pod.spec)]) await cluster.objects.create(object);
+  const given = async (name: string) => {
+    const claims = await cluster.objects.list<ResourceV1ResourceClaim>(
+      "resource.k8s.io/v1",
+      "ResourceClaim",
+      namespace,
+    );
+    const ours = claims.items.filter(({ metadata }) => metadata?.name?.startsWith(`${name}-`));
+    return ours.flatMap(({ status }) => status?.allocation?.devices?.results?.map(({ device }) => device) ?? []).sort();
+  };
+  await expect.poll(() => given("gpud"), POLL).toEqual(["gpu-0", "gpu-1"]);
+  const main = { name: "main", image: "localhost/pause:1", resources: { claims: [{ name: "one" }] } };
+  const stranger = borrower("stranger", {
+    ...{ containers: [main], resourceClaims: [{ name: "one", resourceClaimTemplateName: "other" }] },
+  });
+  await cluster.objects.create(stranger);
+  const why = async () => {
+    const seen = await cluster.objects.read<V1Pod>({ ...stranger, metadata: { name: "stranger", namespace } });
+    return seen.status?.conditions?.map(({ message }) => message).join();
+  };
+  await expect.poll(why, POLL).toContain("cannot allocate all claims");
+  await cluster.objects.delete(borrower("gpud", pod.spec), undefined, undefined, 0);
+  await expect.poll(() => given("stranger"), POLL).toHaveLength(1);
+}, 120_000);
 
 it("refuses values that it does not know", async () => {
   await expect(template({ ...values, portall: {} })).rejects.toThrow("'portall' not allowed");

@@ -1,25 +1,26 @@
 /**
- * Brings one node of Kubernetes up and down. Everything is in a network namespace of its own, so that it listens on
- * no address of the machine; kubelet and containerd are in a mount namespace of their own, because they use fixed paths.
+ * Brings Kubernetes up and down: a control plane with its node, and a second node for tests that need one. Each node is
+ * in a network namespace of its own, so that it listens on no address of the machine; its kubelet and containerd are in
+ * a mount namespace of their own, because they use fixed paths.
  * Each process is known by its pid and start time, and only those are ever ended.
  */
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, open, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { makeCertificates } from "#scripts/cluster/certificates.ts";
-import { type Cluster, NETNS, socketOf } from "#scripts/cluster/place.ts";
+import { type Cluster, secondNode, socketOf } from "#scripts/cluster/place.ts";
 import { containerdConfig, kubeconfig, kubeletConfig, podNetwork } from "#scripts/cluster/settings.ts";
 import { isAlive, type ProcessStart, processStat } from "#server/launchers/local/processes.ts";
 
 const execute = promisify(execFile);
 
-const NODE = "node-1";
 const SERVICES = "10.96.0.0/16";
-const PODS = "10.244.0.0/24";
+/** What belongs to a node alone. */
+const NODE_FOLDERS = ["log", "pid", "command", "kubelet", "containerd", "cni"];
 /** Of the whole machine, set by kubelet. */
 const KERNEL_SETTINGS = ["vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops"];
 
@@ -58,37 +59,14 @@ export async function ctr(cluster: Cluster, ...args: string[]): Promise<string> 
 export async function bringUp(cluster: Cluster, say: (line: string) => void): Promise<void> {
   const { dir, bin, address } = cluster;
   const at = (...names: string[]) => path.join(dir, ...names);
-  for (const name of ["log", "pid", "command", "pki", "kubelet", "containerd", "cni", "volumes"])
-    await mkdir(at(name), { recursive: true });
+  for (const name of [...NODE_FOLDERS, "pki", "volumes"]) await mkdir(at(name), { recursive: true });
   say("Starting a control plane and a node");
-  await execute("ip", ["netns", "add", NETNS]);
-  const ip = async (...args: string[]) => await execute("ip", ["-n", NETNS, ...args]);
-  await ip("link", "set", "lo", "up");
-  await ip("addr", "add", `${address}/32`, "dev", "lo");
-  await ip("route", "add", "default", "dev", "lo");
-  await inside(cluster, "sysctl", "-qw", "net.ipv4.ip_forward=1");
+  await makeNetwork(cluster);
+  await ip(cluster, "route", "add", "default", "dev", "lo");
   await writeFile(at("sysctl"), (await execute("sysctl", KERNEL_SETTINGS)).stdout);
   await makeCertificates(at("pki"), [address, "127.0.0.1", SERVICES.replace("0.0/16", "0.1")]);
   await writeFile(cluster.kubeconfig, kubeconfig(cluster));
-  await writeFile(at("kubelet", "config.json"), kubeletConfig(cluster));
-  await writeFile(at("containerd", "config.toml"), containerdConfig(cluster));
-  await writeFile(at("cni", "10-pods.conflist"), podNetwork(cluster, PODS));
-
-  const config = ["--kubeconfig", cluster.kubeconfig];
-  await begin(cluster, "containerd", [
-    "unshare",
-    "--mount",
-    "--propagation",
-    "private",
-    "bash",
-    "-c",
-    PRIVATE_PATHS,
-    "bash",
-    dir,
-    "containerd",
-    "-c",
-    at("containerd", "config.toml"),
-  ]);
+  await startContainerd(cluster);
   await begin(cluster, "etcd", [
     path.join(bin, "etcd"),
     ...["--data-dir", at("etcd"), "--unsafe-no-fsync"],
@@ -120,34 +98,103 @@ export async function bringUp(cluster: Cluster, say: (line: string) => void): Pr
   );
   await begin(cluster, "kube-controller-manager", [
     path.join(bin, "kube-controller-manager"),
-    ...config,
+    ...["--kubeconfig", cluster.kubeconfig],
     `--service-account-private-key-file=${at("pki", "accounts.key")}`,
     `--root-ca-file=${at("pki", "ca.crt")}`,
     ...["--use-service-account-credentials=true", "--leader-elect=false"],
     // The client's default limits delay the default ServiceAccount of a namespace, without which no pod is admitted.
     ...["--kube-api-qps=300", "--kube-api-burst=600", "--node-monitor-grace-period=16s"],
   ]);
-  await begin(cluster, "kube-scheduler", [path.join(bin, "kube-scheduler"), ...config, "--leader-elect=false"]);
-  const containerd = await readProcess(cluster, "containerd");
-  await begin(cluster, "kubelet", [
+  const scheduler = [path.join(bin, "kube-scheduler"), "--kubeconfig", cluster.kubeconfig, "--leader-elect=false"];
+  await begin(cluster, "kube-scheduler", scheduler);
+  await startKubelet(cluster);
+  await until(cluster, "pods to be taken", 90, async () => {
+    return (await kubectl(cluster, "get", "serviceaccount", "default", "-o", "name")) !== "";
+  });
+}
+
+/** Brings the second node up beside a cluster that runs; settles when it is ready. Its pods' images are its own. */
+export async function addNode(cluster: Cluster): Promise<Cluster> {
+  const node = secondNode(cluster);
+  await removeNode(cluster);
+  for (const name of NODE_FOLDERS) await mkdir(path.join(node.dir, name), { recursive: true });
+  await symlink(path.join(cluster.dir, "pki"), path.join(node.dir, "pki"));
+  await makeNetwork(node);
+  const wire = [
+    ...["link", "add", "to-node-2", "type", "veth"],
+    ...["peer", "name", "to-node-1", "netns", path.basename(node.netns)],
+  ];
+  await ip(cluster, ...wire);
+  for (const [here, there, link] of [
+    [cluster, node, "to-node-2"],
+    [node, cluster, "to-node-1"],
+  ] as const) {
+    await ip(here, "link", "set", link, "up");
+    await ip(here, "route", "add", there.address, "dev", link, "src", here.address);
+    await ip(here, "route", "add", there.pods, "via", there.address, "dev", link, "onlink", "src", here.address);
+  }
+  await ip(node, "route", "add", "default", "via", cluster.address, "dev", "to-node-1", "onlink", "src", node.address);
+  for (const hierarchy of await hierarchies())
+    await mkdir(path.join(hierarchy, node.controlGroup), { recursive: true });
+  await startContainerd(node);
+  await startKubelet(node);
+  return node;
+}
+
+/** Gives a node images that another one has. */
+export async function copyImages(from: Cluster, to: Cluster, names: readonly string[]): Promise<void> {
+  const file = path.join(to.dir, "images.tar");
+  await ctr(from, "images", "export", file, ...names);
+  await ctr(to, "images", "import", file);
+  await rm(file);
+}
+
+/** Ends the second node as a machine ends whose power fails: the cluster is told nothing. */
+export async function failNode(node: Cluster): Promise<void> {
+  for (const name of ["kube-proxy", "kubelet"]) await end(node, name, "SIGKILL");
+  for (const task of await tasksOf(node)) await ctr(node, "task", "rm", "-f", task).catch(() => "");
+}
+
+/** Takes the second node away, with all that is of it. */
+export async function removeNode(cluster: Cluster): Promise<void> {
+  const node = secondNode(cluster);
+  if (!existsSync(node.dir)) return;
+  await failNode(node);
+  await kubectl(cluster, "delete", "node", node.node, "--ignore-not-found").catch(() => "");
+  await clearNode(node);
+}
+
+/** What runs containers on a node. */
+async function startContainerd(node: Cluster): Promise<void> {
+  const config = path.join(node.dir, "containerd", "config.toml");
+  await writeFile(config, containerdConfig(node));
+  await writeFile(path.join(node.dir, "cni", "10-pods.conflist"), podNetwork(node));
+  await begin(node, "containerd", [
+    ...["unshare", "--mount", "--propagation", "private", "bash", "-c", PRIVATE_PATHS, "bash", node.dir],
+    ...["containerd", "-c", config],
+  ]);
+}
+
+/** What makes it a node of the cluster; settles when the cluster takes it for ready. */
+async function startKubelet(node: Cluster): Promise<void> {
+  const { dir, bin, address } = node;
+  const at = (...names: string[]) => path.join(dir, ...names);
+  const config = ["--kubeconfig", node.kubeconfig];
+  await writeFile(at("kubelet", "config.json"), kubeletConfig(node));
+  const containerd = await readProcess(node, "containerd");
+  await begin(node, "kubelet", [
     // Beside containerd, whose mounts it makes and sees.
     ...["nsenter", "--mount", `--target=${containerd?.pid}`, `--wdns=${dir}`],
     path.join(bin, "kubelet"),
     ...config,
-    ...[
-      "--config",
-      at("kubelet", "config.json"),
-      "--root-dir",
-      at("kubelet", "root"),
-      "--cert-dir",
-      at("kubelet", "pki"),
-    ],
-    ...[`--hostname-override=${NODE}`, `--node-ip=${address}`],
+    ...["--config", at("kubelet", "config.json")],
+    ...["--root-dir", at("kubelet", "root"), "--cert-dir", at("kubelet", "pki")],
+    ...[`--hostname-override=${node.node}`, `--node-ip=${address}`],
   ]);
-  await begin(cluster, "kube-proxy", [
+  await begin(node, "kube-proxy", [
     path.join(bin, "kube-proxy"),
     ...config,
-    ...[`--hostname-override=${NODE}`, `--cluster-cidr=${PODS}`, `--bind-address=${address}`],
+    ...[`--hostname-override=${node.node}`, `--cluster-cidr=${node.pods}`, `--bind-address=${address}`],
     // Settings of the whole machine, which a test leaves alone.
     ...[
       "--conntrack-max-per-core=0",
@@ -156,16 +203,9 @@ export async function bringUp(cluster: Cluster, say: (line: string) => void): Pr
     ],
     "--oom-score-adj=0",
   ]);
-  await until(cluster, "the node to be ready", 90, async () => {
-    const ready = await kubectl(
-      cluster,
-      "get",
-      "node",
-      NODE,
-      "-o",
-      "jsonpath={.status.conditions[?(@.type=='Ready')].status}",
-    );
-    return ready === "True" && (await kubectl(cluster, "get", "serviceaccount", "default", "-o", "name")) !== "";
+  await until(node, "the node to be ready", 90, async () => {
+    const condition = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
+    return (await kubectl(node, "get", "node", node.node, "-o", condition)) === "True";
   });
 }
 
@@ -186,31 +226,51 @@ export async function bringDown(cluster: Cluster): Promise<void> {
   // First, or they would make their pods anew.
   await end(cluster, "kube-controller-manager", "SIGKILL");
   await end(cluster, "kube-scheduler", "SIGKILL");
-  const tasks = async () =>
-    (await ctr(cluster, "task", "ls", "-q").catch(() => "")).split("\n").filter((line) => line !== "");
   if (await isUp(cluster)) {
     await kubectl(cluster, "delete", "pods", "-A", "--all", "--force", "--grace-period=0", "--wait=false").catch(
       () => "",
     );
-    for (let waited = 0; waited < 100 && (await tasks()).length > 0; waited++) await sleep(100);
+    for (let waited = 0; waited < 100 && (await tasksOf(cluster)).length > 0; waited++) await sleep(100);
   }
+  await removeNode(cluster);
   await end(cluster, "kube-proxy");
   await end(cluster, "kubelet");
-  for (const task of await tasks()) await ctr(cluster, "task", "rm", "-f", task).catch(() => "");
+  for (const task of await tasksOf(cluster)) await ctr(cluster, "task", "rm", "-f", task).catch(() => "");
   for (const name of ["kube-apiserver", "etcd"]) await end(cluster, name, "SIGKILL");
-  await end(cluster, "containerd");
+  const settings = path.join(dir, "sysctl");
+  if (existsSync(settings)) await execute("sysctl", ["-qp", settings]);
+  await clearNode(cluster);
+}
+
+/** Removes what is left of a node whose processes have ended, containerd but for. */
+async function clearNode(node: Cluster): Promise<void> {
+  await end(node, "containerd");
   const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
   for (const mount of mounts
-    .filter((one) => one.startsWith(`${dir}/`))
+    .filter((one) => one.startsWith(`${node.dir}/`))
     .sort()
     .reverse()) {
     await execute("umount", [mount]).catch(() => undefined);
   }
-  await execute("ip", ["netns", "del", NETNS]).catch(() => undefined);
-  const settings = path.join(dir, "sysctl");
-  if (existsSync(settings)) await execute("sysctl", ["-qp", settings]);
-  await removeControlGroups();
-  await rm(dir, { recursive: true, force: true });
+  await execute("ip", ["netns", "del", path.basename(node.netns)]).catch(() => undefined);
+  await removeControlGroups(node);
+  await rm(node.dir, { recursive: true, force: true });
+}
+
+async function tasksOf(node: Cluster): Promise<string[]> {
+  return (await ctr(node, "task", "ls", "-q").catch(() => "")).split("\n").filter((line) => line !== "");
+}
+
+/** A network namespace with the node's address. */
+async function makeNetwork(node: Cluster): Promise<void> {
+  await execute("ip", ["netns", "add", path.basename(node.netns)]);
+  await ip(node, "link", "set", "lo", "up");
+  await ip(node, "addr", "add", `${node.address}/32`, "dev", "lo");
+  await inside(node, "sysctl", "-qw", "net.ipv4.ip_forward=1");
+}
+
+async function ip(node: Cluster, ...args: string[]): Promise<void> {
+  await execute("ip", ["-n", path.basename(node.netns), ...args]);
 }
 
 /**
@@ -286,16 +346,24 @@ async function lastLines(cluster: Cluster): Promise<string> {
   return (await Promise.all(ends)).join("\n");
 }
 
-async function removeControlGroups(): Promise<void> {
+/** Where control groups are: one tree, or one for each controller. */
+async function hierarchies(): Promise<string[]> {
+  const root = "/sys/fs/cgroup";
+  if (existsSync(path.join(root, "cgroup.controllers"))) return [root];
+  return (await readdir(root)).map((name) => path.join(root, name));
+}
+
+async function removeControlGroups({ controlGroup }: Cluster): Promise<void> {
   const removeTree = async (folder: string): Promise<void> => {
     for (const entry of await readdir(folder, { withFileTypes: true })) {
       if (entry.isDirectory()) await removeTree(path.join(folder, entry.name));
     }
     await rmdir(folder).catch(() => undefined);
   };
-  for (const hierarchy of ["", ...(await readdir("/sys/fs/cgroup"))]) {
-    for (const name of ["kubepods", "k8s.io"]) {
-      const folder = path.join("/sys/fs/cgroup", hierarchy, name);
+  for (const hierarchy of await hierarchies()) {
+    // Of the first node, only what kubelet and containerd have made in the machine's own.
+    for (const name of controlGroup === "/" ? ["kubepods", "k8s.io"] : [controlGroup]) {
+      const folder = path.join(hierarchy, name);
       if (existsSync(folder)) await removeTree(folder);
     }
   }

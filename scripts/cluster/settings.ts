@@ -21,13 +21,15 @@ export function kubeconfig({ address, dir }: Cluster): string {
 }
 
 export function kubeletConfig(cluster: Cluster): string {
-  const { dir, address } = cluster;
+  const { dir, address, controlGroup } = cluster;
   return JSON.stringify({
     apiVersion: "kubelet.config.k8s.io/v1beta1",
     kind: "KubeletConfiguration",
     address,
     containerRuntimeEndpoint: `unix://${socketOf(cluster)}`,
     cgroupDriver: "cgroupfs",
+    // A kubelet ends what it finds in its own control group and does not know.
+    cgroupRoot: controlGroup,
     // Test machines may still have version 1.
     failCgroupV1: false,
     failSwapOn: false,
@@ -76,11 +78,11 @@ oom_score = 0
 `;
 }
 
-export function podNetwork({ dir }: Cluster, subnet: string): string {
+export function podNetwork({ dir, pods }: Cluster): string {
   const ipam = {
     type: "host-local",
     dataDir: `${dir}/cni/addresses`,
-    ranges: [[{ subnet }]],
+    ranges: [[{ subnet: pods }]],
     routes: [{ dst: "0.0.0.0/0" }],
   };
   return JSON.stringify({

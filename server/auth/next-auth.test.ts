@@ -1,13 +1,12 @@
 /** Sign-in by password and through a real OIDC provider, driven over HTTP as a browser would. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { eq } from "drizzle-orm";
 import NextAuth from "next-auth";
-import { Provider } from "oidc-provider";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { authOptions } from "#server/auth/next-auth.ts";
 import { hashPassword } from "#server/auth/password.ts";
 import { principalFromHeaders } from "#server/auth/principal-from-request.ts";
+import { type Accounts, Browser, CLIENT_ID, CLIENT_SECRET, listen, startProvider } from "#server/auth/testing.ts";
 import { auditEvents, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
@@ -16,8 +15,7 @@ import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type Person } from "#server/services/testing.ts";
 import { setAdmin } from "#server/services/user/set-admin.ts";
 
-/** What the provider says of whoever signs in there, by the name typed into its form. */
-const accounts = new Map<string, { email: string; email_verified: boolean; groups?: string[] | string }>();
+const accounts: Accounts = new Map();
 
 let test: TestDatabase;
 let portal: { server: Server; origin: string };
@@ -27,13 +25,13 @@ let person: Person;
 beforeAll(async () => {
   test = await useTestDatabase();
   portal = await listen(serveAuth);
-  issuer = await startProvider(`${portal.origin}/api/auth/callback/oidc`);
+  issuer = await startProvider({ redirectUri: `${portal.origin}/api/auth/callback/oidc`, accounts });
   Object.assign(process.env, {
     NEXTAUTH_URL: portal.origin,
     SLUICE_PORTAL_URL: portal.origin,
     SLUICE_OIDC_ISSUER: issuer.origin,
-    SLUICE_OIDC_CLIENT_ID: "sluice",
-    SLUICE_OIDC_CLIENT_SECRET: "secret-of-the-client",
+    SLUICE_OIDC_CLIENT_ID: CLIENT_ID,
+    SLUICE_OIDC_CLIENT_SECRET: CLIENT_SECRET,
   });
   resetEnv();
 });
@@ -56,7 +54,7 @@ const SESSION = "__Host-sluice-session";
 
 describe("by password", () => {
   it("opens a session in a host-only cookie that no script and no plain connection can read", async () => {
-    const browser = new Browser();
+    const browser = new Visitor();
     expect(await browser.signIn(person.email, "correct horse")).toBe(200);
     expect(browser.attributes.get(SESSION)).toMatch(/Path=\/;.*HttpOnly; Secure; SameSite=Lax/);
     expect(browser.attributes.get(SESSION)).not.toMatch(/Domain/i);
@@ -64,7 +62,7 @@ describe("by password", () => {
   });
 
   it("opens none for a wrong password, nor without the form's CSRF token", async () => {
-    const browser = new Browser();
+    const browser = new Visitor();
     expect(await browser.signIn(person.email, "wrong horse")).toBe(401);
     expect(browser.cookies.has(SESSION)).toBe(false);
     await browser.post("/api/auth/callback/credentials", {
@@ -76,7 +74,7 @@ describe("by password", () => {
   });
 
   it("ends by signing out, on record, also for whoever copied the cookie", async () => {
-    const browser = new Browser();
+    const browser = new Visitor();
     await browser.signIn(person.email, "correct horse");
     const copied = browser.cookieHeader();
     await browser.post("/api/auth/signout", { csrfToken: await browser.csrfToken(), json: "true" });
@@ -86,7 +84,7 @@ describe("by password", () => {
   });
 
   it("stays ended when next-auth would renew the cookie", async () => {
-    const browser = new Browser();
+    const browser = new Visitor();
     await browser.signIn(person.email, "correct horse");
     await test.db.update(sessions).set({ revokedAt: new Date() }).where(eq(sessions.userId, person.id));
     await browser.get("/api/auth/session");
@@ -97,7 +95,7 @@ describe("by password", () => {
 describe("through the OIDC provider", () => {
   it("finds the person by the verified e-mail", async () => {
     accounts.set("vera", { email: person.email, email_verified: true });
-    const browser = new Browser();
+    const browser = new Visitor();
     await browser.signInWithOidc("vera");
     expect(await browser.principal()).toMatchObject({ kind: "user", userId: person.id });
     const [row] = await test.db.select().from(users).where(eq(users.id, person.id));
@@ -106,11 +104,11 @@ describe("through the OIDC provider", () => {
 
   it("does not believe an e-mail that is not verified, and makes no account of its own accord", async () => {
     accounts.set("mallory", { email: person.email, email_verified: false });
-    const browser = new Browser();
+    const browser = new Visitor();
     expect(await browser.signInWithOidc("mallory")).toContain("error=AccessDenied");
     expect(browser.cookies.get(SESSION) ?? "").toBe("");
     accounts.set("stranger", { email: "stranger@example.org", email_verified: true });
-    expect(await new Browser().signInWithOidc("stranger")).toContain("error=AccessDenied");
+    expect(await new Visitor().signInWithOidc("stranger")).toContain("error=AccessDenied");
   });
 
   it("gives what the person's groups give, an account too, and takes it back when they have left them", async () => {
@@ -121,15 +119,15 @@ describe("through the OIDC provider", () => {
     const email = "grace@example.org";
     const seen = async (groups: string[] | string | undefined) => {
       accounts.set("grace", { email, email_verified: true, ...(groups === undefined ? {} : { groups }) });
-      const browser = new Browser();
+      const browser = new Visitor();
       expect(await browser.signInWithOidc("grace")).not.toContain("error=");
       const principal = await browser.principal();
       return principal.kind === "user" ? [principal.name, principal.isAdmin, principal.teams] : principal;
     };
     accounts.set("grace", { email, email_verified: true, groups: ["cooks"] });
-    expect(await new Browser().signInWithOidc("grace")).toContain("error=AccessDenied");
+    expect(await new Visitor().signInWithOidc("grace")).toContain("error=AccessDenied");
     accounts.set("grace", { email, email_verified: false, groups: ["vision-people"] });
-    expect(await new Browser().signInWithOidc("grace")).toContain("error=AccessDenied");
+    expect(await new Visitor().signInWithOidc("grace")).toContain("error=AccessDenied");
 
     expect(await seen("vision-people")).toEqual(["grace", false, { [world.team]: "member" }]);
     expect(await seen(["vision-people", "vision-leads", "platform"])).toEqual([
@@ -164,69 +162,9 @@ describe("through the OIDC provider", () => {
   });
 });
 
-class Browser {
-  readonly cookies = new Map<string, string>();
-  readonly attributes = new Map<string, string>();
-
-  cookieHeader(): string {
-    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-  }
-
-  async request(url: string, init: RequestInit = {}): Promise<Response> {
-    const response = await fetch(new URL(url, portal.origin), {
-      ...init,
-      redirect: "manual",
-      headers: { ...init.headers, cookie: this.cookieHeader() },
-    });
-    for (const line of response.headers.getSetCookie()) {
-      const [pair = "", ...rest] = line.split(";");
-      const name = pair.slice(0, pair.indexOf("="));
-      const value = pair.slice(name.length + 1);
-      if (value === "") this.cookies.delete(name);
-      else this.cookies.set(name, value);
-      this.attributes.set(name, rest.join(";"));
-    }
-    return response;
-  }
-
-  get(url: string): Promise<Response> {
-    return this.request(url);
-  }
-
-  post(url: string, form: Record<string, string>): Promise<Response> {
-    return this.request(url, { method: "POST", body: new URLSearchParams(form) });
-  }
-
-  async csrfToken(): Promise<string> {
-    return ((await (await this.get("/api/auth/csrf")).json()) as { csrfToken: string }).csrfToken;
-  }
-
-  async signIn(email: string, password: string): Promise<number> {
-    const csrfToken = await this.csrfToken();
-    return (await this.post("/api/auth/callback/credentials", { email, password, csrfToken, json: "true" })).status;
-  }
-
-  /** Goes through the provider's forms as `login`; returns the address at which it ends. */
-  async signInWithOidc(login: string): Promise<string> {
-    const csrfToken = await this.csrfToken();
-    let response = await this.post("/api/auth/signin/oidc", { csrfToken, callbackUrl: portal.origin, json: "true" });
-    let url = ((await response.json()) as { url: string }).url;
-    for (let step = 0; step < 12; step++) {
-      response = await this.get(url);
-      const next = response.headers.get("location");
-      if (next !== null) {
-        url = new URL(next, url).href;
-        if (url === `${portal.origin}` || url === `${portal.origin}/` || url.includes("error=")) return url;
-        continue;
-      }
-      const page = await response.text();
-      const action = /<form[^>]*action="([^"]+)"/.exec(page)?.[1];
-      if (action === undefined) return url;
-      const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1] ?? "login";
-      response = await this.post(new URL(action, url).href, { prompt, login, password: "any" });
-      url = new URL(response.headers.get("location") ?? url, url).href;
-    }
-    throw new Error(`The sign-in did not end; last at ${url}`);
+class Visitor extends Browser {
+  constructor() {
+    super(portal.origin);
   }
 
   principal() {
@@ -259,34 +197,4 @@ async function serveAuth(request: IncomingMessage, response: ServerResponse): Pr
   });
   const web = new Request(url, { headers: request.headers as Record<string, string> });
   await NextAuth(apiRequest as never, apiResponse as never, await authOptions(web));
-}
-
-async function startProvider(redirectUri: string): Promise<{ server: Server; origin: string }> {
-  const handlers: { handle?: (request: IncomingMessage, response: ServerResponse) => void } = {};
-  const started = await listen((request, response) => handlers.handle?.(request, response));
-  const provider = new Provider(started.origin, {
-    clients: [{ client_id: "sluice", client_secret: "secret-of-the-client", redirect_uris: [redirectUri] }],
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "groups"] },
-    conformIdTokenClaims: false,
-    cookies: { keys: ["for-this-test"] },
-    findAccount: (_ctx, id) => ({
-      accountId: id,
-      claims: () => ({ sub: id, name: id, ...accounts.get(id) }),
-    }),
-  });
-  handlers.handle = provider.callback();
-  return started;
-}
-
-async function listen(
-  handler: (request: IncomingMessage, response: ServerResponse) => unknown,
-): Promise<{ server: Server; origin: string }> {
-  const server = createServer((request, response) => {
-    Promise.resolve(handler(request, response)).catch((error: unknown) => {
-      response.statusCode = 500;
-      response.end(String(error));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { server, origin: `http://localhost:${(server.address() as AddressInfo).port}` };
 }

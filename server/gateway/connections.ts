@@ -1,13 +1,17 @@
 /** What is open through the gateway, so that it ends when the right to it ends. */
 import type { Duplex } from "node:stream";
 import { setInterval } from "node:timers";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "#server/db/client.ts";
 import { toSluiceError } from "#server/errors.ts";
 import type { Live } from "#server/live.ts";
 import type { Logger } from "#server/log.ts";
+import { Frames } from "./frames.ts";
 import { type Admission, admitAgain } from "./sessions.ts";
 
 const SWEEP_MS = 2_000;
+/** So long a browser has to close its side when we end. */
+const CLOSE_MS = 1_000;
 
 type Open = { socket: Duplex; admission: Admission };
 
@@ -15,6 +19,8 @@ export class Connections {
   readonly #db: Database;
   readonly #log: Logger;
   readonly #open = new Set<Open>();
+  /** Of those that have become WebSockets. */
+  readonly #frames = new WeakMap<Duplex, Frames>();
   readonly #timer: NodeJS.Timeout;
   readonly #unsubscribe: () => void;
   #sweeping: Promise<void> | undefined;
@@ -44,6 +50,11 @@ export class Connections {
     };
   }
 
+  /** `socket` has become a WebSocket, whose frames come from there. */
+  upgraded(socket: Duplex, from: Duplex): void {
+    this.#frames.set(socket, new Frames(from));
+  }
+
   /** Looks at everything open; calls during a look make one more. */
   sweep(): void {
     this.#again = true;
@@ -52,11 +63,18 @@ export class Connections {
     });
   }
 
+  /** Ends everything open; WebSockets are told that we are started again. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#unsubscribe();
     this.#again = false;
     await this.#sweeping;
+    for (const { socket } of this.#open) {
+      const frames = this.#frames.get(socket);
+      if (frames === undefined) socket.destroy();
+      else frames.endForRestart(socket);
+    }
+    for (const until = Date.now() + CLOSE_MS; this.#open.size > 0 && Date.now() < until; ) await sleep(20);
     for (const { socket } of this.#open) socket.destroy();
   }
 

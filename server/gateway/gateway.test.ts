@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
@@ -13,6 +14,15 @@ import { closesWithin, echo, openSocket, resetSocket, send, startUpstream } from
 
 const TOKEN = "the-servers-own-token";
 
+const options = {
+  host: "localhost",
+  url: "http://localhost:3002",
+  portalUrl: "http://localhost:3000",
+  listen: "127.0.0.1",
+  port: 0,
+  log: logger("gateway-test"),
+};
+
 let database: TestDatabase;
 let world: World;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
@@ -27,14 +37,7 @@ beforeAll(async () => {
   upstream = await startUpstream();
   process.env.SLUICE_GATEWAY_URL = "http://localhost:3002";
   resetEnv();
-  gateway = await startGateway(database, {
-    host: "localhost",
-    url: "http://localhost:3002",
-    portalUrl: "http://localhost:3000",
-    listen: "127.0.0.1",
-    port: 0,
-    log: logger("gateway-test"),
-  });
+  gateway = await startGateway(database, options);
 });
 
 afterAll(async () => {
@@ -349,6 +352,17 @@ describe("WebSockets", () => {
     }
     expect(await echo(other.socket, "still here")).toBe("still here");
     other.socket.terminate();
+  });
+
+  it("are told by 1012 that a gateway ends to be started again, whatever came before", async () => {
+    const leaving = await startGateway(database, options);
+    const headers = { cookie, origin: ws.origin };
+    const open = await openSocket(leaving.port, { host: ws.host, path: "/api/kernels/1/channels", headers });
+    if (open.socket === undefined) throw new Error("not open");
+    for (const length of [1, 126, 70_000]) expect(await echo(open.socket, "x".repeat(length))).toHaveLength(length);
+    const ended = once(open.socket, "close");
+    await leaving.close();
+    expect(await ended).toEqual([1012, Buffer.from("")]);
   });
 
   it("are refused without a session, and after it was revoked", async () => {

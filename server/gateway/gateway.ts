@@ -85,7 +85,12 @@ class Handler {
     this.#web = createProxyServer({ changeOrigin: false, xfwd: false, agent: this.#agent });
     this.#web.on("proxyRes", (answer) => guardResponse(answer.headers));
     this.#sockets = createProxyServer({ changeOrigin: false, xfwd: false, ws: true });
-    this.#sockets.on("proxyReqWs", (request) => request.once("upgrade", (answer) => guardResponse(answer.headers)));
+    this.#sockets.on("proxyReqWs", (toServer, _, socket) =>
+      toServer.once("upgrade", (answer, from) => {
+        guardResponse(answer.headers);
+        connections.upgraded(socket, from);
+      }),
+    );
     // Without a listener the proxy throws, and a browser that resets one connection would end this process.
     for (const proxy of [this.#web, this.#sockets]) {
       proxy.on("error", (error) => options.log.debug({ err: error }, "connection broken"));

@@ -1,5 +1,7 @@
+import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { secretsFrom, setCookie } from "./cookies.ts";
+import { Frames } from "./frames.ts";
 import { originOf, workspaceOfHost } from "./hosts.ts";
 import { withoutToken } from "./proxy-headers.ts";
 
@@ -44,5 +46,30 @@ describe("a target's query", () => {
     ["/x?a=?token=1", "/x?a=?token=1"],
   ])("%s becomes %s", (before, after) => {
     expect(withoutToken(before)).toBe(after);
+  });
+});
+
+describe("the end of a WebSocket", () => {
+  /** What a browser gets whose server sent these bytes before the gateway ends. */
+  const received = (...chunks: Buffer[]): Buffer => {
+    const [server, browser] = [new PassThrough(), new PassThrough()];
+    const frames = new Frames(server);
+    for (const chunk of chunks) server.emit("data", chunk);
+    frames.endForRestart(browser);
+    return (browser.read() as Buffer | null) ?? Buffer.alloc(0);
+  };
+  const restart = Buffer.from([0x88, 2, 0x03, 0xf4]);
+
+  it("is told between two frames, however they came", () => {
+    const long = Buffer.concat([Buffer.from([0x82, 126, 1, 44]), Buffer.alloc(300)]);
+    const masked = Buffer.concat([Buffer.from([0x81, 0x83]), Buffer.alloc(4 + 3)]);
+    expect(received()).toEqual(restart);
+    expect(received(long, masked)).toEqual(restart);
+    expect(received(long.subarray(0, 3), Buffer.concat([long.subarray(3), masked]))).toEqual(restart);
+  });
+
+  it("is never put into the middle of one", () => {
+    expect(received(Buffer.from([0x82]))).toEqual(Buffer.alloc(0));
+    expect(received(Buffer.from([0x82, 3, 1, 2]))).toEqual(Buffer.alloc(0));
   });
 });

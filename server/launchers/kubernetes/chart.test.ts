@@ -18,6 +18,7 @@ it("gives the broker's account these rights in the cluster, and no more", async 
   expect(granted.toSorted()).toEqual(
     Object.entries({
       configmaps: "create get list patch watch",
+      "csidrivers.storage.k8s.io": "get",
       events: "create list watch",
       limitranges: "create get list patch watch",
       namespaces: "create get patch",

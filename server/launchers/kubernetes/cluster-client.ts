@@ -15,6 +15,7 @@ import {
   type LogOptions,
   NetworkingV1Api,
   PatchStrategy,
+  StorageV1Api,
   Watch,
 } from "@kubernetes/client-node";
 import type { Logger } from "#server/log.ts";
@@ -29,6 +30,7 @@ export class ClusterClient {
   readonly core: CoreV1Api;
   readonly networking: NetworkingV1Api;
   readonly apps: AppsV1Api;
+  readonly storage: StorageV1Api;
   readonly #config: KubeConfig;
   readonly #objects: KubernetesObjectApi;
   readonly #log: Logger;
@@ -39,6 +41,7 @@ export class ClusterClient {
     this.core = config.makeApiClient(CoreV1Api);
     this.networking = config.makeApiClient(NetworkingV1Api);
     this.apps = config.makeApiClient(AppsV1Api);
+    this.storage = config.makeApiClient(StorageV1Api);
     this.#log = log;
   }
 

@@ -19,6 +19,7 @@ import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
 import { ClusterClient, isNotFound, isUnreachable, loadConfig, refusal, type Watched } from "./cluster-client.ts";
 import {
+  datasetObjectName,
   datasetObjects,
   generationOf,
   homeClaim,
@@ -28,6 +29,7 @@ import {
   networkPolicy,
   orphansAmong,
   ownedBy,
+  podName,
   serviceOf,
   TEAM_LABEL,
   teamObjects,
@@ -41,15 +43,15 @@ import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import {
   isReady,
+  mountSentence,
   podState,
   quotaSentence,
   refusalSentence,
   restartedOf,
   stillThere,
-  volumeSentence,
   waitsForVolume,
 } from "./states.ts";
-import { volumeNews } from "./volume-news.ts";
+import { missingDriver, volumeNews } from "./volume-news.ts";
 
 const SELECTOR = Object.entries(MANAGED)
   .map(([key, value]) => `${key}=${value}`)
@@ -144,6 +146,8 @@ export class KubernetesLauncher implements Launcher {
       const reason = unmountable(this.name, { name, kind: source.kind });
       report.log("environment", reason === undefined ? `~/datasets/${name}` : `Without ~/datasets/${name}: ${reason}`);
     }
+    const lacking = await missingDriver(this.#client.storage, spec.datasets);
+    if (lacking !== undefined) report.log("environment", lacking);
     report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
 
     const before = podOf(pods, spec.id);
@@ -153,11 +157,11 @@ export class KubernetesLauncher implements Launcher {
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
-    const follower = await this.#followEvents(namespace, spec.id, (line) => report.log("pod", line));
+    const follower = await this.#followEvents(namespace, spec, (line) => report.log("pod", line));
     const printed = this.#followLog(pods, spec.id, (line) => report.log("pod", line));
     try {
       await this.#apply(pod);
-      await this.#untilReady(spec.id, { pods, report, signal, limit, lastEvent: follower.last });
+      await this.#untilReady(spec, { pods, report, signal, limit, lacking, lastEvent: follower.last });
     } finally {
       printed.stop();
       await follower.stop();
@@ -401,22 +405,26 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** Hands over what the cluster tells about the pod and its claim, each line once. */
-  async #followEvents(namespace: string, name: string, onLine: (line: string) => void) {
-    const fields = `involvedObject.name=${name}`;
+  async #followEvents(namespace: string, spec: WorkspaceSpec, onLine: (line: string) => void) {
     const since = Date.now() - 1_000;
     let last: CoreV1Event | undefined;
-    const events = await this.#client.watch<CoreV1Event>({
-      path: `/api/v1/namespaces/${namespace}/events`,
-      fields,
-      list: () => this.#client.core.listNamespacedEvent({ namespace, fieldSelector: fields }),
-    });
-    events.onChange((event, deleted) => {
-      const at = event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
-      if (deleted || (at !== undefined && new Date(at).getTime() < since - 1_000)) return;
-      last = event;
-      onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
-    });
-    return { last: () => last, stop: events.stop };
+    const follow = async (name: string) => {
+      const fields = `involvedObject.name=${name}`;
+      const events = await this.#client.watch<CoreV1Event>({
+        path: `/api/v1/namespaces/${namespace}/events`,
+        fields,
+        list: () => this.#client.core.listNamespacedEvent({ namespace, fieldSelector: fields }),
+      });
+      events.onChange((event, deleted) => {
+        const at = event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
+        if (deleted || (at !== undefined && new Date(at).getTime() < since - 1_000)) return;
+        last = event;
+        onLine(`${event.reason ?? "Event"}: ${event.message ?? ""}`);
+      });
+      return events;
+    };
+    const followed = await Promise.all([spec.id, podName(spec)].map(follow));
+    return { last: () => last, stop: async () => void (await Promise.all(followed.map((events) => events.stop()))) };
   }
 
   /** Hands over what the pod's first container prints while it starts. */
@@ -453,13 +461,15 @@ export class KubernetesLauncher implements Launcher {
     return (await volumeNews(this.#client.core, pod).catch(() => undefined)) ?? sentence;
   }
 
-  async #untilReady(id: string, { pods, report, signal, limit, lastEvent }: Waiting): Promise<void> {
+  async #untilReady(spec: WorkspaceSpec, waiting: Waiting): Promise<void> {
+    const { id } = spec;
+    const { pods, report, signal, limit, lacking, lastEvent } = waiting;
     let waitsFor: string | undefined;
     await new Promise<void>((resolve, reject) => {
       let there = false;
       const look = () => {
         const pod = podOf(pods, id);
-        // Who empties a node names a pod that was there, and may mean the one that has taken its name since.
+        // Whoever empties a node may take one that has not come to it yet.
         if (there && pod === undefined) return settle(() => reject(new PodLost("The pod was deleted before it ran.")));
         if (pod === undefined) return;
         there = true;
@@ -485,12 +495,13 @@ export class KubernetesLauncher implements Launcher {
         const event = lastEvent();
         const mount =
           event?.reason === "FailedMount" || event?.reason === "FailedAttachVolume"
-            ? volumeSentence(event.message ?? "")
+            ? mountSentence(event.message ?? "", mountedDataset(spec, event.message))
             : undefined;
         settle(() =>
           reject(
             new Error(
               told ??
+                lacking ??
                 mount ??
                 `The pod was not ready after ${this.#settings.startSeconds} s. The log below says what it did last.`,
             ),
@@ -521,8 +532,16 @@ type Waiting = {
   signal: AbortSignal;
   /** That, or its time is over. */
   limit: AbortSignal;
+  /** Why one of its volumes can never be mounted. */
+  lacking: string | undefined;
   lastEvent: () => CoreV1Event | undefined;
 };
+
+/** The dataset that an event about a volume means. */
+function mountedDataset(spec: WorkspaceSpec, message = ""): string | undefined {
+  const found = spec.datasets.find((dataset) => message.includes(datasetObjectName(spec, dataset)));
+  return found === undefined ? undefined : `the dataset ${found.name}`;
+}
 
 function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
   return pods.all().find((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id);

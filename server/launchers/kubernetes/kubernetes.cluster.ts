@@ -13,7 +13,7 @@ import { follow } from "#server/services/workspace/follow.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
-import { namespaceOf, WORKSPACE_LABEL } from "./objects.ts";
+import { namespaceOf, podName, WORKSPACE_LABEL } from "./objects.ts";
 import { parseSettings } from "./settings.ts";
 import { type Installation, STORAGE_CLASS, startInstallation, testCluster } from "./testing.ts";
 
@@ -218,11 +218,11 @@ it("finds running pods after a restart of the broker's reconciler", async () => 
 
 it("says so when somebody deletes the pod, and start brings the files back", async () => {
   await inNotebook(first, 'open("/home/user/kept.txt", "w").write("still here")');
-  const { teamId } = await row(first);
+  const { teamId, generation } = await row(first);
   await cluster.objects.delete({
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: first, namespace: namespaceOf(settings, teamId) },
+    metadata: { name: podName({ id: first, generation }), namespace: namespaceOf(settings, teamId) },
   });
   await observed(first, "failed: The pod of this workspace was deleted by somebody else than Sluice");
   await start(world.member.ctx, { id: first });

@@ -1,6 +1,7 @@
 /** What takes a workspace away on a real cluster, or keeps it from coming: each is told with what to do. */
 import type { KubernetesObject } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import type { DatasetSource } from "#server/contracts/dataset.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { register } from "#server/services/dataset/register.ts";
 import { create } from "#server/services/workspace/create.ts";
@@ -36,7 +37,7 @@ beforeAll(async () => {
   const database = await useTestDatabase({ max: 10 });
   // No size is offered: a pod has what the settings give its environment.
   await database.sql`delete from workspace_sizes`;
-  installation = await startInstallation(database, cluster, { settings, homes: 3 });
+  installation = await startInstallation(database, cluster, { settings, homes: 5 });
 });
 afterAll(async () => await installation?.stop());
 
@@ -138,5 +139,27 @@ it("names the dataset whose volume never comes", async () => {
   await installation.observed(
     id,
     'failed: The workspace did not start. The volume for the dataset numbers is not there yet: storageclass.storage.k8s.io "nowhere" not found. If this stays, an admin checks the storage class',
+  );
+});
+
+it("names the dataset whose driver the cluster does not have, and the one whose export the node cannot mount", async () => {
+  await installation.restartReconciler({ ...settings, startSeconds: 15 });
+  const { world } = installation;
+  const launch = async (name: string, source: DatasetSource) => {
+    const dataset = await register(world.admin.ctx, { name, teamId: world.team, source, description: "" });
+    const { id } = await create(world.member.ctx, { name, image: "cuda-python", datasets: [dataset.id] });
+    installation.made.push(id);
+    return id;
+  };
+  const attributes = { bucketName: "measured" };
+  const bucket = await launch("bucket", { kind: "s3", driver: "s3.csi.example", attributes, mountOptions: [] });
+  const sentence = "The dataset bucket needs the storage driver s3.csi.example, which this cluster does not have.";
+  await expect.poll(() => told(bucket), POLL).toContain(sentence);
+  await installation.observed(bucket, `failed: The workspace did not start. ${sentence}`);
+  // An address where nothing is.
+  const exported = await launch("export", { kind: "nfs", server: "127.0.0.9", path: "/nothing" });
+  await installation.observed(
+    exported,
+    "failed: The workspace did not start. The volume for the dataset export cannot be mounted: .*an admin checks the server that it is on",
   );
 });

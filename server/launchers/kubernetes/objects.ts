@@ -286,7 +286,12 @@ export function workspaceService(
   return {
     apiVersion: "v1",
     kind: "Service",
-    metadata: { name: metadata.name, namespace: metadata.namespace, labels, ownerReferences: metadata.ownerReferences },
+    metadata: {
+      name: labels[WORKSPACE_LABEL],
+      namespace: metadata.namespace,
+      labels,
+      ownerReferences: metadata.ownerReferences,
+    },
     spec: {
       type: "ClusterIP",
       selector: { [WORKSPACE_LABEL]: labels[WORKSPACE_LABEL] ?? "" },
@@ -306,7 +311,7 @@ export function serviceOf(spec: WorkspaceSpec, settings: KubernetesSettings, own
 const ANY_SIZE = { storage: "1Mi" };
 
 /** What a dataset's volume and claim of a workspace are named. */
-const datasetObjectName = (spec: WorkspaceSpec, dataset: DatasetMount) => `${spec.id}-${dataset.id}`;
+export const datasetObjectName = (spec: WorkspaceSpec, dataset: DatasetMount) => `${spec.id}-${dataset.id}`;
 
 /**
  * Volume and claim of each NFS export and bucket. A restricted namespace lets no pod name an export itself, so each
@@ -419,6 +424,11 @@ function environmentOn({ environment, image }: WorkspaceSpec, { environments, si
   return { image, size, pull: "IfNotPresent" as const };
 }
 
+/** Each start has a pod of another name: whoever drains a node asks by the name until nobody has it. */
+export function podName({ id, generation }: Pick<WorkspaceSpec, "id" | "generation">): string {
+  return `${id}-${generation}`;
+}
+
 /** The workspace's pod: no account of the cluster, no privilege, nothing writable but its volumes. */
 export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, owner: V1OwnerReference): V1Pod {
   const environment = environmentOn(spec, settings);
@@ -441,7 +451,7 @@ export function workspacePod(spec: WorkspaceSpec, settings: KubernetesSettings, 
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { ...meta, annotations: { [GENERATION]: String(spec.generation) } },
+    metadata: { ...meta, name: podName(spec), annotations: { [GENERATION]: String(spec.generation) } },
     spec: {
       automountServiceAccountToken: false,
       enableServiceLinks: false,

@@ -1,7 +1,15 @@
 /** The words for what a cluster says; the inputs are what Kubernetes 1.36 writes. */
 import type { V1ContainerStatus, V1Node, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import { newsOf, podState, quotaSentence, refusalSentence, restartedOf, volumeSentence } from "./states.ts";
+import {
+  mountSentence,
+  newsOf,
+  podState,
+  quotaSentence,
+  refusalSentence,
+  restartedOf,
+  volumeSentence,
+} from "./states.ts";
 
 const base: V1Pod = {
   metadata: { name: "ws-1" },
@@ -257,6 +265,11 @@ describe("a refusal of the API server", () => {
     );
     expect(refusalSentence("namespaces is forbidden: User x cannot patch")).toContain("Tell an admin");
     expect(volumeSentence('storageclass.storage.k8s.io "fast" not found')).toContain("storage class");
+    const message =
+      'MountVolume.SetUp failed for volume "ws-a-dst-b" : mount failed: exit status 32\nMounting command: mount\nMounting arguments: -t nfs -o ro nas.example:/export /var/lib/kubelet/pods/c\nOutput: mount.nfs: access denied by server while mounting nas.example:/export\n';
+    expect(mountSentence(message, "the dataset images")).toBe(
+      "The volume for the dataset images cannot be mounted: access denied by server while mounting nas.example:/export. If this stays, an admin checks the server that it is on, and that the nodes have what mounts it.",
+    );
   });
 });
 

@@ -169,6 +169,12 @@ export function volumeSentence(message: string, use = "the home folder or a data
   return `The volume for ${use} is not there yet: ${firstSentence(message)}. If this stays, an admin checks the storage class and its free space.`;
 }
 
+/** A volume that is there and that the node cannot mount; `use`: what it is for, where that is known. */
+export function mountSentence(message: string, use = "the home folder or a dataset"): string {
+  const printed = /^Output: (?:mount(?:\.\w+)?: )?(.*)$/m.exec(message)?.[1] ?? message;
+  return `The volume for ${use} cannot be mounted: ${firstSentence(printed)}. If this stays, an admin checks the server that it is on, and that the nodes have what mounts it.`;
+}
+
 const NO_VOLUME =
   /unbound immediate PersistentVolumeClaims|available persistent volumes to bind|volume node affinity|persistentvolumeclaim "\S+" not found/;
 

@@ -1,5 +1,6 @@
 /** Which volume a pod waits for, and what the cluster says of it: its scheduler tells only that there is one. */
 import type { CoreV1Event, V1Pod } from "@kubernetes/client-node";
+import type { DatasetMount } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { type ClusterClient, isNotFound } from "./cluster-client.ts";
 import { volumeSentence } from "./states.ts";
@@ -23,6 +24,20 @@ export async function volumeNews(core: Core, pod: V1Pod): Promise<string | undef
     const fieldSelector = `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${name}`;
     const said = newest((await core.listNamespacedEvent({ namespace, fieldSelector })).items);
     if (said !== undefined) return volumeSentence(said, purpose);
+  }
+  return undefined;
+}
+
+/** A sentence about the first bucket whose driver the cluster does not have: nothing ever mounts it. */
+export async function missingDriver(
+  storage: Pick<ClusterClient["storage"], "readCSIDriver">,
+  datasets: readonly DatasetMount[],
+): Promise<string | undefined> {
+  for (const { name, source } of datasets) {
+    if (source.kind !== "s3") continue;
+    // Whoever may not ask finds out when it is mounted.
+    if (await storage.readCSIDriver({ name: source.driver }).then(() => false, isNotFound))
+      return `The dataset ${name} needs the storage driver ${source.driver}, which this cluster does not have. Ask an admin to install it, or start without the dataset.`;
   }
   return undefined;
 }

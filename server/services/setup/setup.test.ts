@@ -47,7 +47,7 @@ describe("the one form", () => {
       { gpuType: "soft", guaranteedMilli: 500, limitMilli: 1000 },
     ]);
     const catalogue = await test.db.select().from(images).orderBy(images.name);
-    expect(catalogue).toMatchObject([{ name: "cuda-python" }, { name: "cupy" }, { name: "jax" }, { name: "pytorch" }]);
+    expect(catalogue).toMatchObject(["cuda-python", "cupy", "jax", "minimal", "pytorch"].map((name) => ({ name })));
     expect(await status(nobody)).toMatchObject({ done: true });
   });
 
@@ -104,7 +104,9 @@ it("registers a definition once, and a changed one as a new version", async () =
   await prepare(system);
   const versions = await test.db.select().from(imageVersions);
   const folders = versions.map(({ spec }) => localImageSpec.parse(spec).folder).sort();
-  expect(folders).toEqual(["cuda-python", "cupy", "jax", "pytorch"].map((name) => `server/environments/${name}`));
+  expect(folders).toEqual(
+    ["cuda-python", "cupy", "jax", "minimal", "pytorch"].map((name) => `server/environments/${name}`),
+  );
   expect(new Set(versions.map(({ state }) => state))).toEqual(new Set(["approved"]));
 });
 
