@@ -73,10 +73,13 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
       if (Date.now() - settledAt >= SETTLE_MS) {
         settledAt = Date.now();
         await settleUsage(systemContext(database.db));
-        await settleStranded(systemContext(database.db));
         await warnOfBudgets(systemContext(database.db));
         await tellOfBack(systemContext(database.db));
         await sweepNotices(systemContext(database.db));
+        // A figure alone: where it cannot be had, nothing else waits for it.
+        await settleStranded(systemContext(database.db)).catch((error: unknown) =>
+          log.warn({ err: error }, "what is free and serves nobody could not be added up"),
+        );
       }
     } catch (error) {
       // What was not heard meanwhile is nobody's fault: the clocks start again.

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { eq } from "drizzle-orm";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { gatewaySessions, memberships, oneTimeCodes, sessions, users, workspaces } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { resetEnv } from "#server/env.ts";
@@ -332,6 +332,14 @@ describe("WebSockets", () => {
     expect(seen?.headers.authorization).toBe(`token ${TOKEN}`);
     expect(seen?.headers.cookie).toBeUndefined();
     open.socket.terminate();
+  });
+
+  it("bring what the server says first, in one piece with its answer", async () => {
+    for (let turn = 0; turn < 20; turn++) {
+      const open = await upgrade({ cookie, origin: ws.origin }, "/speaks-first");
+      await vi.waitFor(() => expect(open.heard).toEqual(["one", "two"]));
+      open.socket?.terminate();
+    }
   });
 
   it("come and go without Nagle's delay", async () => {

@@ -88,7 +88,8 @@ class Handler {
     this.#sockets.on("proxyReqWs", (toServer, _, socket) =>
       toServer.once("upgrade", (answer, from) => {
         guardResponse(answer.headers);
-        connections.upgraded(socket, from);
+        // Not before the proxy has piped the two: who listens first takes bytes that came with the answer.
+        process.nextTick(() => connections.upgraded(socket, from));
       }),
     );
     // Without a listener the proxy throws, and a browser that resets one connection would end this process.

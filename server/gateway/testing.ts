@@ -22,8 +22,15 @@ export async function startUpstream() {
       else response.end(JSON.stringify({ hello: "workspace", bytes }));
     });
   });
-  const sockets = new WebSocketServer({ server });
+  const sockets = new WebSocketServer({ noServer: true });
+  // What is said first comes in one piece with the answer that makes it a WebSocket.
+  server.on("upgrade", (incoming, socket, head) => {
+    socket.cork();
+    sockets.handleUpgrade(incoming, socket, head, (made) => sockets.emit("connection", made, incoming));
+    socket.uncork();
+  });
   sockets.on("connection", (socket, incoming) => {
+    if (incoming.url?.startsWith("/speaks-first")) for (const word of ["one", "two"]) socket.send(word);
     seen.push({ method: "UPGRADE", url: incoming.url ?? "", headers: { ...incoming.headers } });
     socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
   });
@@ -76,7 +83,10 @@ export async function send(
   });
 }
 
-export type SocketResult = { status: 101; socket: WebSocket } | { status: number; socket: undefined };
+export type SocketResult = ({ status: 101; socket: WebSocket } | { status: number; socket: undefined }) & {
+  /** Every message so far. */
+  heard: string[];
+};
 
 /** Opens a WebSocket; settles with 101 and the socket, or with the status of the refusal. */
 export async function openSocket(
@@ -86,13 +96,15 @@ export async function openSocket(
   const socket = new WebSocket(`ws://127.0.0.1:${port}${options.path}`, {
     headers: { host: options.host, ...options.headers },
   });
+  const heard: string[] = [];
+  socket.on("message", (data: Buffer) => heard.push(data.toString()));
   return await new Promise((resolve) => {
-    socket.once("open", () => resolve({ status: 101, socket }));
+    socket.once("open", () => resolve({ status: 101, socket, heard }));
     socket.once("unexpected-response", (_, answer) => {
-      resolve({ status: answer.statusCode ?? 0, socket: undefined });
+      resolve({ status: answer.statusCode ?? 0, socket: undefined, heard });
       answer.resume();
     });
-    socket.once("error", () => resolve({ status: 0, socket: undefined }));
+    socket.once("error", () => resolve({ status: 0, socket: undefined, heard }));
   });
 }
 

@@ -37,7 +37,7 @@ export default async function QueuePage({ searchParams }: Props) {
         title="Queue"
         detail={isAdmin ? "Who waits for GPUs, and why" : "Of your teams; their places are among all who wait"}
       />
-      {waiting.queued.length > 1 && (
+      {(waiting.queued.length > 1 || gpuType !== undefined) && (
         <nav aria-label="GPU type" className="mb-4 flex flex-wrap gap-1 text-sm">
           {types.map((type) => (
             <Link
@@ -67,7 +67,7 @@ export default async function QueuePage({ searchParams }: Props) {
         {waiting.rows.length > 0 ? (
           <QueueTable rows={waiting.rows.map((request) => ({ ...request, canLeave: true }))} />
         ) : search === "" ? (
-          <EmptyState title={isAdmin ? "Nobody waits" : "Nobody of your teams waits"}>
+          <EmptyState title={`${isAdmin ? "Nobody" : "Nobody of your teams"} waits${gpuType ? ` for ${gpuType}` : ""}`}>
             Requests that will fit when something ends stand here with their reason.
           </EmptyState>
         ) : (

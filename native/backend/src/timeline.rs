@@ -20,6 +20,8 @@ const POOL_THREADS: usize = 4;
 const MOST_THREADS: usize = 128;
 /// How long an operation waits for a thread before it gets one of its own.
 const PATIENCE: Duration = Duration::from_millis(10);
+/// How long such a thread stays for more.
+const STAY: Duration = Duration::from_secs(1);
 
 /// An operation.
 pub type Job = Box<dyn FnOnce() -> CudaResult<()> + Send>;
@@ -621,6 +623,12 @@ impl Shared {
                 news = Some(error);
             }
         }
+        if let Some(event) = state.recordings.remove(&id)
+            && let Some(event) = state.events.get_mut(&event)
+            && event.recording == Some(id)
+        {
+            event.passed = Some(Instant::now());
+        }
         if !notices.is_empty() || news.is_some() {
             let report = own.or_else(|| if reports { state.report() } else { None });
             drop(state);
@@ -636,12 +644,6 @@ impl Shared {
             state = self.lock();
         }
         let followers = state.nodes.remove(&id).map(|node| node.followers).unwrap_or_default();
-        if let Some(event) = state.recordings.remove(&id)
-            && let Some(event) = state.events.get_mut(&event)
-            && event.recording == Some(id)
-        {
-            event.passed = Some(Instant::now());
-        }
         state.loose.remove(&id);
         for follower in followers {
             if let Some(waiting) = state.nodes.get_mut(&follower) {
@@ -672,9 +674,9 @@ impl Shared {
         }
     }
 
-    /// A pool thread's life; one above the pool's usual number ends when there is nothing to do.
+    /// A pool thread's life; one above the pool's usual number ends when there has been nothing to do for a while.
     fn serve(self: &Arc<Self>) {
-        let mut state = self.lock();
+        let (mut state, mut rested) = (self.lock(), false);
         loop {
             if let Some(id) = state.ready.pop_front() {
                 let failed = state.sticky.clone();
@@ -689,12 +691,13 @@ impl Shared {
                 let after = self.finish(id, outcome, &mut turn);
                 self.start(after, turn, true);
                 state = self.lock();
-            } else if state.stopped || state.threads > POOL_THREADS {
+            } else if state.stopped || (rested && state.threads > POOL_THREADS) {
                 state.threads -= 1;
                 return;
             } else {
                 state.idle += 1;
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let (woken, slept) = self.wake.wait_timeout(state, STAY).unwrap_or_else(PoisonError::into_inner);
+                (state, rested) = (woken, slept.timed_out());
                 state.idle -= 1;
             }
         }

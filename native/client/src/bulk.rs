@@ -116,7 +116,9 @@ impl Bulk {
     pub(crate) fn end_all(&self) {
         let left: Vec<(u64, Way)> =
             self.under_way.lock().iter().map(|(transfer, copy)| (*transfer, copy.way)).collect();
-        left.into_iter().for_each(|(transfer, way)| self.end(transfer, way));
+        // An answer ends its copy itself, also the error that stands for it: it may just be put into the memory.
+        let left = left.into_iter().filter(|(_, way)| *way != Way::Answer);
+        left.for_each(|(transfer, way)| self.end(transfer, way));
     }
 }
 
@@ -301,6 +303,7 @@ impl Connection {
     /// Waits until no copy that goes on by itself uses memory of this range.
     pub fn finish_copies_of(&self, start: usize, bytes: usize) {
         let bulk = &self.bulk;
+        self.want_reader();
         let mut copies = bulk.under_way.lock();
         while copies.values().any(|copy| copy.start < start + bytes && start < copy.start + copy.bytes) {
             copies = bulk.under_way.ended.wait(copies).unwrap_or_else(PoisonError::into_inner);

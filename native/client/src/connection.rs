@@ -532,7 +532,7 @@ impl Connection {
         }
     }
 
-    /// Reads and takes one frame; answers whether it was a reply.
+    /// Reads and takes one frame; answers whether it was a reply that a caller waits for.
     fn read_frame(&self, reading: &mut Reading) -> Result<bool, ()> {
         let ready = reading.frames.has_frame() || reading.frames.source().holds_bytes();
         if !ready && !reading.spin.until(|| readable_within(reading.descriptor, 0)) {
@@ -546,10 +546,9 @@ impl Connection {
         }
         let Ok(Some(frame)) = reading.frames.next() else { return Err(()) };
         reading.unacknowledged += frame.payload.len();
-        let reply = frame.header.opcode == opcode::REPLY;
-        self.take(frame)?;
+        let waited_for = self.take(frame)?;
         reading.unacknowledged = self.acknowledge(reading.unacknowledged);
-        Ok(reply)
+        Ok(waited_for)
     }
 
     /// The reading thread. Callers that wait read for themselves, so that an answer wakes nobody; this thread reads
@@ -620,12 +619,13 @@ impl Connection {
         0
     }
 
-    fn take(&self, frame: Frame) -> Result<(), ()> {
+    /// Takes a frame; answers whether it was a reply that a caller waits for.
+    fn take(&self, frame: Frame) -> Result<bool, ()> {
         self.acknowledged(frame.header.ack);
         if frame.header.seq > 0 {
             let received = self.received.load(Ordering::Acquire);
             if frame.header.seq <= received {
-                return Ok(());
+                return Ok(false);
             }
             if frame.header.seq != received + 1 {
                 return Err(());
@@ -637,10 +637,10 @@ impl Connection {
                 let (call, _) = decode_reply(&frame.payload).map_err(|_| ())?;
                 let waiter = lock(&self.calls).remove(&call);
                 self.received.store(frame.header.seq, Ordering::Release);
-                if let Some(waiter) = waiter {
-                    waiter.set(Ok(frame.payload));
-                }
-                return Ok(());
+                let Some(waiter) = waiter else { return Ok(true) };
+                let waited_for = lock(&waiter.then).is_none();
+                waiter.set(Ok(frame.payload));
+                return Ok(waited_for);
             }
             opcode::ASYNC_ERROR => self.notices.async_error(AsyncError::take(&mut reader).map_err(|_| ())?),
             opcode::LEASE_ENDED => {
@@ -682,7 +682,7 @@ impl Connection {
         if frame.header.seq > 0 {
             self.received.store(frame.header.seq, Ordering::Release);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Takes the session up again on a new connection; None when it is over.

@@ -28,3 +28,7 @@ pub use wire::{DecodeError, Reader, Wire};
 pub const VERSION_MAJOR: u16 = 2;
 /// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
 pub const VERSION_MINOR: u16 = 0;
+/// What has been added since: a gpud names it in its welcome, and a client uses nothing that is not named there.
+pub const FEATURES: &[&str] = &[PTX_CHECK];
+/// gpud answers [`messages::PtxCheck`].
+pub const PTX_CHECK: &str = "ptx-check";

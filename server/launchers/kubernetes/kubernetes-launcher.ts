@@ -151,9 +151,11 @@ export class KubernetesLauncher implements Launcher {
     report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
 
     const before = podOf(pods, spec.id);
-    if (before !== undefined && (generationOf(before) !== spec.generation || podState(before).kind !== "running")) {
-      await this.stop(spec.id);
-    }
+    const goesOn =
+      before?.metadata?.name === podName(spec) &&
+      generationOf(before) === spec.generation &&
+      podState(before).kind === "running";
+    if (before !== undefined && !goesOn) await this.stop(spec.id);
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
@@ -423,7 +425,13 @@ export class KubernetesLauncher implements Launcher {
       });
       return events;
     };
-    const followed = await Promise.all([spec.id, podName(spec)].map(follow));
+    const asked = await Promise.allSettled([spec.id, podName(spec)].map(follow));
+    const followed = asked.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    const refused = asked.find((each) => each.status === "rejected");
+    if (refused !== undefined) {
+      await Promise.all(followed.map((events) => events.stop()));
+      throw refused.reason;
+    }
     return { last: () => last, stop: async () => void (await Promise.all(followed.map((events) => events.stop()))) };
   }
 
@@ -501,7 +509,7 @@ export class KubernetesLauncher implements Launcher {
           reject(
             new Error(
               told ??
-                lacking ??
+                (mount && lacking) ??
                 mount ??
                 `The pod was not ready after ${this.#settings.startSeconds} s. The log below says what it did last.`,
             ),

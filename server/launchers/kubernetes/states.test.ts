@@ -270,6 +270,9 @@ describe("a refusal of the API server", () => {
     expect(mountSentence(message, "the dataset images")).toBe(
       "The volume for the dataset images cannot be mounted: access denied by server while mounting nas.example:/export. If this stays, an admin checks the server that it is on, and that the nodes have what mounts it.",
     );
+    expect(mountSentence('Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) ws-1-2')).toContain(
+      "still attached to the node that had it last",
+    );
   });
 });
 

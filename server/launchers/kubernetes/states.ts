@@ -171,6 +171,8 @@ export function volumeSentence(message: string, use = "the home folder or a data
 
 /** A volume that is there and that the node cannot mount; `use`: what it is for, where that is known. */
 export function mountSentence(message: string, use = "the home folder or a dataset"): string {
+  if (/Multi-Attach error/.test(message))
+    return `The volume for ${use} is still attached to the node that had it last. The cluster frees it some minutes after that node is gone; start the workspace again then, or an admin removes the node (kubectl delete node).`;
   const printed = /^Output: (?:mount(?:\.\w+)?: )?(.*)$/m.exec(message)?.[1] ?? message;
   return `The volume for ${use} cannot be mounted: ${firstSentence(printed)}. If this stays, an admin checks the server that it is on, and that the nodes have what mounts it.`;
 }

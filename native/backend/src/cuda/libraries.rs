@@ -443,7 +443,12 @@ impl CudaDevice {
                 }
                 Ok(LibraryAnswer { status, text, outputs })
             };
-            done(run());
+            let answer = run();
+            if waits {
+                // The call has waited for its stream.
+                shared.hear();
+            }
+            done(answer);
         };
         if call.waits {
             self.waiters.run(Box::new(work));

@@ -47,6 +47,8 @@ use window::PinnedWindow;
 
 /// `CUfunction_attribute` numbers 0 to 9.
 const FUNCTION_ATTRIBUTES: usize = 10;
+/// A copy to the host that is under way counts as so many operations: each has a buffer and a thread that waits for it.
+const OPERATIONS_PER_COPY: u64 = 256;
 /// Copies inside the device up to this size take no turn.
 const LIGHT_BYTES: u64 = 1 << 20;
 
@@ -811,6 +813,7 @@ impl Device for CudaDevice {
         let mut milliseconds = 0.0;
         // SAFETY: the driver writes one float.
         self.shared.check(unsafe { (driver.event_elapsed)(&mut milliseconds, start, end) })?;
+        self.shared.deliver();
         Ok(milliseconds)
     }
 
@@ -858,6 +861,10 @@ impl Device for CudaDevice {
     fn unpark(&self) -> CudaResult<()> {
         self.shared.enter()?;
         self.shared.memory(|memory| memory.unpark(self.shared.context.0))
+    }
+
+    fn backlog(&self) -> u64 {
+        self.shared.outgoing() * OPERATIONS_PER_COPY
     }
 
     /// The driver cannot stop a kernel; it ends with the process.

@@ -45,16 +45,16 @@ impl Shared {
         done: Done<Vec<u8>>,
     ) -> CudaResult<()> {
         let driver = self.enter()?;
+        let event = self.event(2)?;
         let buffer = lock(&self.staging).take(bytes)?;
         // SAFETY: the buffer is at least as long as the copy and lives until its event has passed.
-        let issued = self.check(unsafe { (driver.copy_out)(buffer.memory, src, bytes, stream) });
-        let event = match issued.and_then(|()| self.mark(stream)) {
-            Ok(event) => event,
-            Err(error) => {
-                lock(&self.staging).give_back(buffer);
-                return Err(error);
-            }
-        };
+        if let Err(error) = self.check(unsafe { (driver.copy_out)(buffer.memory, src, bytes, stream) }) {
+            lock(&self.staging).give_back(buffer);
+            return Err(error);
+        }
+        // Where this fails, the buffer is nobody's: the copy may be writing to it.
+        // SAFETY: a stream and an event of this context.
+        self.check(unsafe { (driver.event_record)(event.0, stream) })?;
         self.outgoing.count.fetch_add(1, Ordering::SeqCst);
         lock(&self.outgoing.copies).push(Copy { event, buffer, bytes, done });
         let shared = Arc::clone(self);
@@ -89,6 +89,11 @@ impl Shared {
         self.check(unsafe { (driver.event_query)(copy.event.0) })?;
         // SAFETY: the copy has ended: the first `bytes` bytes are written, and nobody else uses the buffer.
         Ok(unsafe { std::slice::from_raw_parts(copy.buffer.memory.cast::<u8>(), copy.bytes) }.to_vec())
+    }
+
+    /// Copies that have not been answered.
+    pub(super) fn outgoing(&self) -> u64 {
+        self.outgoing.count.load(Ordering::SeqCst) as u64
     }
 
     /// The same as [`Shared::deliver`], on the driver's thread for host functions, which may not call the driver itself.

@@ -5,9 +5,7 @@ use crate::error::CudaResult;
 use std::ffi::c_void;
 
 /// Buffers are made in multiples of this.
-const UNIT: usize = 1 << 20;
-/// Idle buffers beyond this are given back.
-const KEPT: usize = 32;
+const UNIT: usize = 64 << 10;
 
 /// A pinned buffer.
 pub struct Buffer {
@@ -43,7 +41,8 @@ impl Staging {
     /// A buffer of at least so many bytes.
     pub fn take(&mut self, bytes: usize) -> CudaResult<Buffer> {
         self.collect();
-        if let Some(at) = self.idle.iter().position(|buffer| buffer.length >= bytes) {
+        let fitting = self.idle.iter().enumerate().filter(|(_, buffer)| buffer.length >= bytes);
+        if let Some((at, _)) = fitting.min_by_key(|(_, buffer)| buffer.length) {
             return Ok(self.idle.swap_remove(at));
         }
         let length = bytes.next_multiple_of(UNIT);
@@ -58,14 +57,9 @@ impl Staging {
         self.busy.push(Busy { buffer, event });
     }
 
-    /// The buffer is idle.
+    /// The buffer is idle. None is freed while the session lasts: that may wait for the device, which may wait for who frees it.
     pub fn give_back(&mut self, buffer: Buffer) {
-        if self.idle.len() < KEPT {
-            self.idle.push(buffer);
-        } else {
-            // SAFETY: made by `take`, and nobody uses it.
-            unsafe { (self.driver.host_free)(buffer.memory) };
-        }
+        self.idle.push(buffer);
     }
 
     fn collect(&mut self) {

@@ -67,8 +67,8 @@ impl Memory {
         self.usable
     }
 
-    /// Backs an allocation with pages, new ones zeroed; small neighbours share a page, of which each has its own bytes.  Answers whether something
-    /// that was freed here may still be in use by queued work.
+    /// Backs an allocation with pages, new ones zeroed; small neighbours share a page, of which each has its own bytes.
+    /// Answers whether something that was freed here may still be in use by queued work.
     pub fn alloc(&self, address: u64, bytes: u64) -> CudaResult<bool> {
         let limit = self.arena.base() + self.usable();
         let end = address.checked_add(bytes).filter(|end| bytes > 0 && address >= self.arena.base() && *end <= limit);

@@ -8,6 +8,7 @@ use super::{current, put, text};
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
 use crate::image;
 use crate::objects::{Link, new_handle};
+use sluice_protocol::PTX_CHECK;
 use sluice_protocol::cuda;
 use sluice_protocol::messages::PtxCheck;
 use std::ffi::{c_char, c_void};
@@ -41,6 +42,7 @@ fn add(state: usize, mut data: Vec<u8>) -> CudaResult {
         data.truncate(end);
         if is_software(device.process)
             && let Some(session) = device.session_if_any()
+            && session.welcome.features.iter().any(|name| name == PTX_CHECK)
         {
             let checked = session.connection.call(&PtxCheck { ptx: &data });
             link.tell(&checked);

@@ -225,7 +225,7 @@ unsafe fn layer_from_device(
         for row in 0..extent.height {
             let to = target.row(layer, row) as *mut c_void;
             // SAFETY: the caller's memory has room for this row.
-            unsafe { get_from_device(device, to, source.row(layer, row), width, on, when)? };
+            unsafe { from_device(device, to, source.row(layer, row), width, on)? };
         }
         return Ok(());
     }

@@ -23,7 +23,7 @@ use outbox::Outbox;
 use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
-use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{FEATURES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Lanes, Stream, write_handshake};
 use std::fs::File;
 use std::io;
@@ -124,7 +124,7 @@ impl Greeting {
         let profile = &self.report.profile;
         Welcome {
             version: [VERSION_MAJOR, VERSION_MINOR],
-            features: Vec::new(),
+            features: FEATURES.iter().map(|name| (*name).to_owned()).collect(),
             session_id: session.lease().session_id.clone(),
             executed: self.outbox.received(),
             range: self.range,

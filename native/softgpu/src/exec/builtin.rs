@@ -20,6 +20,9 @@ pub struct Printed {
 
 impl Printed {
     fn push(&mut self, call: String) {
+        if call.is_empty() {
+            return;
+        }
         self.bytes += call.len();
         self.calls.push_back(call);
         while self.bytes > MOST_PRINTED {
