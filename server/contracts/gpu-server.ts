@@ -239,8 +239,8 @@ export const poolQueueInput = z.strictObject({
   /** Words, each in the type, the person, the team, the workspace or the label of a request. */
   search: searchText.optional(),
   limit: pageSize(100),
-  /** The last request of the page before. */
-  after: z.string().max(64).optional(),
+  /** `next` of the page before; what has left the queue meanwhile makes no difference. */
+  after: z.string().max(200).optional(),
   /** `csv` answers all of them as a file. */
   format: z.enum(["json", "csv"]).default("json"),
 });

@@ -22,7 +22,7 @@ export default async function QueuePage({ searchParams }: Props) {
   const asked = await searchParams;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const gpuType = gpuTypeOf.safeParse(asked.type).data;
-  const after = typeof asked.after === "string" ? asked.after.slice(0, 64) : undefined;
+  const after = typeof asked.after === "string" ? asked.after.slice(0, 200) : undefined;
   const whose = gpuType === undefined ? {} : { gpuType };
   const waiting = await load(() => queue(ctx, { ...whose, search, ...(after && { after }) }));
   const question: Record<string, string> = gpuType === undefined ? {} : { type: gpuType };

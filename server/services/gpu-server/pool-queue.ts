@@ -1,5 +1,5 @@
 /** Who waits, with the place and the reason of each, and what is free and serves none of them. */
-import { asc, eq } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { QueueEntry } from "#server/contracts/gpu-server.ts";
 import { leaseRequests, teams, users, workspaces } from "#server/db/schema/index.ts";
@@ -30,10 +30,9 @@ export async function readPoolQueue(ctx: Context, sees: PoolSight): Promise<Pool
     .innerJoin(teams, eq(teams.id, leaseRequests.teamId))
     .innerJoin(users, eq(users.id, leaseRequests.userId))
     .innerJoin(workspaces, eq(workspaces.id, leaseRequests.workspaceId))
-    .where(eq(leaseRequests.state, "queued"))
-    .orderBy(asc(leaseRequests.gpuType));
+    .where(eq(leaseRequests.state, "queued"));
   // Nobody's reason is asked for where nobody waits: a world of a large pool takes a while to load.
-  const types = [...new Set(rows.map(({ request }) => request.gpuType))];
+  const types = [...new Set(rows.map(({ request }) => request.gpuType))].sort();
   const byId = new Map(rows.filter(({ request }) => sees(request.teamId)).map((row) => [row.request.id, row]));
   const worlds = await Promise.all(types.map((gpuType) => loadWorld(ctx.db, gpuType, ctx.now())));
   return {

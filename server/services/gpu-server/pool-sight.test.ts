@@ -64,6 +64,11 @@ it("tells who waits by itself: of all or of one type, found by words, a page at 
   const rest = await queue(ctx, { limit: 1, after: first.next ?? "" });
   expect([...first.rows, ...rest.rows]).toEqual(before);
   expect(rest.next).toBeNull();
+  // The last one of a page has left: the next page goes on behind its place.
+  const gone = (first.next ?? "").replace(/[^ ]+$/, "req-0");
+  expect((await queue(ctx, { limit: 1, after: gone })).rows).toEqual(first.rows);
+  const behind = (first.next ?? "").replace(/[^ ]+$/, "req-zzzz");
+  expect((await queue(ctx, { limit: 1, after: behind })).rows).toEqual(rest.rows);
   // A lead reads the led team's, and how many wait at all.
   const own = await queue(world.lead.ctx);
   expect(own).toMatchObject({ queued: [{ count: 2 }], rows: [{ workspaceName: "later", of: 2 }], rowCount: 1 });
