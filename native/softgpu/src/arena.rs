@@ -18,7 +18,7 @@ const HUGE: u64 = 2 << 20;
 
 /// `base..base+len`, reserved without access.  Device pointers are host addresses in it.
 ///
-/// A launch holds the arena: [`Arena::unmap`] waits for launches in flight, as `cuMemFree` does.
+/// A launch holds the arena: [`Arena::attach`] and [`Arena::unmap`] wait for launches in flight, [`Arena::discard`] does not.
 pub struct Arena {
     base: u64,
     len: u64,
@@ -200,6 +200,16 @@ impl Arena {
         // SAFETY: the pages are the arena's; the lock shows that no launch or copy is using them.
         let got = unsafe { libc::mmap(addr as *mut _, len as usize, libc::PROT_NONE, flags, -1, 0) };
         if got == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Makes whole pages unusable and gives their memory back, whatever runs: a launch in flight that had found them usable
+    /// meets zeros there. Not for pages that were [`Arena::attach`]ed.
+    pub fn discard(&self, addr: u64, len: u64) -> io::Result<()> {
+        let (first, count) = self.span(addr, len)?;
+        self.withdraw(first, count);
+        // SAFETY: the pages are the arena's own; they stay mapped, so that no access to them can fail.
+        let rc = unsafe { libc::madvise(addr as *mut _, len as usize, libc::MADV_DONTNEED) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Makes mapped pages usable as a whole; `parts` are those of them that were used in parts.
@@ -402,5 +412,27 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the arena owns the range, and nobody can hold a borrow of it any more.
         unsafe { libc::munmap(self.base as *mut _, self.len as usize) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kernels may wait for one that begins later: nothing may stop it.
+    #[test]
+    fn memory_is_given_back_while_a_launch_runs_and_another_begins() {
+        let arena = Arena::reserve(0x1_6200_0000_0000 >> 4, 1 << 20).unwrap();
+        let at = arena.base();
+        arena.allocate(at, 3 * PAGE).unwrap();
+        arena.write(at, &[7; 100]).unwrap();
+        let running = arena.hold();
+        arena.discard(at, 3 * PAGE).unwrap();
+        assert!(!arena.contains(at, 1) && arena.in_use.try_read().is_ok());
+        arena.allocate(at, 100).unwrap();
+        drop(running);
+        let mut bytes = [1; 100];
+        arena.read(at, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 100]);
     }
 }

@@ -116,7 +116,7 @@ impl Memory {
         }
         gaps.push((from, last.max(from)));
         for (from, to) in gaps.into_iter().filter(|(from, to)| from < to) {
-            self.arena.unmap(from, to - from).map_err(|error| CudaError::new(code::UNKNOWN, error.to_string()))?;
+            self.arena.discard(from, to - from).map_err(|error| CudaError::new(code::UNKNOWN, error.to_string()))?;
         }
         // Of pages that stay, the block's part is nobody's any more: the first and the last page of what is in use.
         let (first, last) = pages(block.address, block.address + block.bytes);
@@ -169,8 +169,8 @@ impl Memory {
 
     /// Gives what [`Memory::take_variables`] gave back.
     pub fn give_variables_back(&self, base: u64, bytes: u64) {
-        // The pages are ours and mapped; should the system refuse, they stay mapped and unused.
-        let _ = self.arena.unmap(base, bytes.next_multiple_of(PAGE));
+        // The pages are ours; should the system refuse, their memory stays, and nobody uses it.
+        let _ = self.arena.discard(base, bytes.next_multiple_of(PAGE));
     }
 }
 

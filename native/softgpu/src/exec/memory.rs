@@ -158,19 +158,23 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
             let inside = u64::from(skipped[0][l])..whole.saturating_sub(u64::from(skipped[1][l]));
             let wanted = |at: u64, k: u64| bytes[l] >> k & 1 == 1 && inside.contains(&(at + k));
             for at in (0..whole).step_by(copy.size as usize) {
-                if !(0..u64::from(copy.size)).any(|k| wanted(at, k)) {
-                    continue;
-                }
                 let (to, from) = (to[l].wrapping_add(at), from[l].wrapping_add(at));
-                let target = resolve(c, w, copy.spaces.0, l, to, copy.size, true)?;
-                let source =
-                    if given > 0 { Some(resolve(c, w, copy.spaces.1, l, from, copy.size, false)?) } else { None };
-                for k in (0..u64::from(copy.size)).filter(|k| wanted(at, *k)) {
-                    let byte = match source {
-                        Some(source) if k < u64::from(given) => *(source.at(k) as *const u8),
-                        _ => 0,
-                    };
-                    *(target.at(k) as *mut u8) = byte;
+                if let Some(wrong) = [to, from].into_iter().find(|address| address & u64::from(copy.size - 1) != 0) {
+                    return Err(Bad::Misaligned(wrong, copy.size, l));
+                }
+                // Bytes that are left out or not read need not be there: copies of any length are rounded up to pieces.
+                let all = given == copy.size && (0..u64::from(given)).all(|k| wanted(at, k));
+                let piece = if all { copy.size } else { 1 };
+                for first in (0..u64::from(copy.size)).step_by(piece as usize).filter(|k| wanted(at, *k)) {
+                    let target = resolve(c, w, copy.spaces.0, l, to.wrapping_add(first), piece, true)?;
+                    if first >= u64::from(given) {
+                        *(target.at(0) as *mut u8) = 0;
+                        continue;
+                    }
+                    let source = resolve(c, w, copy.spaces.1, l, from.wrapping_add(first), piece, false)?;
+                    for k in 0..u64::from(piece) {
+                        *(target.at(k) as *mut u8) = *(source.at(k) as *const u8);
+                    }
                 }
             }
         }

@@ -90,6 +90,30 @@ fn the_last_byte_of_an_allocation_is_its_last() {
     }
 }
 
+/// A copy that reads fewer bytes than it writes reads no others, and one that goes past its end by a whole byte is refused.
+#[test]
+fn copies_read_no_byte_more_than_they_say() {
+    let d = Device::new(1);
+    let (source, out) = (d.upload(&[1u8, 2, 3, 4, 5]), d.alloc(16));
+    let text = |bytes: u32| {
+        let body = format!(
+            "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra out;\n\
+             cp.async.ca.shared.global [s], [%d1], 16, {bytes}; cp.async.wait_all;\n\
+             ld.shared.v2.u64 {{%d3, %d4}}, [s]; st.global.v2.u64 [%d2], {{%d3, %d4}};\nout:"
+        );
+        kernel(&body).replace("sm_75", "sm_80")
+    };
+    let go = |bytes| {
+        d.launch(&d.load(&text(bytes)), "k", [1; 3], [32, 1, 1], &Params::new().u64(source).u64(out)).map(|_| ())
+    };
+    go(5).unwrap();
+    assert_eq!(d.download::<u8>(out, 16), [1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let Err(Fault::IllegalAddress { address, .. }) = go(6) else { panic!("a sixth byte was read") };
+    assert_eq!(address, source + 5);
+    go(0).unwrap();
+    assert_eq!(d.download::<u8>(out, 16), [0; 16]);
+}
+
 /// Loads of a random program.
 const EACH: usize = 8;
 
