@@ -74,8 +74,6 @@ struct Node {
     followers: Vec<u64>,
     work: Option<Work>,
     notices: Vec<Notice>,
-    /// It has run, and those in `notices` have been told.
-    told: bool,
 }
 
 struct Stream {
@@ -104,6 +102,8 @@ struct State {
     /// Recordings that have not been passed, and the event each belongs to.
     recordings: HashMap<u64, EventId>,
     ready: VecDeque<u64>,
+    /// Threads that tell others of what has run.
+    telling: usize,
     /// Threads of the pool, and those of them that have nothing to do.
     threads: usize,
     idle: usize,
@@ -280,7 +280,7 @@ impl Timeline {
 
     /// Whether everything issued to the stream so far has run.
     pub fn query_stream(&self, stream: StreamId) -> CudaResult<bool> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.lock_told();
         if let Some(failure) = state.report() {
             return Err(failure);
         }
@@ -323,7 +323,7 @@ impl Timeline {
 
     /// `true` when the event's latest recording has been passed; else runs `job` when it has been, also after a failure.
     pub fn watch_event(&self, event: EventId, job: Box<dyn FnOnce() + Send>) -> CudaResult<bool> {
-        let state = self.shared.lock();
+        let state = self.shared.lock_told();
         let recording = state.events.get(&event).ok_or_else(|| unknown("event"))?.recording;
         match recording.filter(|node| state.nodes.contains_key(node)) {
             None => Ok(true),
@@ -336,7 +336,7 @@ impl Timeline {
 
     /// Whether the event's latest recording has been passed (an event never recorded counts as passed).
     pub fn query_event(&self, event: EventId) -> CudaResult<bool> {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.lock_told();
         if let Some(failure) = state.report() {
             return Err(failure);
         }
@@ -424,7 +424,7 @@ impl State {
                 waiting_for += 1;
             }
         }
-        self.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices, told: false });
+        self.nodes.insert(id, Node { waiting_for, followers: Vec::new(), work: Some(work), notices });
         waiting_for == 0
     }
 
@@ -437,6 +437,18 @@ impl State {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state when all who waited for what has run have been told: for who asks whether something has, and may not
+    /// hear of it before them.
+    fn lock_told(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while state.telling > 0 {
+            drop(state);
+            std::thread::yield_now();
+            state = self.lock();
+        }
+        state
     }
 
     /// Adds a node to a stream; `records` is the event it marks, `awaits` the event it waits for.
@@ -547,9 +559,9 @@ impl Shared {
 
     /// Has somebody told that a node has run, before anything that comes after it.
     fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, State>, id: u64, notice: Notice) {
-        match state.nodes.get_mut(&id).filter(|node| !node.told) {
+        match state.nodes.get_mut(&id) {
             Some(node) => node.notices.push(notice),
-            None => self.attach(state, &[id], Work::Marker, vec![notice]),
+            None => self.attach(state, &[], Work::Marker, vec![notice]),
         }
     }
 
@@ -599,13 +611,10 @@ impl Shared {
         }));
     }
 
-    /// Tells who waited for a node that has run, takes it out, and collects the nodes that it set free: nobody finds its
-    /// stream empty before those who waited have been told.
+    /// Takes out a node that has run, tells who waited for it, and collects the nodes that it set free.
     fn finish(&self, id: u64, outcome: CudaResult<()>, turn: &mut Vec<u64>) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        let Some(node) = state.nodes.get_mut(&id) else { return state };
-        let notices = std::mem::take(&mut node.notices);
-        node.told = true;
+        let Some(Node { notices, followers, .. }) = state.nodes.remove(&id) else { return state };
         let reports = notices.iter().any(|notice| matches!(notice, Notice::Report(_)));
         let mut own = None;
         let mut news = None;
@@ -631,6 +640,7 @@ impl Shared {
         }
         if !notices.is_empty() || news.is_some() {
             let report = own.or_else(|| if reports { state.report() } else { None });
+            state.telling += 1;
             drop(state);
             if let Some(error) = &news {
                 (self.observer)(error);
@@ -642,8 +652,8 @@ impl Shared {
                 }
             }
             state = self.lock();
+            state.telling -= 1;
         }
-        let followers = state.nodes.remove(&id).map(|node| node.followers).unwrap_or_default();
         state.loose.remove(&id);
         for follower in followers {
             if let Some(waiting) = state.nodes.get_mut(&follower) {
