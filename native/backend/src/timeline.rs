@@ -1039,4 +1039,34 @@ mod tests {
         assert_eq!(done.recv_timeout(LONG), Ok(Ok(())));
         assert_eq!(*list.lock().expect("list"), [1]);
     }
+
+    /// As programs do that read a result and go on: whatever is issued when an answer has come runs behind what came
+    /// before it, and nothing overtakes what it waits for.
+    #[test]
+    fn work_issued_on_an_answer_keeps_its_order() {
+        let (timeline, _) = timeline(0);
+        let place = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        for round in 1..=20_000u64 {
+            let (sender, answer) = channel();
+            let step = |at: u64| -> Job {
+                let place = Arc::clone(&place);
+                Box::new(move || {
+                    let before = place.swap(round * 10 + at, std::sync::atomic::Ordering::SeqCst);
+                    let wanted = if at == 0 { (round - 1) * 10 + 3 } else { round * 10 + at - 1 };
+                    assert!(round == 1 && at == 0 || before == wanted, "{before} before {at} of {round}");
+                    Ok(())
+                })
+            };
+            if timeline.is_clear(StreamId::LEGACY).expect("no failure") {
+                step(0)().expect("never fails");
+            } else {
+                timeline.submit_light(StreamId::LEGACY, step(0)).expect("queued");
+            }
+            timeline.submit(StreamId::LEGACY, step(1)).expect("queued");
+            timeline.submit(StreamId::LEGACY, step(2)).expect("queued");
+            let done: Done<()> = Box::new(move |outcome| drop(sender.send(outcome)));
+            timeline.submit_call(StreamId::LEGACY, true, step(3), done).expect("queued");
+            assert_eq!(answer.recv_timeout(LONG), Ok(Ok(())), "round {round}");
+        }
+    }
 }
