@@ -10,9 +10,12 @@ thread_local! {
     static LAST: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Keeps a failure for `cudaGetLastError`.
+/// Keeps a failure for `cudaGetLastError`. That an event or a stream is not ready is none. CUDA keeps it all the same, and
+/// who asks has to take it away again; CuPy does not, and CUB, which it calls next, then leaves kernels out.
 pub(crate) fn record(code: u32) {
-    LAST.set(code);
+    if code != cuda::ERROR_NOT_READY {
+        LAST.set(code);
+    }
 }
 
 /// An error after which nothing works any more; no question resets it.
@@ -166,6 +169,7 @@ mod tests {
     #[test]
     fn the_last_error_is_taken_once_and_belongs_to_its_thread() {
         record(1);
+        record(cuda::ERROR_NOT_READY);
         // SAFETY: no pointers go in.
         unsafe {
             std::thread::spawn(|| assert_eq!(cudaGetLastError(), 0)).join().expect("another thread");
