@@ -150,21 +150,12 @@ test("a colleague is invited into a workspace, becomes an editor, and is taken o
   await expect(row).toHaveCount(0);
 });
 
-test("a workspace is duplicated, the arrows go through the list, and the duplicate is removed with all that is in it", async () => {
+test("a workspace is duplicated, and the duplicate is removed with all that is in it", async () => {
   await page.goto(at);
   await keys.pick(button(`More for ${workspace}`), item("Duplicate"));
   await keys.write(page.getByRole("dialog").getByLabel("Name"), `copy ${run}`);
   await keys.press(inDialog("Launch the duplicate"));
   await expect(page.getByRole("heading", { level: 1, name: `copy ${run}` })).toBeVisible();
-  const copy = page.url();
-  await page.goto("/workspaces");
-  const names = page.getByRole("table", { name: "Workspaces", exact: true }).locator("td:first-child a");
-  await keys.reach(names.nth(0));
-  await page.keyboard.press("ArrowDown");
-  await expect(names.nth(1)).toBeFocused();
-  await page.keyboard.press("ArrowUp");
-  await expect(names.nth(0)).toBeFocused();
-  await page.goto(copy);
   await keys.pick(button(`More for copy ${run}`), item("Remove"));
   await expect(page.getByRole("dialog")).toContainText("All of its files and installed packages are deleted");
   await keys.press(inDialog("Remove workspace"));
