@@ -509,7 +509,7 @@ export class KubernetesLauncher implements Launcher {
           reject(
             new Error(
               told ??
-                (mount && lacking) ??
+                lacking ??
                 mount ??
                 `The pod was not ready after ${this.#settings.startSeconds} s. The log below says what it did last.`,
             ),
