@@ -115,7 +115,7 @@ mod types;
 
 pub use arena::{Arena, GRANULE, PAGE};
 pub use error::{Fault, Place, PtxError, Space};
-pub use exec::{Aside, Engine, Launch, LaunchStats, Lender, LoadedModule, Running};
+pub use exec::{Aside, Engine, Launch, LaunchStats, Lender, LoadedModule, Running, Working};
 pub use heap::{DEFAULT_HEAP, Heap, NotAllocated};
 pub use lower::OPCODES;
 pub use module::{GlobalInfo, KernelInfo, Module, ParamInfo, Relocation, Symbol};

@@ -2,6 +2,7 @@
 
 use super::block::{Block, Turn};
 use super::builtin::Printed;
+use super::busy::{Busy, Working};
 use super::lanes::Row;
 use super::loaded::{LoadedModule, Prepared};
 use super::progress::{Launches, Progress, Running};
@@ -84,6 +85,7 @@ pub struct Engine {
     paused: AtomicBool,
     aside: OnceLock<Aside>,
     launches: Launches,
+    busy: Busy,
     account: Account,
 }
 
@@ -139,7 +141,8 @@ impl Engine {
         }
         let (limit, paused, aside) = (AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
         let (launches, account) = Default::default();
-        Engine { jobs: Some(jobs), threads: handles, limit, paused, aside, launches, account }
+        let busy = Busy::new(threads);
+        Engine { jobs: Some(jobs), threads: handles, limit, paused, aside, launches, busy, account }
     }
 
     /// Ends launches that take longer with [`Fault::Timeout`], from now on.
@@ -171,6 +174,17 @@ impl Engine {
     /// How long launches have worked: the sum of those that have ended and of those that run.
     pub fn worked(&self) -> Duration {
         self.launches.worked()
+    }
+
+    /// How long the threads have had blocks, averaged over all of them; those that have now until now. A kernel of one
+    /// block counts as one thread, however long it takes.
+    pub fn active(&self) -> Duration {
+        self.busy.active()
+    }
+
+    /// The calling thread does what a kernel would do, and counts as one that has a block as long as the answer lives.
+    pub fn occupy(&self) -> Working<'_> {
+        self.busy.begin()
     }
 
     /// Runs a kernel to its end.  `cancel` stops it soon after it becomes true.
@@ -470,7 +484,7 @@ impl Shared<'_> {
     /// Whether to stop; waits while the engine is paused.  The launch's own flag is passed on to its other threads.
     fn stopping(&self) -> bool {
         if self.engine.paused.load(Ordering::Relaxed) {
-            self.wait_paused();
+            self.engine.busy.rest(|| self.wait_paused());
         }
         if self.cancel.load(Ordering::Relaxed) {
             self.fail(Fault::Cancelled);
@@ -483,6 +497,7 @@ impl Shared<'_> {
 
     /// A defect of the engine fails the launch, not the process, and never looks like success.
     fn work_safely(&self, worker: u32) {
+        let _working = self.engine.busy.begin();
         let work = std::panic::AssertUnwindSafe(|| self.work(worker));
         if std::panic::catch_unwind(work).is_err() {
             self.fail(Fault::LaunchFailure("the software GPU failed; this is a defect in it".to_string()));

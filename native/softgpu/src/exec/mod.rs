@@ -3,6 +3,7 @@
 mod alu;
 mod block;
 mod builtin;
+mod busy;
 mod cast;
 mod collective;
 mod engine;
@@ -17,6 +18,7 @@ mod room;
 mod trail;
 mod warp;
 
+pub use busy::Working;
 pub use engine::{Aside, Engine, Launch, LaunchStats};
 pub use loaded::LoadedModule;
 pub(crate) use loaded::provided;

@@ -410,18 +410,44 @@ fn a_paused_engine_works_no_further_until_it_goes_on() {
         assert_eq!((before.len(), before[0].kernel.as_str(), before[0].done, before[0].blocks), (1, "k", 3, 5));
         d.engine.pause(true);
         pass();
-        let paused = d.engine.worked();
+        let paused = (d.engine.worked(), d.engine.active());
         pass();
-        assert_eq!(d.engine.worked(), paused);
+        assert_eq!((d.engine.worked(), d.engine.active()), paused);
         assert_eq!(asides.load(Ordering::Relaxed), 1, "once for the launch, not for each thread");
         d.engine.pause(false);
         pass();
-        assert!(d.engine.worked() > paused);
+        assert!(d.engine.worked() > paused.0 && d.engine.active() > paused.1);
         d.engine.pause(true);
         cancel.store(true, Ordering::Relaxed);
         assert_eq!(running.join().unwrap(), Err(Fault::Cancelled));
         assert_eq!(d.engine.running(), []);
     });
+}
+
+/// What a card tells as SM activity: a kernel of one block works as long as one of many, and keeps one thread busy.
+#[test]
+fn a_kernel_of_few_blocks_keeps_as_many_threads_active() {
+    let d = Device::new(4);
+    let m = d.load(&kernel("", "$l: bra $l;"));
+    for blocks in [1, 3, 64] {
+        let cancel = AtomicBool::new(false);
+        let (worked, active) = (d.engine.worked(), d.engine.active());
+        std::thread::scope(|s| {
+            let running = s.spawn(|| d.engine.launch(&d.arena, &endless(&m, "k", blocks, 32), &cancel));
+            std::thread::sleep(Duration::from_millis(400));
+            // It still runs: what is under way counts.
+            let (worked, active) = (d.engine.worked() - worked, d.engine.active() - active);
+            let share = active.as_secs_f64() / worked.as_secs_f64();
+            let wanted = f64::from(blocks.min(4)) / 4.0;
+            assert!(worked > Duration::from_millis(200), "{worked:?}");
+            assert!((share - wanted).abs() < 0.15, "{blocks} blocks: {share} of the time, not {wanted}");
+            cancel.store(true, Ordering::Relaxed);
+            assert_eq!(running.join().unwrap(), Err(Fault::Cancelled));
+        });
+        let after = d.engine.active();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(d.engine.active(), after, "nothing runs, nothing is active");
+    }
 }
 
 #[test]
