@@ -12,8 +12,8 @@ export function Packing({ proof, gpuType }: { proof: PackingProof | undefined; g
       {proof && proof.refusal === null && (
         <p>
           The guarantees of all teams fit the devices at every hour
-          {proof.strandedMilli > 0 &&
-            `; at worst ${formatAmount(proof.strandedMilli)} ${gpuType} beside them is left for smaller requests`}
+          {proof.spareMilli > 0 &&
+            `; at worst ${formatAmount(proof.spareMilli)} ${gpuType} beside them is left for smaller requests`}
           .
         </p>
       )}

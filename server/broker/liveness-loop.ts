@@ -78,7 +78,7 @@ export function startLivenessLoop(options: { database: OpenDatabase; live: Live;
         await sweepNotices(systemContext(database.db));
         // A figure alone: where it cannot be had, nothing else waits for it.
         await settleStranded(systemContext(database.db)).catch((error: unknown) =>
-          log.warn({ err: error }, "what is free and serves nobody could not be added up"),
+          log.warn({ err: error }, "what is stranded could not be added up"),
         );
       }
     } catch (error) {

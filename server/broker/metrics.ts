@@ -3,8 +3,7 @@ import { count, eq, ne, sum } from "drizzle-orm";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, leaseRequests, leases } from "#server/db/schema/index.ts";
-import { strandedMilli } from "#server/scheduler/stranded.ts";
-import { knownGpuTypes, loadWorld } from "#server/services/lease/world.ts";
+import { strandedNow } from "#server/services/gpu-server/stranded-now.ts";
 import type { Observed } from "./router.ts";
 
 export type Metrics = {
@@ -73,15 +72,13 @@ export function createMetrics(db: Database, connectedServers: () => number): Met
   });
   new Gauge({
     name: "sluice_stranded_gpus",
-    help: "GPUs free on devices that take leases, in pieces that serve none of those who wait, by GPU type.",
+    help: "GPUs free on devices that take leases, in pieces that fit none of those who wait; 0 while nobody waits. By GPU type.",
     labelNames: ["gpu_type"],
     registers,
     async collect() {
-      const worlds = await Promise.all(
-        (await knownGpuTypes(db)).map(async (gpuType) => await loadWorld(db, gpuType, new Date())),
-      );
+      const stranded = await strandedNow(db, new Date());
       this.reset();
-      for (const world of worlds) this.set({ gpu_type: world.gpuType }, strandedMilli(world) / 1000);
+      for (const [gpuType, milli] of stranded) this.set({ gpu_type: gpuType }, milli / 1000);
     },
   });
   new Gauge({

@@ -272,7 +272,10 @@ export const poolTotal = z.strictObject({
   leasedMemoryBytes: z.int(),
   usedMemoryBytes: z.int(),
   queued: z.int(),
-  /** Free on devices that take leases, in pieces that serve none of those who wait. */
+  /**
+   * Somebody waits, and it is free, on devices that take leases, in pieces that none of those who wait could be given:
+   * too small for each, without what they need, or on a card that its holder's team keeps for itself; thousandths.
+   */
   strandedMilli: z.int(),
 });
 export type PoolTotal = z.infer<typeof poolTotal>;

@@ -144,7 +144,7 @@ export const packingProof = z.strictObject({
     }),
   ),
   /** Left over, at worst, on devices that hold a guarantee: too small for the largest requests. */
-  strandedMilli: z.int(),
+  spareMilli: z.int(),
 });
 export type PackingProof = z.infer<typeof packingProof>;
 

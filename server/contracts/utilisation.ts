@@ -78,7 +78,10 @@ export const utilisation = z.strictObject({
   grants: z.int(),
   waitMedian: z.number().nullable(),
   waitP95: z.number().nullable(),
-  /** Of what was held: borrowed. Of what was free: stranded, which none of those who waited could have been given. */
+  /**
+   * Of what was held: borrowed. Of what was free: stranded, while somebody waited, in pieces that none of those who
+   * waited could have been given (the pool's `strandedMilli`, looked at once a minute; after two days by the hour).
+   */
   bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours, stranded: hours })),
   /** A page of them, in the order that was asked for. */
   rows: z.array(utilisationRow),

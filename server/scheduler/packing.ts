@@ -31,20 +31,20 @@ export type Promised = {
 /** One device of a packing: which pieces lie on it, and what is left. */
 export type Packed = { device: string; pieces: { teamName: string; milli: number }[]; leftMilli: number };
 export type Proof =
-  | { ok: true; strandedMilli: number }
+  | { ok: true; spareMilli: number }
   | { ok: false; at: number; missing: { teamName: string; milli: number }; packing: Packed[] };
 
 /** Proves the promises at every time at which one of them changes, from `now` on for a week and to their ends. */
 export function prove(devices: readonly PackedDevice[], promised: Promised, now: number): Proof {
   const policies = new Map(promised.quotas.map(({ teamId, coTenancy = "any" }) => [teamId, coTenancy]));
   const policyOf = (teamId: string) => policies.get(teamId) ?? "any";
-  let strandedMilli = 0;
+  let spareMilli = 0;
   for (const at of timesOf(promised, now)) {
     const proof = pack(devices, piecesAt(promised, at), at, policyOf);
     if (!proof.ok) return proof;
-    strandedMilli = Math.max(strandedMilli, proof.strandedMilli);
+    spareMilli = Math.max(spareMilli, proof.spareMilli);
   }
-  return { ok: true, strandedMilli };
+  return { ok: true, spareMilli };
 }
 
 function timesOf({ quotas, additions, reservations }: Promised, now: number): number[] {
@@ -107,7 +107,7 @@ function pack(devices: readonly PackedDevice[], pieces: Piece[], at: number, pol
     return { ok: false, at, missing: { teamName: piece.teamName, milli: left }, packing: shown };
   }
   const free = packing.filter(({ leftMilli }) => leftMilli < WHOLE);
-  return { ok: true, strandedMilli: free.reduce((sum, { leftMilli }) => sum + leftMilli, 0) };
+  return { ok: true, spareMilli: free.reduce((sum, { leftMilli }) => sum + leftMilli, 0) };
 }
 
 /**

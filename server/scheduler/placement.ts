@@ -47,8 +47,8 @@ export function fits(asker: Asker, room: Room): boolean {
 }
 
 /**
- * Best fit by stranded capacity: the device on which least is left over, so that fractions pack together and whole
- * GPUs stay whole; then the one with fewer leases, then the first. `rooms` come in a fixed order.
+ * Best fit: the device on which least is left over, so that fractions pack together and whole GPUs stay whole; then the
+ * one with fewer leases, then the first. `rooms` come in a fixed order.
  */
 export function bestFit(asker: Asker, rooms: Iterable<Room>): Room | undefined {
   let best: Room | undefined;

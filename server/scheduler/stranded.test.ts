@@ -23,9 +23,14 @@ test("what is free on a card that a team keeps for itself is stranded for all ot
   expect(strandedMilli(asks("nlp"))).toBe(750);
 });
 
-test("while nobody waits, only what no team may take is stranded", () => {
+test("while nobody waits nothing is stranded, whatever policies and quotas leave free", () => {
   expect(strandedMilli(world({ devices, holdings }))).toBe(0);
   const whole = quota("vision", 500, 1000, { coTenancy: "whole-cards" });
-  expect(strandedMilli(world({ devices, holdings, quotas: [whole] }))).toBe(750);
-  expect(strandedMilli(world({ devices, holdings, quotas: [] }))).toBe(1750);
+  expect(strandedMilli(world({ devices, holdings, quotas: [whole] }))).toBe(0);
+  expect(strandedMilli(world({ devices, holdings, quotas: [] }))).toBe(0);
+});
+
+test("what a quota alone holds back from those who wait is free, not stranded", () => {
+  const asks = { devices, holdings, queue: [waiting("r", 250)] };
+  expect(strandedMilli(world({ ...asks, quotas: [quota("vision", 0, 0)] }))).toBe(0);
 });

@@ -1,21 +1,22 @@
-/** What is free and serves nobody. */
+/** What is free and serves none of those who wait. */
 import { coTenancyIn, underPolicy } from "./allowed.ts";
 import { type Asker, fits } from "./placement.ts";
 import { roomOf } from "./room.ts";
 import { promisesNow } from "./share.ts";
-import type { Waiting, World } from "./types.ts";
+import type { World } from "./types.ts";
 
 /**
- * What is free on devices that take leases, thousandths, in pieces that serve none of those who wait: too small for each
- * of them, without what they need, or on a card that its holder's policy keeps for itself. While nobody waits, what no
- * team may take the least part of. What quotas leave to whom does not matter here: this is what placement has left over.
+ * What is stranded, thousandths: somebody waits, and it is free, on devices that take leases, in pieces that none of those
+ * who wait could be given: too small for each of them, without what they need, or on a card that its holder's policy
+ * keeps for itself. Nothing while nobody waits. What quotas leave to whom does not matter: this is what placement has
+ * left over, not what rules hold back.
  */
 export function strandedMilli(world: World): number {
+  if (world.queue.length === 0) return 0;
   const { quotas } = promisesNow(world);
   const policyOf = coTenancyIn(quotas);
-  const waits = world.queue.length > 0 ? world.queue : [...quotas.keys()].map(leastOf);
   const askers = new Map<string, Asker>();
-  for (const one of waits) {
+  for (const one of world.queue) {
     const request = { ...one, milli: underPolicy(one.milli, policyOf?.(one.teamId) ?? "any") };
     const { milli, memoryBytes, pinnedGpuId = "", needs, teamId } = request;
     const team = policyOf === undefined ? "" : teamId;
@@ -30,10 +31,4 @@ export function strandedMilli(world: World): number {
     if (!smallestFirst.some((asker) => fits(asker, room))) stranded += room.freeMilli;
   }
   return stranded;
-}
-
-/** The least that a team could ask for. */
-function leastOf(teamId: string): Waiting {
-  const nobody = { userId: "", who: "", guaranteedOnly: false, createdAt: 0, lengthMs: 0 };
-  return { requestId: teamId, teamId, milli: 1, memoryBytes: 0, ...nobody };
 }

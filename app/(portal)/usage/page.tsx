@@ -144,7 +144,7 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
         unit={whole ? undefined : "GPU-h"}
         detail={
           whole
-            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h${usage.stranded > 0 ? `; ${formatGpuHours(usage.stranded)} free fitted nobody` : ""}`
+            ? `${formatGpuHours(held)} of ${formatGpuHours(all)} GPU-h${usage.stranded > 0 ? `; ${formatGpuHours(usage.stranded)} free fitted none who waited` : ""}`
             : `${formatGpuHours(borrowed)} of it borrowed`
         }
       />
@@ -176,7 +176,7 @@ function deliveredDetail(promised: number, fairness: number | null): string {
   return fairness === null ? of : `${of}; fairness between teams ${fairness.toFixed(2)} of 1 (Jain)`;
 }
 
-/** What the chart stacks: of what was free, what served nobody stands apart. */
+/** What the chart stacks: of what was free, what fitted none of those who waited stands apart. */
 const partsOf = (parts: Parts): Parts => ({ ...parts, free: parts.free - parts.stranded });
 
 /** GPU-hours of a stretch as GPUs on average. */

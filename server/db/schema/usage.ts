@@ -113,8 +113,8 @@ export const usageRollup = pgTable("usage_rollup", {
 });
 
 /**
- * What was free and served nobody, by the hour it was measured in: the pool's past cannot be asked for it, since it
- * depends on who waited. `until` is how far the hour has been measured.
+ * What was stranded (`scheduler/stranded.ts`) from `at` to `until`, in one hour: a row for each look, about a minute, and
+ * after two days one for each hour. The pool's past cannot be asked for it, since it depends on who waited.
  */
 export const strandedHours = pgTable(
   "stranded_hours",

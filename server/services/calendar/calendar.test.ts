@@ -62,7 +62,7 @@ it("a calendar is proved before it is saved: the refusal comes with the packing,
   const { ctx } = world.admin;
   const of = { teamId: world.team, gpuType: "soft" };
   expect(await previewQuotaWindows(ctx, { ...of, windows: [night(1000)] })).toEqual({
-    ...{ refusal: null, at: null, packing: [], strandedMilli: 500 },
+    ...{ refusal: null, at: null, packing: [], spareMilli: 500 },
   });
   const refused = await previewQuotaWindows(ctx, { ...of, windows: [night(2000)] });
   expect(refused.refusal).toContain("0.5 of team nlp has no place at");

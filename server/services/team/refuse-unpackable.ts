@@ -14,7 +14,7 @@ type Extra = { additions?: Promised["additions"][number][]; reservation?: Promis
 
 /**
  * Call under the type's lock. Proves every breakpoint of the calendar, of additions and of reservations. Returns what
- * is stranded then at worst, thousandths: left over on devices that hold a guarantee.
+ * is left over then at worst, thousandths, on devices that hold a guarantee.
  */
 export async function refuseUnpackable(
   tx: Context,
@@ -23,7 +23,7 @@ export async function refuseUnpackable(
   extra: Extra = {},
 ): Promise<number> {
   const { proof, promised } = await proofOf(tx, gpuType, edited, extra);
-  if (proof.ok) return proof.strandedMilli;
+  if (proof.ok) return proof.spareMilli;
   const { missing, at, packing } = proof;
   const alone = promised.quotas.some(({ coTenancy }) => coTenancy !== "any");
   const when = new Date(at).toISOString().slice(0, 16).replace("T", " ");

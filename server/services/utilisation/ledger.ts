@@ -83,8 +83,8 @@ export function poolInLedger({ from, to }: Span, { gpuType }: Filter, seconds: n
 }
 
 /**
- * A query for what was free and served nobody in a span, split by steps: `at`, `stranded`. What was measured in an hour
- * is spread evenly over what there is of that hour.
+ * A query for what was stranded in a span, split by steps: `at`, `stranded`. What a row tells (a look, or an hour that is
+ * older than two days) is spread evenly over its time.
  */
 export function strandedIn({ from, to }: Span, { gpuType }: Filter, seconds: number): SQL {
   const step = stepOf(seconds);

@@ -10,7 +10,7 @@ import {
   leases,
   leaseWork,
   memberships,
-  quotas,
+  strandedHours,
 } from "#server/db/schema/index.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
@@ -187,24 +187,54 @@ describe("the time of the pool", () => {
     await expect(read(world.member.ctx, { teamId: world.team })).rejects.toMatchObject({ code: "forbidden" });
   });
 
-  it("tells what was free and served nobody, as it was seen, and nothing for a pause in which nobody looked", async () => {
+  describe("of what was free, what fitted none of those who waited is stranded", () => {
     const look = (minutes: number) => settleStranded({ ...systemContext(test.db), now: () => at(minutes / 60) });
-    await look(46);
-    await look(50);
-    // While no team may take anything, all that is free is stranded: two devices.
-    const were = await test.db.delete(quotas).returning();
-    for (const minutes of [54, 58, 62, 80]) await look(minutes);
-    await test.db.insert(quotas).values(were);
-    const all = await read(world.admin.ctx, { from: iso(0), to: iso(10) });
-    expect(all.stranded).toBeCloseTo((2 * 12) / 60);
-    const perBin = all.bins.slice(0, 3).map((bin) => bin.stranded * 30);
-    for (const [index, hours] of [10, 2, 0].entries()) expect(perBin[index]).toBeCloseTo(hours);
-    for (const bin of all.bins) expect(bin.stranded).toBeLessThanOrEqual(bin.free);
-    expect((await read(world.admin.ctx, { from: iso(0.5), to: iso(1) })).stranded).toBeLessThan(all.stranded);
-    expect((await read(world.admin.ctx, { from: iso(0), to: iso(10), gpuType: "a100" })).stranded).toBe(0);
-    const own = await read(world.lead.ctx, { from: iso(0), to: iso(10), teamId: world.team });
-    expect(own.stranded).toBe(0);
-    await expect(settleStranded(world.admin.ctx)).rejects.toMatchObject({ code: "forbidden" });
+    const stranded = async (from: number, to: number) =>
+      (await read(world.admin.ctx, { from: iso(from / 60), to: iso(to / 60) })).stranded * 60;
+
+    it("to the minute, and nothing of a time in which nobody waited or nobody looked", async () => {
+      await look(46);
+      await look(50);
+      // Two devices are free, and lie where the one who waits cannot use them.
+      const waits = newId("req");
+      const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
+      await test.db.insert(leaseRequests).values({
+        ...{ id: waits, idempotencyKey: waits, workspaceId, teamId: world.team, userId: world.member.id },
+        ...{ gpuType: "soft", milli: 500, memoryBytes: 0, owner: { kind: "process", pid: 1, startTime: 1 } },
+        ...{ state: "queued", needs: { zone: "elsewhere" }, lastPolledAt: at(1), waitUntil: at(2) },
+      });
+      for (const minutes of [54, 58, 62, 80]) await look(minutes);
+      await test.db.delete(leaseRequests).where(eq(leaseRequests.id, waits));
+      for (const minutes of [82, 84]) await look(minutes);
+      expect(await stranded(0, 600)).toBeCloseTo(2 * 12);
+      const all = await read(world.admin.ctx, { from: iso(0), to: iso(10) });
+      expect(all.bins.slice(0, 3).map((bin) => Math.round(bin.stranded * 60))).toEqual([20, 4, 0]);
+      for (const bin of all.bins) expect(bin.stranded).toBeLessThanOrEqual(bin.free);
+      expect(await stranded(30, 50)).toBe(0);
+      expect(await stranded(50, 58)).toBeCloseTo(2 * 8);
+      expect(await stranded(53, 61)).toBeCloseTo(2 * 8);
+      expect(await stranded(62, 100)).toBe(0);
+      expect((await read(world.admin.ctx, { from: iso(0), to: iso(10), gpuType: "a100" })).stranded).toBe(0);
+      const own = await read(world.lead.ctx, { from: iso(0), to: iso(10), teamId: world.team });
+      expect(own.stranded).toBe(0);
+      await expect(settleStranded(world.admin.ctx)).rejects.toMatchObject({ code: "forbidden" });
+    });
+
+    it("to the hour once it is older than two days, with the same sum", async () => {
+      const rows = async () => await test.db.$count(strandedHours);
+      const before = await rows();
+      await look(48 * 60 + 30);
+      expect(await rows()).toBe(before + 1);
+      await look(49 * 60 + 30);
+      await look(50 * 60 + 1);
+      expect(await test.db.select().from(strandedHours).orderBy(strandedHours.at)).toMatchObject([
+        { at: at(0), stranded: 20 * 60e9, until: at(1) },
+        { at: at(1), stranded: 4 * 60e9, until: at(84 / 60) },
+        ...[{ at: at(48.5) }, { at: at(49.5) }, { at: at(50 + 1 / 60) }],
+      ]);
+      expect(await stranded(0, 600)).toBeCloseTo(2 * 12);
+      expect(await stranded(30, 60)).toBeCloseTo(10);
+    });
   });
 
   it("refuses a time that ends before it begins", async () => {
