@@ -234,13 +234,18 @@ export const queueEntry = z.strictObject({
 });
 export type QueueEntry = z.infer<typeof queueEntry>;
 
+/** A type, milliseconds since 1970 and a request: where a page of the queue ended. */
+export const queuePlace = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,31} [0-9]{1,15} [a-z0-9-]{1,40}$/, "What `next` of the page before says.");
+
 export const poolQueueInput = z.strictObject({
   gpuType: gpuType.optional(),
   /** Words, each in the type, the person, the team, the workspace or the label of a request. */
   search: searchText.optional(),
   limit: pageSize(100),
   /** `next` of the page before; what has left the queue meanwhile makes no difference. */
-  after: z.string().max(200).optional(),
+  after: queuePlace.optional(),
   /** `csv` answers all of them as a file. */
   format: z.enum(["json", "csv"]).default("json"),
 });
@@ -319,8 +324,6 @@ export const poolMap = z.strictObject({
   serverCount: z.int(),
   /** What `after` is for the next page; null: this is the last. */
   next: z.string().nullable(),
-  /** As `poolDevice.leases`: those that whoever looks may know. */
-  queue: z.array(queueEntry),
 });
 export type PoolMap = z.infer<typeof poolMap>;
 

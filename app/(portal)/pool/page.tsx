@@ -20,6 +20,7 @@ import type { PoolMap } from "#server/contracts/gpu-server.ts";
 import { readDevices } from "#server/services/gpu-server/devices.ts";
 import { map } from "#server/services/gpu-server/map.ts";
 import { poolSight } from "#server/services/gpu-server/pool-sight.ts";
+import { queue } from "#server/services/gpu-server/queue.ts";
 import { MOST_IDLE_DAYS, mostIdle, mostIdleFrom } from "#server/services/utilisation/most-idle.ts";
 import { recentWaitP95 } from "#server/services/utilisation/recent-wait.ts";
 import { load, pageContext } from "../../page-context.ts";
@@ -44,8 +45,13 @@ export default async function PoolPage({ searchParams }: Props) {
   const after = gpuServerId.safeParse(asked.after).data;
   const { isAdmin, teams: led } = await load(() => ledTeams(ctx));
   const whose = isAdmin ? undefined : led.map(({ id }) => id);
-  const [pool, idle, waitP95] = await load(() =>
-    Promise.all([map(ctx, { search, after }), mostIdle(ctx, 5, whose), recentWaitP95(ctx, whose)]),
+  const [pool, waiting, idle, waitP95] = await load(() =>
+    Promise.all([
+      map(ctx, { search, after }),
+      queue(ctx, { limit: FIRST_WAITING }),
+      mostIdle(ctx, 5, whose),
+      recentWaitP95(ctx, whose),
+    ]),
   );
   const key = teamKey(pool.teams);
   const count = pool.totals.reduce((sum, total) => sum + total.devices, 0);
@@ -117,19 +123,19 @@ export default async function PoolPage({ searchParams }: Props) {
         title="Queue"
         detail={isAdmin ? undefined : "Of your teams; their places are among all who wait"}
         actions={
-          pool.queue.length > 0 && (
+          waiting.rowCount > 0 && (
             <Link href="/queue" className="text-sm text-accent underline underline-offset-4">
-              All {formatCount(pool.queue.length)}, in Queue
+              All {formatCount(waiting.rowCount)}, in Queue
             </Link>
           )
         }
       >
-        {pool.queue.length === 0 ? (
+        {waiting.rows.length === 0 ? (
           <EmptyState title={isAdmin ? "Nobody waits" : "Nobody of your teams waits"}>
             Requests that will fit when something ends stand here with their reason.
           </EmptyState>
         ) : (
-          <QueueTable rows={pool.queue.slice(0, FIRST_WAITING).map((request) => ({ ...request, canLeave: true }))} />
+          <QueueTable rows={waiting.rows.map((request) => ({ ...request, canLeave: true }))} />
         )}
       </Section>
       {idle.length > 0 && (

@@ -7,6 +7,7 @@ import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { gpuType as gpuTypeOf } from "#server/contracts/common.ts";
+import { queuePlace } from "#server/contracts/gpu-server.ts";
 import { queue } from "#server/services/gpu-server/queue.ts";
 import { load, pageContext } from "../../page-context.ts";
 import { ledTeams } from "../led-teams.ts";
@@ -22,7 +23,7 @@ export default async function QueuePage({ searchParams }: Props) {
   const asked = await searchParams;
   const search = typeof asked.search === "string" ? asked.search.slice(0, 100) : "";
   const gpuType = gpuTypeOf.safeParse(asked.type).data;
-  const after = typeof asked.after === "string" ? asked.after.slice(0, 200) : undefined;
+  const after = queuePlace.safeParse(asked.after).data;
   const whose = gpuType === undefined ? {} : { gpuType };
   const waiting = await load(() => queue(ctx, { ...whose, search, ...(after && { after }) }));
   const question: Record<string, string> = gpuType === undefined ? {} : { type: gpuType };

@@ -6,19 +6,19 @@ import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
 import { computePercent, devicePercent, recentGpuTime } from "#server/services/lease/usage.ts";
-import { knownGpuTypes } from "#server/services/lease/world.ts";
 import { readServers } from "./list.ts";
-import { readPoolQueue } from "./pool-queue.ts";
 import { type PoolSight, poolSight } from "./pool-sight.ts";
 import { poolState } from "./pool-state.ts";
+import { queuedByType } from "./queued.ts";
+import { strandedNow } from "./stranded-now.ts";
 import { teamHolds } from "./team-holds.ts";
 
 /** A lease that has done no GPU work for this long is held idle. */
 const IDLE_MS = 5 * 60_000;
 
 /**
- * The pool at a glance: figures by type, a short record of each device under its server, and the queue. A thousand
- * devices fit on a page this way; who holds what of a device is told by `devices`.
+ * The pool at a glance: figures by type, and a short record of each device under its server. A thousand devices fit on a
+ * page this way; who holds what of a device is told by `devices`, who waits by `queue`.
  */
 export async function map(ctx: Context, raw: PoolMapInput = {}): Promise<PoolMap> {
   const input = parse(poolMapInput, raw);
@@ -29,12 +29,12 @@ export async function map(ctx: Context, raw: PoolMapInput = {}): Promise<PoolMap
 
 /** All of the pool as somebody sees it, and the words by which a server is found. */
 export async function readPool(ctx: Context, sees: PoolSight) {
-  const [servers, deviceRows, live, types, { queue, queued, strandedMilli }] = await Promise.all([
+  const [servers, deviceRows, live, queued, stranded] = await Promise.all([
     readServers(ctx),
     readDeviceRows(ctx),
     readHeld(ctx),
-    knownGpuTypes(ctx.db),
-    readPoolQueue(ctx, sees),
+    queuedByType(ctx.db),
+    strandedNow(ctx.db, ctx.now()),
   ]);
   const byDevice = Map.groupBy(live, (lease) => lease.gpuId);
   const devices = deviceRows.map(({ serverState, state, drainedAt, ...device }) => {
@@ -68,7 +68,7 @@ export async function readPool(ctx: Context, sees: PoolSight) {
       ...holders(server),
     ].join(" ");
   return {
-    totals: types.map((gpuType) => {
+    totals: [...stranded].map(([gpuType, strandedMilli]) => {
       const ofType = devices.filter((device) => device.gpuType === gpuType);
       const held = live.filter((lease) => lease.gpuType === gpuType);
       return {
@@ -81,12 +81,11 @@ export async function readPool(ctx: Context, sees: PoolSight) {
         leasedMemoryBytes: held.reduce((sum, lease) => sum + lease.memoryBytes, 0),
         usedMemoryBytes: held.reduce((sum, lease) => sum + lease.usedMemoryBytes, 0),
         queued: queued.get(gpuType) ?? 0,
-        strandedMilli: strandedMilli.get(gpuType) ?? 0,
+        strandedMilli,
       };
     }),
     teams: teamHolds(live),
     servers: rows,
-    queue,
     textOf,
   };
 }

@@ -1,36 +1,66 @@
+import { setImmediate } from "node:timers/promises";
 import type { Context } from "#server/context.ts";
 import { type PoolQueue, type PoolQueueInput, poolQueueInput, type QueueEntry } from "#server/contracts/gpu-server.ts";
-import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
-import { readPoolQueue } from "./pool-queue.ts";
-import { poolSight } from "./pool-sight.ts";
+import { ESTIMATED, estimates } from "#server/scheduler/estimate.ts";
+import { sentence } from "#server/scheduler/reasons.ts";
+import { seenBy } from "#server/scheduler/seen-by.ts";
+import { readerOf } from "#server/services/lease/reader.ts";
+import { shownQueue } from "#server/services/lease/shown.ts";
+import { teamsSeen } from "./pool-sight.ts";
+import { type QueuedRow, queuedByType, readQueued } from "./queued.ts";
+
+/** So many rows are told of before others have their turn. */
+const AT_ONCE = 200;
 
 /** The queues of all types or of one, page by page: to an admin everybody's requests, to a lead those of the led teams. */
 export async function queue(ctx: Context, raw: PoolQueueInput = {}): Promise<PoolQueue> {
-  const input = parse(poolQueueInput, raw);
-  const { queue: all, queued } = await readPoolQueue(ctx, poolSight(ctx));
-  const asked = all
-    .filter(({ gpuType }) => input.gpuType === undefined || gpuType === input.gpuType)
-    .map((entry) => ({ id: placeOf(entry), entry }));
-  const limit = input.format === "csv" ? Number.POSITIVE_INFINITY : input.limit;
-  const page = (rows: typeof asked) =>
-    pageOf(
-      rows,
-      ({ entry }) => [entry.gpuType, entry.userName, entry.teamName, entry.workspaceName, entry.label ?? ""].join(" "),
-      { search: input.search, limit },
-    );
-  const { after = "" } = input;
-  // The request at the end of the page before may wait no more: what comes is what stands behind its place.
-  const shown = page(asked.filter(({ id }) => id > after));
+  const { limit, format, ...asked } = parse(poolQueueInput, raw);
+  const [queued, page] = await Promise.all([
+    queuedByType(ctx.db),
+    readQueued(ctx.db, { ...asked, teamIds: teamsSeen(ctx), limit: format === "csv" ? undefined : limit }),
+  ]);
   return {
     queued: [...queued].map(([gpuType, count]) => ({ gpuType, count })),
-    rows: shown.rows.map(({ entry }) => entry),
-    rowCount: page(asked).total,
-    next: shown.next,
+    rows: await judgedRows(ctx, page.rows),
+    rowCount: page.rowCount,
+    next: page.next,
   };
 }
 
-/** Where a request stands, as a text that is greater the later it comes: type by type, the oldest first. */
-function placeOf({ gpuType, waitingSince, requestId }: QueueEntry): string {
-  return [gpuType, waitingSince, requestId].join(" ");
+/** All who wait as far as whoever looks may know them, in the order of the queues. */
+export async function wholeQueue(ctx: Context): Promise<QueueEntry[]> {
+  return await judgedRows(ctx, (await readQueued(ctx.db, { teamIds: teamsSeen(ctx) })).rows);
+}
+
+/** Rows with their places, reasons and estimates, those apart that are about to be granted. No other type is looked at. */
+async function judgedRows(ctx: Context, rows: readonly QueuedRow[]): Promise<QueueEntry[]> {
+  const entries: QueueEntry[] = [];
+  for (const [gpuType, ofType] of Map.groupBy(rows, (row) => row.gpuType)) {
+    const ids = ofType.map((row) => row.requestId);
+    const { world, verdicts } = await shownQueue(ctx.db, gpuType, ids, ctx.now());
+    const verdictOf = new Map(verdicts.map((verdict) => [verdict.requestId, verdict]));
+    const waitingOf = new Map(world.queue.map((waiting) => [waiting.requestId, waiting]));
+    const seen = seenBy(readerOf(ctx), world);
+    const early = ids.filter((id) => {
+      const verdict = verdictOf.get(id);
+      return verdict?.state === "queued" && verdict.position <= ESTIMATED;
+    });
+    const guesses = estimates(early, world, verdicts);
+    for (const [at, row] of ofType.entries()) {
+      if (at % AT_ONCE === AT_ONCE - 1) await setImmediate();
+      const verdict = verdictOf.get(row.requestId);
+      const waiting = waitingOf.get(row.requestId);
+      if (verdict?.state !== "queued" || waiting === undefined) continue;
+      entries.push({
+        ...row,
+        position: verdict.position,
+        of: verdict.of,
+        reason: sentence(waiting, verdict.obstacle, seen),
+        rule: verdict.obstacle.rule,
+        likelySeconds: guesses.get(row.requestId)?.likely ?? null,
+      });
+    }
+  }
+  return entries;
 }

@@ -36,9 +36,9 @@ class Readings extends Group<Date, Judged> {
     }, isAway);
   }
 
-  async shown(now: Date, requestId: string): Promise<Judged> {
+  async shown(now: Date, requestIds: readonly string[]): Promise<Judged> {
     const latest = this.#latest;
-    if (latest === undefined || !this.#known.has(requestId)) return await this.join(now);
+    if (latest === undefined || !requestIds.every((id) => this.#known.has(id))) return await this.join(now);
     const age = now.getTime() - latest.world.now;
     if (age < 0 || age > SHOWN_MS) return await this.join(now);
     // Whoever asks when that fails hears of it.
@@ -59,6 +59,16 @@ export async function shownWorld(
   { gpuType, id }: { gpuType: string; id: string },
   now: Date,
 ): Promise<Judged> {
+  return await shownQueue(db, gpuType, [id], now);
+}
+
+/** The same for whoever looks at several of a queue. */
+export async function shownQueue(
+  db: Database | Transaction,
+  gpuType: string,
+  requestIds: readonly string[],
+  now: Date,
+): Promise<Judged> {
   const here = readings(db, gpuType);
-  return db instanceof PgTransaction ? await here.join(now) : await here.shown(now, id);
+  return db instanceof PgTransaction ? await here.join(now) : await here.shown(now, requestIds);
 }

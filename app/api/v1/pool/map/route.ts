@@ -6,7 +6,7 @@ export const GET = route(
   {
     method: "GET",
     path: "/pool/map",
-    summary: "The pool at a glance: figures by type, a short record of each device, queue",
+    summary: "The pool at a glance: figures by type, a short record of each device",
     action: "pool.read",
     input: poolMapInput,
     output: poolMap,
