@@ -51,5 +51,6 @@ export function proxy(request: NextRequest): NextResponse {
 }
 
 export const config = {
-  matcher: ["/((?!api/|_next/|icon|.*\\.(?:svg|png|ico|txt|webmanifest)$).*)"],
+  // All but the API, what was built, and the one file that lies beside the pages: also what turns out to be no page.
+  matcher: ["/((?!api/|_next/|icon\\.svg$).*)"],
 };

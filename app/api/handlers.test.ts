@@ -10,6 +10,7 @@ import { live, notify } from "#server/live.ts";
 import { end } from "#server/services/session/end.ts";
 import { addMember } from "#server/services/team/add-member.ts";
 import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import * as noSuchPath from "./[...path]/route.ts";
 import { GET as getLive } from "./v1/live/route.ts";
 import { GET as getEvents } from "./v1/workspaces/[id]/events/route.ts";
 
@@ -52,6 +53,14 @@ const post = (body: unknown, headers: Record<string, string> = {}, raw = false) 
   );
 const errorOf = async (response: Response) =>
   ((await response.json()) as { error: { code: string; message: string } }).error;
+
+it("a path that is none answers with an error of the API, whatever the method", async () => {
+  for (const handler of Object.values(noSuchPath)) {
+    const answer = handler();
+    expect(answer.status).toBe(404);
+    expect((await errorOf(answer)).code).toBe("not-found");
+  }
+});
 
 describe("a route", () => {
   it("answers with the trace id it was given, or a new one", async () => {

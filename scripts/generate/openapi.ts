@@ -21,7 +21,9 @@ export async function describeApi(): Promise<Json> {
     info: {
       title: "Sluice",
       version: "1",
-      description: "Amounts are thousandths of a GPU (500 is half of one), memory is bytes, times are ISO 8601 in UTC.",
+      description:
+        "Amounts are thousandths of a GPU (500 is half of one), memory is bytes, times are ISO 8601 in UTC. " +
+        "A path that is not listed answers 404 as `not-found` below, a method that a path does not list 405 without a body.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/api/v1" }],
