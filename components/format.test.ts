@@ -5,6 +5,8 @@ import {
   formatClock,
   formatDuration,
   formatExact,
+  formatMark,
+  formatPrice,
   formatRelative,
   plural,
 } from "./format.ts";
@@ -19,6 +21,21 @@ describe("figures on pages", () => {
       "0.25",
       "0.125",
       "0.001",
+    ]);
+  });
+
+  it("writes the marks of an axis to as many digits as its steps need", () => {
+    const marks = (step: number, ...values: number[]) => values.map((value) => formatMark(value, step));
+    expect(marks(500, 0, 500, 1000)).toEqual(["0", "500", "1,000"]);
+    expect(marks(0.2, 0, 0.2, 0.4)).toEqual(["0.0", "0.2", "0.4"]);
+    expect(marks(0.025, 0, 0.025)).toEqual(["0.000", "0.025"]);
+  });
+
+  it("writes prices to their last digit", () => {
+    expect([2.15, 0.0042, 48000].map((amount) => formatPrice(amount, "EUR"))).toEqual([
+      "€2.15",
+      "€0.0042",
+      "€48,000.00",
     ]);
   });
 

@@ -65,13 +65,13 @@ export function formatExact(iso: string, zone: string): string {
   return `${clockIn(zone, at).replace("T", " ")} ${offsetLabel(zone, at)}`;
 }
 
-/** `1 workspace`, `3 workspaces`. */
+/** `1 workspace`, `3 workspaces`, `1,204 workspaces`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`;
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
 /** With so many digits behind the point; kept, as making a format takes many times as long as using it. */
-const decimals = [0, 1, 2].map(
+const decimals = [0, 1, 2, 3].map(
   (digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 );
 
@@ -79,6 +79,17 @@ const decimals = [0, 1, 2].map(
 export function formatGpuHours(hours: number): string {
   const digits = hours < 10 ? 2 : hours < 1000 ? 1 : 0;
   return decimals[digits]?.format(hours) ?? String(hours);
+}
+
+/** A mark of an axis, to as many digits as its steps need: `0`, `500`, `1,000`; `0.0`, `0.5`, `1.0`. */
+export function formatMark(value: number, step: number): string {
+  const digits = [0, 1, 2].find((each) => Math.abs(step * 10 ** each - Math.round(step * 10 ** each)) < 1e-9) ?? 3;
+  return decimals[digits]?.format(value) ?? String(value);
+}
+
+/** A price of a GPU and hour or the like, to its last digit: `€2.15`, `€0.0042`. */
+export function formatPrice(amount: number, currency: string): string {
+  return amount.toLocaleString("en", { style: "currency", currency, maximumFractionDigits: 6 });
 }
 
 /** A part of a whole: `43 %`; without a whole there is no part. */

@@ -28,6 +28,7 @@ export function TimeChart({
   to,
   zone,
   format,
+  mark = format,
   base,
   highest: atLeast = 0,
   legend = series.length > 1,
@@ -41,6 +42,8 @@ export function TimeChart({
   zone: string;
   /** A value with its unit. */
   format: (value: number) => string;
+  /** A mark of the axis with its unit, where it reads otherwise: marks are `step` apart. */
+  mark?: (value: number, step: number) => string;
   base?: 10 | 1024;
   /** The axis reaches this far at least: charts side by side have one scale. */
   highest?: number;
@@ -53,6 +56,7 @@ export function TimeChart({
   );
   const ticks = valueTicks(highest, base);
   const top = ticks.at(-1) ?? 1;
+  const marks = ticks.map((tick) => ({ tick, text: mark(tick, ticks[1] ?? top) }));
   const x = (at: number) => ((at - start) / Math.max(1, end - start)) * 1000;
   const y = (value: number) => 100 - (value / top) * 100;
   return (
@@ -70,10 +74,12 @@ export function TimeChart({
       <div className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-2">
         <div aria-hidden="true" className="figures relative h-36 text-right text-xs text-ink-2">
           {/* Takes the width of the widest label, of which none is in the flow. */}
-          <span className="invisible">{ticks.map(format).sort((a, b) => b.length - a.length)[0]}</span>
-          {ticks.map((tick) => (
+          <span className="invisible">
+            {marks.map(({ text }) => text).reduce((most, text) => (text.length > most.length ? text : most), "")}
+          </span>
+          {marks.map(({ tick, text }) => (
             <span key={tick} className="absolute right-0 -translate-y-1/2" style={{ top: `${y(tick)}%` }}>
-              {format(tick)}
+              {text}
             </span>
           ))}
         </div>
@@ -103,7 +109,12 @@ export function TimeChart({
           {timeTicks(start, end, zone, 5)
             .filter((tick) => x(tick.at) > 30 && x(tick.at) < 970)
             .map((tick) => (
-              <span key={tick.at} className="absolute -translate-x-1/2" style={{ left: `${x(tick.at) / 10}%` }}>
+              // At its instant, but for what a narrow axis would cut off it.
+              <span
+                key={tick.at}
+                className="absolute -translate-x-1/2 whitespace-nowrap"
+                style={{ left: `clamp(1.25rem, ${rounded(x(tick.at) / 10)}%, 100% - 1.25rem)` }}
+              >
                 {tick.label}
               </span>
             ))}

@@ -4,6 +4,7 @@ import { useRouter } from "next/navigation";
 import type { FormEvent } from "react";
 import { api } from "#components/api.ts";
 import { formText } from "#components/form-text.ts";
+import { formatPrice } from "#components/format.ts";
 import { Dialog } from "#components/ui/dialog.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { FormFooter } from "#components/ui/form-footer.tsx";
@@ -44,7 +45,7 @@ export default function PriceForm({
       title={`What ${gpuType} costs`}
       description={
         price
-          ? `Now ${price.amount} ${currency} ${price.basis === "hour" ? "a GPU and hour" : "a month for all of it"}; for this month and every other that is not closed.`
+          ? `Now ${formatPrice(price.amount, currency)} ${price.basis === "hour" ? "a GPU and hour" : "a month for all of it"}; for this month and every other that is not closed.`
           : "For this month and every other that is not closed."
       }
     >

@@ -1,5 +1,5 @@
 import { BehindChart } from "#components/chart/behind.tsx";
-import { formatAmount } from "#components/format.ts";
+import { formatGpuHours } from "#components/format.ts";
 import { Card } from "#components/ui/page.tsx";
 import { ExactTime } from "#components/ui/time.tsx";
 import type { TeamBudget } from "#server/contracts/team.ts";
@@ -30,8 +30,9 @@ export function BudgetCard({ budget, month, endsAt, csv }: Props) {
       <div className="flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1">
         <h3 className="font-medium">{gpuType}</h3>
         <p className="figures text-sm text-ink-2">
-          <span className="font-medium text-ink">{formatAmount(usedMilliHours)}</span> of {formatAmount(milliHours)}{" "}
-          GPU-h used, <span className="font-medium text-ink">{formatAmount(left)}</span> left
+          <span className="font-medium text-ink">{formatGpuHours(usedMilliHours / 1000)}</span> of{" "}
+          {formatGpuHours(milliHours / 1000)} GPU-h used,{" "}
+          <span className="font-medium text-ink">{formatGpuHours(left / 1000)}</span> left
         </p>
       </div>
       <svg
@@ -39,7 +40,7 @@ export function BudgetCard({ budget, month, endsAt, csv }: Props) {
         preserveAspectRatio="none"
         className="mt-3 h-28 w-full"
         role="img"
-        aria-label={`GPU-hours of ${gpuType} left in ${month}: ${formatAmount(left)} of ${formatAmount(milliHours)}`}
+        aria-label={`GPU-hours of ${gpuType} left in ${month}: ${formatGpuHours(left / 1000)} of ${formatGpuHours(milliHours / 1000)}`}
       >
         <g fill="none" vectorEffect="non-scaling-stroke">
           <path
@@ -105,7 +106,7 @@ export function BudgetCard({ budget, month, endsAt, csv }: Props) {
             {days.map(({ day, milliHours: used }) => (
               <tr key={day}>
                 <td className="pr-6">{day}</td>
-                <td className="text-right">{formatAmount(used)}</td>
+                <td className="text-right">{formatGpuHours(used / 1000)}</td>
               </tr>
             ))}
           </tbody>

@@ -1,7 +1,7 @@
 import Link from "next/link";
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Bin, TimeChart } from "#components/chart/time-chart.tsx";
-import { cx, formatAmount, formatBytes, formatCores } from "#components/format.ts";
+import { cx, formatAmount, formatBytes, formatCores, formatMark } from "#components/format.ts";
 import { Card, Section } from "#components/ui/page.tsx";
 import type { WorkspaceSamples } from "#server/contracts/workspace.ts";
 import { SampleTable } from "./sample-table.tsx";
@@ -72,6 +72,7 @@ export function UsageCharts({
               series={[{ key: "cpuMilli", label: "CPU", look: "used" }]}
               bins={bins(chart.samples, ({ cpuMilli }) => ({ cpuMilli }))}
               format={formatCores}
+              mark={(milli, step) => `${formatMark(milli / 1000, step / 1000)} cores`}
             />
           </div>
           <div>
@@ -101,6 +102,7 @@ export function UsageCharts({
                     idle: heldMilli - usedMilli,
                   }))}
                   format={(milli) => `${formatAmount(Math.round(milli))} GPUs`}
+                  mark={(milli, step) => `${formatMark(milli / 1000, step / 1000)} GPUs`}
                 />
               </div>
               <div>

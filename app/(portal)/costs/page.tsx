@@ -3,7 +3,7 @@ import { CloseMonth } from "#components/cost/close-month.tsx";
 import { CostTable } from "#components/cost/cost-table.tsx";
 import { EditPrice } from "#components/cost/edit-price.tsx";
 import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
-import { formatGpuHours, formatMoney } from "#components/format.ts";
+import { formatGpuHours, formatMoney, formatPrice } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
@@ -100,10 +100,9 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
     <ul className="divide-y divide-line rounded-lg border border-line bg-surface">
       {types.map(({ gpuType, basis, amount, version, hours, cents }) => (
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
-          <span className="font-medium">{gpuType}</span>
+          <span className="min-w-16 font-medium">{gpuType}</span>
           <span className="text-ink-2">
-            {amount.toLocaleString("en", { maximumFractionDigits: 4 })} {currency}{" "}
-            {basis === "hour" ? "a GPU and hour" : "a month for all of it"}
+            {formatPrice(amount, currency)} {basis === "hour" ? "a GPU and hour" : "a month for all of it"}
           </span>
           <span className="figures ml-auto">{formatGpuHours(hours)} GPU-hours</span>
           <span className="figures font-medium">{formatMoney(cents, currency)}</span>
@@ -112,7 +111,7 @@ function TypeCards({ costs, mayPrice }: { costs: CostReport; mayPrice: boolean }
       ))}
       {unpriced.map((gpuType) => (
         <li key={gpuType} className="flex flex-wrap items-center gap-x-6 gap-y-1 px-3.5 py-2.5">
-          <span className="font-medium">{gpuType}</span>
+          <span className="min-w-16 font-medium">{gpuType}</span>
           <span className="mr-auto text-ink-2">has no price</span>
           {mayPrice && <EditPrice gpuType={gpuType} currency={currency} />}
         </li>

@@ -1,7 +1,7 @@
 import Link from "next/link";
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
-import { formatGpuHours, plural } from "#components/format.ts";
+import { formatGpuHours, formatMark, plural } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -128,6 +128,7 @@ function Charts({ type, csv }: { type: WhatIfType; csv: string }) {
               {...{ series: SERIES, from, to, highest, zone: "UTC" }}
               bins={bins.map((bin) => ({ from: bin.from, to: bin.to, values: bin[which] }))}
               format={(value) => `${formatGpuHours(value)} GPUs`}
+              mark={(value, step) => `${formatMark(value, step)} GPUs`}
             />
           </div>
         ))}
