@@ -33,6 +33,8 @@ async function addressOf(route: string, installation: Installation): Promise<str
   return route.replace("/teams/[name]", "/teams/demo");
 }
 
+const ONE_NONCE = /^'self' 'nonce-[\w+/=]{20,}' /;
+
 /** What scripts the header lets in: none that stand in the page without its nonce. */
 function scriptsOf(policy = ""): string {
   const rules = policy.split("; ").find((rule) => rule.startsWith("script-src ")) ?? "";
@@ -53,7 +55,7 @@ async function check(at: Page, address: string): Promise<void> {
     const where = `${address} ${width}`;
     await at.setViewportSize({ width, height: 900 });
     const answer = await at.goto(address);
-    expect(scriptsOf(answer?.headers()["content-security-policy"]), where).toMatch(/^'self' 'nonce-[\w+/=]{20,}' /);
+    expect(scriptsOf(answer?.headers()["content-security-policy"]), where).toMatch(ONE_NONCE);
     await expect(at.getByRole("heading", { level: 1 })).toHaveCount(1);
     await expectSteady(at, where);
     await expectAccessible(at, where);
@@ -69,6 +71,65 @@ for (const route of PAGES) {
     await check(page, await addressOf(route, installation));
   });
 }
+
+test("what nobody has to sign in for, and what is no page, lets in no other script either", async ({
+  browser,
+  installation,
+}) => {
+  const anonymous = await (await browser.newContext()).newPage();
+  watch(anonymous);
+  const setup = new URL(installation.setupLink);
+  for (const address of ["/sign-in", `${setup.pathname}${setup.search}`, "/invite/gone", "/workspaces"]) {
+    const answer = await anonymous.goto(address);
+    expect(scriptsOf(answer?.headers()["content-security-policy"]), address).toMatch(ONE_NONCE);
+    await expect(anonymous.getByRole("heading", { level: 1 })).toHaveCount(1);
+  }
+  await anonymous.context().close();
+  for (const address of ["/shared/ws-gone", "/no-such-page.txt", "/icon-of-nothing.png"]) {
+    const answer = await page.goto(address);
+    expect(scriptsOf(answer?.headers()["content-security-policy"]), address).toMatch(ONE_NONCE);
+  }
+  const unknown = await page.request.get("/api/v1/no-such-path");
+  expect(unknown.status()).toBe(404);
+  expect(unknown.headers()["content-security-policy"]).toMatch(/^default-src 'none';/);
+  expect(await unknown.json()).toMatchObject({ error: { code: "not-found" } });
+});
+
+test("use is asked for by hours up to now, and by days again once a day is chosen", async () => {
+  await page.goto("/usage");
+  await page.getByRole("link", { name: "1 h, last hour" }).click();
+  await expect(page).toHaveURL(/last=1(&|$)/);
+  await expect(
+    page.getByText(/GPUs on average, \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-\d\d-\d\d \d\d:\d\d UTC/),
+  ).toBeVisible();
+  await page.getByLabel("By", { exact: true }).selectOption("type");
+  await page.getByRole("button", { name: "Show" }).click();
+  await expect(page).toHaveURL(/last=1&.*by=type/);
+  await page.getByLabel("To", { exact: true }).fill(new Date().toISOString().slice(0, 10));
+  await page.getByRole("button", { name: "Show" }).click();
+  await expect(page).toHaveURL(/by=type/);
+  await expect(page).not.toHaveURL(/last=/);
+});
+
+test("on a narrow axis no label of the time is cut off", async () => {
+  await page.setViewportSize({ width: 390, height: 900 });
+  const day = (before: number) => new Date(Date.now() - before * 86_400_000).toISOString().slice(0, 10);
+  for (const days of [0, 1, 6, 13, 30, 89]) {
+    await page.goto(`/usage?from=${day(days)}&to=${day(0)}`);
+    await expect(page.getByRole("figure").first()).toBeVisible();
+    const cut = await page.getByRole("figure").evaluateAll((figures) =>
+      figures.flatMap((figure) =>
+        [...figure.querySelectorAll("[aria-hidden] > span")].flatMap((label) => {
+          const [own, axis] = [label.getBoundingClientRect(), label.parentElement?.getBoundingClientRect()];
+          const fits = axis !== undefined && own.left >= axis.left - 0.5 && own.right <= axis.right + 0.5;
+          return fits ? [] : [label.textContent];
+        }),
+      ),
+    );
+    expect(cut, `${days} days`).toEqual([]);
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+});
 
 test("what is inside an environment is told with its licences, and a retired one is not offered", async () => {
   await page.goto("/environments");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { askedDays } from "./asked-days.ts";
+import { askedDays, lastHours } from "./asked-days.ts";
 
 const now = new Date("2026-11-24T13:00:00Z");
 const week = { now, usually: 7, most: 731 };
@@ -31,4 +31,12 @@ it("says what is wrong with days that cannot be read together", () => {
   expect(titleOf("2024-11-24", "2026-11-24")).toBe(undefined);
   expect(titleOf("2024-11-23", "2026-11-24")).toBe("This time is too long");
   expect(titleOf("1999-01-01", "", { now })).toBe(undefined);
+});
+
+it("reads hours up to now as the days that they lie in", () => {
+  const at = new Date("2026-11-25T02:30:00Z");
+  expect(lastHours(6, at)).toEqual({
+    ...{ from: "2026-11-24", to: "2026-11-25", wrong: undefined },
+    span: { from: "2026-11-24T20:30:00.000Z", to: "2026-11-25T02:30:00.000Z" },
+  });
 });

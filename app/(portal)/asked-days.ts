@@ -34,6 +34,12 @@ export function askedDays(asked: { from: string; to: string }, { now, usually, m
   return { from, to, span, wrong: bad === undefined ? wrongWith({ from, to, today, most }) : noDay(bad) };
 }
 
+/** So many hours up to now, as if the days that they lie in had been asked for. */
+export function lastHours(hours: number, now: Date): AskedDays {
+  const [from, to] = [new Date(now.getTime() - hours * 3_600_000).toISOString(), now.toISOString()];
+  return { from: from.slice(0, 10), to: to.slice(0, 10), span: { from, to }, wrong: undefined };
+}
+
 const noDay = (text: string) => ({
   title: `“${text.slice(0, 20)}” is no day`,
   hint: "Choose a day in the field, or write it like 2026-11-24.",

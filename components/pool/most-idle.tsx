@@ -5,7 +5,7 @@ import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 
 /** Who held most and used least, since a day (`from`, `to`: UTC); each name leads to where. */
 export function MostIdle({ rows, from, to }: { rows: UtilisationRow[]; from: string; to: string }) {
-  const all = { from, to, type: "", team: "", person: "", workspace: "", order: "idle" } as const;
+  const all = { from, to, last: "", type: "", team: "", person: "", workspace: "", order: "idle" } as const;
   return (
     <ol className="divide-y divide-line rounded-lg border border-line bg-surface">
       {rows.map((row) => (

@@ -15,6 +15,7 @@ export function PoolTypes({ totals }: { totals: PoolTotal[] }) {
           ...(total.lostDevices > 0 ? [`${total.lostDevices} not connected`] : []),
           `${formatAmount(idle)} held idle`,
           ...(total.queued > 0 ? [`${plural(total.queued, "request")} waiting`] : []),
+          ...(total.strandedMilli > 0 ? [`${formatAmount(total.strandedMilli)} free fits none of them`] : []),
         ];
         return (
           <li

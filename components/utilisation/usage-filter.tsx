@@ -2,6 +2,7 @@
 
 import { X } from "lucide-react";
 import Link from "next/link";
+import { useState } from "react";
 import { Button } from "#components/ui/button.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
 import { type UsageQuestion, usageHref } from "./usage-question.ts";
@@ -22,10 +23,22 @@ export function UsageFilter({
   /** Of the one person and the one workspace that are asked for. */
   names: { person: string | null; workspace: string | null };
 }) {
+  // Whoever chooses a day means days.
+  const [last, setLast] = useState(question.last);
   return (
-    <form className="mb-6 grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap print:hidden" method="get">
-      <Field label="From (UTC)" name="from" type="date" defaultValue={question.from} className="sm:w-40" />
-      <Field label="To" name="to" type="date" defaultValue={question.to} className="sm:w-40" />
+    <form className="mb-3 grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap print:hidden" method="get">
+      {last !== "" && <input type="hidden" name="last" value={last} />}
+      {(["from", "to"] as const).map((end) => (
+        <Field
+          key={end}
+          label={end === "from" ? "From (UTC)" : "To"}
+          name={end}
+          type="date"
+          defaultValue={question[end]}
+          onChange={() => setLast("")}
+          className="sm:w-40"
+        />
+      ))}
       <Select label="GPU type" name="type" defaultValue={question.type} className="sm:w-32">
         <option value="">all</option>
         {types.map((type) => (

@@ -1,7 +1,11 @@
+export const LAST_HOURS = ["1", "6", "24"] as const;
+
 /** What the usage page is asked, as its address holds it; empty where all is meant. */
 export type UsageQuestion = {
   from: string;
   to: string;
+  /** So many hours up to now, in place of days. */
+  last: "" | (typeof LAST_HOURS)[number];
   type: string;
   team: string;
   person: string;

@@ -1,6 +1,6 @@
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
-import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
+import { formatCount, formatDuration, formatGpuHours, formatMark, formatShare } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
@@ -8,12 +8,14 @@ import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { TimeTable } from "#components/utilisation/time-table.tsx";
 import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
+import { LAST_HOURS, type UsageQuestion } from "#components/utilisation/usage-question.ts";
+import { UsageSpans } from "#components/utilisation/usage-spans.tsx";
 import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
 import { userId, workspaceId } from "#server/contracts/common.ts";
 import type { TimeParts, Utilisation } from "#server/contracts/utilisation.ts";
 import { LONGEST_DAYS, read } from "#server/services/utilisation/read.ts";
 import { load, pageContext } from "../../page-context.ts";
-import { askedDays } from "../asked-days.ts";
+import { askedDays, lastHours } from "../asked-days.ts";
 import { ledTeams } from "../led-teams.ts";
 
 export const metadata = { title: "Usage" };
@@ -37,22 +39,21 @@ export default async function UsagePage({ searchParams }: Props) {
   const ctx = await pageContext();
   const { isAdmin, teams } = await load(() => ledTeams(ctx));
   const asked = await searchParams;
+  const bounds = { now: ctx.now(), usually: 7, most: LONGEST_DAYS };
   const one = (name: string) => (typeof asked[name] === "string" ? asked[name] : "");
-  const days = askedDays({ from: one("from"), to: one("to") }, { now: ctx.now(), usually: 7, most: LONGEST_DAYS });
+  const last = LAST_HOURS.find((hours) => hours === one("last")) ?? "";
+  const days =
+    last === "" ? askedDays({ from: one("from"), to: one("to") }, bounds) : lastHours(Number(last), ctx.now());
   const by = (["team", "person", "workspace", "type"] as const).find((each) => each === one("by")) ?? "team";
   const team = teams.find((each) => each.id === one("team")) ?? (isAdmin ? undefined : teams[0]);
-  const asks = {
-    ...({
-      ...{ from: days.from, to: days.to },
-      type: one("type"),
-      team: team?.id ?? "",
-      by,
-      order: one("order") === "idle" ? "idle" : "held",
-    } as const),
-    ...{
-      person: userId.safeParse(one("person")).data ?? "",
-      workspace: workspaceId.safeParse(one("workspace")).data ?? "",
-    },
+  const asks: UsageQuestion = {
+    ...{ from: days.from, to: days.to, last },
+    type: one("type"),
+    team: team?.id ?? "",
+    by,
+    order: one("order") === "idle" ? "idle" : "held",
+    person: userId.safeParse(one("person")).data ?? "",
+    workspace: workspaceId.safeParse(one("workspace")).data ?? "",
   };
   const question = {
     ...days.span,
@@ -85,13 +86,14 @@ export default async function UsagePage({ searchParams }: Props) {
       <LiveRefresh topics={["usage", "lease", "pool"]} seconds={30} />
       <PageHeader title="Usage" detail="What became of the pool's time, and who had it" />
       <UsageFilter
-        key={JSON.stringify(question)}
+        key={JSON.stringify(asks)}
         question={asks}
         names={{ person: usage?.person ?? null, workspace: usage?.workspace ?? null }}
         types={usage?.gpuTypes ?? []}
         teams={teams}
         anyTeam={isAdmin}
       />
+      <UsageSpans question={asks} now={ctx.now()} />
       {usage === undefined || total === undefined ? (
         <EmptyState title={days.wrong?.title ?? ""}>{days.wrong?.hint}</EmptyState>
       ) : usage.bins.length === 0 ? (
@@ -101,7 +103,10 @@ export default async function UsagePage({ searchParams }: Props) {
       ) : (
         <>
           <UsageFigures usage={usage} whole={whole} />
-          <Section title="Over time" detail={`GPUs on average, ${usage.from.slice(0, 10)} to ${usage.to.slice(0, 10)}`}>
+          <Section
+            title="Over time"
+            detail={`GPUs on average, ${spanWords(usage, last)}${whole ? ". Stranded: free while somebody waited, and fitting none of those who did" : ""}`}
+          >
             <Card className="px-3.5 py-3">
               <TimeChart
                 label={`GPUs over time: ${series.map(({ key, label }) => `${label} ${formatGpuHours(total[key])} GPU-hours`).join(", ")}`}
@@ -111,6 +116,7 @@ export default async function UsagePage({ searchParams }: Props) {
                 zone="UTC"
                 bins={usage.bins.map((bin) => ({ from: bin.from, to: bin.to, values: perHour(bin) }))}
                 format={(value) => `${formatGpuHours(value)} GPUs`}
+                mark={(value, step) => `${formatMark(value, step)} GPUs`}
               />
               <BehindChart csv={file("csv-time")}>
                 <TimeTable bins={usage.bins} whole={whole} />
@@ -174,6 +180,12 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
 function deliveredDetail(promised: number, fairness: number | null): string {
   const of = `of ${formatGpuHours(promised)} GPU-h while others waited`;
   return fairness === null ? of : `${of}; fairness between teams ${fairness.toFixed(2)} of 1 (Jain)`;
+}
+
+/** `2026-11-19 to 2026-11-25`; of the last hours to the minute. */
+function spanWords({ from, to }: Utilisation, last: string): string {
+  const minute = (iso: string) => iso.slice(0, 16).replace("T", " ");
+  return last === "" ? `${from.slice(0, 10)} to ${to.slice(0, 10)}` : `${minute(from)} to ${minute(to)} UTC`;
 }
 
 /** What the chart stacks: of what was free, what fitted none of those who waited stands apart. */
