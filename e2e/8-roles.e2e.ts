@@ -39,7 +39,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
   const ofWorkspace = (item: string) => [`More for ${workspace}`, item] as const;
   const ofMember = (item: string) => [`More for ${member.name}`, item] as const;
   const ofServer = (item: string) => ["More for local", item] as const;
-  const [endsLease, explains] = [/^End lease of /, /^Why .* waits$/];
+  const [endsLease, givesBack, explains] = [/^End lease of /, /^Give back /, /^Why .* waits$/];
   return {
     member: {
       email: member.email,
@@ -64,7 +64,7 @@ function rolesOf(): Record<"member" | "lead" | "admin", Role> {
           ["workspace-variable/variable-section", "Remove EPOCHS"],
           ["workspace/remove-workspace", "Remove workspace"],
         ],
-        ["/gpus", ["lease/end-lease-dialog", endsLease], ["lease/explain-request", explains]],
+        ["/gpus", ["lease/end-lease-dialog", givesBack], ["lease/explain-request", explains]],
         [
           "/settings",
           ["access-token/token-section: Your new token", "New token"],

@@ -2,6 +2,7 @@ import { cookies } from "next/headers";
 import Link from "next/link";
 import type { ReactNode } from "react";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { Me } from "#components/session/me.tsx";
 import { Bell } from "#components/shell/bell.tsx";
 import { CommandMenu } from "#components/shell/command-menu.tsx";
 import { destinationsOf } from "#components/shell/destinations.ts";
@@ -59,7 +60,7 @@ export default async function PortalLayout({ children }: { children: ReactNode }
           <Nav tree={tree} />
         </div>
         <main id="main" tabIndex={-1} className="min-w-0 max-w-[112rem] grow px-4 py-6 outline-none sm:px-6 lg:px-8">
-          {children}
+          <Me id={ctx.principal.userId}>{children}</Me>
         </main>
       </div>
     </>

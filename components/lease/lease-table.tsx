@@ -148,7 +148,7 @@ export function LeaseTable({ caption, leases, show }: { caption: string; leases:
     }),
     ...when(has("end"), {
       id: "end",
-      header: has("extend") ? "Extend or end" : "End",
+      header: has("extend") ? "Extend or give back" : "End",
       quiet: true,
       align: "right",
       cell: (row) => (
