@@ -3,7 +3,10 @@ import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { systemContext } from "#server/context.ts";
 import { type TestDatabase, useTestDatabase } from "#server/db/testing.ts";
+import { map } from "#server/services/gpu-server/map.ts";
+import { queue } from "#server/services/gpu-server/queue.ts";
 import { prepare } from "#server/services/setup/prepare.ts";
+import { letWait, letWork } from "./alive.ts";
 import { FULL, quotaOf, type Size, seed } from "./seed.ts";
 
 const SMALL: Size = { servers: 10, devices: 100, teams: 10, users: 60, workspaces: 240, days: 40 };
@@ -73,4 +76,22 @@ it("has everybody compute, and some let their GPU idle", async () => {
   const [idle] = await rows(sql`select count(*)::int as n from leases
     where gpu_time_us < 0.1 * extract(epoch from least(coalesce(ended_at, now()), now()) - granted_at) * 1000000`);
   expect(idle?.n).toBeGreaterThan(100);
+});
+
+it("is a pool at work once it is let: most of what is held computes, and some wait for a reason", async () => {
+  const ctx = systemContext(database.db);
+  const sum = async (key: "idleHeldMilli" | "leasedMilli" | "usedMemoryBytes" | "leasedMemoryBytes" | "queued") =>
+    (await map(ctx)).totals.reduce((all, total) => all + total[key], 0);
+  expect(await sum("idleHeldMilli")).toBe(await sum("leasedMilli"));
+  await letWait(database.db);
+  for (let time = 0; time < 2; time++) await letWork(database.db, 15);
+  expect(await sum("idleHeldMilli")).toBeGreaterThan(0);
+  expect(await sum("idleHeldMilli")).toBeLessThan((await sum("leasedMilli")) / 2);
+  expect(await sum("usedMemoryBytes")).toBeGreaterThan(0);
+  expect(await sum("usedMemoryBytes")).toBeLessThan(await sum("leasedMemoryBytes"));
+  const { rows: waiting, rowCount } = await queue(ctx, { limit: 200 });
+  expect(waiting.length).toBe(rowCount);
+  expect(waiting.length).toBeGreaterThan(10);
+  for (const { rule, reason } of waiting) expect(rule, reason).toBe("team-limit");
+  expect(await rows(sql`select 1 from quotas where guaranteed_milli > limit_milli`)).toEqual([]);
 });

@@ -24,7 +24,8 @@ export function quotaOf({ devices, teams }: Size): { guaranteedMilli: number; li
  * and device three leases with their requests and intervals, those on most devices still open, with samples of their
  * work; half the devices have been away for a day. Most of a type is held by all teams alike, the rest by a fifth of
  * them in turn, who borrow for that. Whoever holds something is in the team, works in a workspace of it, and keeps to
- * its limits. Hours are not rolled up yet: that is the broker's work.
+ * its limits. Hours are not rolled up yet: that is the broker's work. Nobody waits, and nothing computes at this moment:
+ * see `alive.ts`.
  */
 export async function seed(db: Database, size: Size): Promise<void> {
   // On one connection: what is worked out once lies in a table of its own.
@@ -123,7 +124,7 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
   await db.execute(sql`insert into leases (id, request_id, workspace_id, team_id, user_id, gpu_id, server_id, gpu_type, milli,
       memory_bytes, borrowed, owner, state, epoch, granted_at, claimed_at, owner_seen_at, expires_at, ended_at, end_reason,
       gpu_time_us, promised_us, delivered_us)
-    select lease, request, workspace, team_id, owner_id, gpu, server, gpu_type, milli, 1073741824, borrowed,
+    select lease, request, workspace, team_id, owner_id, gpu, server, gpu_type, milli, milli * 85899345::bigint, borrowed,
       '{"kind":"kernel","pid":1,"startTime":1,"label":"train.ipynb"}', case when e < now() then 'ended' else 'active' end, 1,
       s, s, least(e, now()), e + interval '1 hour', case when e < now() then e end,
       case when e < now() then 'given back' end,
@@ -141,5 +142,16 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
     select lease_id, date_bin('1 hour', at, timestamptz 'epoch'), sum(gpu_time_us), sum(delivered_us), sum(promised_us)
     from usage_samples group by 1, 2`);
   await db.execute(sql`drop table seeded, homes`);
+  // What fitted nobody while somebody waited: by the minute for two days, by the hour before, and nothing at night.
+  await db.execute(sql`insert into stranded_hours (at, gpu_type, stranded, until)
+    select at, gpu_type, case when date_part('hour', at) between 7 and 18
+        then (1 + (hashtext(gpu_type || date_trunc('hour', at)) & 7)) * 500 * round(date_part('epoch', step) * 1000000)::bigint
+        else 0 end, at + step
+    from unnest(${sql.raw(TYPES)}) gpu_type, (
+      select at, interval '1 hour' as step from generate_series(date_trunc('hour', now()) - ${size.days} * interval '1 day',
+        date_trunc('hour', now()) - interval '49 hours', interval '1 hour') at
+      union all
+      select at, interval '1 minute' from generate_series(date_trunc('hour', now()) - interval '48 hours',
+        now() - interval '1 minute', interval '1 minute') at) looks`);
   await db.execute(sql`analyze`);
 }

@@ -4,18 +4,21 @@
  */
 import { mkdir, rm } from "node:fs/promises";
 import path from "node:path";
+import { letWait, letWork } from "#scripts/demo/alive.ts";
 import { FULL, seed } from "#scripts/demo/seed.ts";
 import { buildPortal } from "#scripts/start/builds.ts";
 import { choosePorts, processEnvironment } from "#scripts/start/config.ts";
 import { services } from "#scripts/start/services.ts";
 import { announce } from "#scripts/start/setup.ts";
 import { Steps } from "#scripts/start/steps.ts";
+import { startRounds } from "#server/broker/rounds.ts";
 import { systemContext } from "#server/context.ts";
 import { type OpenDatabase, openDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { resetEnv } from "#server/env.ts";
 import { createLive } from "#server/live.ts";
+import { logger } from "#server/log.ts";
 import { SAMPLE_DATA } from "#server/services/sample-data/remove.ts";
 import { rollUp } from "#server/services/utilisation/roll-up.ts";
 
@@ -26,7 +29,7 @@ type Ends = { name: string; stop: () => Promise<void> }[];
 export async function showDemo(root: string, stateDir: string, ends: Ends): Promise<void> {
   const folder = path.join(stateDir, "demo");
   const before = { ...process.env };
-  // Ages by itself: what is held "now" was held when it was made.
+  // What is held "now" was held when it was made.
   await rm(folder, { recursive: true, force: true });
   await mkdir(path.join(folder, "logs"), { recursive: true, mode: 0o700 });
   const steps = new Steps({ database: "Database", portal: "Portal", sample: "Sample data: 1,000 GPUs and 90 days" });
@@ -52,6 +55,7 @@ export async function showDemo(root: string, stateDir: string, ends: Ends): Prom
   const removed = removal(database);
   await announce(database.db, env.SLUICE_PORTAL_URL ?? "");
   await steps.run("sample", (onLine) => fill(database, onLine));
+  ends.unshift({ name: "sample work", ...keepAtWork(database) });
   console.log("\n  The pages are full. Remove the sample data on any of them, or end with Ctrl-C.\n");
   await removed;
   for (const end of ends.splice(0)) await end.stop();
@@ -66,6 +70,18 @@ async function fill({ db }: OpenDatabase, onLine: (line: string) => void): Promi
   await seed(db, FULL);
   onLine("Adding up 90 days of use");
   while (await rollUp(systemContext(db)));
+  await letWait(db);
+}
+
+/** So often what is held does something: pages show the last minute's work. */
+const WORKS_S = 15;
+
+/** Keeps the pool at work until it is stopped. */
+function keepAtWork({ db }: OpenDatabase): { stop: () => Promise<void> } {
+  const rounds = startRounds(WORKS_S * 1000, async () => {
+    await letWork(db, WORKS_S).catch((error: unknown) => logger("demo").warn({ err: error }, "nothing could work"));
+  });
+  return { stop: rounds.stop };
 }
 
 /** Settles when a page has asked for it. */
