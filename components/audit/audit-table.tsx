@@ -21,17 +21,25 @@ const columns: Column<AuditEvent>[] = [
       </span>
     ),
   },
-  { id: "action", header: "Did", sort: (row) => row.action, cell: (row) => <code>{row.action}</code> },
+  {
+    id: "action",
+    header: "Did",
+    sort: (row) => row.action,
+    cell: (row) => (
+      <>
+        <code>{row.action}</code>
+        <p className="text-sm text-ink-2 sm:hidden">
+          <Subject row={row} />
+        </p>
+      </>
+    ),
+  },
   {
     id: "subject",
     header: "To",
+    from: "sm",
     sort: (row) => row.subjectName ?? row.subject ?? "",
-    cell: (row) =>
-      row.subjectName ? (
-        <span title={row.subject ?? undefined}>{row.subjectName}</span>
-      ) : (
-        <code title={row.subject ?? undefined}>{row.subject ? shortId(row.subject) : "–"}</code>
-      ),
+    cell: (row) => <Subject row={row} />,
   },
   { id: "team", header: "Team", from: "lg", sort: (row) => row.teamName ?? "", cell: (row) => row.teamName ?? "–" },
   {
@@ -62,6 +70,13 @@ export function AuditTable({ events }: { events: AuditEvent[] }) {
       initial={{ id: "at", down: true }}
     />
   );
+}
+
+/** What it was done to, by name where it has one. */
+function Subject({ row: { subject, subjectName } }: { row: AuditEvent }) {
+  const title = subject ?? undefined;
+  if (subjectName) return <span title={title}>{subjectName}</span>;
+  return <code title={title}>{subject ? shortId(subject) : "–"}</code>;
 }
 
 function shortId(id: string): string {

@@ -2,18 +2,14 @@
 
 import { CircleUser, LogOut, Settings } from "lucide-react";
 import Link from "next/link";
-import { useState } from "react";
 import { signOut } from "#components/session/sign-out.ts";
 import { Menu, MenuChoices, MenuItem, MenuLink, MenuRule } from "#components/ui/menu.tsx";
-import { type Theme, themeCookie } from "./theme.ts";
+import { THEMES, type Theme } from "./theme.ts";
+import { useTheme } from "./use-theme.ts";
 
 /** Who is signed in, how the pages look, and the way out. */
 export function ProfileMenu({ name, email, theme: initial }: { name: string; email: string; theme: Theme }) {
-  const [theme, setTheme] = useState(initial);
-  const choose = (next: Theme) => {
-    setTheme(next);
-    applyTheme(next);
-  };
+  const [theme, choose] = useTheme(initial);
   return (
     <Menu
       trigger={
@@ -37,27 +33,11 @@ export function ProfileMenu({ name, email, theme: initial }: { name: string; ema
         </Link>
       </MenuLink>
       <MenuRule />
-      <MenuChoices
-        label="Appearance"
-        value={theme}
-        options={[
-          { value: "system", label: "As the system" },
-          { value: "light", label: "Light" },
-          { value: "dark", label: "Dark" },
-        ]}
-        onChange={choose}
-      />
+      <MenuChoices label="Appearance" value={theme} options={THEMES} onChange={choose} />
       <MenuRule />
       <MenuItem onSelect={() => void signOut()}>
         <LogOut aria-hidden="true" className="size-4" /> Sign out
       </MenuItem>
     </Menu>
   );
-}
-
-function applyTheme(theme: Theme): void {
-  if (theme === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not in every browser yet
-  document.cookie = `${themeCookie}=${theme}; path=/; max-age=31536000; samesite=lax`;
 }

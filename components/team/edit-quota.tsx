@@ -17,7 +17,15 @@ export function EditQuota({
       {...(short && { "aria-label": `${label} of ${props.teamName}` })}
       dialog={(close) => <QuotaForm {...props} onClose={close} />}
     >
-      {short && props.quota ? "Edit" : label}
+      {short && props.quota ? (
+        "Edit"
+      ) : short ? (
+        <>
+          Add<span className="max-sm:hidden"> GPU type</span>
+        </>
+      ) : (
+        label
+      )}
     </DialogButton>
   );
 }

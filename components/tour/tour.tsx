@@ -71,9 +71,6 @@ export function Tour({
 
   return (
     <div className="flex flex-col gap-3">
-      {script.map((cell, index) => (
-        <CellView key={cell.key} number={index + 1} cell={cell} shown={shown[cell.key]} />
-      ))}
       <div className="flex flex-wrap items-center gap-3" aria-live="polite">
         {phase.is === "before" || phase.is === "after" ? (
           <Button variant="primary" onClick={() => void play()}>
@@ -85,6 +82,9 @@ export function Tour({
         {problem && <p className="text-bad">{problem}</p>}
         {phase.is === "after" && <p>That was it: the notebook kept its variables while the GPU came and went.</p>}
       </div>
+      {script.map((cell, index) => (
+        <CellView key={cell.key} number={index + 1} cell={cell} shown={shown[cell.key]} />
+      ))}
     </div>
   );
 }

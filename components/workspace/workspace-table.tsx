@@ -42,7 +42,12 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
       id: "state",
       header: "State",
       sort: (row) => describeState(row).word,
-      cell: (row) => <WorkspaceState workspace={row} />,
+      cell: (row) => (
+        <>
+          <WorkspaceState workspace={row} />
+          <NarrowTimers row={row} />
+        </>
+      ),
     },
     ...(withOwner
       ? [
@@ -83,7 +88,7 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
           none
         ) : (
           <span title={row.leases.map((lease) => `${lease.deviceName} on ${lease.serverName}`).join(", ")}>
-            {formatAmount(heldMilli(row))} {row.leases[0]?.gpuType}
+            {gpuWords(row)}
           </span>
         ),
     },
@@ -138,3 +143,25 @@ export function WorkspaceTable({ workspaces, of }: { workspaces: WorkspaceView[]
     />
   );
 }
+
+/** What stands in columns of its own where there is room for them: the GPU, and when it and the workspace end. */
+function NarrowTimers({ row }: { row: WorkspaceView }) {
+  const end = firstEnd(row);
+  return (
+    <>
+      {end && (
+        <p className="figures text-sm text-ink-2 xl:hidden">
+          <span className="sm:hidden">{gpuWords(row)}</span>
+          <span className="max-sm:hidden">GPU</span> ends in <Remaining until={end} />
+        </p>
+      )}
+      {row.stopsAt && (
+        <p className="figures text-sm text-ink-2 lg:hidden">
+          stops in <Remaining until={row.stopsAt} />
+        </p>
+      )}
+    </>
+  );
+}
+
+const gpuWords = (row: WorkspaceView) => `${formatAmount(heldMilli(row))} ${row.leases[0]?.gpuType ?? ""}`;

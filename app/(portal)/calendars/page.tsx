@@ -1,11 +1,13 @@
 import { notFound } from "next/navigation";
-import { QuotaCalendar } from "#components/calendar/quota-calendar.tsx";
+import { PlainQuotas } from "#components/calendar/plain-quotas.tsx";
+import { QuotaCalendar, type QuotaCalendarView } from "#components/calendar/quota-calendar.tsx";
 import { TypeCalendar } from "#components/calendar/type-calendar.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { ReservationTable } from "#components/reservation/reservation-table.tsx";
 import { Reserve } from "#components/reservation/reserve.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
+import { compareNames } from "#server/contracts/names.ts";
 import { list as listCalendars } from "#server/services/calendar/list.ts";
 import { list as listReservations } from "#server/services/reservation/list.ts";
 import { names as teamNames } from "#server/services/team/names.ts";
@@ -50,7 +52,7 @@ export default async function CalendarsPage() {
         <Section key={calendar.gpuType} title={calendar.gpuType}>
           <div className="grid gap-3 xl:grid-cols-2">
             <TypeCalendar calendar={calendar} />
-            {calendar.quotas.map((quota) => (
+            {byName(calendar.quotas, ({ windows }) => windows.length > 0).map((quota) => (
               <QuotaCalendar
                 key={quota.teamId}
                 gpuType={calendar.gpuType}
@@ -60,6 +62,10 @@ export default async function CalendarsPage() {
               />
             ))}
           </div>
+          <PlainQuotas
+            gpuType={calendar.gpuType}
+            quotas={byName(calendar.quotas, ({ windows }) => windows.length === 0)}
+          />
         </Section>
       ))}
       {calendars.length === 0 && (
@@ -69,4 +75,9 @@ export default async function CalendarsPage() {
       )}
     </>
   );
+}
+
+/** Those that match, team-2 before team-10. */
+function byName(quotas: QuotaCalendarView[], matches: (quota: QuotaCalendarView) => boolean): QuotaCalendarView[] {
+  return quotas.filter(matches).sort((a, b) => compareNames(a.teamName, b.teamName));
 }

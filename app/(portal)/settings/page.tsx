@@ -1,5 +1,8 @@
+import { cookies } from "next/headers";
 import { TokenSection } from "#components/access-token/token-section.tsx";
 import { SessionSection } from "#components/session/session-section.tsx";
+import { ChooseTheme } from "#components/shell/choose-theme.tsx";
+import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { ChooseTimeZone } from "#components/time-zone/choose-time-zone.tsx";
 import { Card, Facts, PageHeader, Section } from "#components/ui/page.tsx";
 import { env } from "#server/env.ts";
@@ -34,8 +37,9 @@ export default async function SettingsPage() {
               ],
             ]}
           />
-          <div className="mt-4">
+          <div className="mt-4 flex flex-wrap gap-x-6 gap-y-4">
             <ChooseTimeZone />
+            <ChooseTheme initial={readTheme((await cookies()).get(themeCookie)?.value)} />
           </div>
         </Card>
       </Section>

@@ -1,0 +1,60 @@
+"use client";
+
+import Link from "next/link";
+import { formatAmount } from "#components/format.ts";
+import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { EditQuotaCalendar } from "./edit-calendar.tsx";
+import type { QuotaCalendarView } from "./quota-calendar.tsx";
+
+/** From so many teams on, one is looked for by its name. */
+const MANY = 12;
+
+/** Teams whose quota of a type is the same at every hour, a line each; a calendar for one is made from here. */
+export function PlainQuotas({ gpuType, quotas }: { gpuType: string; quotas: QuotaCalendarView[] }) {
+  if (quotas.length === 0) return null;
+  const columns: Column<QuotaCalendarView>[] = [
+    {
+      id: "team",
+      header: "The same at every hour",
+      sort: ({ teamName }) => teamName,
+      cell: ({ teamName }) => (
+        <Link href={`/teams/${teamName}`} className="font-medium hover:underline">
+          {teamName}
+        </Link>
+      ),
+    },
+    {
+      id: "guaranteed",
+      header: "Guaranteed",
+      align: "right",
+      sort: ({ guaranteedMilli }) => guaranteedMilli,
+      cell: ({ guaranteedMilli }) => formatAmount(guaranteedMilli),
+    },
+    {
+      id: "limit",
+      header: "Limit",
+      align: "right",
+      sort: ({ limitMilli }) => limitMilli,
+      cell: ({ limitMilli }) => formatAmount(limitMilli),
+    },
+    {
+      id: "edit",
+      header: "Calendar",
+      quiet: true,
+      align: "right",
+      cell: (quota) => <EditQuotaCalendar title={`team ${quota.teamName}`} short gpuType={gpuType} quota={quota} />,
+    },
+  ];
+  return (
+    <div className="mt-3">
+      <DataTable
+        caption={`Teams without a calendar of ${gpuType}`}
+        rows={quotas}
+        columns={columns}
+        rowKey={({ teamId }) => teamId}
+        filter={quotas.length >= MANY ? ({ teamName }) => teamName : undefined}
+        filterLabel="Filter teams"
+      />
+    </div>
+  );
+}
