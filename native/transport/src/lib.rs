@@ -1,11 +1,12 @@
-//! Byte streams between a client and gpud: TCP (Nagle off), Unix sockets, TLS 1.3 with a pinned certificate; and
-//! framed reading and writing on them, and bulk data over several at once.
+//! Byte streams between a client and gpud: TCP (Nagle off), Unix sockets, Unix sockets with shared memory, TLS 1.3 with a
+//! pinned certificate; and framed reading and writing on them, and bulk data over several at once.
 
 pub mod address;
 pub mod authorities;
 pub mod framed;
 pub mod lanes;
 pub mod listener;
+pub mod shared;
 pub mod silence;
 pub mod spin;
 pub mod stream;

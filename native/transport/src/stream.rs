@@ -1,6 +1,7 @@
 //! One connection, and its two halves for the reading and the writing thread.
 
 use crate::address::Address;
+use crate::shared::{self, Memory, SharedReadHalf, SharedStream, SharedWriteHalf};
 use crate::silence;
 use crate::tls::{self, TlsStream};
 use std::io::{self, Read, Write};
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Shared(Box<SharedStream>),
     Tls(Box<TlsStream>),
 }
 
@@ -42,6 +44,7 @@ impl Stream {
                 stream.set_read_timeout(timeout)?;
                 stream.set_write_timeout(timeout)
             }
+            Self::Shared(stream) => stream.set_timeout(timeout),
             Self::Tls(stream) => stream.set_timeout(timeout),
         }
     }
@@ -51,6 +54,10 @@ impl Stream {
         match self {
             Self::Tcp(stream) => Ok((ReadHalf::Tcp(stream.try_clone()?), WriteHalf::Tcp(stream))),
             Self::Unix(stream) => Ok((ReadHalf::Unix(stream.try_clone()?), WriteHalf::Unix(stream))),
+            Self::Shared(stream) => {
+                let SharedStream { read, write } = *stream;
+                Ok((ReadHalf::Shared(read), WriteHalf::Shared(write)))
+            }
             Self::Tls(stream) => {
                 let (read, write) = tls::split(*stream)?;
                 Ok((ReadHalf::Tls(read), WriteHalf::Tls(write)))
@@ -58,13 +65,34 @@ impl Stream {
         }
     }
 
-    /// The socket, to hand it to another process. TLS streams carry state beside the socket and cannot be handed
-    /// over: whoever ended TLS relays to a socket pair instead.
+    /// Whether it is a bare Unix socket: its other end is a process of this host.
+    pub fn is_unix(&self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+
+    /// gpud's end of a Unix socket whose bytes are to go through memory from now on, as it has told the client.
+    pub fn offer(self, memory: Memory) -> io::Result<Self> {
+        match self {
+            Self::Unix(socket) => Ok(Self::Shared(Box::new(SharedStream::offer(socket, memory)?))),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The client's end, when gpud has told so.
+    pub fn accept(self) -> io::Result<Self> {
+        match self {
+            Self::Unix(socket) => Ok(Self::Shared(Box::new(SharedStream::accept(socket)?))),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The socket, to hand it to another process. Others carry state beside the socket and cannot be handed over:
+    /// whoever ended TLS relays to a socket pair instead.
     pub fn into_fd(self) -> Result<OwnedFd, Self> {
         match self {
             Self::Tcp(stream) => Ok(stream.into()),
             Self::Unix(stream) => Ok(stream.into()),
-            tls @ Self::Tls(_) => Err(tls),
+            other @ (Self::Shared(_) | Self::Tls(_)) => Err(other),
         }
     }
 
@@ -109,6 +137,7 @@ impl Read for Stream {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
+            Self::Shared(stream) => stream.read.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
         }
     }
@@ -118,7 +147,8 @@ impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
+            Self::Unix(stream) => shared::send(stream, bytes),
+            Self::Shared(stream) => stream.write.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
         }
     }
@@ -127,6 +157,7 @@ impl Write for Stream {
         match self {
             Self::Tcp(stream) => stream.flush(),
             Self::Unix(stream) => stream.flush(),
+            Self::Shared(stream) => stream.write.flush(),
             Self::Tls(stream) => stream.flush(),
         }
     }
@@ -136,6 +167,7 @@ impl Write for Stream {
 pub enum ReadHalf {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Shared(SharedReadHalf),
     Tls(tls::TlsReadHalf),
 }
 
@@ -151,6 +183,7 @@ impl Read for ReadHalf {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
+            Self::Shared(half) => half.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
         }
     }
@@ -160,6 +193,7 @@ impl Read for ReadHalf {
 pub enum WriteHalf {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Shared(SharedWriteHalf),
     Tls(tls::TlsWriteHalf),
 }
 
@@ -170,6 +204,7 @@ impl WriteHalf {
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Shared(half) => half.shutdown(),
             Self::Tls(stream) => stream.shutdown(),
         };
     }
@@ -217,6 +252,7 @@ impl AsRawFd for Stream {
         match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Shared(stream) => stream.write.as_raw_fd(),
             Self::Tls(stream) => stream.as_raw_fd(),
         }
     }
@@ -227,6 +263,7 @@ impl AsRawFd for ReadHalf {
         match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Shared(half) => half.as_raw_fd(),
             Self::Tls(stream) => stream.as_raw_fd(),
         }
     }
@@ -237,6 +274,7 @@ impl AsRawFd for WriteHalf {
         match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Shared(half) => half.as_raw_fd(),
             Self::Tls(stream) => stream.as_raw_fd(),
         }
     }
@@ -246,7 +284,8 @@ impl Write for WriteHalf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
+            Self::Unix(stream) => shared::send(stream, bytes),
+            Self::Shared(half) => half.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
         }
     }
@@ -255,6 +294,7 @@ impl Write for WriteHalf {
         match self {
             Self::Tcp(stream) => stream.flush(),
             Self::Unix(stream) => stream.flush(),
+            Self::Shared(half) => half.flush(),
             Self::Tls(stream) => stream.flush(),
         }
     }
