@@ -211,7 +211,7 @@ pub const OPERATIONS: &[Operation] = &[
         "ModuleQuery",
         &[("module", U64), ("hash", Hash), ("heap", U64)],
         &[("known", U8), ("info", Named("ModuleInfo"))],
-        "Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image. \
+        "What clients ask that do not know ModuleFind: known = 0 asks for the image. \
          `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.",
     ),
     call(
@@ -219,7 +219,7 @@ pub const OPERATIONS: &[Operation] = &[
         "ModuleLoad",
         &[("module", U64), ("hash", Hash), ("heap", U64), ("image", Bytes)],
         &[("info", Named("ModuleInfo"))],
-        "Loads a module (PTX text or a binary image) and keeps the image under its hash.",
+        "Loads a module (PTX text or a binary image) and keeps the image under its SHA-256, beyond the session.",
     ),
     posted(290, "ModuleUnload", &[("module", U64)], "Ends a module."),
     posted(
@@ -234,6 +234,15 @@ pub const OPERATIONS: &[Operation] = &[
         &[("ptx", Bytes)],
         &[],
         "Whether PTX that is to be linked is valid by itself, asked where the device reads PTX itself (cuLinkAddData).",
+    ),
+    call(
+        293,
+        "ModuleFind",
+        &[("module", U64), ("hash", Hash), ("proof", Hash), ("heap", U64)],
+        &[("known", U8), ("info", Named("ModuleInfo"))],
+        "Loads a module whose image this server keeps under its SHA-256, whoever sent it; known = 0 asks for the \
+         image. `proof` is a SHA-256 of `sluice-image-1`, the session's nonce and the image: who knows the hash alone \
+         gets nothing.",
     ),
     // Work
     posted(

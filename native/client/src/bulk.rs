@@ -2,7 +2,7 @@
 //! page-locked memory, goes on while the program does; so do short copies to such memory, which travel as answers.
 
 use crate::connection::{Connection, broken, without_body};
-use crate::dial::{self, DialError};
+use crate::dial::{self, DialError, Lane};
 use crate::error::CudaResult;
 use crate::fork;
 use sluice_protocol::frame::BULK_AHEAD_BYTES;
@@ -14,7 +14,7 @@ use sluice_transport::lanes::{Source, Target, Watch};
 use sluice_transport::{Lanes, Stream};
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct Bulk {
     pub lanes: Arc<Lanes>,
     next: AtomicU64,
     usable: OnceLock<bool>,
+    /// A socket that looked like one of this host's brought no memory.
+    unshared: AtomicBool,
     under_way: Arc<UnderWay>,
 }
 
@@ -91,6 +93,7 @@ impl Default for Bulk {
             lanes: Arc::new(Lanes::watched(watch)),
             next: AtomicU64::new(0),
             usable: OnceLock::new(),
+            unshared: AtomicBool::new(false),
             under_way: Arc::default(),
         }
     }
@@ -329,7 +332,17 @@ impl Connection {
 
     fn dial_lane(&self, index: usize) -> Result<Stream, DialError> {
         let resume = Resume { session_id: self.session_id().to_owned(), received: 0 };
-        dial::open(&self.ticket(), Vec::new(), Some(resume), Some(index as u16)).map(|(stream, _)| stream)
+        let dial = |shared| {
+            let lane = Lane { index: index as u16, shared };
+            dial::open(&self.ticket(), Vec::new(), Some(resume.clone()), Some(lane)).map(|(stream, _)| stream)
+        };
+        match dial(!self.bulk.unshared.load(Ordering::Relaxed)) {
+            Err(DialError::Memory(_)) => {
+                self.bulk.unshared.store(true, Ordering::Relaxed);
+                dial(false)
+            }
+            outcome => outcome,
+        }
     }
 }
 

@@ -7,8 +7,9 @@ use sluice_protocol::frame::Frame;
 use sluice_protocol::handshake::{
     AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode, Resume, Welcome,
 };
-use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,10 +44,20 @@ impl Key {
 #[derive(Clone)]
 pub struct Ticket {
     pub address: Address,
+    /// The server's socket on this host, if it has one: taken instead of the address.
+    pub nearby: Option<PathBuf>,
     /// SHA-256 of the server's certificate, for `tls://`.
     pub pin: Option<[u8; 32]>,
     pub token: String,
     pub key: Arc<Key>,
+}
+
+/// A lane of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane {
+    pub index: u16,
+    /// Whether it may go through shared memory, on a Unix socket.
+    pub shared: bool,
 }
 
 /// Why there is no session.
@@ -56,6 +67,8 @@ pub enum DialError {
     Refused(Refused),
     /// gpud could not be reached or understood.
     Io(String),
+    /// The memory to share did not come: what is at the other end of the socket is not on this host.
+    Memory(std::io::Error),
 }
 
 impl std::fmt::Display for DialError {
@@ -63,6 +76,7 @@ impl std::fmt::Display for DialError {
         match self {
             Self::Refused(refused) => write!(f, "the GPU server refused: {}", refused.text),
             Self::Io(text) => write!(f, "the GPU server cannot be reached: {text}"),
+            Self::Memory(error) => write!(f, "the GPU server shares no memory: {error}"),
         }
     }
 }
@@ -72,7 +86,7 @@ impl DialError {
     pub fn is_final(&self) -> bool {
         match self {
             Self::Refused(refused) => !matches!(refused.code, RefusedCode::Unavailable | RefusedCode::Range),
-            Self::Io(_) => false,
+            Self::Io(_) | Self::Memory(_) => false,
         }
     }
 }
@@ -81,14 +95,14 @@ fn io(error: impl std::fmt::Display) -> DialError {
     DialError::Io(error.to_string())
 }
 
-/// Opens a session (`resume` None), takes one up again, or adds lane number `lane` to it.
+/// Opens a session (`resume` None), takes one up again, or adds a lane to it.
 pub fn open(
     ticket: &Ticket,
     ranges: Vec<AddressRange>,
     resume: Option<Resume>,
-    lane: Option<u16>,
+    lane: Option<Lane>,
 ) -> Result<(Stream, Welcome), DialError> {
-    let mut stream = Stream::connect(&ticket.address, ticket.pin.as_ref(), TIMEOUT).map_err(io)?;
+    let mut stream = connect(ticket).map_err(io)?;
     stream.set_timeout(Some(TIMEOUT)).map_err(io)?;
     let challenge: Challenge = read(&mut stream)?;
     if challenge.version[0] != VERSION_MAJOR {
@@ -98,20 +112,34 @@ pub fn open(
         }));
     }
     let nonce = URL_SAFE_NO_PAD.decode(&challenge.nonce).map_err(io)?;
+    let share = lane.is_some_and(|lane| lane.shared) && stream.is_unix();
+    let features = if share { vec![SHARED_LANES.to_owned()] } else { Vec::new() };
     let hello = Hello {
         version: [VERSION_MAJOR, VERSION_MINOR],
-        features: Vec::new(),
+        features,
         token: ticket.token.clone(),
         signature: ticket.key.sign(&nonce),
         ranges,
         resume,
-        lane,
+        lane: lane.map(|lane| lane.index),
         pid: std::process::id(),
     };
     write_handshake(&mut stream, &hello).map_err(io)?;
     let welcome: Welcome = read(&mut stream)?;
+    if share && welcome.features.iter().any(|feature| feature == SHARED_LANES) {
+        stream = stream.accept().map_err(DialError::Memory)?;
+    }
     stream.set_timeout(None).map_err(io)?;
     Ok((stream, welcome))
+}
+
+fn connect(ticket: &Ticket) -> std::io::Result<Stream> {
+    // A server that has been started anew without its socket is still at its address.
+    let nearby = ticket.nearby.as_ref().map(|path| Stream::connect(&Address::Unix(path.clone()), None, TIMEOUT));
+    match nearby {
+        Some(Ok(stream)) => Ok(stream),
+        _ => Stream::connect(&ticket.address, ticket.pin.as_ref(), TIMEOUT),
+    }
 }
 
 fn read<M: Handshake>(stream: &mut Stream) -> Result<M, DialError> {

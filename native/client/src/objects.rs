@@ -9,17 +9,21 @@ use crate::driver::capture::Captures;
 use crate::driver::context::Current;
 use crate::driver::graph::Graphs;
 use crate::driver::{occupancy, ready};
-use crate::error::{CudaResult, INVALID_HANDLE, NOT_FOUND};
+use crate::error::{CudaError, CudaResult, INVALID_HANDLE, NOT_FOUND};
 use crate::image;
 use crate::progress::Progress;
 use crate::session::Session;
+use sluice_protocol::frame::{ASKED_IMAGE_BYTES, MAX_FRAME_BYTES};
 use sluice_protocol::messages::{
-    EventCreate, FunctionSetAttribute, ModuleLoad, ModuleQuery, StreamCreate, StreamSetAttribute,
+    EventCreate, FunctionSetAttribute, ModuleFind, ModuleLoad, ModuleQuery, StreamCreate, StreamSetAttribute,
 };
 use sluice_protocol::{FunctionInfo, ModuleInfo, cuda};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Longest image of a module: it travels in one frame, with a few numbers before it.
+const MOST_IMAGE_BYTES: usize = MAX_FRAME_BYTES - 1024;
 
 /// First handle; small numbers mean something else in CUDA (0 none, 1 legacy, 2 per-thread stream). Handles are not
 /// addresses, but programs print and align them as if they were.
@@ -298,17 +302,43 @@ impl Module {
             return Ok(Arc::clone(info));
         }
         let heap = ready()?.device(session.device).heap_limit();
-        let answer = session.connection.call(&ModuleQuery { module: self.handle, hash: self.hash, heap })?;
-        let info = if answer.known != 0 {
-            answer.info
-        } else {
-            let load = ModuleLoad { module: self.handle, hash: self.hash, heap, image: &self.image };
-            session.connection.call(&load)?.info
+        let info = match self.found(session, heap)? {
+            Some(info) => info,
+            None if self.image.len() > MOST_IMAGE_BYTES => {
+                let text = format!(
+                    "the code of this module has {} bytes for the GPU; {MOST_IMAGE_BYTES} is the most",
+                    self.image.len()
+                );
+                return Err(CudaError::new(cuda::ERROR_INVALID_IMAGE, text));
+            }
+            None => {
+                let load = ModuleLoad { module: self.handle, hash: self.hash, heap, image: &self.image };
+                session.connection.call(&load)?.info
+            }
         };
         session.loaded(&info);
         let info = Arc::new(info);
         *bound = Bound { generation: session.generation, info: Some(Arc::clone(&info)) };
         Ok(info)
+    }
+
+    /// Loads it from what gpud keeps, if that has the image and this process can show that it holds it too.
+    fn found(&self, session: &Session, heap: u64) -> CudaResult<Option<ModuleInfo>> {
+        if self.image.len() < ASKED_IMAGE_BYTES {
+            return Ok(None);
+        }
+        let (module, hash) = (self.handle, self.hash);
+        let (known, info) = match session.proof_of(&self.image) {
+            Some(proof) => {
+                let answer = session.connection.call(&ModuleFind { module, hash, proof, heap })?;
+                (answer.known, answer.info)
+            }
+            None => {
+                let answer = session.connection.call(&ModuleQuery { module, hash, heap })?;
+                (answer.known, answer.info)
+            }
+        };
+        Ok((known != 0).then_some(info))
     }
 
     /// What is known of its functions: from gpud, else read out of PTX text.

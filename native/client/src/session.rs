@@ -8,10 +8,13 @@ use crate::host::HostSide;
 use crate::mappings::Mappings;
 use crate::progress::Progress;
 use crate::{journal, message, output};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{Context, SHA256};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
-use sluice_protocol::handshake::{AddressRange, RefusedCode, Welcome};
+use sluice_protocol::handshake::{AddressRange, IMAGE_CONTEXT, RefusedCode, Welcome};
 use sluice_protocol::messages::{ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, Rebind};
-use sluice_protocol::{DecodeError, ModuleInfo, cuda};
+use sluice_protocol::{DecodeError, MODULE_STORE, ModuleInfo, cuda};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -191,6 +194,15 @@ impl Session {
             }));
         }
         Err(DialError::Io("no address range is free on both sides".into()))
+    }
+
+    /// What shows gpud that this process holds an image; None: gpud keeps none.
+    pub fn proof_of(&self, image: &[u8]) -> Option<[u8; 32]> {
+        let keeps = self.welcome.features.iter().any(|feature| feature == MODULE_STORE);
+        let nonce = URL_SAFE_NO_PAD.decode(&self.welcome.nonce).ok().filter(|_| keeps)?;
+        let mut digest = Context::new(&SHA256);
+        [IMAGE_CONTEXT, &nonce, image].into_iter().for_each(|part| digest.update(part));
+        digest.finish().as_ref().try_into().ok()
     }
 
     /// Whether calls can go to gpud now.

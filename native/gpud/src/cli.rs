@@ -53,6 +53,9 @@ Lends the GPUs of this host.
   --soft-devices N       how many software GPUs (default: 1)
   --soft-memory BYTES    memory of each (default: 8G)
   --park-limit BYTES     host memory for parked leases (default: 4G)
+  --image-limit BYTES    host memory for modules' code that clients have sent, so that it is sent once (default: 1G)
+  --sockets DIR          also listen at DIR/<this server's id>.sock, for workspaces on this host: they share memory with
+                         gpud for large copies
   --return-time SECONDS  how long a client whose connection was cut may take to come back (default: 30)
   --arbiter on|off       whether leases on one device get their shares of it (default: on; off to measure what it does)
   --trust-key KID=KEY    admit session tokens that this Ed25519 key signed (for tests; repeatable)
@@ -89,6 +92,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut soft_devices = 1;
     let mut soft_memory = 8 << 30;
     let mut park_limit = 4 << 30;
+    let mut image_limit = 1 << 30;
+    let mut sockets = None;
     let mut return_seconds = RETURN_SECONDS;
     let mut arbiter = true;
     let mut recording = None;
@@ -114,6 +119,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--soft-devices" => soft_devices = number(&value()?)?,
             "--soft-memory" => soft_memory = parse_bytes(&value()?)?,
             "--park-limit" => park_limit = parse_bytes(&value()?)?,
+            "--image-limit" => image_limit = parse_bytes(&value()?)?,
+            "--sockets" => sockets = Some(PathBuf::from(value()?)),
             "--return-time" => return_seconds = seconds(&value()?)?,
             "--arbiter" => {
                 arbiter = match value()?.as_str() {
@@ -156,6 +163,8 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         soft_devices,
         soft_memory,
         park_limit,
+        image_limit,
+        sockets,
         return_time: Duration::from_secs(return_seconds),
         arbiter,
         trusted_keys,

@@ -27,6 +27,10 @@ pub struct Config {
     pub soft_memory: u64,
     /// Most bytes of host memory that parked leases may take.
     pub park_limit: u64,
+    /// Most bytes of host memory that images of modules may take which clients have sent.
+    pub image_limit: u64,
+    /// A folder for a Unix socket that processes of this host can take instead of `listen`.
+    pub sockets: Option<PathBuf>,
     /// How long a session waits for a client whose connection was lost.
     pub return_time: Duration,
     /// Whether leases get their shares of a device; without, their work runs as it comes.

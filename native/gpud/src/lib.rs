@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 pub mod devices;
 pub mod identity;
+pub mod images;
 pub mod ledger;
 pub mod listening;
 pub mod orders;

@@ -9,6 +9,8 @@ use sluice_transport::{Address, Listener};
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The port, if none was asked for; on a host that has the broker too, the first free one of these.
@@ -34,6 +36,22 @@ pub fn open(config: &Config, broker: Option<&str>) -> io::Result<(Listener, Reac
         _ => bound,
     };
     Ok((listener, Reachable { data_address: advertised.to_string(), tls_fingerprint: fingerprint }))
+}
+
+/// Opens the socket for processes of this host. Who may connect is decided by their session tokens, as everywhere.
+pub fn nearby(folder: &Path, server_id: &str) -> io::Result<Listener> {
+    let address = Address::Unix(folder.join(format!("{server_id}.sock")));
+    let Address::Unix(path) = &address else { unreachable!("just made") };
+    let opened = std::fs::create_dir_all(folder).and_then(|()| {
+        let listener = Listener::bind(&address, None)?;
+        // Workspaces run as users of their own.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+        Ok(listener)
+    });
+    opened.map_err(|error| {
+        let text = format!("cannot listen at {address}: {error}; name a folder with a shorter path by --sockets");
+        io::Error::new(error.kind(), text)
+    })
 }
 
 /// All addresses of this host with TLS, when the broker is on another one.

@@ -73,6 +73,16 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
         "{}",
         serde_json::json!({"ready": "gpud", "address": reachable.data_address, "tlsFingerprint": reachable.tls_fingerprint})
     );
+    if let Some(folder) = &supervisor.config.sockets {
+        match listening::nearby(folder, &supervisor.server_id()) {
+            Ok(nearby) => {
+                let accepting = Arc::clone(&supervisor);
+                let serve = move || accept::serve(&accepting, &nearby);
+                std::thread::Builder::new().name("accept-near".to_owned()).spawn(serve)?;
+            }
+            Err(error) => eprintln!("gpud: {error}. Until then, workspaces on this host take the address above."),
+        }
+    }
     let accepting = Arc::clone(&supervisor);
     std::thread::Builder::new().name("accept".to_owned()).spawn(move || accept::serve(&accepting, &listener))?;
     if let Some(broker) = broker {

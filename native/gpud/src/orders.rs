@@ -1,6 +1,7 @@
 //! What supervisor and worker say to each other over their socket pair.
 
 use crate::control::messages::{DeviceReport, EndMode, RunningKernel};
+use crate::images::Hash;
 use serde::{Deserialize, Serialize};
 use sluice_protocol::handshake::AddressRange;
 
@@ -39,11 +40,15 @@ pub enum Order {
         ranges: Vec<AddressRange>,
         /// How long to wait for the client when its connection was lost.
         return_seconds: u64,
+        /// The session's, base64url, for its welcome.
+        nonce: String,
     },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { received: u64 },
-    /// A lane of the session, on the connection beside this.
-    Lane { index: u16 },
+    /// A lane of the session, on the connection beside this; its client can share memory with this host's processes.
+    Lane { index: u16, shared: bool },
+    /// The answer to [`Report::FindImage`], with the image's memory beside it when it is there.
+    Image,
     /// The lease is over; at most `park_limit` bytes may be kept.
     EndLease { mode: EndMode, reason: String, park_limit: u64 },
     /// The client's new lease, with its account beside it.
@@ -74,6 +79,10 @@ pub enum Report {
     Resumed { taken: bool },
     /// A growth of this many bytes waits.
     Wanted { bytes: u64 },
+    /// An image to keep, in the memory beside this.
+    Image { hash: Hash },
+    /// The client says that it holds the image of this hash; answered by [`Order::Image`].
+    FindImage { hash: Hash, proof: Hash },
     /// How far a kernel that runs long has come; nothing when it has ended.
     Running { running: Option<RunningKernel> },
 }

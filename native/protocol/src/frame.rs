@@ -16,6 +16,9 @@ pub const WINDOW_BYTES: usize = 64 << 20;
 pub const WINDOW_FRAMES: u64 = 65_536;
 /// Bytes of a bulk copy that may be sent before its turn on the device has come.
 pub const BULK_AHEAD_BYTES: u64 = 16 << 20;
+/// An image that is shorter is sent without asking whether gpud has it, and is not kept there beyond its session: to
+/// ask would cost about as much.
+pub const ASKED_IMAGE_BYTES: usize = 16 << 10;
 /// Pieces into which bulk copies are cut, so that other threads' frames pass between them.
 pub const CHUNK_BYTES: usize = 4 << 20;
 

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// What the client signs with its ephemeral key is this, then the 32 bytes of the challenge.
 pub const HELLO_CONTEXT: &[u8] = b"sluice-hello-1";
 
+/// Who holds an image shows it with a SHA-256 of this, the 32 bytes of [`Welcome::nonce`], and the image.
+pub const IMAGE_CONTEXT: &[u8] = b"sluice-image-1";
+
 /// A handshake message and its opcode.
 pub trait Handshake: Serialize + DeserializeOwned {
     const OPCODE: u16;
@@ -96,6 +99,10 @@ pub struct Welcome {
     /// How long a session waits for its client when the connection was lost, seconds.
     #[serde(default = "usual_return_seconds")]
     pub return_seconds: u64,
+    /// 32 random bytes of this session, base64url without padding; with them the client shows that it holds an image
+    /// ([`IMAGE_CONTEXT`]).
+    #[serde(default)]
+    pub nonce: String,
 }
 
 /// [`Welcome::return_seconds`], unless gpud was told otherwise.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use sluice_protocol::messages::ContextSynchronize;
 use std::ffi::OsStr;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
@@ -292,7 +293,7 @@ fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Resu
             .and_then(Value::as_array)
             .map(|types| types.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
     );
-    let ticket = Ticket { address, pin, token, key };
+    let ticket = Ticket { address, nearby: nearby(&token), pin, token, key };
     let session = Session::open(ticket, device.process.next_generation(), device.ordinal, lease_id)
         .map_err(|error| failure("unavailable", error.to_string()))?;
     // A session of before whose memory was parked elsewhere ends now.
@@ -302,6 +303,16 @@ fn bind(device: Device, opened: &Value, key: Arc<Key>, lease_id: String) -> Resu
     device.bind(Arc::clone(&session));
     at_exit();
     Ok(session)
+}
+
+/// The socket of the server that a session token is for, where this host has it: the folder of such sockets is named by
+/// the workspace's environment.
+fn nearby(token: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("SLUICE_GPUD_SOCKETS").filter(|folder| !folder.is_empty())?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?).ok()?;
+    let server = claims.get("aud")?.as_str()?.strip_prefix("gpud:").filter(|id| !id.contains('/'))?;
+    let path = PathBuf::from(folder).join(format!("{server}.sock"));
+    path.exists().then_some(path)
 }
 
 /// A process that ends says so, and gpud need not wait for it to come back.

@@ -5,16 +5,19 @@ use serde_json::{Map, Value, json};
 use sluice_client::bulk::lane_count;
 use sluice_client::dial::{Key, Ticket};
 use sluice_client::generated::*;
+use sluice_client::objects::Module;
 use sluice_client::process;
 use sluice_client::session::Session;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{add, alloc, ask, attach, start};
 use sluice_conformance::gpud::Gpud;
 use sluice_conformance::measure::{own_cpu_us, percentile};
+use sluice_conformance::programs::ADD;
 use sluice_conformance::proxy::Proxy;
 use sluice_protocol::messages::{Empty, EmptyPosted};
 use sluice_transport::{Address, Listener, ReadHalf, Stream, WriteHalf, tls};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,7 +31,7 @@ type Outcome<T = ()> = Result<T, String>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--far-side", kind, count] => serve_far_side(kind, count.parse().unwrap_or(1)),
+        ["--far-side", address, count] => serve_far_side(address, count.parse().unwrap_or(1)),
         others => run(others.contains(&"--quick")),
     };
     match outcome {
@@ -68,7 +71,7 @@ fn pin(core: Option<usize>) {
 fn ticket(gpud: &Gpud, address: &str, memory: u64) -> Outcome<Ticket> {
     let key = Arc::new(Key::generate()?);
     let token = gpud.token(&key.public(), "lea-bench", memory);
-    Ok(Ticket { address: address.parse()?, pin: None, token, key })
+    Ok(Ticket { address: address.parse()?, nearby: None, pin: None, token, key })
 }
 
 fn run(quick: bool) -> Outcome<Figures> {
@@ -76,8 +79,10 @@ fn run(quick: bool) -> Outcome<Figures> {
     let scale = if quick { 10 } else { 1 };
     one_core(&mut figures, scale)?;
     calls(&mut figures, scale)?;
-    bulk(&mut figures, scale, false)?;
-    bulk(&mut figures, scale, true)?;
+    for kind in ["tcp", "tls", "unix"] {
+        bulk(&mut figures, scale, kind)?;
+    }
+    modules(&mut figures, scale)?;
     Ok(figures)
 }
 
@@ -214,16 +219,22 @@ fn round_trips(figures: &mut Figures, name: &str, gpud: &Gpud, count: u32) -> Ou
 }
 
 /// Copies of 256 MiB between touched memory and touched memory, against the same bytes over bare connections of the
-/// same kind and number, turn by turn so that both see the same machine.
-fn bulk(figures: &mut Figures, scale: u32, encrypted: bool) -> Outcome {
+/// same kind and number, turn by turn so that both see the same machine. Of one host, copies go through shared memory,
+/// and the bare connections are the Unix sockets that they would take without it.
+fn bulk(figures: &mut Figures, scale: u32, kind: &str) -> Outcome {
     const BYTES: usize = 256 << 20;
     let rounds = if scale > 1 { 3 } else { 9 };
-    let prefix = if encrypted { "tls_" } else { "" };
-    let options: &[&str] = if encrypted { &["--listen", "tls://127.0.0.1:0"] } else { &[] };
+    let sockets = Sockets::new()?;
+    let (prefix, generation, options): (_, _, &[&str]) = match kind {
+        "tls" => ("tls_", 1001, &["--listen", "tls://127.0.0.1:0"]),
+        "unix" => ("shared_", 1002, &["--sockets", sockets.text()]),
+        _ => ("", 1000, &[]),
+    };
     let gpud = Gpud::start("soft", options)?;
     let mut ticket = ticket(&gpud, &gpud.address, 1 << 30)?;
     ticket.pin = gpud.fingerprint;
-    let session = Session::open(ticket, 1000 + u64::from(encrypted), 0, "lea-bench".into());
+    ticket.nearby = (kind == "unix").then(|| sockets.0.join("conformance.sock"));
+    let session = Session::open(ticket, generation, 0, "lea-bench".into());
     let session = session.map_err(|error| error.to_string())?;
     let failed = |error: sluice_client::error::CudaError| format!("{error:?}");
     let address = session.alloc(BYTES as u64).map_err(failed)?;
@@ -231,7 +242,7 @@ fn bulk(figures: &mut Figures, scale: u32, encrypted: bool) -> Outcome {
     let pattern = |round: usize| (0..BYTES / 8).flat_map(move |at| ((at * 0x9e37_79b9 + round) as u64).to_le_bytes());
     let mut here: Vec<u8> = pattern(0).collect();
     let mut back = vec![1; BYTES];
-    let bare = Bare::start(lanes, encrypted)?;
+    let bare = Bare::start(lanes, kind, &sockets)?;
     let (mut up, mut down, mut bare_up, mut bare_down) = (vec![], vec![], vec![], vec![]);
     for round in 0..rounds {
         for (word, bytes) in here.chunks_exact_mut(8).enumerate().step_by(509) {
@@ -253,6 +264,10 @@ fn bulk(figures: &mut Figures, scale: u32, encrypted: bool) -> Outcome {
             return Err("a copy changed its bytes".into());
         }
     }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    if maps.contains("memfd:sluice-lane") != (kind == "unix") {
+        return Err(format!("copies over {kind} went another way"));
+    }
     session.close();
     let (up, down, bare_up, bare_down) =
         (percentile(up, 0.5), percentile(down, 0.5), percentile(bare_up, 0.5), percentile(bare_down, 0.5));
@@ -263,6 +278,107 @@ fn bulk(figures: &mut Figures, scale: u32, encrypted: bool) -> Outcome {
     put(figures, format!("{prefix}bare_up_gib_s"), bare_up / GIB);
     put(figures, format!("{prefix}bare_down_gib_s"), bare_down / GIB);
     figures.insert("lanes".into(), json!(lanes));
+    Ok(())
+}
+
+/// A folder for sockets, gone with the value.
+struct Sockets(PathBuf);
+
+impl Sockets {
+    fn new() -> Outcome<Self> {
+        let path = std::env::temp_dir().join(format!("sluice-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
+        Ok(Self(path))
+    }
+
+    fn text(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A program for five kinds of devices, as libraries carry them, of which one image travels: of [`IMAGE_BYTES`].
+fn fat_binary() -> Vec<u8> {
+    let text = format!("{ADD}\n// {}\n", "x".repeat(IMAGE_BYTES));
+    let entry = |kind: u16, arch: u32, payload: &[u8]| {
+        let mut bytes = vec![0; 64];
+        bytes[0..2].copy_from_slice(&kind.to_le_bytes());
+        bytes[4..8].copy_from_slice(&64u32.to_le_bytes());
+        bytes[8..16].copy_from_slice(&(payload.len() as u64).to_le_bytes());
+        bytes[28..32].copy_from_slice(&arch.to_le_bytes());
+        bytes.extend(payload);
+        bytes
+    };
+    let machine_code = vec![1; IMAGE_BYTES];
+    let others = [80, 86, 90, 100].map(|arch| entry(2, arch, &machine_code));
+    let body = [entry(1, 75, text.as_bytes()), others.concat()].concat();
+    let mut image =
+        [0xba55_ed50u32.to_le_bytes().as_slice(), &[1, 0, 16, 0], &(body.len() as u64).to_le_bytes()].concat();
+    image.extend(body);
+    image
+}
+
+const IMAGE_BYTES: usize = 48 << 20;
+
+/// From asking for a lease to the result of the first kernel of a module of [`IMAGE_BYTES`]: sent, where gpud keeps no
+/// images, and kept, where an earlier lease has sent it; of one process, and until the last of ten at one time is
+/// ready.
+fn modules(figures: &mut Figures, scale: u32) -> Outcome {
+    let image = fat_binary();
+    let name = c"add";
+    for (word, options) in [("sent", &["--image-limit", "0"][..]), ("kept", &[][..])] {
+        let gpud = Arc::new(Gpud::start("null", options)?);
+        let broker = Broker::start(Arc::clone(&gpud), 1 << 30).map_err(|error| error.to_string())?;
+        // SAFETY: no other thread of this program reads the environment now.
+        unsafe { broker.set_environment() };
+        let mut times = Vec::new();
+        for round in 0..=10 / scale.min(4) {
+            let began = Instant::now();
+            attach();
+            let (mut module, mut function) = (0, 0);
+            // SAFETY: a whole image, a live string and live locals.
+            unsafe {
+                assert_eq!(sluice_cuModuleLoadData(&raw mut module, image.as_ptr().cast()), 0);
+                assert_eq!(sluice_cuModuleGetFunction(&raw mut function, module, name.as_ptr()), 0);
+            }
+            let (code, address) = alloc();
+            assert_eq!((code, add(function, address, 128, 1)), (0, 0));
+            // SAFETY: no arguments; a module loaded and memory allocated above.
+            unsafe {
+                assert_eq!(sluice_cuCtxSynchronize(), 0);
+                if round > 0 {
+                    times.push(micros(began.elapsed()) / 1000.0);
+                }
+                assert_eq!(sluice_cuModuleUnload(module), 0);
+                sluice_cuMemFree_v2(address);
+            }
+            ask(&json!({ "op": "detach" }));
+            if let Some(session) = process::get().device(0).any_session() {
+                session.close();
+            }
+        }
+        put(figures, format!("module_{word}_ms"), percentile(times, 0.5));
+        let began = Instant::now();
+        let text: Arc<[u8]> = format!("{ADD}\n// {}\n", "x".repeat(IMAGE_BYTES)).into_bytes().into();
+        let load = |number: u64| {
+            let session = Session::open(ticket(&gpud, &gpud.address, 1 << 30)?, 1100 + number, 0, "lea-ten".into());
+            let session = session.map_err(|error| error.to_string())?;
+            let loaded = Module::new(number, None, Arc::clone(&text)).ensure(&session);
+            session.close();
+            loaded.map(drop).map_err(|error| format!("{error:?}"))
+        };
+        std::thread::scope(|scope| {
+            let load = &load;
+            let threads: Vec<_> = (0..10).map(|number| scope.spawn(move || load(number))).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+        })?;
+        put(figures, format!("module_ten_{word}_ms"), micros(began.elapsed()) / 1000.0);
+    }
     Ok(())
 }
 
@@ -277,12 +393,12 @@ struct Bare {
 const CALL_BYTES: usize = 1 << 20;
 
 impl Bare {
-    fn start(count: usize, encrypted: bool) -> Outcome<Self> {
+    fn start(count: usize, kind: &str, sockets: &Sockets) -> Outcome<Self> {
         let text = |error: std::io::Error| error.to_string();
         let program = std::env::current_exe().map_err(text)?;
-        let kind = if encrypted { "tls" } else { "tcp" };
+        let place = if kind == "unix" { format!("{}/bare.sock", sockets.text()) } else { "127.0.0.1:0".to_owned() };
         let mut child = Command::new(program)
-            .args(["--far-side", kind, &count.to_string()])
+            .args(["--far-side", &format!("{kind}://{place}"), &count.to_string()])
             .stdout(Stdio::piped())
             .spawn()
             .map_err(text)?;
@@ -351,11 +467,11 @@ impl Drop for Bare {
 }
 
 /// The far side's process: says where it listens, and serves so many connections.
-fn serve_far_side(kind: &str, count: usize) -> Outcome<Figures> {
+fn serve_far_side(address: &str, count: usize) -> Outcome<Figures> {
     let text = |error: std::io::Error| error.to_string();
     let (identity, _) = tls::Identity::generate("bench").map_err(text)?;
     let pin = identity.fingerprint;
-    let listener = Listener::bind(&format!("{kind}://127.0.0.1:0").parse()?, Some(Arc::new(identity))).map_err(text)?;
+    let listener = Listener::bind(&address.parse()?, Some(Arc::new(identity))).map_err(text)?;
     println!("{}", json!((listener.address().map_err(text)?.to_string(), pin)));
     let serve = |_| {
         let stream = listener.accept().and_then(|incoming| incoming.open(PATIENCE)).ok()?;

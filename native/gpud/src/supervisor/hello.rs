@@ -8,7 +8,7 @@ use crate::supervisor::pool::{Pool, Worker};
 use crate::token::{self, Claims, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
-use sluice_protocol::{VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Stream, read_handshake, write_handshake};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -38,12 +38,17 @@ impl Read for Until<'_> {
 /// A refusal, and its sentence.
 type Refusal = (RefusedCode, String);
 
+fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random numbers"))?;
+    Ok(bytes)
+}
+
 impl Supervisor {
     /// Greets a connection and hands it to its worker, or tells it why not.
     pub fn greet(self: &Arc<Self>, mut stream: Stream) -> io::Result<()> {
         stream.set_timeout(Some(HELLO_TIME))?;
-        let mut nonce = [0; 32];
-        SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("no random numbers"))?;
+        let nonce = random()?;
         let version = [VERSION_MAJOR, VERSION_MINOR];
         let challenge = Challenge { nonce: to_base64url(&nonce), version, features: Vec::new() };
         let deadline = Instant::now() + HELLO_TIME;
@@ -107,6 +112,7 @@ impl Supervisor {
         hello: &Hello,
         claims: &Claims,
     ) -> io::Result<Option<(Stream, Refusal)>> {
+        let nonce = random()?;
         let mut pool = self.pool();
         if pool.stopping {
             return Ok(Some((stream, (RefusedCode::Unavailable, "the GPU server stops".to_owned()))));
@@ -116,10 +122,11 @@ impl Supervisor {
             && *key == claims.cnf.ed25519
         {
             if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
+                let shared = stream.is_unix() && hello.features.iter().any(|feature| feature == SHARED_LANES);
                 let connection = descriptor(stream)?;
                 if let Some(worker) = pool.workers.get_mut(id) {
                     let order = match hello.lane {
-                        Some(index) => Order::Lane { index },
+                        Some(index) => Order::Lane { index, shared },
                         None => {
                             worker.connected = true;
                             Order::Connection { received: resume.received }
@@ -176,6 +183,7 @@ impl Supervisor {
             channel: Arc::clone(&channel),
             pid: fresh.child.id(),
             key: claims.cnf.ed25519.clone(),
+            nonce,
             device_uuid: device.uuid.clone(),
             seat,
             connected: false,
@@ -194,6 +202,7 @@ impl Supervisor {
             lease,
             ranges: hello.ranges.clone(),
             return_seconds: self.config.return_time.as_secs(),
+            nonce: to_base64url(&nonce),
         };
         channel.send(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)

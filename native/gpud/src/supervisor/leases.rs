@@ -6,6 +6,7 @@ use crate::supervisor::Supervisor;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
 use crate::token;
 use std::collections::{BTreeMap, HashSet};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +24,7 @@ pub fn now() -> i64 {
 
 impl Supervisor {
     /// A worker said something.
-    pub(super) fn heard(self: &Arc<Self>, id: WorkerId, report: Report) {
+    pub(super) fn heard(self: &Arc<Self>, id: WorkerId, report: Report, descriptors: Vec<OwnedFd>) {
         match report {
             Report::Opened => {
                 let mut pool = self.pool();
@@ -56,6 +57,19 @@ impl Supervisor {
             Report::Rebind { call, token } => self.rebind(id, call, &token),
             Report::Resumed { taken } => self.resumed(id, taken),
             Report::Wanted { bytes } => self.recall(id, bytes),
+            Report::Image { hash } => {
+                let kept = descriptors.into_iter().next().map(|memory| self.images.keep(&hash, memory));
+                if let Some(Err(error)) = kept {
+                    eprintln!("gpud: an image of a module is not kept: {error}");
+                }
+            }
+            Report::FindImage { hash, proof } => {
+                let asks = self.pool().workers.get(&id).map(|worker| (Arc::clone(&worker.channel), worker.nonce));
+                let Some((channel, nonce)) = asks else { return };
+                let found = self.images.find(&hash, &nonce, &proof);
+                let memory: Vec<_> = found.iter().map(|image| image.descriptor()).collect();
+                let _ = channel.send(&Order::Image, &memory);
+            }
             Report::Running { running } => {
                 if let Some(worker) = self.pool().workers.get_mut(&id) {
                     worker.running = running;

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::control::messages::GpudMessage;
 use crate::devices::Offer;
 use crate::identity::Identity;
+use crate::images::Images;
 use crate::orders::BackendChoice;
 use crate::passing::Channel;
 use pool::{Pool, WorkerId};
@@ -28,8 +29,28 @@ pub struct Supervisor {
     pub identity: Mutex<Identity>,
     pool: Mutex<Pool>,
     spawner: Mutex<Spawner>,
+    images: Images,
     /// Where messages for the broker go.
     outgoing: Mutex<Option<Sender<GpudMessage>>>,
+}
+
+/// Of the files that gpud may have open, one part in so many is for images.
+const IMAGE_SHARE: usize = 4;
+/// As many files as gpud makes use of.
+const MOST_OPEN_FILES: libc::rlim_t = 16_384;
+
+/// How many files this process may have open from now on: as many as its user may, within reason.
+fn open_files() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
+    // SAFETY: a live local; what cannot be asked or raised stays as it is.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max.min(MOST_OPEN_FILES).max(limit.rlim_cur), ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+            limit = raised;
+        }
+    }
+    limit.rlim_cur as usize
 }
 
 impl Supervisor {
@@ -42,6 +63,7 @@ impl Supervisor {
         let arbiters = arbiters.collect::<io::Result<_>>()?;
         let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone());
         Ok(Arc::new(Supervisor {
+            images: Images::new(config.image_limit, open_files() / IMAGE_SHARE),
             config,
             backend: offer.backend,
             identity: Mutex::new(identity),
@@ -78,8 +100,8 @@ impl Supervisor {
     fn attend(self: Arc<Self>, id: WorkerId, mut child: Child, channel: Arc<Channel>) {
         let name = format!("worker-{}", child.id());
         let attended = std::thread::Builder::new().name(name).spawn(move || {
-            while let Ok(Some((report, _))) = channel.receive() {
-                self.heard(id, report);
+            while let Ok(Some((report, descriptors))) = channel.receive() {
+                self.heard(id, report, descriptors);
             }
             let _ = child.kill();
             let _ = child.wait();

@@ -55,6 +55,8 @@ pub struct Worker {
     pub pid: u32,
     /// The client's ephemeral key.
     pub key: String,
+    /// Of the session; with it the client shows what it holds.
+    pub nonce: [u8; 32],
     pub device_uuid: String,
     pub seat: Seat,
     pub connected: bool,

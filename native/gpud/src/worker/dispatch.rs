@@ -1,5 +1,6 @@
 //! The operations of the declaration list, executed on the session's device.
 
+use crate::images::hash_of;
 use crate::worker::graph;
 use crate::worker::session::{Phase, Session, failure, send_async_error};
 use sluice_backend as backend;
@@ -69,7 +70,8 @@ fn describe(info: backend::ModuleInfo) -> ModuleInfo {
 }
 
 impl Session {
-    fn load(&mut self, module: u64, heap: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
+    /// Loads a module and charges its memory.
+    pub(super) fn load(&mut self, module: u64, heap: u64, image: &[u8]) -> Result<ModuleInfo, Failure> {
         let device = self.active()?;
         device.wish_heap(heap);
         let info = device.load_module(ModuleId(module), image).map_err(failure)?;
@@ -253,18 +255,25 @@ impl Handler for Session {
         reply.send(self.active().map(|_| MemInfoReply { free, total }));
     }
 
-    fn module_query(&mut self, _thread: u32, request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>) {
-        let Some(image) = self.images.find(&request.hash) else {
-            return reply.send(Ok(ModuleQueryReply { known: 0, info: ModuleInfo::default() }));
-        };
-        reply.send(self.load(request.module, request.heap, &image).map(|info| ModuleQueryReply { known: 1, info }));
+    fn module_query(&mut self, _thread: u32, _request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>) {
+        // A hash alone shows nothing of who asks.
+        reply.send(Ok(ModuleQueryReply { known: 0, info: ModuleInfo::default() }));
+    }
+
+    fn module_find(&mut self, _thread: u32, request: ModuleFind, reply: ReplyTo<ModuleFindReply>) {
+        self.find_image(request, reply);
     }
 
     fn module_load(&mut self, _thread: u32, request: ModuleLoad<'_>, reply: ReplyTo<ModuleLoadReply>) {
-        if !self.images.keep(&request.hash, request.image) {
+        if hash_of(&[request.image]) != request.hash {
             return reply.send(Err(Failure::new(cuda::ERROR_INVALID_IMAGE, "the image does not have its hash")));
         }
-        reply.send(self.load(request.module, request.heap, request.image).map(|info| ModuleLoadReply { info }));
+        let loaded = self.load(request.module, request.heap, request.image);
+        let usable = loaded.is_ok();
+        reply.send(loaded.map(|info| ModuleLoadReply { info }));
+        if usable {
+            self.keep_image(&request.hash, request.image);
+        }
     }
 
     fn ptx_check(&mut self, _thread: u32, request: PtxCheck<'_>, reply: ReplyTo<PtxCheckReply>) {

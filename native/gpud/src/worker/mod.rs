@@ -15,6 +15,7 @@ mod session;
 
 use crate::arbiter::bell::Bell;
 use crate::control::messages::{EndMode, RunningKernel};
+use crate::images::Image;
 use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
 use crate::passing::Channel;
@@ -23,7 +24,8 @@ use outbox::Outbox;
 use session::{DRAIN_TIME, Session};
 use sluice_protocol::Failure;
 use sluice_protocol::handshake::{AddressRange, Device, DeviceProfile, Handshake, Refused, RefusedCode, Welcome};
-use sluice_protocol::{FEATURES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{FEATURES, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_transport::shared::Memory;
 use sluice_transport::{Lanes, Stream, write_handshake};
 use std::fs::File;
 use std::io;
@@ -36,6 +38,8 @@ use std::time::Duration;
 pub const SUPERVISOR_DESCRIPTOR: i32 = 3;
 /// What runs is held when the client has been away for so long: nearly always its process has died.
 const HOLD_TIME: Duration = Duration::from_secs(1);
+/// Lanes of a session that get memory to share: as many as clients open.
+const MOST_SHARED_LANES: u16 = 4;
 /// How often measurements are written into the lease's account.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 /// How many of these times pass from one report of a kernel's progress to the next.
@@ -67,7 +71,7 @@ pub fn main() -> io::Result<()> {
     // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
     let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
     let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
-    let Order::Start { backend, device: report, lease, ranges, return_seconds } = order else {
+    let Order::Start { backend, device: report, lease, ranges, return_seconds, nonce } = order else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
     let [account, connection, bell] = take(descriptors)?;
@@ -88,7 +92,7 @@ pub fn main() -> io::Result<()> {
     });
     let refusal = match opened {
         Ok((device, Some(range))) => {
-            let greeting = Greeting { report: *report, range, outbox: Arc::clone(&outbox), return_seconds };
+            let greeting = Greeting { report: *report, range, outbox: Arc::clone(&outbox), return_seconds, nonce };
             let printing = Arc::clone(&outbox);
             device.print_to(Box::new(move |text| session::send_printed(&printing, text)));
             let ledger = Arc::new(Ledger::map(account)?);
@@ -117,6 +121,7 @@ struct Greeting {
     range: AddressRange,
     outbox: Arc<Outbox>,
     return_seconds: u64,
+    nonce: String,
 }
 
 impl Greeting {
@@ -144,6 +149,7 @@ impl Greeting {
             memory_bytes: session.lease().memory_bytes,
             credit: session.idle_credit(),
             return_seconds: self.return_seconds,
+            nonce: self.nonce.clone(),
         }
     }
 }
@@ -238,9 +244,23 @@ fn end(session: &Session, clean: bool) -> ! {
     std::process::exit(0)
 }
 
-fn serve_lane(lanes: &Arc<Lanes>, index: u16, connection: OwnedFd, welcome: &Welcome) -> io::Result<()> {
+fn serve_lane(
+    lanes: &Arc<Lanes>,
+    index: u16,
+    connection: OwnedFd,
+    mut welcome: Welcome,
+    shared: bool,
+) -> io::Result<()> {
     let mut stream = Stream::from_fd(connection)?;
-    write_handshake(&mut stream, welcome)?;
+    // Without memory to share, the socket carries everything.
+    let memory = if shared && index < MOST_SHARED_LANES { Memory::create().ok() } else { None };
+    if memory.is_some() {
+        welcome.features.push(SHARED_LANES.to_owned());
+    }
+    write_handshake(&mut stream, &welcome)?;
+    if let Some(memory) = memory {
+        stream = stream.offer(memory)?;
+    }
     lanes.attach(index.into(), stream)?()
 }
 
@@ -262,7 +282,7 @@ fn carry_out(
                 let _ = arrivals.send(Arrival { connection, received });
             }
         }
-        Order::Lane { index } => {
+        Order::Lane { index, shared } => {
             if let Some(connection) = descriptors.into_iter().next() {
                 let (lanes, welcome) = {
                     let session = lock(session);
@@ -270,7 +290,7 @@ fn carry_out(
                 };
                 let serve = move || {
                     // A lane that breaks comes back; until then the others carry its pieces.
-                    let _ = serve_lane(&lanes, index, connection, &welcome);
+                    let _ = serve_lane(&lanes, index, connection, welcome, shared);
                 };
                 std::thread::Builder::new().name(format!("lane-in-{index}")).spawn(serve)?;
             }
@@ -300,6 +320,10 @@ fn carry_out(
             if let Some(account) = descriptors.into_iter().next() {
                 lock(session).rebound(call, lease, Ledger::map(account)?);
             }
+        }
+        Order::Image => {
+            let image = descriptors.into_iter().next().and_then(|memory| Image::open(memory).ok());
+            lock(session).image_found(image);
         }
         Order::NotRebound { call, text } => lock(session).not_rebound(call, text),
         Order::Recall { bytes } => lock(session).recall(bytes),

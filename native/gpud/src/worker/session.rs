@@ -1,5 +1,6 @@
 //! One client's session: its memory account, its lease, and the operations on its device.
 
+use crate::images::{self, Hash, Image};
 use crate::ledger::Ledger;
 use crate::orders::{LeasePart, Report};
 use crate::passing::Channel;
@@ -7,23 +8,24 @@ use crate::worker::bulk::Bulk;
 use crate::worker::gate::Gate;
 use crate::worker::host::Host;
 use crate::worker::outbox::Outbox;
-use ring::digest::{SHA256, digest};
 use sluice_backend::{CudaError, Device, ModuleInfo};
 use sluice_protocol::control::{AsyncError, CreditRecall, LeaseEnded, Printed};
-use sluice_protocol::messages::{MemGrowReply, RebindReply};
+use sluice_protocol::frame::ASKED_IMAGE_BYTES;
+use sluice_protocol::messages::{MemGrowReply, ModuleFind, ModuleFindReply, RebindReply};
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, ReplyTo, cuda, opcode};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Images that a worker keeps for modules that are loaded again.
-const IMAGE_BYTES: usize = 32 << 20;
 /// How long running work may take before a lease that is to be parked is ended without keeping its memory.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 /// A growth brings at least this much, and as much as there is already, so that the next allocations need not ask.
 const LEAST_GROWTH: u64 = 64 << 20;
+/// Modules that wait for their images at one time; the images of further ones are sent.
+const MOST_FINDINGS: usize = 64;
 /// What is more than was asked for is at most this part of the lease's memory.
 const GROWTH_SHARE: u64 = 16;
 
@@ -40,36 +42,10 @@ pub enum Phase {
     Over,
 }
 
-/// Images by their SHA-256, the oldest forgotten first.
-#[derive(Default)]
-pub struct Images {
-    images: HashMap<[u8; 32], Arc<Vec<u8>>>,
-    order: VecDeque<[u8; 32]>,
-    bytes: usize,
-}
-
-impl Images {
-    /// The image of this hash.
-    pub fn find(&self, hash: &[u8; 32]) -> Option<Arc<Vec<u8>>> {
-        self.images.get(hash).cloned()
-    }
-
-    /// Keeps an image if it is the one of this hash.
-    pub fn keep(&mut self, hash: &[u8; 32], image: &[u8]) -> bool {
-        if digest(&SHA256, image).as_ref() != hash {
-            return false;
-        }
-        if image.len() <= IMAGE_BYTES && self.images.insert(*hash, Arc::new(image.to_vec())).is_none() {
-            self.order.push_back(*hash);
-            self.bytes += image.len();
-        }
-        while self.bytes > IMAGE_BYTES
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.bytes -= self.images.remove(&oldest).map_or(0, |image| image.len());
-        }
-        true
-    }
+/// A module that waits for its image.
+struct Finding {
+    request: ModuleFind,
+    reply: ReplyTo<ModuleFindReply>,
 }
 
 /// See the module.
@@ -80,7 +56,6 @@ pub struct Session {
     pub host: Arc<Host>,
     pub supervisor: Arc<Channel>,
     pub phase: Phase,
-    pub images: Images,
     pub bulk: Bulk,
     lease: LeasePart,
     ledger: Arc<Ledger>,
@@ -99,6 +74,8 @@ pub struct Session {
     growths: VecDeque<(u64, ReplyTo<MemGrowReply>)>,
     rebinds: HashMap<u64, ReplyTo<RebindReply>>,
     next_rebind: u64,
+    /// The first is what the supervisor has been asked.
+    findings: VecDeque<Finding>,
     /// See [`Session::posted_failed`]: the first one.
     failed: Option<Failure>,
     /// Kernel time before the lease of now.
@@ -126,7 +103,6 @@ impl Session {
             outbox,
             supervisor,
             phase: Phase::Active,
-            images: Images::default(),
             bulk: Bulk::default(),
             lease,
             ledger,
@@ -140,6 +116,7 @@ impl Session {
             growths: VecDeque::new(),
             rebinds: HashMap::new(),
             next_rebind: 1,
+            findings: VecDeque::new(),
             failed: None,
             gpu_time_before: Duration::ZERO,
         }
@@ -424,6 +401,47 @@ impl Session {
         let parked_bytes = if parked { self.held() } else { 0 };
         LeaseEnded { parked, parked_bytes, reason: reason.to_owned() }.put(&mut payload);
         self.outbox.send(opcode::LEASE_ENDED, 0, &payload);
+    }
+
+    /// Has the server keep an image that it did not have.
+    pub fn keep_image(&self, hash: &Hash, image: &[u8]) {
+        if image.len() < ASKED_IMAGE_BYTES {
+            return;
+        }
+        // An image that cannot be kept is sent again.
+        if let Ok(memory) = images::seal(image) {
+            let _ = self.supervisor.send(&Report::Image { hash: *hash }, &[memory.as_fd()]);
+        }
+    }
+
+    /// Asks the supervisor for the image of a module.
+    pub fn find_image(&mut self, request: ModuleFind, reply: ReplyTo<ModuleFindReply>) {
+        if self.findings.len() >= MOST_FINDINGS {
+            return reply.send(Ok(ModuleFindReply { known: 0, info: sluice_protocol::ModuleInfo::default() }));
+        }
+        self.findings.push_back(Finding { request, reply });
+        if self.findings.len() == 1 {
+            self.ask_for_image();
+        }
+    }
+
+    /// One question at a time: many would fill the line to the supervisor, on which others come the other way.
+    fn ask_for_image(&self) {
+        if let Some(Finding { request, .. }) = self.findings.front() {
+            self.report(&Report::FindImage { hash: request.hash, proof: request.proof });
+        }
+    }
+
+    /// The supervisor has answered: the module is loaded, or its image asked for.
+    pub fn image_found(&mut self, image: Option<Image>) {
+        let Some(Finding { request: ModuleFind { module, heap, .. }, reply }) = self.findings.pop_front() else {
+            return;
+        };
+        self.ask_for_image();
+        reply.send(match image {
+            None => Ok(ModuleFindReply { known: 0, info: sluice_protocol::ModuleInfo::default() }),
+            Some(image) => self.load(module, heap, image.bytes()).map(|info| ModuleFindReply { known: 1, info }),
+        });
     }
 
     /// Asks the supervisor whether a token's lease may be taken up.

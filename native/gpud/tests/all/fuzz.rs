@@ -7,14 +7,16 @@
 
 use crate::support::{Client, Gpud, HelloError, PATIENCE, hello, key, sign, unique};
 use sluice_protocol::frame::{Header, put_frame};
-use sluice_protocol::handshake::{AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume};
+use sluice_protocol::handshake::{
+    AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, RefusedCode, Resume, Welcome,
+};
 use sluice_protocol::messages::{
     ContextSynchronize, ContextSynchronizeReply, Empty, EventElapsed, Goodbye, HostReturned, HostSupplied,
     OccupancyBlocks, OccupancyClusters, OccupancyShared, Rebind, Request,
 };
 use sluice_protocol::reply::decode_reply;
-use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, opcode};
-use sluice_transport::{Stream, read_handshake, write_handshake};
+use sluice_protocol::{Frame, HEADER_BYTES, MAX_FRAME_BYTES, SHARED_LANES, opcode};
+use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -156,9 +158,11 @@ fn mutate(random: &mut Random, mut frames: Vec<Vec<u8>>) -> Vec<u8> {
 fn throw(mut stream: Stream, bytes: &[u8]) {
     stream.set_timeout(Some(Duration::from_secs(5))).expect("timeout");
     let _ = stream.write_all(bytes);
-    if let Stream::Tcp(socket) = &stream {
-        let _ = socket.shutdown(Shutdown::Write);
-    }
+    let _ = match &stream {
+        Stream::Tcp(socket) => socket.shutdown(Shutdown::Write),
+        Stream::Unix(socket) => socket.shutdown(Shutdown::Write),
+        _ => Ok(()),
+    };
 }
 
 fn start(gpud: &Gpud) -> Client {
@@ -187,9 +191,10 @@ fn resume(gpud: &Gpud, client: &mut Client) -> Option<u64> {
     }
 }
 
-fn lane(gpud: &Gpud, client: &Client, index: u16) -> io::Result<Stream> {
+/// Opens a lane; on a Unix socket one that shares memory.
+fn lane(address: &Address, client: &Client, index: u16) -> io::Result<Stream> {
     use base64::Engine as _;
-    let mut stream = Stream::connect(&gpud.address, None, PATIENCE)?;
+    let mut stream = Stream::connect(address, None, PATIENCE)?;
     stream.set_timeout(Some(PATIENCE))?;
     let challenge = Challenge::decode(&read_handshake(&mut stream)?.payload).map_err(io::Error::other)?;
     let nonce = crate::support::BASE64URL.decode(challenge.nonce).map_err(io::Error::other)?;
@@ -198,7 +203,7 @@ fn lane(gpud: &Gpud, client: &Client, index: u16) -> io::Result<Stream> {
     let version = [sluice_protocol::VERSION_MAJOR, sluice_protocol::VERSION_MINOR];
     let hello = Hello {
         version,
-        features: vec![],
+        features: vec![SHARED_LANES.to_owned()],
         token: client.token.clone(),
         signature,
         ranges: vec![],
@@ -207,8 +212,33 @@ fn lane(gpud: &Gpud, client: &Client, index: u16) -> io::Result<Stream> {
         pid: 0,
     };
     write_handshake(&mut stream, &hello)?;
-    let Frame { header, .. } = read_handshake(&mut stream)?;
-    if header.opcode == opcode::WELCOME { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    let Frame { header, payload } = read_handshake(&mut stream)?;
+    if header.opcode != opcode::WELCOME {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let shares = Welcome::decode(&payload).map_err(io::Error::other)?.features.iter().any(|name| name == SHARED_LANES);
+    // Of more lanes than clients open, the others have none.
+    assert_eq!(shares, stream.is_unix() && index < 4, "memory is shared on this host and with nobody else");
+    Ok(stream)
+}
+
+/// A run as it travels beside shared memory, a message a part: bytes in short ones, and words of slots among them.
+fn beside_memory(random: &mut Random, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let message = |kind: u8, slot: u8, length: usize| {
+        let mut message = vec![kind, slot, 0, 0];
+        message.extend((length as u32).to_le_bytes());
+        message
+    };
+    let parts = bytes.chunks(400).map(|part| {
+        let mut whole = [message(1, 0, part.len()), part.to_vec()].concat();
+        match random.below(4) {
+            0 => whole.extend(message(2, random.below(6) as u8, 1 + random.below(600 << 10))),
+            1 => whole.extend(message(3, random.below(6) as u8, 0)),
+            _ => {}
+        }
+        whole
+    });
+    parts.collect()
 }
 
 /// Sends a run as it is, and sees that nothing in it is refused.
@@ -263,7 +293,10 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
     let seconds = std::env::var("SLUICE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let seed = std::env::var("SLUICE_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let log = std::env::temp_dir().join(format!("gpud-fuzz-{}.log", std::process::id()));
-    let mut gpud = Gpud::start_logging(std::fs::File::create(&log).expect("log"));
+    let sockets = std::env::temp_dir().join(format!("gpud-fuzz-{}", std::process::id()));
+    let options = ["--sockets", sockets.to_str().expect("UTF-8")];
+    let mut gpud = Gpud::start_logging(std::fs::File::create(&log).expect("log"), &options);
+    let nearby = Address::Unix(sockets.join(format!("{}.sock", gpud.server_id)));
     let mut good = gpud.connect("lea-good", 64 * MIB);
     let [landing, pieces] = ["landing.txt", "lane.txt"].map(corpus);
     let runs = RUNS.map(|files| files.iter().flat_map(|name| corpus(name)).collect::<Frames>());
@@ -273,7 +306,7 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
     for name in RUNS.iter().copied().flatten().chain(&["landing.txt"]) {
         in_order(&mut client, name);
     }
-    let mut whole = lane(&gpud, &client, 0).expect("a lane");
+    let mut whole = lane(&gpud.address, &client, 0).expect("a lane");
     whole.write_all(&encode(&pieces, 0, false).concat()).expect("sent");
     assert_eq!(client.read(RANGE.base, 5000).expect("landed"), pieces[0].1[16..], "the piece is where it belongs");
     assert!(client.others.iter().all(|frame| frame.header.opcode != opcode::ASYNC_ERROR), "the piece has an error");
@@ -300,15 +333,19 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
             continue;
         }
         let on_a_lane = random.below(4) == 0;
+        let shared = on_a_lane && random.below(2) == 0;
         let bytes = if on_a_lane {
             client.stream.write_all(&encode(&landing, next, true).concat()).expect("sent");
-            mutate(&mut random, encode(&pieces, 0, false))
+            let pieces = encode(&pieces, 0, false);
+            let pieces = if shared { beside_memory(&mut random, &pieces.concat()) } else { pieces };
+            mutate(&mut random, pieces)
         } else {
             let run = &runs[random.below(runs.len())];
             mutate(&mut random, encode(run, next, true))
         };
         if on_a_lane {
-            if let Ok(stream) = lane(&gpud, &client, random.below(20) as u16) {
+            let address = if shared { &nearby } else { &gpud.address };
+            if let Ok(stream) = lane(address, &client, random.below(20) as u16) {
                 throw(stream, &bytes);
             }
         } else {
@@ -322,7 +359,7 @@ fn spoiled_frames_end_their_connection_and_nothing_else() {
     good.alloc(MIB).expect("another session is undisturbed");
     let said = std::fs::read_to_string(&log).expect("log");
     let panics: Vec<&str> = said.lines().filter(|line| line.contains("panicked")).collect();
-    let _ = std::fs::remove_file(&log);
+    let _ = (std::fs::remove_file(&log), std::fs::remove_dir_all(&sockets));
     assert!(panics.is_empty(), "in {cases} cases of seed {seed}: {panics:#?}");
     println!("fuzz: {cases} cases in {seconds} s, seed {seed}, 0 findings");
 }

@@ -7,5 +7,6 @@ mod hello;
 mod joining;
 mod leases;
 mod memory;
+mod modules;
 mod sessions;
 mod support;

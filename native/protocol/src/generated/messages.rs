@@ -689,7 +689,7 @@ impl<'a> CallRequest<'a> for PhysicalAccess {
     type Reply = PhysicalAccessReply;
 }
 
-/// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image. `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.
+/// What clients ask that do not know ModuleFind: known = 0 asks for the image. `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModuleQuery {
     pub module: u64,
@@ -731,7 +731,7 @@ impl<'a> CallRequest<'a> for ModuleQuery {
     type Reply = ModuleQueryReply;
 }
 
-/// Loads a module (PTX text or a binary image) and keeps the image under its hash.
+/// Loads a module (PTX text or a binary image) and keeps the image under its SHA-256, beyond the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleLoad<'a> {
     pub module: u64,
@@ -855,6 +855,55 @@ impl<'a> Wire<'a> for PtxCheckReply {
 
 impl<'a> CallRequest<'a> for PtxCheck<'a> {
     type Reply = PtxCheckReply;
+}
+
+/// Loads a module whose image this server keeps under its SHA-256, whoever sent it; known = 0 asks for the image. `proof` is a SHA-256 of `sluice-image-1`, the session's nonce and the image: who knows the hash alone gets nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModuleFind {
+    pub module: u64,
+    pub hash: [u8; 32],
+    pub proof: [u8; 32],
+    pub heap: u64,
+}
+impl<'a> Wire<'a> for ModuleFind {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.module.put(out);
+        self.hash.put(out);
+        self.proof.put(out);
+        self.heap.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            module: Wire::take(reader)?,
+            hash: Wire::take(reader)?,
+            proof: Wire::take(reader)?,
+            heap: Wire::take(reader)?,
+        })
+    }
+}
+
+impl<'a> Request<'a> for ModuleFind {
+    const OPCODE: u16 = 293;
+}
+
+/// Answer to [`ModuleFind`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleFindReply {
+    pub known: u8,
+    pub info: ModuleInfo,
+}
+impl<'a> Wire<'a> for ModuleFindReply {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.known.put(out);
+        self.info.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { known: Wire::take(reader)?, info: Wire::take(reader)? })
+    }
+}
+
+impl<'a> CallRequest<'a> for ModuleFind {
+    type Reply = ModuleFindReply;
 }
 
 /// Starts function number `function` of the module's list; parameters are laid out as the kernel's parameter buffer. flags: bit 0 = cooperative.

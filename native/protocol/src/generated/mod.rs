@@ -38,6 +38,7 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         290 => Some("ModuleUnload"),
         291 => Some("FunctionSetAttribute"),
         292 => Some("PtxCheck"),
+        293 => Some("ModuleFind"),
         304 => Some("Launch"),
         320 => Some("StreamCreate"),
         321 => Some("StreamDestroy"),
@@ -125,9 +126,9 @@ pub trait Handler {
     fn physical_unmap(&mut self, thread: u32, request: PhysicalUnmap, reply: ReplyTo<PhysicalUnmapReply>);
     /// Makes whole mappings accessible for reading and writing, or not at all (cuMemSetAccess).
     fn physical_access(&mut self, thread: u32, request: PhysicalAccess, reply: ReplyTo<PhysicalAccessReply>);
-    /// Loads a module whose image this server already holds under its SHA-256; known = 0 asks for the image. `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.
+    /// What clients ask that do not know ModuleFind: known = 0 asks for the image. `heap`: the size of the heap of `malloc` in kernels that the program wishes, used by the first module with it.
     fn module_query(&mut self, thread: u32, request: ModuleQuery, reply: ReplyTo<ModuleQueryReply>);
-    /// Loads a module (PTX text or a binary image) and keeps the image under its hash.
+    /// Loads a module (PTX text or a binary image) and keeps the image under its SHA-256, beyond the session.
     fn module_load(&mut self, thread: u32, request: ModuleLoad<'_>, reply: ReplyTo<ModuleLoadReply>);
     /// Ends a module.
     fn module_unload(&mut self, thread: u32, request: ModuleUnload) -> Result<(), Failure>;
@@ -135,6 +136,8 @@ pub trait Handler {
     fn function_set_attribute(&mut self, thread: u32, request: FunctionSetAttribute) -> Result<(), Failure>;
     /// Whether PTX that is to be linked is valid by itself, asked where the device reads PTX itself (cuLinkAddData).
     fn ptx_check(&mut self, thread: u32, request: PtxCheck<'_>, reply: ReplyTo<PtxCheckReply>);
+    /// Loads a module whose image this server keeps under its SHA-256, whoever sent it; known = 0 asks for the image. `proof` is a SHA-256 of `sluice-image-1`, the session's nonce and the image: who knows the hash alone gets nothing.
+    fn module_find(&mut self, thread: u32, request: ModuleFind, reply: ReplyTo<ModuleFindReply>);
     /// Starts function number `function` of the module's list; parameters are laid out as the kernel's parameter buffer. flags: bit 0 = cooperative.
     fn launch(&mut self, thread: u32, request: Launch<'_>) -> Result<(), Failure>;
     /// flags as in cuStreamCreate (1 = does not wait for the default stream).
@@ -370,6 +373,12 @@ pub fn dispatch<H: Handler>(
             let request = PtxCheck::take(&mut reader)?;
             reader.finish()?;
             handler.ptx_check(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
+            Ok(Ok(()))
+        }
+        293 => {
+            let request = ModuleFind::take(&mut reader)?;
+            reader.finish()?;
+            handler.module_find(thread, request, ReplyTo::new(frame.header.seq, thread, Arc::clone(sink)));
             Ok(Ok(()))
         }
         304 => {

@@ -59,8 +59,8 @@ impl Gpud {
     }
 
     /// As [`Gpud::start`], with what gpud and its workers say in a file.
-    pub fn start_logging(log: File) -> Gpud {
-        Gpud::run(&[], &[], NAME, Stdio::from(log))
+    pub fn start_logging(log: File, options: &[&str]) -> Gpud {
+        Gpud::run(&[], options, NAME, Stdio::from(log))
     }
 
     /// A gpud that has joined this broker; the channel is still to be opened.
