@@ -147,6 +147,13 @@ test("a program sees half of the device's memory, and more than that is a real o
   expect(await first.run("b = d.copy_to_host(); print(b.sum())")).toContain("499500.0");
 });
 
+test("large copies go through memory that the workspace shares with the GPU server of its machine", async () => {
+  const text = await first.run(
+    `e = np.arange(3 << 20, dtype=np.float32)\nprint((cuda.to_device(e).copy_to_host() == e).all(), "memfd:sluice-lane" in open("/proc/self/maps").read())`,
+  );
+  expect(text).toContain("True True");
+});
+
 test("a script started from the notebook uses the same lease", async () => {
   await first.run(
     `%%writefile child.py\nimport numpy as np\nfrom numba import cuda\nprint("total", cuda.current_context().get_memory_info().total >> 30)\nprint("sum", cuda.to_device(np.ones(10)).copy_to_host().sum())`,

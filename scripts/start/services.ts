@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { type Service, startService } from "#scripts/lib/processes.ts";
 import type { Ports } from "#scripts/start/config.ts";
+import { gpudSockets } from "#server/launchers/local/workspace-files.ts";
 
 export type Setting = {
   root: string;
@@ -43,6 +44,8 @@ export function services(setting: Setting): Record<"portal" | "broker" | "gatewa
           env.SLUICE_BROKER_URL ?? "",
           "--listen",
           `127.0.0.1:${ports.gpudPort}`,
+          "--sockets",
+          gpudSockets(stateDir),
           "--backend",
           "soft",
           "--name",

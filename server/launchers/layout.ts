@@ -6,6 +6,8 @@ export type Layout = {
   environment: string;
   packages: string;
   run: string;
+  /** The sockets of the gpuds on this host, a file each; those of a local launcher's alone are there. */
+  gpuds: string;
   jupyterConfig: string;
   tmp: string;
 };
@@ -17,6 +19,7 @@ export const insideLayout: Layout = {
   environment: "/opt/sluice/environment",
   packages: "/opt/sluice/packages",
   run: "/run/sluice",
+  gpuds: "/run/sluice-gpud",
   jupyterConfig: "/opt/sluice/jupyter",
   tmp: "/tmp",
 };

@@ -198,6 +198,7 @@ async function start({ spec, paths, environment, mode, datasets }: StartInput): 
     { from: paths.home, to: layout.home, writable: true },
     { from: paths.packages, to: layout.packages, writable: true },
     { from: paths.run, to: layout.run, writable: true },
+    { from: paths.gpuds, to: layout.gpuds },
     { from: paths.tmp, to: layout.tmp, writable: true },
     // Not in the home: the workspace could have laid a link there for the mount to follow.
     ...datasets.map(({ name, folder, writable }) => ({ from: folder, to: `${layout.datasets}/${name}`, writable })),

@@ -1,9 +1,12 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
+import { insideLayout } from "#server/launchers/layout.ts";
+import { type Mount, probeSandbox, sandboxCommand, workspaceUid } from "./sandbox.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "sluice-sandbox-"));
 chmodSync(folder, 0o777);
@@ -13,15 +16,19 @@ const isRoot = process.getuid?.() === 0;
 const LOOK =
   "id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status; ls /; test -w /usr && echo writable; test -e /dev/nvidiactl && echo nvidiactl; true";
 
+const CONNECT = `import socket
+socket.socket(socket.AF_UNIX).connect("${insideLayout.gpuds}/gpud.sock")
+print("connected")`;
+
 /** Runs the look around in a sandbox, as nobody when we are root and shall not be. */
-function look(mode: { asRoot: boolean; userNamespace: boolean }): string {
+function look(mode: { asRoot: boolean; userNamespace: boolean }, { what = LOOK, mounts = [] as Mount[] } = {}): string {
   const root = mkdtempSync(path.join(folder, "root-"));
   chmodSync(root, 0o777);
   // Nobody cannot read a checkout below /root.
   const script = path.join(folder, "sandbox.sh");
   copyFileSync(path.join(import.meta.dirname, "sandbox.sh"), script);
   chmodSync(script, 0o755);
-  const command = sandboxCommand({ mode, root, uid: workspaceUid("look"), mounts: [], command: ["sh", "-c", LOOK] });
+  const command = sandboxCommand({ mode, root, uid: workspaceUid("look"), mounts, command: ["sh", "-c", what] });
   const [program = "", ...args] = command.map((word) => (word.endsWith("/sandbox.sh") ? script : word));
   const asNobody = isRoot && !mode.asRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
   const [first = program, ...rest] = [...asNobody, program, ...args];
@@ -41,6 +48,18 @@ describe.runIf(probeSandbox().mode !== undefined)("the sandbox", () => {
     expect(lines).not.toContain("root");
     expect(lines).not.toContain("writable");
     expect(lines, "JAX looks for a device file").toContain("nvidiactl");
+  });
+
+  it.each(modes)("lets through to a gpud's socket, and nobody lays another there (%o)", async (mode) => {
+    const sockets = mkdtempSync(path.join(folder, "gpud-"));
+    chmodSync(sockets, 0o755);
+    const server = createServer().listen(path.join(sockets, "gpud.sock"));
+    await once(server, "listening");
+    chmodSync(path.join(sockets, "gpud.sock"), 0o666);
+    const what = `python3 -c '${CONNECT}'; touch ${insideLayout.gpuds}/other.sock 2>/dev/null && echo writable; true`;
+    const seen = look(mode, { what, mounts: [{ from: sockets, to: insideLayout.gpuds }] });
+    server.close();
+    expect(seen.trim().split("\n")).toEqual(["connected"]);
   });
 });
 

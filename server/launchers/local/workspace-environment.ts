@@ -47,6 +47,8 @@ export function workspaceEnvironment(
     ...jupyterVariables(spec, layout),
     // Programs other than Python find the CUDA libraries here; Python has a start-up hook of its own.
     LD_LIBRARY_PATH: `${layout.environment}/${sluice}/lib`,
+    // Large copies to a GPU of this machine go through memory that both sides share.
+    SLUICE_GPUD_SOCKETS: layout.gpuds,
     JUPYTER_TOKEN: spec.serverToken,
   };
 }

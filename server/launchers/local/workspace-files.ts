@@ -11,6 +11,9 @@ import type { BuiltEnvironment } from "./environment.ts";
 export const EXAMPLES = path.resolve(import.meta.dirname, "..", "..", "..", "examples");
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
 
+/** Where gpuds on this machine lay their sockets, which every local workspace sees. */
+export const gpudSockets = (stateDir: string): string => path.join(stateDir, "sockets");
+
 /** The host's paths of a workspace. */
 export function workspacePaths(stateDir: string, id: string) {
   if (!/^ws-[a-z2-7]{26}$/.test(id)) throw new Error("not a workspace id");
@@ -22,6 +25,7 @@ export function workspacePaths(stateDir: string, id: string) {
     datasets: at("datasets"),
     packages: at("packages"),
     run: at("run"),
+    gpuds: gpudSockets(stateDir),
     tmp: at("tmp"),
     etc: at("etc"),
     root: at("root"),
@@ -33,8 +37,8 @@ export type WorkspacePaths = ReturnType<typeof workspacePaths>;
 
 /** What the processes see when they are not isolated: the host's own paths. */
 export function hostLayout(paths: WorkspacePaths, environment: BuiltEnvironment): Layout {
-  const { home, datasets, packages, run, tmp } = paths;
-  return { home, datasets, packages, run, tmp, environment: environment.path, jupyterConfig: JUPYTER_CONFIG };
+  const { home, datasets, packages, run, gpuds, tmp } = paths;
+  return { home, datasets, packages, run, gpuds, tmp, environment: environment.path, jupyterConfig: JUPYTER_CONFIG };
 }
 
 export type PrepareInput = {
@@ -54,6 +58,7 @@ export type PrepareInput = {
 export async function prepareFiles(input: PrepareInput): Promise<void> {
   const { paths, layout, environment, owner } = input;
   await mkdir(paths.base, { recursive: true, mode: 0o700 });
+  await mkdir(paths.gpuds, { recursive: true });
   const firstStart = !existsSync(paths.home);
   await mkdir(paths.home, { recursive: true, mode: 0o700 });
   if (firstStart && existsSync(EXAMPLES)) {
