@@ -10,8 +10,7 @@ import { openDatabase, setDatabase } from "#server/db/client.ts";
 import { startEmbeddedPostgres } from "#server/db/embedded.ts";
 import { migrateDatabase } from "#server/db/migrate.ts";
 import { KubernetesLauncher } from "#server/launchers/kubernetes/kubernetes-launcher.ts";
-import { parseSettings } from "#server/launchers/kubernetes/settings.ts";
-import { makeVolumes, STORAGE_CLASS, startInstallation, testCluster } from "#server/launchers/kubernetes/testing.ts";
+import { makeVolumes, smallSettings, startInstallation, testCluster } from "#server/launchers/kubernetes/testing.ts";
 import { aWorkspaceSpec } from "#server/launchers/testing.ts";
 import { remove } from "#server/services/workspace/remove.ts";
 
@@ -34,16 +33,10 @@ subscribe("undici:request:create", (message) => {
 });
 
 const settings = (prefix: string, placed: object) =>
-  parseSettings({
-    kubeconfig: cluster.kubeconfig,
-    namespacePrefix: prefix,
-    environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
+  smallSettings(cluster, prefix, {
     sizes: {
       small: { cpu: { request: "50m", limit: "2" }, memory: { request: "128Mi", limit: "2Gi" }, ...placed },
     },
-    home: { size: "1Gi", storageClass: STORAGE_CLASS },
-    team: {},
-    network: { from: [{ addresses: `${cluster.address}/32` }], to: [{ addresses: `${cluster.address}/32` }] },
   });
 
 const folder = await mkdtemp(path.join(tmpdir(), "sluice-bench-kubernetes-"));

@@ -6,10 +6,9 @@ import { halt, kubectl, resume } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { notices } from "#server/db/schema/index.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
-import { parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import {
   type Installation,
-  STORAGE_CLASS,
+  smallSettings,
   startInstallation,
   testCluster,
 } from "#server/launchers/kubernetes/testing.ts";
@@ -20,14 +19,7 @@ const cluster = testCluster();
 const machine = clusterAt();
 const NODE = "node-1";
 const UNREACHABLE = "node.kubernetes.io/unreachable";
-const settings = parseSettings({
-  kubeconfig: cluster.kubeconfig,
-  namespacePrefix: "faults",
-  environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
-  sizes: { small: { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } } },
-  home: { size: "1Gi", storageClass: STORAGE_CLASS },
-  team: {},
-  network: { from: [{ addresses: `${cluster.address}/32` }], to: [{ addresses: `${cluster.address}/32` }] },
+const settings = smallSettings(cluster, "faults", {
   // The cluster's own parts come back to their work only some time after the API server.
   startSeconds: 240,
   moveSeconds: 10,

@@ -6,27 +6,16 @@ import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
 import { PAUSE_IMAGE } from "#scripts/cluster/settings.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { namespaceOf, podName } from "#server/launchers/kubernetes/objects.ts";
-import { parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import {
   type Installation,
-  STORAGE_CLASS,
+  smallSettings,
   startInstallation,
   testCluster,
 } from "#server/launchers/kubernetes/testing.ts";
 
 const cluster = testCluster();
 const machine = clusterAt();
-const settings = parseSettings({
-  kubeconfig: cluster.kubeconfig,
-  namespacePrefix: "nodes",
-  environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
-  sizes: { small: { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } } },
-  home: { size: "1Gi", storageClass: STORAGE_CLASS },
-  team: {},
-  network: { from: [{ addresses: `${cluster.address}/32` }], to: [{ addresses: `${cluster.address}/32` }] },
-  moveSeconds: 5,
-  lostNodeSeconds: 5,
-});
+const settings = smallSettings(cluster, "nodes", { moveSeconds: 5, lostNodeSeconds: 5 });
 const POLL = { timeout: 60_000, interval: 200 };
 
 let second: Cluster;

@@ -4,10 +4,9 @@ import { kubectl } from "#scripts/cluster/cluster.ts";
 import { clusterAt } from "#scripts/cluster/place.ts";
 import { REGISTRY, registrySecret, startRegistry } from "#scripts/cluster/registry.ts";
 import { useTestDatabase } from "#server/db/testing.ts";
-import { parseSettings } from "#server/launchers/kubernetes/settings.ts";
 import {
   type Installation,
-  STORAGE_CLASS,
+  smallSettings,
   startInstallation,
   testCluster,
 } from "#server/launchers/kubernetes/testing.ts";
@@ -27,16 +26,10 @@ beforeAll(async () => {
   image = `${IMAGE}@${await registry.push(cluster.workspaceImage, `${IMAGE}:1`)}`;
   await kubectl(machine, "create", "namespace", NAMESPACE);
   const size = "small";
-  const settings = parseSettings({
-    kubeconfig: cluster.kubeconfig,
-    namespacePrefix: "pulls",
+  const settings = smallSettings(cluster, "pulls", {
     environments: { "cuda-python": { image, size }, "not-there": { image: `${IMAGE}:2`, size } },
-    sizes: { [size]: { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } } },
-    home: { size: "1Gi", storageClass: STORAGE_CLASS },
     imagePullSecrets: ["registry"],
     imagePullSecretsNamespace: NAMESPACE,
-    team: {},
-    network: { from: [{ addresses: `${cluster.address}/32` }], to: [{ addresses: `${cluster.address}/32` }] },
   });
   installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 4 });
 }, 180_000);

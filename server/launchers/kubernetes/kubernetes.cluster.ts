@@ -14,13 +14,10 @@ import { remove } from "#server/services/workspace/remove.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { namespaceOf, podName, WORKSPACE_LABEL } from "./objects.ts";
-import { parseSettings } from "./settings.ts";
-import { type Installation, STORAGE_CLASS, startInstallation, testCluster } from "./testing.ts";
+import { type Installation, SMALL, smallSettings, startInstallation, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
-const small = { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } };
-const settings = parseSettings({
-  kubeconfig: cluster.kubeconfig,
+const settings = smallSettings(cluster, "sluice", {
   environments: {
     "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" },
     "no-image": { image: "localhost/is-not-there:1", size: "small" },
@@ -29,13 +26,11 @@ const settings = parseSettings({
     "ends-at-once": { image: "localhost/pause:1", size: "small", pull: "Never" },
   },
   sizes: {
-    small,
-    large: { ...small, memory: { request: "256Mi", limit: "64Gi" } },
-    wide: { ...small, cpu: { request: "500", limit: "500" } },
+    small: SMALL,
+    large: { ...SMALL, memory: { request: "256Mi", limit: "64Gi" } },
+    wide: { ...SMALL, cpu: { request: "500", limit: "500" } },
   },
-  home: { size: "1Gi", storageClass: STORAGE_CLASS },
   team: { quota: { "limits.memory": "6Gi" } },
-  network: { from: [{ addresses: `${cluster.address}/32` }], to: [{ addresses: `${cluster.address}/32` }] },
   startSeconds: 60,
 });
 

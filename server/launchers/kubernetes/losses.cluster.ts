@@ -8,13 +8,10 @@ import { create } from "#server/services/workspace/create.ts";
 import { start } from "#server/services/workspace/start.ts";
 import { stop } from "#server/services/workspace/stop.ts";
 import { namespaceOf } from "./objects.ts";
-import { parseSettings } from "./settings.ts";
-import { type Installation, STORAGE_CLASS, startInstallation, testCluster } from "./testing.ts";
+import { type Installation, smallSettings, startInstallation, testCluster } from "./testing.ts";
 
 const cluster = testCluster();
-const settings = parseSettings({
-  kubeconfig: cluster.kubeconfig,
-  namespacePrefix: "losses",
+const settings = smallSettings(cluster, "losses", {
   environments: {
     "cuda-python": { image: cluster.workspaceImage, size: "narrow", pull: "Never" },
     "no-memory": { image: cluster.workspaceImage, size: "too-narrow", pull: "Never" },
@@ -25,9 +22,6 @@ const settings = parseSettings({
     // Enough for a shell, and too little for JupyterLab.
     "too-narrow": { cpu: { request: "100m", limit: "2" }, memory: { request: "40Mi", limit: "40Mi" } },
   },
-  home: { size: "1Gi", storageClass: STORAGE_CLASS },
-  team: {},
-  network: { from: [{ addresses: `${cluster.address}/32` }], to: [{ addresses: `${cluster.address}/32` }] },
 });
 const POLL = { timeout: 60_000, interval: 200 };
 

@@ -24,7 +24,7 @@ import { handover } from "#server/services/workspace/handover.ts";
 import { loadConfig } from "./cluster-client.ts";
 import { KubernetesLauncher } from "./kubernetes-launcher.ts";
 import { FIELD_MANAGER } from "./objects.ts";
-import type { KubernetesSettings } from "./settings.ts";
+import { type KubernetesSettings, type KubernetesSettingsInput, parseSettings } from "./settings.ts";
 
 /** What `npm run test:cluster` tells about its cluster (scripts/cluster/test.ts). */
 export function testCluster() {
@@ -53,6 +53,31 @@ export function testCluster() {
 export type TestCluster = ReturnType<typeof testCluster>;
 
 export const STORAGE_CLASS = "test-homes";
+
+/** The size of a small installation's environments. */
+export const SMALL = { cpu: { request: "100m", limit: "2" }, memory: { request: "256Mi", limit: "2Gi" } };
+
+/**
+ * Settings of a small installation: its pods run the workspace's image as `cuda-python`, and reach what a test starts and
+ * nothing else. `namespacePrefix` keeps what one test makes apart from another's; `more`: what a test wants different.
+ */
+export function smallSettings(
+  cluster: TestCluster,
+  namespacePrefix: string,
+  more: Partial<KubernetesSettingsInput> = {},
+): KubernetesSettings {
+  const tests = { addresses: `${cluster.address}/32` };
+  return parseSettings({
+    kubeconfig: cluster.kubeconfig,
+    namespacePrefix,
+    environments: { "cuda-python": { image: cluster.workspaceImage, size: "small", pull: "Never" } },
+    sizes: { small: SMALL },
+    home: { size: "1Gi", storageClass: STORAGE_CLASS },
+    team: {},
+    network: { from: [tests], to: [tests] },
+    ...more,
+  });
+}
 
 /** Folders of the node as volumes, each for one home; gives what deletes them again. */
 export async function makeVolumes(cluster: TestCluster, count: number): Promise<() => Promise<void>> {
