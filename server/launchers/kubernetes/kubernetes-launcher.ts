@@ -60,6 +60,9 @@ const SELECTOR = Object.entries(MANAGED)
 /** A pod that is asked to end gets ten seconds, and its node a little more to say so. */
 const STOP_MS = 45_000;
 
+/** So often a pod that was to end is looked at, where the watch tells nothing of it. */
+const LOOK_AGAIN_MS = 2_000;
+
 const handleSchema = z.object({ launcher: z.literal("kubernetes"), generation: z.int(), namespace: z.string() });
 
 /** So many lines of a starting pod are shown among its steps. */
@@ -150,20 +153,22 @@ export class KubernetesLauncher implements Launcher {
     if (lacking !== undefined) report.log("environment", lacking);
     report.done("environment", `${spec.environment} is ${pod.spec?.containers[0]?.image}`);
 
-    const before = podOf(pods, spec.id);
-    const goesOn =
-      before?.metadata?.name === podName(spec) &&
-      generationOf(before) === spec.generation &&
-      podState(before).kind === "running";
-    if (before !== undefined && !goesOn) await this.stop(spec.id);
+    // Asked of the cluster itself: a pod that the watch does not tell of yet would share the home with the new one.
+    const before = await this.#podsOf(spec.id);
+    const goesOn = (one: V1Pod) =>
+      one.metadata?.name === podName(spec) &&
+      generationOf(one) === spec.generation &&
+      podState(one).kind === "running";
+    if (!before.every(goesOn)) await this.stop(spec.id);
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
     const service = await this.#apply(serviceOf(spec, this.#settings, owner));
     const follower = await this.#followEvents(namespace, spec, (line) => report.log("pod", line));
-    const printed = this.#followLog(pods, spec.id, (line) => report.log("pod", line));
+    const printed = this.#followLog(pods, spec, (line) => report.log("pod", line));
     try {
-      await this.#apply(pod);
-      await this.#untilReady(spec, { pods, report, signal, limit, lacking, lastEvent: follower.last });
+      const made = await this.#apply(pod);
+      const find = () => pods.all().find(({ metadata }) => metadata?.uid === made.metadata?.uid);
+      await this.#untilReady(spec, { find, pods, report, signal, limit, lacking, lastEvent: follower.last });
     } finally {
       printed.stop();
       await follower.stop();
@@ -206,14 +211,30 @@ export class KubernetesLauncher implements Launcher {
     this.#lost.delete(id);
     this.#repaired.delete(id);
     try {
-      const left = await this.#ofWorkspace("Pod", id);
-      for (const pod of left) await this.#client.remove(pod);
+      for (const pod of await this.#podsOf(id)) await this.#client.remove(pod);
       for (const kind of ["Secret", "Service"]) {
         for (const object of await this.#ofWorkspace(kind, id)) await this.#client.remove(object);
       }
-      if (left.length > 0) await gone(pods, id);
+      await this.#untilGone(pods, id);
     } finally {
       this.#stopping.delete(id);
+    }
+  }
+
+  /** Settles when the cluster itself has no pod of the workspace any more, however late the watch is. */
+  async #untilGone(pods: Watched<V1Pod>, id: string): Promise<void> {
+    const late = AbortSignal.timeout(STOP_MS);
+    for (;;) {
+      // What changes while it is asked has it asked again.
+      const changed = changeOf(pods, id);
+      try {
+        const [left] = await this.#podsOf(id);
+        if (left === undefined) return;
+        if (late.aborted) throw new Error(stillThere(left));
+        await Promise.race([changed.seen, sleep(LOOK_AGAIN_MS)]);
+      } finally {
+        changed.stop();
+      }
     }
   }
 
@@ -402,8 +423,12 @@ export class KubernetesLauncher implements Launcher {
     }
   }
 
-  async #ofWorkspace(kind: string, id: string): Promise<KubernetesObject[]> {
-    return await this.#client.list("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}=${id}`);
+  async #ofWorkspace<T extends KubernetesObject>(kind: string, id: string): Promise<T[]> {
+    return await this.#client.list<T>("v1", kind, `${SELECTOR},${WORKSPACE_LABEL}=${id}`);
+  }
+
+  async #podsOf(id: string): Promise<V1Pod[]> {
+    return await this.#ofWorkspace<V1Pod>("Pod", id);
   }
 
   /** Hands over what the cluster tells about the pod and its claim, each line once. */
@@ -436,16 +461,16 @@ export class KubernetesLauncher implements Launcher {
   }
 
   /** Hands over what the pod's first container prints while it starts. */
-  #followLog(pods: Watched<V1Pod>, id: string, onLine: (line: string) => void): { stop: () => void } {
+  #followLog(pods: Watched<V1Pod>, spec: WorkspaceSpec, onLine: (line: string) => void): { stop: () => void } {
     let left = STARTING_LINES;
     const tell = (line: string) => {
       if (line.trim() !== "" && left-- > 0) onLine(line);
     };
     let following: Promise<{ stop: () => void }> | undefined;
     const look = () => {
-      const pod = podOf(pods, id);
+      const pod = podOf(pods, spec.id);
       const { name, namespace } = pod?.metadata ?? {};
-      if (following !== undefined || pod === undefined || name === undefined || namespace === undefined) return;
+      if (name !== podName(spec) || following !== undefined || pod === undefined || name === undefined || namespace === undefined) return;
       if (podState(pod).kind !== "running") return;
       following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
         // The last lines are read once more when the start fails.
@@ -470,13 +495,12 @@ export class KubernetesLauncher implements Launcher {
   }
 
   async #untilReady(spec: WorkspaceSpec, waiting: Waiting): Promise<void> {
-    const { id } = spec;
-    const { pods, report, signal, limit, lacking, lastEvent } = waiting;
+    const { find, pods, report, signal, limit, lacking, lastEvent } = waiting;
     let waitsFor: string | undefined;
     await new Promise<void>((resolve, reject) => {
       let there = false;
       const look = () => {
-        const pod = podOf(pods, id);
+        const pod = find();
         // Whoever empties a node may take one that has not come to it yet.
         if (there && pod === undefined) return settle(() => reject(new PodLost("The pod was deleted before it ran.")));
         if (pod === undefined) return;
@@ -496,7 +520,7 @@ export class KubernetesLauncher implements Launcher {
           return settle(() =>
             reject(signal.reason instanceof Error ? signal.reason : new Error("The start was called off.")),
           );
-        const pod = podOf(pods, id);
+        const pod = find();
         const state = pod === undefined ? undefined : podState(pod);
         const waits = state?.kind === "waiting" ? state.sentence : undefined;
         const told = pod === undefined || waits === undefined ? undefined : await this.#inWords(pod, waits);
@@ -534,6 +558,8 @@ export class KubernetesLauncher implements Launcher {
 class PodLost extends Error {}
 
 type Waiting = {
+  /** The pod that was made, as the watch tells of it. */
+  find: () => V1Pod | undefined;
   pods: Watched<V1Pod>;
   report: LaunchReport;
   /** The start was called off. */
@@ -551,25 +577,24 @@ function mountedDataset(spec: WorkspaceSpec, message = ""): string | undefined {
   return found === undefined ? undefined : `the dataset ${found.name}`;
 }
 
+/** The workspace's pod; where the watch still tells of one that was ended, that of the latest start. */
 function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
-  return pods.all().find((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id);
+  return pods
+    .all()
+    .filter((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id)
+    .reduce<V1Pod | undefined>(
+      (latest, pod) => (latest === undefined || generationOf(pod) > generationOf(latest) ? pod : latest),
+      undefined,
+    );
 }
 
-/** Settles when the last pod of a workspace is gone. */
-async function gone(pods: Watched<V1Pod>, id: string): Promise<void> {
-  if (podOf(pods, id) === undefined) return;
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      unsubscribe();
-      reject(new Error(stillThere(podOf(pods, id))));
-    }, STOP_MS);
-    const unsubscribe = pods.onChange(() => {
-      if (podOf(pods, id) !== undefined) return;
-      clearTimeout(timer);
-      unsubscribe();
-      resolve();
-    });
+/** `seen` settles when the watch next tells of a pod of the workspace. */
+function changeOf(pods: Watched<V1Pod>, id: string): { seen: Promise<void>; stop: () => void } {
+  const { promise: seen, resolve } = Promise.withResolvers<void>();
+  const stop = pods.onChange((pod) => {
+    if (pod.metadata?.labels?.[WORKSPACE_LABEL] === id) resolve();
   });
+  return { seen, stop };
 }
 
 function running(service: V1Service, place: { generation: number; namespace: string }): RunningWorkspace {

@@ -133,8 +133,8 @@ export function newsOf(
 }
 
 /** A pod that was to end and has not. */
-export function stillThere(pod: V1Pod | undefined): string {
-  const node = pod?.spec?.nodeName ?? "its node";
+export function stillThere(pod: V1Pod): string {
+  const node = pod.spec?.nodeName ?? "its node";
   return `The pod is still on ${node}, which may not answer. It is gone when ${node} is back; an admin who knows that it is off marks it with the taint node.kubernetes.io/out-of-service.`;
 }
 
