@@ -155,6 +155,12 @@ export async function failNode(node: Cluster): Promise<void> {
   for (const task of await tasksOf(node)) await ctr(node, "task", "rm", "-f", task).catch(() => "");
 }
 
+/** Starts a node again that failed, as a machine comes back; settles when the cluster takes it for ready. */
+export async function returnNode(node: Cluster): Promise<void> {
+  for (const name of ["kubelet", "kube-proxy"]) await resume(node, name);
+  await untilReady(node);
+}
+
 /** Takes the second node away, with all that is of it. */
 export async function removeNode(cluster: Cluster): Promise<void> {
   const node = secondNode(cluster);
@@ -203,6 +209,10 @@ async function startKubelet(node: Cluster): Promise<void> {
     ],
     "--oom-score-adj=0",
   ]);
+  await untilReady(node);
+}
+
+async function untilReady(node: Cluster): Promise<void> {
   await until(node, "the node to be ready", 90, async () => {
     const condition = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
     return (await kubectl(node, "get", "node", node.node, "-o", condition)) === "True";

@@ -158,6 +158,7 @@ const rules = {
   "workspace.read-secrets": systemOnly,
   "workspace.stop-idle": systemOnly,
   "workspace.follow-place": systemOnly,
+  "workspace.bring-back": systemOnly,
   "workspace.tell-restart": systemOnly,
   /**
    * Files and running notebooks are the owner's and of those whom the owner has invited, and only from the browser session

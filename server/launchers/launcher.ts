@@ -93,8 +93,8 @@ export type Restarted = {
 export type Observation =
   /** `restarted`: the last time that it was. */
   | ({ state: "running"; news?: PlaceNews; restarted?: Restarted } & RunningWorkspace)
-  /** `reason` is a sentence when it ended by itself. */
-  | { state: "stopped"; reason?: string };
+  /** `reason` is a sentence when it ended by itself; `placeLost`: with its place, and another one could take it. */
+  | { state: "stopped"; reason?: string; placeLost?: true };
 
 /** Whether workspaces are kept apart; when not, `reason` says what is missing, for page and log. */
 export type Isolation = { isolated: true } | { isolated: false; reason: string };

@@ -10,6 +10,7 @@ import { configuredLaunchers } from "#server/launchers/configured.ts";
 import type { Launcher, Observation } from "#server/launchers/launcher.ts";
 import { createLive } from "#server/live.ts";
 import { type Logger, logger } from "#server/log.ts";
+import { bringBack } from "#server/services/workspace/bring-back.ts";
 import { followPlace } from "#server/services/workspace/follow-place.ts";
 import { tellRestart } from "#server/services/workspace/tell-restart.ts";
 import { holdLeadership, type Leadership } from "./leadership.ts";
@@ -158,7 +159,9 @@ class Loop {
       if (seen === undefined) return;
       const lost = seen.state === "stopped" || seen.handle.generation !== row.generation;
       const reason = (seen.state === "stopped" ? seen.reason : undefined) ?? "The workspace is no longer there.";
-      if (lost) this.#begin(row, false, () => recordLoss(common, reason));
+      if (seen.state === "stopped" && seen.placeLost)
+        this.#begin(row, false, () => bringBack(systemContext(this.#db), { row, reason }));
+      else if (lost) this.#begin(row, false, () => recordLoss(common, reason));
       else if (seen.state === "running") await this.#tell(row, seen);
     } else if ([...this.#running.values()].filter((work) => work.starting).length < MAX_STARTS) {
       this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));

@@ -50,11 +50,12 @@ export class ClusterClient {
     return await this.#objects.patch(object, undefined, undefined, FIELD_MANAGER, true, PatchStrategy.ServerSideApply);
   }
 
-  /** Deletes with all dependents; what is not there is no error. */
-  async remove(object: KubernetesObject, options: { foreground?: boolean } = {}): Promise<void> {
+  /** Deletes with all dependents; what is not there is no error. `atOnce`: waits for no node to say that a pod has ended. */
+  async remove(object: KubernetesObject, options: { foreground?: boolean; atOnce?: boolean } = {}): Promise<void> {
     const propagation = options.foreground ? "Foreground" : "Background";
+    const grace = options.atOnce ? 0 : undefined;
     try {
-      await this.#objects.delete(object, undefined, undefined, undefined, undefined, propagation);
+      await this.#objects.delete(object, undefined, undefined, grace, undefined, propagation);
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -38,12 +38,13 @@ import {
   workspaceSecret,
   workspaceService,
 } from "./objects.ts";
-import { PlaceWatch } from "./place-news.ts";
+import { type Address, PlaceWatch } from "./place-news.ts";
 import { copyPullSecrets } from "./pull-secrets.ts";
 import type { KubernetesSettings } from "./settings.ts";
 import {
   isReady,
   mountSentence,
+  type PodState,
   podState,
   quotaSentence,
   refusalSentence,
@@ -92,8 +93,8 @@ export class KubernetesLauncher implements Launcher {
   readonly #places: PlaceWatch;
   /** Workspaces that we are stopping: what goes with them was deleted by nobody else. */
   readonly #stopping = new Set<string>();
-  /** Why pods went that somebody else deleted. */
-  readonly #lost = new Map<string, string>();
+  /** Why pods went that somebody else deleted, and the pods. */
+  readonly #lost = new Map<string, { pod: V1Pod; state: PodState }>();
   /** Services that somebody else deleted, until the watch shows them again. */
   readonly #repaired = new Map<string, Promise<V1Service | undefined>>();
   /** When the objects of teams were put last. */
@@ -156,9 +157,7 @@ export class KubernetesLauncher implements Launcher {
     // Asked of the cluster itself: a pod that the watch does not tell of yet would share the home with the new one.
     const before = await this.#podsOf(spec.id);
     const goesOn = (one: V1Pod) =>
-      one.metadata?.name === podName(spec) &&
-      generationOf(one) === spec.generation &&
-      podState(one).kind === "running";
+      one.metadata?.name === podName(spec) && generationOf(one) === spec.generation && podState(one).kind === "running";
     if (!before.every(goesOn)) await this.stop(spec.id);
     report.started("pod", "Making the pod");
     for (const secret of workspaceSecret(spec, this.#settings, owner)) await this.#apply(secret);
@@ -181,12 +180,14 @@ export class KubernetesLauncher implements Launcher {
   async observe(id: string): Promise<Observation> {
     const { pods, services, nodes } = await this.#watch();
     const pod = podOf(pods, id);
-    if (pod === undefined) {
-      const reason = this.#lost.get(id);
-      return { state: "stopped", ...(reason === undefined ? {} : { reason }) };
+    const lost = pod === undefined ? this.#lost.get(id) : { pod, state: podState(pod) };
+    if (lost === undefined) return { state: "stopped" };
+    if (lost.state.kind === "failed" || lost.state.kind === "ended") {
+      const { sentence, placeLost } = lost.state;
+      const returns = placeLost === true && (await this.#places.wayOut(lost.pod, nodes.all())).leads;
+      return { state: "stopped", reason: sentence, ...(returns ? { placeLost: true } : {}) };
     }
-    const state = podState(pod);
-    if (state.kind === "failed" || state.kind === "ended") return { state: "stopped", reason: state.sentence };
+    if (pod === undefined) return { state: "stopped" };
     // A container that is being started again is not lost yet, nor is one whose service is being made again.
     const found = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
     const service = found ?? (await this.#repaired.get(id));
@@ -195,7 +196,8 @@ export class KubernetesLauncher implements Launcher {
         state: "stopped",
         reason: "The service of this workspace was deleted by somebody else than Sluice. Start brings it back.",
       };
-    const news = await this.#places.of(pod, nodes.all());
+    const { news, lost: lostWith } = await this.#places.of(pod, nodes.all(), addressOf(service));
+    if (lostWith !== undefined) return { state: "stopped", reason: lostWith, placeLost: true };
     const restarted = restartedOf(pod);
     return {
       state: "running",
@@ -206,23 +208,26 @@ export class KubernetesLauncher implements Launcher {
   }
 
   async stop(id: string): Promise<void> {
-    const { pods } = await this.#watch();
+    const watches = await this.#watch();
     this.#stopping.add(id);
     this.#lost.delete(id);
     this.#repaired.delete(id);
     try {
       for (const pod of await this.#podsOf(id)) await this.#client.remove(pod);
+      await this.#untilGone(watches, id);
       for (const kind of ["Secret", "Service"]) {
         for (const object of await this.#ofWorkspace(kind, id)) await this.#client.remove(object);
       }
-      await this.#untilGone(pods, id);
     } finally {
       this.#stopping.delete(id);
     }
   }
 
-  /** Settles when the cluster itself has no pod of the workspace any more, however late the watch is. */
-  async #untilGone(pods: Watched<V1Pod>, id: string): Promise<void> {
+  /**
+   * Settles when the cluster itself has no pod of the workspace any more, however late the watch is. A node that is off
+   * says nothing of its pods' end: they are then deleted without its word, and it runs none of them when it is back.
+   */
+  async #untilGone({ pods, services, nodes }: Watches, id: string): Promise<void> {
     const late = AbortSignal.timeout(STOP_MS);
     for (;;) {
       // What changes while it is asked has it asked again.
@@ -230,7 +235,14 @@ export class KubernetesLauncher implements Launcher {
       try {
         const [left] = await this.#podsOf(id);
         if (left === undefined) return;
-        if (late.aborted) throw new Error(stillThere(left));
+        const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
+        if (await this.#places.isOff(left, nodes.all(), service && addressOf(service))) {
+          const { name, namespace } = left.metadata ?? {};
+          this.#log.warn({ pod: name, namespace, node: left.spec?.nodeName }, "a pod of a lost node is deleted");
+          await this.#client.remove(left, { atOnce: true });
+          continue;
+        }
+        if (late.aborted) throw new Error(stillThere(left, this.#settings));
         await Promise.race([changed.seen, sleep(LOOK_AGAIN_MS)]);
       } finally {
         changed.stop();
@@ -376,7 +388,7 @@ export class KubernetesLauncher implements Launcher {
     // One that is deleted by force has no time of deletion.
     const deletionTimestamp = pod.metadata?.deletionTimestamp ?? new Date();
     const state = podState({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
-    if (state.kind === "ended") this.#lost.set(id, state.sentence);
+    if (state.kind === "ended") this.#lost.set(id, { pod, state });
   }
 
   /** Somebody deleted a running workspace's service: it comes back at the same address. */
@@ -470,7 +482,7 @@ export class KubernetesLauncher implements Launcher {
     const look = () => {
       const pod = podOf(pods, spec.id);
       const { name, namespace } = pod?.metadata ?? {};
-      if (name !== podName(spec) || following !== undefined || pod === undefined || name === undefined || namespace === undefined) return;
+      if (following !== undefined || pod === undefined || name !== podName(spec) || namespace === undefined) return;
       if (podState(pod).kind !== "running") return;
       following = this.#client.followLog({ namespace, name, container: "workspace" }, tell).catch((error: unknown) => {
         // The last lines are read once more when the start fails.
@@ -597,11 +609,14 @@ function changeOf(pods: Watched<V1Pod>, id: string): { seen: Promise<void>; stop
   return { seen, stop };
 }
 
+function addressOf(service: V1Service): Address {
+  return { host: service.spec?.clusterIP ?? "", port: JUPYTER_PORT };
+}
+
 function running(service: V1Service, place: { generation: number; namespace: string }): RunningWorkspace {
-  const address = service.spec?.clusterIP ?? "";
-  const host = address.includes(":") ? `[${address}]` : address;
+  const { host, port } = addressOf(service);
   return {
-    endpoint: `http://${host}:${JUPYTER_PORT}`,
+    endpoint: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
     handle: handleSchema.parse({ launcher: "kubernetes", ...place }),
   };
 }

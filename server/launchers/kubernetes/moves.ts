@@ -38,8 +38,8 @@ function hasRoom(node: V1Node, pod: V1Pod): boolean {
   return ["cpu", "memory"].every((name) => asked(name) <= readAmount(there[name]));
 }
 
-/** One of its terms has to hold, and of that everything. */
-function admits(selector: V1NodeSelector | undefined, node: V1Node): boolean {
+/** Whether a volume can be used on a node: one of its terms has to hold, and of that everything. */
+export function admits(selector: V1NodeSelector | undefined, node: V1Node): boolean {
   if (selector === undefined) return true;
   const labels = node.metadata?.labels ?? {};
   const fields = { "metadata.name": node.metadata?.name ?? "" };

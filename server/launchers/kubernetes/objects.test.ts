@@ -82,7 +82,7 @@ describe("a workspace's pod", () => {
       tolerations: [
         { key: "notebooks", operator: "Exists", effect: "NoSchedule" },
         { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
-        { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
+        { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" },
       ],
       priorityClassName: "interactive",
       runtimeClassName: "gvisor",

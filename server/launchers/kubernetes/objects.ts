@@ -387,12 +387,13 @@ function datasetVolumes(spec: WorkspaceSpec): { volumes: V1Volume[]; mounts: V1V
   };
 }
 
-/** So long a pod may stay on a node that does not answer before the cluster ends it. */
+/**
+ * So long a pod may stay on a node that says it is not ready. Of one that is silent the cluster cannot tell whether its
+ * pods still run, and would end those that do when it is back: the launcher looks whether the workspace answers.
+ */
 function silentNode({ lostNodeSeconds }: KubernetesSettings): V1Toleration[] {
-  return ["not-ready", "unreachable"].map((what) => ({
-    ...{ key: `node.kubernetes.io/${what}`, operator: "Exists", effect: "NoExecute" },
-    tolerationSeconds: lostNodeSeconds,
-  }));
+  const of = (what: string) => ({ key: `node.kubernetes.io/${what}`, operator: "Exists", effect: "NoExecute" });
+  return [{ ...of("not-ready"), tolerationSeconds: lostNodeSeconds }, of("unreachable")];
 }
 
 /**

@@ -124,7 +124,7 @@ const fields = z.strictObject({
   startSeconds: z.int().min(5).max(86_400).default(600),
   /** So long before workspaces leave a node that is being emptied are their people told. */
   moveSeconds: z.int().min(0).max(86_400).default(600),
-  /** So long may a node be silent before its workspaces count as lost. */
+  /** So long may a node be silent before those of its workspaces that nobody reaches are started elsewhere. */
   lostNodeSeconds: z.int().min(0).max(86_400).default(300),
 });
 

@@ -2,12 +2,15 @@
 import type { V1ContainerStatus, V1Node, V1Pod, V1PodCondition, V1PodStatus } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
 import {
+  leavingNews,
   mountSentence,
-  newsOf,
   podState,
   quotaSentence,
   refusalSentence,
   restartedOf,
+  silentNews,
+  silentSince,
+  unreadyNews,
   volumeSentence,
 } from "./states.ts";
 
@@ -170,12 +173,6 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
     "The node node-1 is being emptied for maintenance. Start brings the workspace back on another node.",
   ],
   [
-    "the node is lost",
-    pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", "DeletionByTaintManager")] }),
-    "ended",
-    "The node node-1 no longer answers. Start brings the workspace back on another node, when its volume can be used there.",
-  ],
-  [
     "a more important pod took its place",
     pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", "PreemptionByScheduler")] }),
     "ended",
@@ -185,6 +182,12 @@ const spoken: [string, V1Pod, "waiting" | "failed" | "ended", string][] = [
 
 it.each(spoken)("says what to do when %s", (_, given, kind, sentence) => {
   expect(podState(given)).toEqual({ kind, sentence });
+});
+
+it.each(["DeletionByTaintManager", "DeletionByPodGC"])("says that it ended with its node: %s", (reason) => {
+  const lost = pod({ phase: "Running", conditions: [condition("DisruptionTarget", "True", reason)] });
+  const sentence = "The node node-1 no longer answers, and the workspace ended with it.";
+  expect(podState(lost)).toEqual({ kind: "ended", sentence, placeLost: true });
 });
 
 describe("a pod that runs again", () => {
@@ -276,22 +279,49 @@ describe("a refusal of the API server", () => {
   });
 });
 
-it("says of a node that is emptied whether the workspace goes elsewhere, and of one that is silent what will be", () => {
-  const node = (unschedulable: boolean, ready: string): V1Node => ({
-    metadata: { name: "node-1" },
-    spec: { unschedulable },
-    status: { conditions: [condition("Ready", ready, "")] },
-  });
-  const told = (of: V1Node, move?: { afterMs: number }) => newsOf(of, { lostNodeSeconds: 300 }, move);
-  expect(told(node(false, "True"))).toBeUndefined();
-  expect(told(node(true, "True"), { afterMs: 1000 })).toEqual({
+const nodeThat = (ready: string, since?: Date): V1Node => ({
+  metadata: { name: "node-1" },
+  status: { conditions: [{ ...condition("Ready", ready, ""), ...(since && { lastTransitionTime: since }) }] },
+});
+
+it("says of a node that is emptied whether the workspace goes elsewhere, and why not", () => {
+  const node = nodeThat("True");
+  expect(leavingNews(node, { afterMs: 1000 })).toEqual({
     sentence:
       "The node node-1 is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.",
     movesAfterMs: 1000,
   });
-  expect(told(node(true, "True"))).toEqual({
+  expect(leavingNews(node, { why: "no other node can take this workspace" })).toEqual({
     sentence:
       "The node node-1 is being emptied for maintenance, and no other node can take this workspace. It goes on here until the node ends; save what is only in memory.",
   });
-  expect(told(node(true, "Unknown"))?.sentence).toContain("if it stays silent for 5 min, the workspace is ended");
+});
+
+it("takes a node for silent of which nothing is heard, not one that says it is not ready", () => {
+  const since = new Date("2026-11-25T12:00:00Z");
+  expect(silentSince(nodeThat("Unknown", since))).toEqual(since);
+  expect(silentSince(nodeThat("False", since))).toBeUndefined();
+  expect(silentSince(nodeThat("True", since))).toBeUndefined();
+  expect(unreadyNews(nodeThat("False"), { lostNodeSeconds: 300 }).sentence).toContain(
+    "if that lasts for 5 min, the workspace is ended",
+  );
+});
+
+it("says of a silent node whether the workspace answers, when it is started elsewhere, or why it is not", () => {
+  const lostAt = new Date("2026-11-25T12:05:30Z");
+  const told = (reached: boolean, why?: string) =>
+    silentNews(nodeThat("Unknown"), {
+      lostAt,
+      reached,
+      out: why === undefined ? { leads: true } : { leads: false, why },
+    }).sentence;
+  expect(told(true)).toBe(
+    "The node node-1 no longer answers the cluster. The workspace still answers and goes on there; save what matters.",
+  );
+  expect(told(false)).toBe(
+    "The node node-1 no longer answers the cluster, and the workspace answers nobody. If that is so until 12:05 UTC, it is started again on another node, with its files and without what was only in memory.",
+  );
+  expect(told(false, "its volume for the home folder can be used on no other node")).toBe(
+    "The node node-1 no longer answers the cluster, and the workspace answers nobody; its volume for the home folder can be used on no other node. It comes back with the node, with its files. An admin can tell when that will be.",
+  );
 });

@@ -15,8 +15,8 @@ export type PodState =
   /** It goes on by itself; `sentence` says what it waits for, when that is more than the usual steps. */
   | { kind: "waiting"; sentence?: string }
   | { kind: "running" }
-  /** It will not come up, or it has ended. */
-  | { kind: "failed" | "ended"; sentence: string };
+  /** It will not come up, or it has ended. `placeLost`: with its node, and by no fault of its own. */
+  | { kind: "failed" | "ended"; sentence: string; placeLost?: true };
 
 /** Waiting reasons of a container that no waiting mends. */
 const IMAGE_REASONS = [
@@ -33,13 +33,13 @@ export function podState(pod: V1Pod): PodState {
     ({ type, status: holds }) => type === "DisruptionTarget" && holds === "True",
   );
   if (status?.reason === "Evicted") return { kind: "ended", sentence: evicted(pod) };
-  if (disruption !== undefined) return { kind: "ended", sentence: disrupted(pod, disruption.reason ?? "") };
+  if (disruption !== undefined) return disrupted(pod, disruption.reason ?? "");
   if (pod.metadata?.deletionTimestamp !== undefined)
     return {
       kind: "ended",
       sentence: "The pod of this workspace was deleted by somebody else than Sluice. Start brings it back.",
     };
-  if (status?.reason === "NodeLost" || status?.phase === "Unknown") return { kind: "ended", sentence: nodeLost(pod) };
+  if (status?.reason === "NodeLost" || status?.phase === "Unknown") return nodeLost(pod);
   const container = status?.containerStatuses?.find(({ name }) => name === "workspace");
   const waiting = container?.state?.waiting;
   if (waiting?.reason !== undefined && IMAGE_REASONS.includes(waiting.reason))
@@ -105,26 +105,28 @@ export function answers(node: V1Node): boolean {
   return ready === undefined || ready.status === "True";
 }
 
+/** Since when nothing is heard of a node; undefined: its kubelet says how it is. */
+export function silentSince(node: V1Node): Date | undefined {
+  const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
+  return ready?.status === "Unknown" && ready.lastTransitionTime != null
+    ? new Date(ready.lastTransitionTime)
+    : undefined;
+}
+
+/** Where a workspace could go from its node; `why`: a part of a sentence that says why nowhere. */
+export type WayOut = { leads: true } | { leads: false; why: string };
+
 /** A node that takes no new pods, and still answers: what runs there can leave it. */
 export function isLeft(node: V1Node): boolean {
   return answers(node) && node.spec?.unschedulable === true;
 }
 
-/** What the people of a workspace on a node should know of it; `move`: with how much notice it goes elsewhere, if it can. */
-export function newsOf(
-  node: V1Node,
-  { lostNodeSeconds }: Pick<KubernetesSettings, "lostNodeSeconds">,
-  move: { afterMs: number } | undefined,
-): PlaceNews | undefined {
+/** Of a node that is being emptied; `move`: with how much notice the workspace goes elsewhere, or why it goes nowhere. */
+export function leavingNews(node: V1Node, move: { afterMs: number } | { why: string }): PlaceNews {
   const name = node.metadata?.name ?? "";
-  if (!answers(node))
+  if ("why" in move)
     return {
-      sentence: `The node ${name} no longer answers the cluster. Notebooks may go on there; if it stays silent for ${formatSpan(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
-    };
-  if (!isLeft(node)) return undefined;
-  if (move === undefined)
-    return {
-      sentence: `The node ${name} is being emptied for maintenance, and no other node can take this workspace. It goes on here until the node ends; save what is only in memory.`,
+      sentence: `The node ${name} is being emptied for maintenance, and ${move.why}. It goes on here until the node ends; save what is only in memory.`,
     };
   return {
     sentence: `The node ${name} is being emptied for maintenance. The workspace is started again on another node; save what is only in memory, or restart it yourself before.`,
@@ -132,10 +134,35 @@ export function newsOf(
   };
 }
 
+/** Of a node whose kubelet says itself that it cannot run pods. */
+export function unreadyNews(node: V1Node, { lostNodeSeconds }: Pick<KubernetesSettings, "lostNodeSeconds">): PlaceNews {
+  const name = node.metadata?.name ?? "";
+  return {
+    sentence: `The node ${name} says that it is not ready. Notebooks may go on there; if that lasts for ${formatSpan(lostNodeSeconds)}, the workspace is ended. Save what matters.`,
+  };
+}
+
+/** Of a node of which nothing is heard; `reached`: the workspace's server still answers people. */
+export function silentNews(
+  node: V1Node,
+  { lostAt, reached, out }: { lostAt: Date; reached: boolean; out: WayOut },
+): PlaceNews {
+  const silent = `The node ${node.metadata?.name ?? ""} no longer answers the cluster`;
+  if (reached) return { sentence: `${silent}. The workspace still answers and goes on there; save what matters.` };
+  const when = `${lostAt.toISOString().slice(11, 16)} UTC`;
+  if (!out.leads)
+    return {
+      sentence: `${silent}, and the workspace answers nobody; ${out.why}. It comes back with the node, with its files. An admin can tell when that will be.`,
+    };
+  return {
+    sentence: `${silent}, and the workspace answers nobody. If that is so until ${when}, it is started again on another node, with its files and without what was only in memory.`,
+  };
+}
+
 /** A pod that was to end and has not. */
-export function stillThere(pod: V1Pod): string {
+export function stillThere(pod: V1Pod, { lostNodeSeconds }: Pick<KubernetesSettings, "lostNodeSeconds">): string {
   const node = pod.spec?.nodeName ?? "its node";
-  return `The pod is still on ${node}, which may not answer. It is gone when ${node} is back; an admin who knows that it is off marks it with the taint node.kubernetes.io/out-of-service.`;
+  return `The pod is still on ${node}, which may not answer. It is gone when ${node} is back, or was silent for ${formatSpan(lostNodeSeconds)} while nobody reached the workspace there; an admin who knows that it is off marks it with the taint node.kubernetes.io/out-of-service.`;
 }
 
 /** Whether its server takes connections: before that, a service leads to nobody. */
@@ -248,19 +275,30 @@ function evicted(pod: V1Pod): string {
   return `The node ${pod.spec?.nodeName ?? ""} was short of a resource and had to end this workspace: ${firstSentence(pod.status?.message ?? "no reason was given")}. Start brings it back, on another node if need be.`;
 }
 
-function nodeLost(pod: V1Pod): string {
-  return `The node ${pod.spec?.nodeName ?? ""} no longer answers. Start brings the workspace back on another node, when its volume can be used there.`;
+/** A pod whose node is gone, or counts as lost. */
+export function nodeLost(pod: V1Pod): Extract<PodState, { kind: "failed" | "ended" }> {
+  const node = pod.spec?.nodeName ?? "";
+  return {
+    kind: "ended",
+    sentence: `The node ${node} no longer answers, and the workspace ended with it.`,
+    placeLost: true,
+  };
 }
 
-function disrupted(pod: V1Pod, reason: string): string {
+function disrupted(pod: V1Pod, reason: string): PodState {
   const node = pod.spec?.nodeName ?? "";
-  if (reason === "DeletionByTaintManager") return nodeLost(pod);
-  if (reason === "EvictionByEvictionAPI")
-    return `The node ${node} is being emptied for maintenance. Start brings the workspace back on another node.`;
-  if (reason === "PreemptionByScheduler")
-    return `The workspace had to make room for one with a higher priority. Start brings it back when there is room.`;
-  if (reason === "TerminationByKubelet") return evicted(pod);
-  return `The cluster ended this workspace (${reason}). Start brings it back.`;
+  // By a taint of the node, or because the node is no longer part of the cluster.
+  if (reason === "DeletionByTaintManager" || reason === "DeletionByPodGC") return nodeLost(pod);
+  const sentences: Record<string, string> = {
+    EvictionByEvictionAPI: `The node ${node} is being emptied for maintenance. Start brings the workspace back on another node.`,
+    PreemptionByScheduler:
+      "The workspace had to make room for one with a higher priority. Start brings it back when there is room.",
+    TerminationByKubelet: evicted(pod),
+  };
+  return {
+    kind: "ended",
+    sentence: sentences[reason] ?? `The cluster ended this workspace (${reason}). Start brings it back.`,
+  };
 }
 
 /** `limits.cpu=2,limits.memory=4Gi` */

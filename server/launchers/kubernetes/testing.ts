@@ -79,8 +79,17 @@ export function smallSettings(
   });
 }
 
-/** Folders of the node as volumes, each for one home; gives what deletes them again. */
-export async function makeVolumes(cluster: TestCluster, count: number): Promise<() => Promise<void>> {
+/**
+ * Folders of this machine as volumes, each for one home; gives what deletes them again. All nodes of the cluster are on
+ * this machine, so each can use them; with `node` that one alone.
+ */
+export async function makeVolumes(
+  cluster: TestCluster,
+  count: number,
+  { storageClass = STORAGE_CLASS, node }: { storageClass?: string; node?: string } = {},
+): Promise<() => Promise<void>> {
+  const label =
+    node === undefined ? { key: "kubernetes.io/os", value: "linux" } : { key: "kubernetes.io/hostname", value: node };
   const run = `${process.pid}-${Date.now().toString(36)}`;
   const objects: KubernetesObject[] = [];
   const make = async (object: KubernetesObject & Record<string, unknown>) => {
@@ -92,12 +101,12 @@ export async function makeVolumes(cluster: TestCluster, count: number): Promise<
   await make({
     apiVersion: "storage.k8s.io/v1",
     kind: "StorageClass",
-    metadata: { name: STORAGE_CLASS },
+    metadata: { name: storageClass },
     provisioner: "kubernetes.io/no-provisioner",
     volumeBindingMode: "WaitForFirstConsumer",
   });
   for (let index = 0; index < count; index++) {
-    const name = `home-${run}-${index}`;
+    const name = `home-${run}-${node ?? "any"}-${index}`;
     const folder = path.join(cluster.folder, "volumes", name);
     await mkdir(folder, { recursive: true });
     const volume: V1PersistentVolume = {
@@ -108,11 +117,11 @@ export async function makeVolumes(cluster: TestCluster, count: number): Promise<
         capacity: { storage: "1Gi" },
         accessModes: ["ReadWriteOnce"],
         persistentVolumeReclaimPolicy: "Retain",
-        storageClassName: STORAGE_CLASS,
+        storageClassName: storageClass,
         local: { path: folder },
         nodeAffinity: {
           required: {
-            nodeSelectorTerms: [{ matchExpressions: [{ key: "kubernetes.io/os", operator: "In", values: ["linux"] }] }],
+            nodeSelectorTerms: [{ matchExpressions: [{ key: label.key, operator: "In", values: [label.value] }] }],
           },
         },
       },

@@ -42,8 +42,8 @@ export async function missingDriver(
   return undefined;
 }
 
-/** What people know it as. */
-function purposeOf(pod: V1Pod, volume: string): string {
+/** What people know a volume of a pod as. */
+export function purposeOf(pod: V1Pod, volume: string): string {
   const path = pod.spec?.containers[0]?.volumeMounts?.find(({ name }) => name === volume)?.mountPath ?? "";
   const datasets = `${insideLayout.datasets}/`;
   return path.startsWith(datasets) ? `the dataset ${path.slice(datasets.length)}` : "the home folder";
