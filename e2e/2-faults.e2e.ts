@@ -178,7 +178,7 @@ test("the example notebooks run on a borrowed slice and agree with NumPy", async
     "--email",
     "admin@example.test",
   ]);
-  expect(output).toMatch(/4 passed, 0 failed/);
+  expect(output).toMatch(/5 passed, 0 failed/);
   expect(code).toBe(0);
 });
 

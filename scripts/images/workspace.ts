@@ -7,7 +7,8 @@ import { crates, pythonPackages } from "#scripts/images/bill.ts";
 import { fingerprint } from "#scripts/lib/fingerprint.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "#server/launchers/local/environment.ts";
-import { EXAMPLES, JUPYTER_CONFIG, writeKernelSpec, writeOverlay } from "#server/launchers/local/workspace-files.ts";
+import { writeExamples } from "#server/launchers/local/examples.ts";
+import { JUPYTER_CONFIG, writeKernelSpec, writeOverlay } from "#server/launchers/local/workspace-files.ts";
 
 const START = "server/launchers/kubernetes/image/start.sh";
 const INIT = "server/launchers/local/init.sh";
@@ -18,6 +19,7 @@ const WRITTEN = [
   "server/jupyter/config",
   "examples",
   "server/launchers/layout.ts",
+  "server/launchers/local/examples.ts",
   "server/launchers/local/workspace-files.ts",
   "scripts/images/workspace.ts",
 ];
@@ -67,7 +69,7 @@ async function stage(root: string, environment: BuiltEnvironment): Promise<void>
   await writeOverlay(at("opt/sluice/overlay"), insideLayout, environment);
   await writeKernelSpec(at("opt/sluice/kernels/python3"), insideLayout);
   await cp(JUPYTER_CONFIG, at(insideLayout.jupyterConfig), { recursive: true });
-  await cp(EXAMPLES, at("opt/sluice/examples"), { recursive: true });
+  await writeExamples(at("opt/sluice/examples"), environment);
   for (const [script, name] of [
     [START, "start.sh"],
     [INIT, "init.sh"],

@@ -1,11 +1,12 @@
 /** Workspaces as pods of a real Kubernetes: broker, reconciler, gateway and gpud are the real ones. */
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KubernetesObject, V1Service } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useTestDatabase } from "#server/db/testing.ts";
 import { usageWithin } from "#server/jupyter/usage.ts";
+import { EXAMPLES } from "#server/launchers/local/examples.ts";
 import { register } from "#server/services/dataset/register.ts";
 import type { World } from "#server/services/testing.ts";
 import { create } from "#server/services/workspace/create.ts";
@@ -115,6 +116,13 @@ it("writes what its server prints among its lines as it comes, while somebody fo
 
 it("lends a GPU of a gpud outside to a notebook in a pod", async () => {
   expect(await inNotebook(first, KERNEL)).toContain("sum 500500");
+});
+
+it("runs the example that needs no package", async () => {
+  const file = path.join(EXAMPLES, "driver-alone.ipynb");
+  const { cells } = JSON.parse(await readFile(file, "utf8")) as { cells: { cell_type: string; source: string[] }[] };
+  const code = cells.filter((cell) => cell.cell_type === "code").map(({ source }) => source.join(""));
+  expect(await inNotebook(first, code.join("\n"))).toContain("303 primes below 2000");
 });
 
 it("gives a pod no account of the cluster, no privilege, and nothing to write but its volumes", async () => {

@@ -3,12 +3,12 @@
  * belongs to one run (credential, runtime folder, Jupyter's files, log).
  */
 import { existsSync } from "node:fs";
-import { chmod, cp, lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, lchown, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import type { Layout } from "#server/launchers/layout.ts";
 import type { BuiltEnvironment } from "./environment.ts";
+import { writeExamples } from "./examples.ts";
 
-export const EXAMPLES = path.resolve(import.meta.dirname, "..", "..", "..", "examples");
 export const JUPYTER_CONFIG = path.resolve(import.meta.dirname, "..", "..", "jupyter", "config");
 
 /** Where gpuds on this machine lay their sockets, which every local workspace sees. */
@@ -61,9 +61,7 @@ export async function prepareFiles(input: PrepareInput): Promise<void> {
   await mkdir(paths.gpuds, { recursive: true });
   const firstStart = !existsSync(paths.home);
   await mkdir(paths.home, { recursive: true, mode: 0o700 });
-  if (firstStart && existsSync(EXAMPLES)) {
-    await cp(EXAMPLES, path.join(paths.home, "examples"), { recursive: true, force: false });
-  }
+  if (firstStart) await writeExamples(path.join(paths.home, "examples"), environment);
   const firstPackages = !existsSync(paths.packages);
   await mkdir(paths.packages, { recursive: true, mode: 0o700 });
   for (const folder of [paths.run, paths.tmp, paths.etc, paths.root, paths.datasets])
