@@ -112,6 +112,8 @@ export type Orphan = { kind: string; namespace: string; name: string; workspaceI
 
 export interface Launcher {
   readonly name: string;
+  /** So many of its starts may be under way at one time; further ones wait for one of them to come to its end. */
+  readonly startsAtOnce: number;
   isolation(): Promise<Isolation>;
   /** Brings the workspace up and returns when its server process runs; it may not answer yet. */
   ensure(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<RunningWorkspace>;

@@ -22,8 +22,6 @@ import { openWorkspaces, readWorkspace, type WorkspaceRow } from "./state.ts";
 import { recordLoss, stopWorkspace } from "./stop-workspace.ts";
 
 const INTERVAL_MS = 2_000;
-/** Starts share the machine; more at once make every one of them slower. */
-const MAX_STARTS = 4;
 const ORPHANS_MS = 3_600_000;
 
 export type Reconciler = { stop: () => Promise<void> };
@@ -52,7 +50,7 @@ export async function startReconciler(
   };
 }
 
-type Running = { generation: number; starting: boolean; abort: AbortController; done: Promise<void> };
+type Running = { generation: number; launcher: string; starting: boolean; abort: AbortController; done: Promise<void> };
 
 class Loop {
   readonly #db: Database;
@@ -163,9 +161,14 @@ class Loop {
         this.#begin(row, false, () => bringBack(systemContext(this.#db), { row, reason }));
       else if (lost) this.#begin(row, false, () => recordLoss(common, reason));
       else if (seen.state === "running") await this.#tell(row, seen);
-    } else if ([...this.#running.values()].filter((work) => work.starting).length < MAX_STARTS) {
+    } else if (this.#starting(row.launcher) < launcher.startsAtOnce) {
       this.#begin(row, true, (signal) => startWorkspace({ ...common, signal }));
     }
+  }
+
+  /** How many starts are under way by this launcher. */
+  #starting(name: string): number {
+    return [...this.#running.values()].filter(({ launcher, starting }) => starting && launcher === name).length;
   }
 
   /** What the launcher sees of one that runs, to its people. */
@@ -195,7 +198,7 @@ class Loop {
         this.#log.error({ err: error, workspaceId: row.id }, "workspace could not be reconciled");
       },
     );
-    this.#running.set(row.id, { generation: row.generation, starting, abort, done });
+    this.#running.set(row.id, { generation: row.generation, launcher: row.launcher, starting, abort, done });
   }
 
   #forget(id: string): void {

@@ -87,6 +87,8 @@ type Watches = {
 
 export class KubernetesLauncher implements Launcher {
   readonly name = "kubernetes";
+  /** A start that waits for a node, a volume or an image takes its place among them and no processor. */
+  readonly startsAtOnce: number;
   readonly #settings: KubernetesSettings;
   readonly #client: ClusterClient;
   readonly #log: Logger;
@@ -103,6 +105,7 @@ export class KubernetesLauncher implements Launcher {
   #closed = false;
 
   constructor(settings: KubernetesSettings, log: Logger = logger("kubernetes")) {
+    this.startsAtOnce = settings.startsAtOnce;
     this.#settings = settings;
     this.#log = log;
     this.#client = new ClusterClient(loadConfig(settings.kubeconfig), log);

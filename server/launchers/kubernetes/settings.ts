@@ -122,6 +122,8 @@ const fields = z.strictObject({
   pods: pods.optional(),
   /** So long may a pod wait for a node, its volume and its image. */
   startSeconds: z.int().min(5).max(86_400).default(600),
+  /** So many starts are under way at one time, those among them that wait for a node, their volume or their image. */
+  startsAtOnce: z.int().min(1).max(1_000).default(32),
   /** So long before workspaces leave a node that is being emptied are their people told. */
   moveSeconds: z.int().min(0).max(86_400).default(600),
   /** So long may a node be silent before those of its workspaces that nobody reaches are started elsewhere. */

@@ -63,6 +63,8 @@ export type LocalLauncherOptions = { stateDir: string; wheel: string | undefined
 
 export class LocalLauncher implements Launcher {
   readonly name = "local";
+  /** They share this machine: more at once make every one of them slower. */
+  readonly startsAtOnce = 4;
   readonly #options: LocalLauncherOptions;
 
   constructor(options: LocalLauncherOptions) {
