@@ -15,6 +15,7 @@ import {
   type LogOptions,
   NetworkingV1Api,
   PatchStrategy,
+  type RequestContext,
   StorageV1Api,
   Watch,
 } from "@kubernetes/client-node";
@@ -25,6 +26,21 @@ import { FIELD_MANAGER } from "./objects.ts";
 const LONGEST_LOG = 1024 * 1024;
 /** So long after a watch broke it is begun again. */
 const RESUME_MS = 1_000;
+
+/** So long requests share connections before new ones are made, by certificates that may have been renewed meanwhile. */
+const SHARE_MS = 5 * 60_000;
+
+/** Has requests share their connections: the library makes a connection, with its handshake, for each of them. */
+class SharingConfig extends KubeConfig {
+  #shared: { dispatcher: ReturnType<RequestContext["getDispatcher"]>; at: number } | undefined;
+
+  override async applySecurityAuthentication(context: RequestContext): Promise<void> {
+    await super.applySecurityAuthentication(context);
+    if (this.#shared === undefined || Date.now() - this.#shared.at > SHARE_MS)
+      this.#shared = { dispatcher: context.getDispatcher(), at: Date.now() };
+    if (this.#shared.dispatcher !== undefined) context.setDispatcher(this.#shared.dispatcher);
+  }
+}
 
 export class ClusterClient {
   readonly core: CoreV1Api;
@@ -83,12 +99,17 @@ export class ClusterClient {
 
   /** Keeps a copy of what `path` lists, and says when it changes. Settles when the first list is there. */
   async watch<T extends KubernetesObject>(options: WatchOptions<T>): Promise<Watched<T>> {
-    const { path, list, selector, fields } = options;
+    const { path, list, selector, fields, group } = options;
     const informer = new ListWatch<T>(path, new Watch(this.#config), list, false, selector, fields);
     let stopped = false;
     let timer: NodeJS.Timeout | undefined;
     const listeners = new Set<(object: T, gone: boolean) => void>();
+    const groups = new Map<string, Map<string, T>>();
     const tell = (gone: boolean) => (object: T) => {
+      // Who set which field is a third of an object, and nobody here reads it.
+      delete object.metadata?.managedFields;
+      const key = group?.(object);
+      if (key !== undefined) putInto(groups, key, object, gone);
       for (const listener of listeners) listener(object, gone);
     };
     informer.on("add", tell(false));
@@ -115,6 +136,7 @@ export class ClusterClient {
     }
     return {
       all: () => informer.list(),
+      of: (key) => [...(groups.get(key)?.values() ?? [])],
       onChange: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
@@ -159,18 +181,36 @@ export type WatchOptions<T extends KubernetesObject> = {
   /** Labels and fields that select. */
   selector?: string;
   fields?: string;
+  /** What an object is found by, beside all; a change never moves it. */
+  group?: (object: T) => string | undefined;
 };
 
 export type Watched<T> = {
   all: () => readonly T[];
+  /** Those of a group. */
+  of: (group: string) => readonly T[];
   /** Calls back at each change; `gone`: it was deleted. Gives what ends that. */
   onChange: (listener: (object: T, gone: boolean) => void) => () => void;
   stop: () => Promise<void>;
 };
 
+function putInto<T extends KubernetesObject>(
+  groups: Map<string, Map<string, T>>,
+  key: string,
+  object: T,
+  gone: boolean,
+): void {
+  const { namespace = "", name = "" } = object.metadata ?? {};
+  const members = groups.get(key) ?? new Map<string, T>();
+  if (gone) members.delete(`${namespace}/${name}`);
+  else members.set(`${namespace}/${name}`, object);
+  if (members.size === 0) groups.delete(key);
+  else groups.set(key, members);
+}
+
 /** The cluster of a file, or the one that this process runs in. */
 export function loadConfig(file: string | undefined): KubeConfig {
-  const config = new KubeConfig();
+  const config = new SharingConfig();
   if (file !== undefined) config.loadFromFile(file);
   else if (process.env.KUBERNETES_SERVICE_HOST !== undefined) config.loadFromCluster();
   else throw new Error('No cluster: this process runs in none, and the Kubernetes settings name no "kubeconfig".');

@@ -169,7 +169,7 @@ export class KubernetesLauncher implements Launcher {
     const printed = this.#followLog(pods, spec, (line) => report.log("pod", line));
     try {
       const made = await this.#apply(pod);
-      const find = () => pods.all().find(({ metadata }) => metadata?.uid === made.metadata?.uid);
+      const find = () => pods.of(spec.id).find(({ metadata }) => metadata?.uid === made.metadata?.uid);
       await this.#untilReady(spec, { find, pods, report, signal, limit, lacking, lastEvent: follower.last });
     } finally {
       printed.stop();
@@ -192,7 +192,7 @@ export class KubernetesLauncher implements Launcher {
     }
     if (pod === undefined) return { state: "stopped" };
     // A container that is being started again is not lost yet, nor is one whose service is being made again.
-    const found = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
+    const [found] = services.of(id);
     const service = found ?? (await this.#repaired.get(id));
     if (service === undefined)
       return {
@@ -238,12 +238,11 @@ export class KubernetesLauncher implements Launcher {
       try {
         const [left] = await this.#podsOf(id);
         if (left === undefined) return;
-        const service = services.all().find((one) => one.metadata?.labels?.[WORKSPACE_LABEL] === id);
+        const [service] = services.of(id);
         if (await this.#places.isOff(left, nodes.all(), service && addressOf(service))) {
           const { name, namespace } = left.metadata ?? {};
           this.#log.warn({ pod: name, namespace, node: left.spec?.nodeName }, "a pod of a lost node is deleted");
           await this.#client.remove(left, { atOnce: true });
-          continue;
         }
         if (late.aborted) throw new Error(stillThere(left, this.#settings));
         await Promise.race([changed.seen, sleep(LOOK_AGAIN_MS)]);
@@ -345,11 +344,13 @@ export class KubernetesLauncher implements Launcher {
         path: "/api/v1/pods",
         selector: SELECTOR,
         list: () => core.listPodForAllNamespaces({ labelSelector }),
+        group: workspaceOf,
       }),
       this.#client.watch<V1Service>({
         path: "/api/v1/services",
         selector: SELECTOR,
         list: () => core.listServiceForAllNamespaces({ labelSelector }),
+        group: workspaceOf,
       }),
       this.#client.watch<V1NetworkPolicy>({
         path: "/apis/networking.k8s.io/v1/networkpolicies",
@@ -382,7 +383,7 @@ export class KubernetesLauncher implements Launcher {
 
   /** Keeps why a pod went that we did not stop, until it is there again: who asks may come after it. */
   #rememberLoss(pod: V1Pod, deleted: boolean): void {
-    const id = pod.metadata?.labels?.[WORKSPACE_LABEL];
+    const id = workspaceOf(pod);
     if (id === undefined || this.#stopping.has(id)) return;
     if (!deleted) {
       this.#lost.delete(id);
@@ -396,7 +397,7 @@ export class KubernetesLauncher implements Launcher {
 
   /** Somebody deleted a running workspace's service: it comes back at the same address. */
   #repairService(service: V1Service, deleted: boolean, pods: Watched<V1Pod>): void {
-    const id = service.metadata?.labels?.[WORKSPACE_LABEL];
+    const id = workspaceOf(service);
     if (id === undefined) return;
     this.#repaired.delete(id);
     if (!deleted || this.#closed || this.#stopping.has(id)) return;
@@ -595,8 +596,7 @@ function mountedDataset(spec: WorkspaceSpec, message = ""): string | undefined {
 /** The workspace's pod; where the watch still tells of one that was ended, that of the latest start. */
 function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
   return pods
-    .all()
-    .filter((pod) => pod.metadata?.labels?.[WORKSPACE_LABEL] === id)
+    .of(id)
     .reduce<V1Pod | undefined>(
       (latest, pod) => (latest === undefined || generationOf(pod) > generationOf(latest) ? pod : latest),
       undefined,
@@ -607,10 +607,12 @@ function podOf(pods: Watched<V1Pod>, id: string): V1Pod | undefined {
 function changeOf(pods: Watched<V1Pod>, id: string): { seen: Promise<void>; stop: () => void } {
   const { promise: seen, resolve } = Promise.withResolvers<void>();
   const stop = pods.onChange((pod) => {
-    if (pod.metadata?.labels?.[WORKSPACE_LABEL] === id) resolve();
+    if (workspaceOf(pod) === id) resolve();
   });
   return { seen, stop };
 }
+
+const workspaceOf = (object: KubernetesObject): string | undefined => object.metadata?.labels?.[WORKSPACE_LABEL];
 
 function addressOf(service: V1Service): Address {
   return { host: service.spec?.clusterIP ?? "", port: JUPYTER_PORT };

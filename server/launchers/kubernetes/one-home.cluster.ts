@@ -62,7 +62,7 @@ async function startLateApi() {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const kubeconfig = path.join(cluster.folder, "late.conf");
-  const place = { server: `http://127.0.0.1:${port}` };
+  const place = { server: `http://127.0.0.1:${port}`, "insecure-skip-tls-verify": true };
   await writeFile(
     kubeconfig,
     JSON.stringify({
