@@ -17,6 +17,7 @@ import {
   PatchStrategy,
   type RequestContext,
   StorageV1Api,
+  type V1PersistentVolumeClaim,
   Watch,
 } from "@kubernetes/client-node";
 import type { Logger } from "#server/log.ts";
@@ -166,12 +167,21 @@ export class ClusterClient {
 
   /** The cluster's id of a pod, asked now; undefined when there is none of that name. */
   async podUid(namespace: string, name: string): Promise<string | undefined> {
-    try {
-      return (await this.core.readNamespacedPod({ namespace, name })).metadata?.uid;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return (await orNothing(this.core.readNamespacedPod({ namespace, name })))?.metadata?.uid;
+  }
+
+  /** A volume's claim, asked now; undefined when there is none of that name. */
+  async claim(namespace: string, name: string): Promise<V1PersistentVolumeClaim | undefined> {
+    return await orNothing(this.core.readNamespacedPersistentVolumeClaim({ namespace, name }));
+  }
+}
+
+async function orNothing<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
   }
 }
 

@@ -144,7 +144,7 @@ export class KubernetesLauncher implements Launcher {
     const namespace = namespaceOf(this.#settings, spec.teamId);
     const { pods } = await this.#watch();
     await this.#prepareTeam(spec.teamId, report);
-    const claim = await this.#apply(homeClaim(spec, this.#settings));
+    const claim = await this.#apply(homeClaim(spec, this.#settings, await this.#client.claim(namespace, spec.id)));
     const owner = ownedBy(claim);
     // Made before anything is put into the cluster: an environment without an image ends here.
     const pod = workspacePod(spec, this.#settings, owner);

@@ -136,6 +136,14 @@ describe("a workspace's pod", () => {
     });
   });
 
+  it("keeps a home's storage class when the settings have another one, and makes no home smaller", () => {
+    const made = (storage: string) => ({
+      spec: { storageClassName: "slow", resources: { requests: { storage } } },
+    });
+    expect(homeClaim(spec, settings, made("1Ti")).spec).toMatchObject(made("1Ti").spec);
+    expect(homeClaim(spec, settings, made("500Mi")).spec).toMatchObject(made("20Gi").spec);
+  });
+
   it("is not made for an environment without an image", () => {
     expect(() => workspacePod({ ...spec, environment: "jax" }, settings, ownedBy(claim))).toThrow(
       "The environment jax has no image on this cluster (there is: cuda-python).",

@@ -216,9 +216,19 @@ export function pullSecret(settings: KubernetesSettings, teamId: string, secret:
   return { apiVersion: "v1", kind: "Secret", metadata: { ...meta, labels }, type, data };
 }
 
-/** Home and packages; all else of the workspace belongs to it and goes with it. */
-export function homeClaim(spec: WorkspaceSpec, settings: KubernetesSettings): V1PersistentVolumeClaim {
-  const { size, storageClass } = settings.home;
+/**
+ * Home and packages; all else of the workspace belongs to it and goes with it. `there`: the claim that was made before,
+ * perhaps by other settings; it stays in its storage class, and never gets smaller.
+ */
+export function homeClaim(
+  spec: WorkspaceSpec,
+  settings: KubernetesSettings,
+  there?: V1PersistentVolumeClaim,
+): V1PersistentVolumeClaim {
+  const before = there?.spec?.resources?.requests?.storage;
+  const { size } = settings.home;
+  const storage = before !== undefined && readAmount(before) > readAmount(size) ? before : size;
+  const storageClass = there?.spec?.storageClassName ?? settings.home.storageClass;
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
@@ -229,7 +239,7 @@ export function homeClaim(spec: WorkspaceSpec, settings: KubernetesSettings): V1
     },
     spec: {
       accessModes: ["ReadWriteOnce"],
-      resources: { requests: { storage: size } },
+      resources: { requests: { storage } },
       ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
     },
   };
