@@ -27,7 +27,8 @@ export function steady(iterations: { count: number }[][]): number {
 
 /**
  * Runs the programs and answers the steady count of each; prints what the first iterations waited for, by cause.
- * PyTorch is the conformance suite's, downloaded once (2 GB), or the one of the interpreter in SLUICE_TORCH_PYTHON.
+ * PyTorch is the conformance suite's, downloaded once (2 GB), or the one of the interpreter in SLUICE_TORCH_PYTHON,
+ * where the wheel of this build has to be installed too: without its start-up hook PyTorch loads the cuBLAS beside it.
  */
 export async function countBlocking(
   root: string,
