@@ -106,12 +106,19 @@ export function violatedIndex(error: unknown): string | undefined {
   return undefined;
 }
 
-/** An `invalid` error that names each wrong field. */
+/** An `invalid` error that names each wrong field, and of two bounds that one does not keep the narrower. */
 export function invalidInput(error: z.ZodError): SluiceError {
-  const fields = error.issues.map((issue) => ({ field: issue.path.join("."), message: issue.message }));
+  const fields = error.issues
+    .filter(
+      ({ path, code }, at, all) => !all.slice(at + 1).some((later) => later.code === code && same(later.path, path)),
+    )
+    .map((issue) => ({ field: issue.path.join("."), message: issue.message }));
   const message = fields.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join(" ");
   return new SluiceError("invalid", message, { fields });
 }
+
+const same = (one: readonly PropertyKey[], other: readonly PropertyKey[]) =>
+  one.length > 0 && one.length === other.length && one.every((part, at) => part === other[at]);
 
 /** Whether the database is away: what failed would fail again just now. */
 export function isAway(error: unknown): boolean {

@@ -78,6 +78,12 @@ describe("a route", () => {
     expect(message).toContain("extra");
   });
 
+  it("says what is needed in words, once for each field", async () => {
+    const { message } = await errorOf(await post({ n: "two", extra: 1 }));
+    expect(message).toBe("n: A number is needed. There is no such field: extra.");
+    expect((await errorOf(await post({}))).message).toBe("n: This is needed.");
+  });
+
   it.each([
     { what: "that is no JSON", body: "{" },
     { what: "that is no object", body: "[]" },
@@ -85,6 +91,7 @@ describe("a route", () => {
     { what: "with a NUL character", body: String.raw`{"n":2,"x":"a\u0000b"}` },
     { what: "above 1 MiB", body: `{"n":2,"pad":"${"x".repeat(1 << 20)}"}` },
     { what: "that gives a path parameter again", body: '{"n":2,"id":"b"}' },
+    { what: "that gives its fields by a prototype", body: '{"__proto__":{"n":2}}' },
   ])("refuses a body $what", async ({ body, headers }) => {
     expect((await post(body, headers, true)).status).toBe(400);
   });

@@ -17,7 +17,11 @@ export const noticeId = idOf("ntc");
 export const invitationId = idOf("otc");
 export const datasetId = idOf("dst");
 
-export const instant = z.iso.datetime();
+/** What the database can hold of what people ask about: the ISO year 0 is before its first one. */
+export const instant = z.iso.datetime().refine((text) => !(Date.parse(text) < 0), "A time from 1970 on is needed.");
+
+/** A count that the database keeps in four bytes. */
+export const LARGEST_COUNT = 2_147_483_647;
 
 /** Thousandths of a GPU: 500 is half of one. */
 export const milli = z.int().min(0).max(100_000_000);

@@ -5,6 +5,7 @@ import {
   gpuType,
   idOf,
   instant,
+  LARGEST_COUNT,
   leaseId,
   milli,
   oneTimeCode,
@@ -228,7 +229,7 @@ export const workspaceEventsInput = z.strictObject({
   /** Only events after this sequence number; without it the end of the log, and the steps before it. */
   after: z.coerce.number().int().min(0).optional(),
   /** Only those of this start. */
-  generation: z.coerce.number().int().min(1).optional(),
+  generation: z.coerce.number().int().min(1).max(LARGEST_COUNT).optional(),
   limit: z.coerce.number().int().min(1).max(2000).default(500),
 });
 export type WorkspaceEventsInput = z.input<typeof workspaceEventsInput>;

@@ -11,7 +11,9 @@ export async function readInput(
   request: Request,
   params: Record<string, string | string[] | undefined>,
 ): Promise<Record<string, unknown>> {
-  const input: Record<string, unknown> = { ...params };
+  // Without a prototype: a field of the name `__proto__` is one like any other, and an unknown one.
+  const input = Object.create(null) as Record<string, unknown>;
+  Object.assign(input, params);
   const put = (name: string, value: unknown) => {
     if (Object.hasOwn(input, name)) throw new SluiceError("invalid", `${name}: This is given twice.`);
     input[name] = value;
