@@ -19,6 +19,16 @@ it("quotes what a table needs, and leaves no formula to a spreadsheet", async ()
   );
 });
 
+it("leaves no formula to a spreadsheet that cuts cells at other signs than commas", async () => {
+  const text = async (cell: string) =>
+    (await csvResponse("a.csv", ["name"], [[cell]]).text()).slice("name\r\n".length, -2);
+  expect(await text("Ada;=1+1")).toBe("Ada;'=1+1");
+  expect(await text("Ada\t@SUM(A1)")).toBe("Ada\t'@SUM(A1)");
+  expect(await text("Ada\r\n-1+1")).toBe('"Ada\r\n\'-1+1"');
+  expect(await text("\tAda")).toBe("'\tAda");
+  expect(await text("3-1; x = 2, a@b.example, [1,-5]")).toBe('"3-1; x = 2, a@b.example, [1,-5]"');
+});
+
 it("streams the same, with only a part of it at a time", async () => {
   const header = ["name", "count", "note"];
   const streamed = await csvStream("all.csv", header, each());

@@ -2,11 +2,14 @@
 
 export type Cell = string | number | null;
 
-/** A cell that a spreadsheet reads as text: one that begins like a formula is led by an apostrophe. */
+/**
+ * A cell that a spreadsheet reads as text: what begins like a formula is led by an apostrophe. Also behind a semicolon,
+ * a tab or the end of a line, where the cell is cut in two by a spreadsheet whose language has its lists so.
+ */
 function cell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const text = value.replaceAll(/(^|[;\t\r\n])(?=[=+\-@])|^(?=[\t\r])/g, "$1'");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
