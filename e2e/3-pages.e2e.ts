@@ -239,6 +239,41 @@ test("a size is offered, shown at a launch, chosen by its link, and removed", as
   await expect(page.getByRole("button", { name: "Remove Tiny" })).toHaveCount(0);
 });
 
+test("more tabs are open than a browser has connections to a host, and one seen again has caught up", async () => {
+  const see = (tab: Page, state: "visible" | "hidden") =>
+    tab.evaluate((visibilityState) => {
+      Object.defineProperty(document, "visibilityState", { value: visibilityState, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, state);
+  const open = async () => {
+    const tab = await page.context().newPage();
+    await tab.goto("/sizes", { timeout: 15_000 });
+    await expect(tab.getByRole("heading", { level: 1 })).toBeVisible();
+    // A browser under test shows every tab; a person's shows one.
+    await see(tab, "hidden");
+    await tab.waitForTimeout(2_500);
+    return tab;
+  };
+  const first = await open();
+  const others: Page[] = [];
+  while (others.length < 7) others.push(await open());
+  const status = await page.evaluate(async () => {
+    const size = { name: "Unseen", cpuMilli: 1000, memoryBytes: 2 ** 30 };
+    const body = JSON.stringify(size);
+    const headers = { "content-type": "application/json" };
+    return (await fetch("/api/v1/workspace-sizes", { method: "POST", headers, body })).status;
+  });
+  expect(status).toBe(201);
+  const row = first.getByRole("row").filter({ hasText: "Unseen" });
+  await expect(row).toHaveCount(0);
+  await see(first, "visible");
+  await expect(row).toHaveCount(1);
+  await first.getByRole("button", { name: "Remove Unseen" }).click();
+  await first.getByRole("dialog").getByRole("button", { name: "Remove size" }).click();
+  await expect(row).toHaveCount(0);
+  for (const tab of [first, ...others]) await tab.close();
+});
+
 test("an edit of a quota says what it would do before it is saved, and saves nothing when it is left", async () => {
   await page.goto("/teams/demo");
   const ceiling = page.getByText("One person at most", { exact: false });

@@ -2,6 +2,7 @@
 
 import { useRouter } from "next/navigation";
 import { useCallback, useEffect, useRef } from "react";
+import { isSeen, onSight } from "./sight.ts";
 
 type Listener = { topics: ReadonlySet<string>; since: number; onEvent: (event: LiveEvent) => void };
 type LiveEvent = { topic: string; id: string | null };
@@ -16,23 +17,31 @@ function deliver(event: LiveEvent): void {
   for (const listener of listeners) if (listener.topics.has(event.topic)) listener.onEvent(event);
 }
 
+/** So long a page that is out of sight keeps its stream: whoever is back at once has missed nothing. */
+const OUT_OF_SIGHT_MS = 2_000;
+
 /**
  * One stream for the whole tab: opened again only when the topics that somebody listens to have changed. What is
- * followed already is followed until the new stream is open; what is new, from when it was read.
+ * followed already is followed until the new stream is open; what is new, from when it was read. A page that nobody
+ * sees follows nothing and catches up when it is seen again: over HTTP/1.1 a browser has six connections to a host for
+ * all of its tabs, and a seventh tab would wait for one for ever.
  */
 function sync(): void {
   clearTimeout(opening);
-  opening = setTimeout(() => {
-    const topics = [...new Set([...listeners].flatMap((listener) => [...listener.topics]))].sort();
-    const newest = streams.at(-1);
-    const followed = newest === undefined || newest.readyState === EventSource.CLOSED ? [] : streamTopics;
-    if (topics.join(",") === followed.join(",")) return;
-    const fresh = [...listeners].filter((listener) => [...listener.topics].some((topic) => !followed.includes(topic)));
-    streamTopics = topics;
-    if (topics.length === 0) closeBefore(undefined);
-    else
-      streams.push(openStream(topics, fresh.length === 0 ? undefined : Math.min(...fresh.map(({ since }) => since))));
-  }, 50);
+  opening = setTimeout(
+    () => follow(isSeen() ? [...new Set([...listeners].flatMap((listener) => [...listener.topics]))].sort() : []),
+    isSeen() ? 50 : OUT_OF_SIGHT_MS,
+  );
+}
+
+function follow(topics: readonly string[]): void {
+  const newest = streams.at(-1);
+  const followed = newest === undefined || newest.readyState === EventSource.CLOSED ? [] : streamTopics;
+  if (topics.join(",") === followed.join(",")) return;
+  const fresh = [...listeners].filter((listener) => [...listener.topics].some((topic) => !followed.includes(topic)));
+  streamTopics = topics;
+  if (topics.length === 0) closeBefore(undefined);
+  else streams.push(openStream(topics, fresh.length === 0 ? undefined : Math.min(...fresh.map(({ since }) => since))));
 }
 
 function openStream(topics: readonly string[], since: number | undefined): EventSource {
@@ -68,8 +77,10 @@ function useLive(topics: string, since: number, onEvent: (event: LiveEvent) => v
     const listener = { topics: new Set(topics.split(",")), since: read.current, onEvent };
     listeners.add(listener);
     sync();
+    const unsubscribe = onSight(() => sync());
     return () => {
       listeners.delete(listener);
+      unsubscribe();
       sync();
     };
   }, [topics, onEvent]);
