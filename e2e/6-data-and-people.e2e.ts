@@ -59,6 +59,22 @@ test("a launch link fills the form in, and a notebook reads the dataset and cann
   await page.bringToFront();
 });
 
+test("a launch link says what it names and nobody here can choose", async () => {
+  const asked = {
+    image: "no-such-environment",
+    team: "no-such-team",
+    type: "h999",
+    datasets: `${dataset},no-such-data`,
+  };
+  const form = await page.context().newPage();
+  await form.goto(`/workspaces/new?${new URLSearchParams(asked)}`);
+  await expect(form.getByText("Not as the link says", { exact: false })).toContainText(
+    "environment no-such-environment, team no-such-team, GPU type h999, dataset no-such-data.",
+  );
+  await expect(form.getByRole("checkbox", { name: dataset })).toBeChecked();
+  await form.close();
+});
+
 test("a viewer follows the owner's link, reads the files, and can run nothing", async ({ browser }) => {
   const at = page.url();
   const invitation = await inviteMember(page, "demo", viewer);

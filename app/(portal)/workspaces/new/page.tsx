@@ -33,7 +33,12 @@ export default async function LaunchPage({ searchParams }: Props) {
   const taken = workspaces.map((each) => each.name);
   // What a link asks for stands alone.
   const again = byLink ? undefined : await launchAgain(taken);
-  const initial = filledIn(asked, { images: images.map(({ name }) => name), teams, datasets });
+  const teamId = teamOf(asked, teams)?.id ?? "";
+  const offered = images.filter(({ teamIds }) => teamIds === null || teamIds.includes(teamId));
+  const names = (all: readonly { name: string }[]) => all.map(({ name }) => name);
+  const known = { images: names(offered), teams, datasets, sizes: names(sizes.sizes) };
+  const initial = filledIn(asked, known);
+  const missing = notThere(asked, known);
   return (
     <>
       <LiveRefresh topics={["lease", "pool", "dataset", "environment", "size"]} />
@@ -56,9 +61,15 @@ export default async function LaunchPage({ searchParams }: Props) {
       ) : (
         <>
           {byLink && (
-            <p className="mb-5 max-w-3xl rounded-md bg-warn-soft px-3 py-2 text-warn">
-              A link has filled this in. Look at it: nothing is launched before you press Launch.
-            </p>
+            <div className="mb-5 max-w-3xl rounded-md bg-warn-soft px-3 py-2 text-warn">
+              <p>A link has filled this in. Look at it: nothing is launched before you press Launch.</p>
+              {missing.length > 0 && (
+                <p>
+                  Not as the link says, because you cannot choose it here: {missing.join(", ")}. Ask whoever gave you
+                  the link, or go on with what is chosen below.
+                </p>
+              )}
+            </div>
           )}
           {again && <LaunchAgainCard again={again} />}
           <LaunchForm
@@ -88,12 +99,30 @@ function readLink(given: Awaited<Props["searchParams"]>): LaunchLink {
   );
 }
 
-type Known = { images: string[]; teams: LaunchTeam[]; datasets: DatasetChoice[] };
+type Known = { images: string[]; teams: LaunchTeam[]; datasets: DatasetChoice[]; sizes: string[] };
+
+const teamOf = (link: LaunchLink, teams: LaunchTeam[]) => teams.find(({ name }) => name === link.team) ?? teams[0];
+const datasetsOf = (link: LaunchLink) => (link.datasets ?? "").split(",").filter((name) => name !== "");
+
+/** What the link names and the person cannot choose, in words: another team pays, another environment starts. */
+function notThere(link: LaunchLink, { images, teams, datasets, sizes }: Known): string[] {
+  const team = teamOf(link, teams);
+  const mounts = choicesFor(datasets, team?.id ?? "").map(({ name }) => name);
+  const lacks = (what: string, wanted: string | undefined, there: string[]) =>
+    wanted === undefined || there.includes(wanted) ? [] : [`${what} ${wanted}`];
+  return [
+    ...lacks("environment", link.image, images),
+    ...lacks("team", link.team, [team?.name ?? ""]),
+    ...lacks("GPU type", link.type, team?.types.map(({ gpuType }) => gpuType) ?? []),
+    ...(sizes.some((name) => name.toLowerCase() === link.size?.toLowerCase()) ? [] : lacks("size", link.size, [])),
+    ...datasetsOf(link).flatMap((name) => lacks("dataset", name, mounts)),
+  ];
+}
 
 /** What the link names and is there, the first of each where it does not. */
 function filledIn(link: LaunchLink, { images, teams, datasets }: Known): Omit<LaunchValues, "name" | "size"> {
-  const team = teams.find(({ name }) => name === link.team) ?? teams[0];
-  const names = (link.datasets ?? "").split(",");
+  const team = teamOf(link, teams);
+  const names = datasetsOf(link);
   return {
     image: images.find((name) => name === link.image) ?? images[0] ?? "",
     teamId: team?.id ?? "",
