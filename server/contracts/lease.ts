@@ -238,6 +238,8 @@ export type GiveBackAnswer = z.infer<typeof giveBackAnswer>;
 
 /** Answer of `GET /v1/status`: everything `%gpu` shows. */
 export const leaseStatus = z.strictObject({
+  /** Of `costMicro`: ISO 4217. */
+  currency: z.string(),
   workspace: z.strictObject({
     id: z.string(),
     name: z.string(),
@@ -268,6 +270,8 @@ export const leaseStatus = z.strictObject({
       computePercent: z.number(),
       /** GPU hours charged so far, in thousandths. */
       gpuMilliHours: z.int(),
+      /** What they cost at today's price, millionths of `currency`; null: its type has no price by the hour. */
+      costMicro: z.int().nullable(),
       /** A kernel that has run for a second and more: on the software GPU, which can tell how far it has come. */
       running: runningKernel.nullable(),
       /** When it is parked and released unless its GPU works before; null while gpud cannot tell. */

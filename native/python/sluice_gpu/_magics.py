@@ -210,7 +210,16 @@ class GpuMagics(Magics):
         elif answer.get("already"):
             block.finish(_text.already_attached(answer["lease"]))
         else:
-            block.finish(_text.attached(answer["lease"], answer["seconds"]))
+            lease = answer["lease"]
+            block.finish(_text.attached(lease, answer["seconds"], self._quotas() if lease["borrowed"] else ()))
+
+    @staticmethod
+    def _quotas():
+        try:
+            return _lease._ask("status")["team"]["quotas"]
+        except _lease.GpuError:
+            # What was attached is attached, whether more can be told of it or not.
+            return ()
 
     def _detach(self, request):
         own = _lease.own_lease()

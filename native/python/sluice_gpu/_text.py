@@ -25,6 +25,21 @@ Flags of attach: --type soft  --mem 4G  --for 1h  --wait 2m (0 = now or not at a
 
 ACTIONS = ("attach", "detach", "extend", "cancel", "free", "why", "trace", "logs", "status", "help")
 
+# What people of other tools type, and what it is here.
+_OTHER_WORDS = {
+    **dict.fromkeys(("borrow", "request", "get", "start", "acquire"), "to borrow one, write %gpu attach 0.5"),
+    **dict.fromkeys(("release", "return", "give", "drop", "stop", "end"), "to give it back, write %gpu detach"),
+    **dict.fromkeys(
+        ("resize", "scale", "change", "set"),
+        "for another amount, %gpu detach, then %gpu attach with it: device arrays are kept",
+    ),
+    **dict.fromkeys(("smi", "nvidia-smi", "top"), "write !sluice smi, or !nvidia-smi"),
+    **dict.fromkeys(("queue", "wait", "explain"), "%gpu why says why an attach waited"),
+    **dict.fromkeys(("list", "ls", "ps", "info", "show"), "%gpu alone shows what you have"),
+    "log": "did you mean logs?",
+    "on_reclaim": "it is Python: sluice_gpu.on_reclaim(save) calls save() before a GPU is taken back",
+}
+
 # The word that may follow an action, other than an amount.
 WORDS = {"trace": ("on", "off")}
 
@@ -45,6 +60,9 @@ PRIORITIES = ("low", "normal", "high")
 
 DEFAULT_WAIT_SECONDS = 120
 EXTEND_SECONDS = 3600
+# What the broker takes at most.
+MAX_WAIT_SECONDS = 24 * 3600
+MAX_LEASE_SECONDS = 7 * 24 * 3600
 
 
 class UsageProblem(ValueError):
@@ -125,9 +143,14 @@ def parse_duration(text):
     return hours * 3600 + minutes * 60 + seconds
 
 
+def _words(line):
+    """What stands on a line, without the comment at its end: examples are copied as they are printed."""
+    return re.sub(r"(?:^|\s)#.*", "", line).split()
+
+
 def parse_line(line, actions=ACTIONS):
     """What `%gpu LINE` asks for: `{"action", "amount", and the flags that were given}`."""
-    words = line.split()
+    words = _words(line)
     request = {"action": "status", "amount": ""}
     if words and not words[0].startswith("-"):
         word = words.pop(0)
@@ -139,7 +162,7 @@ def parse_line(line, actions=ACTIONS):
 
 def parse_cell_line(line):
     """What `%%gpu LINE` asks for: an attach with the same amount and flags."""
-    return _parse_rest(line.split(), {"action": "attach", "amount": ""})
+    return _parse_rest(_words(line), {"action": "attach", "amount": ""})
 
 
 def _parse_rest(words, request):
@@ -152,16 +175,20 @@ def _parse_rest(words, request):
             name, equals, value = word.partition("=")
             if name not in FLAGS:
                 raise UsageProblem(_unknown(name, tuple(FLAGS)))
+            if name not in _flags_of(request["action"]):
+                raise UsageProblem(f"{request['action']} takes no {name}")
             if FLAGS[name]:
                 if not equals:
                     if not words:
                         raise UsageProblem(f"{name} needs a value")
                     value = words.pop(0)
                 request[name[2:]] = _value_of(name, value)
+            elif equals:
+                raise UsageProblem(f"{name} stands alone; write it or leave it out")
             else:
                 request[name[2:]] = True
         elif request["action"] == "extend" and "for" not in request:
-            request["for"] = parse_duration(word)
+            request["for"] = _lease_length(word)
         elif request["action"] in WORDS:
             if word not in WORDS[request["action"]]:
                 raise UsageProblem(_unknown(word, WORDS[request["action"]]))
@@ -173,16 +200,36 @@ def _parse_rest(words, request):
     if request["action"] == "attach" and "mem" in request and not request["amount"]:
         request["amount"] = request.pop("mem")
     elif request["action"] not in ("attach", "help") and request["amount"]:
-        raise UsageProblem(f"%gpu {request['action']} takes no amount")
+        raise UsageProblem(f"{request['action']} takes no amount")
     return request
 
 
+def _flags_of(action):
+    """The flags that an action takes."""
+    return tuple(FLAGS) if action == "attach" else {"extend": ("--for", "--json"), "help": ()}.get(action, ("--json",))
+
+
 def _value_of(flag, text):
-    if flag in ("--for", "--wait"):
-        return parse_duration(text)
+    if flag == "--wait":
+        return _at_most(MAX_WAIT_SECONDS, parse_duration(text), flag)
+    if flag == "--for":
+        return _lease_length(text)
     if flag == "--priority" and text not in PRIORITIES:
         raise UsageProblem(f"--priority is one of {', '.join(PRIORITIES)}, not '{text}'")
     return text
+
+
+def _lease_length(text):
+    seconds = parse_duration(text)
+    if seconds == 0:
+        raise UsageProblem("a GPU is lent for longer than 0; write 90s, 2m or 1h30m")
+    return _at_most(MAX_LEASE_SECONDS, seconds, "a GPU")
+
+
+def _at_most(most, seconds, what):
+    if seconds > most:
+        raise UsageProblem(f"{what} is for {most // 3600}h at most")
+    return seconds
 
 
 def _unknown(word, known):
@@ -190,6 +237,8 @@ def _unknown(word, known):
 
     if re.fullmatch(r"[-+]?[\d.,]+[GMgm]?", word):
         return f"to borrow one, write %gpu attach {word}"
+    if word in _OTHER_WORDS and known is ACTIONS:
+        return f"'{word}' is not known; {_OTHER_WORDS[word]}"
     close = difflib.get_close_matches(word, known, n=1)
     hint = f"did you mean {close[0]}?" if close else "%gpu help lists what there is"
     return f"'{word}' is not known; {hint}"
@@ -230,8 +279,8 @@ def place(lease):
     return ", ".join(f"{' and '.join(names)} on {server}" for server, names in servers.items())
 
 
-def attached(lease, seconds):
-    """The answer to a granted attach that took `seconds`."""
+def attached(lease, seconds, quotas=()):
+    """The answer to a granted attach that took `seconds`; `quotas` are the team's, for a lease that is borrowed."""
     until = instant(lease["expiresAt"]).astimezone().strftime("%H:%M")
     size = amount(lease_milli(lease))
     several = len(devices(lease)) > 1
@@ -241,7 +290,11 @@ def attached(lease, seconds):
     ]
     if lease["borrowed"]:
         lines.append("Borrowed: a team within its guaranteed quota may take it back.")
-        lines.append(f"Never taken back: %gpu attach {size} --guaranteed")
+        kept = next((row.get("guaranteedNowMilli", 0) for row in quotas if row["gpuType"] == lease["gpuType"]), 0)
+        # Above one GPU only whole ones can be had.
+        kept = min(kept if kept < 1000 else kept - kept % 1000, lease_milli(lease))
+        if kept:
+            lines.append(f"Never taken back: %gpu detach, then %gpu attach {amount(kept)} --guaranteed")
     return "\n".join(lines)
 
 
@@ -398,12 +451,26 @@ def status(answer, own, now):
             f"Memory  {used} of {total}      Compute  {own['computePercent']:.0f} % of your "
             f"{part(lease_milli(lease))} (last minute)",
             *([f"Running {working}"] if working else []),
-            f"Ends    in {duration(max(0, left))} (%gpu extend 1h)"
+            f"Ends    in {duration(max(0, left))} (%gpu extend 1h){_idle_end(own, lease, now)}"
             if taken is None
             else f"Ends    taken back in {duration(max(0, taken))} {whom}; the notebook lives on",
-            f"Cost    {hours:.2f} GPU-h    Team {team}",
+            f"Cost    {hours:.2f} GPU-h{_money(own, answer)}    Team {team}",
         ]
     )
+
+
+def _idle_end(own, lease, now):
+    """', or in 20 min without GPU work' where that comes before the lease's own end."""
+    ends = own.get("idleEndsAt")
+    if ends is None or instant(ends) >= instant(lease["expiresAt"]):
+        return ""
+    return f", or in {duration(max(0, (instant(ends) - now).total_seconds()))} without GPU work"
+
+
+def _money(own, answer):
+    """', 0.21 EUR' where the GPU type has a price by the hour; brokers of before do not tell."""
+    micro = own.get("costMicro")
+    return "" if micro is None else f", {micro / 1e6:.2f} {answer['currency']}"
 
 
 def pill(answer, now):

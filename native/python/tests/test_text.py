@@ -170,6 +170,17 @@ def test_the_cell_magic_takes_what_attach_takes():
         ("attach 0.5 1", "left over"),
         ("attach --wait", "needs a value"),
         ("detach 0.5", "takes no amount"),
+        ("detach --type soft", "detach takes no --type"),
+        ("free --wait 2m", "free takes no --wait"),
+        ("attach 0.5 --wait 25h", "--wait is for 24h at most"),
+        ("attach 0.5 --for 0", "longer than 0"),
+        ("extend 999h", "168h at most"),
+        ("extend 0", "longer than 0"),
+        ("attach 0.5 --guaranteed=no", "--guaranteed stands alone"),
+        ("resize 1", "%gpu detach, then %gpu attach"),
+        ("release", "%gpu detach"),
+        ("smi", "!sluice smi"),
+        ("on_reclaim", "sluice_gpu.on_reclaim"),
         ("xyzzy", "%gpu help"),
     ],
 )
@@ -177,6 +188,20 @@ def test_a_slip_is_answered_with_what_would_be_right(line, hint):
     with pytest.raises(_text.UsageProblem) as caught:
         _text.parse_line(line)
     assert hint in str(caught.value)
+
+
+def test_a_comment_at_the_end_of_a_line_is_none_of_it():
+    assert _text.parse_line("attach 0.5    # half a GPU, for this notebook") == {"action": "attach", "amount": "0.5"}
+    assert _text.parse_line("# what I have") == {"action": "status", "amount": ""}
+    assert _text.parse_cell_line("0.5 --wait 0 # now") == {"action": "attach", "amount": "0.5", "wait": 0}
+
+
+def test_every_line_that_the_readme_shows_is_understood():
+    readme = pathlib.Path(__file__).parents[3].joinpath("README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^ {4}%gpu(.*)$", readme, re.MULTILINE)
+    assert len(lines) >= 4
+    for line in lines:
+        _text.parse_line(line)
 
 
 def test_completion_knows_actions_and_flags():
@@ -227,6 +252,26 @@ def test_status_with_a_gpu():
     )
 
 
+def test_status_says_when_idling_ends_it_and_what_it_costs_so_far():
+    own = {
+        "lease": LEASE,
+        "owner": {"kind": "kernel", "pid": 7, "startTime": 9},
+        "usedMemoryBytes": 0,
+        "gpuTimeUs": 1,
+        "computePercent": 0,
+        "gpuMilliHours": 100,
+        "costMicro": 214_000,
+        "idleEndsAt": "2026-11-21T15:02:00.000Z",
+    }
+    *_, ends, cost = _text.status({**STATUS, "currency": "EUR"}, own, NOW).splitlines()
+    assert ends == "Ends    in 48 min (%gpu extend 1h), or in 20 min without GPU work"
+    assert cost == "Cost    0.10 GPU-h, 0.21 EUR    Team vision: 0.5 of 1.0 soft in use"
+    later = {**own, "idleEndsAt": "2026-11-21T15:31:00.000Z", "costMicro": None}
+    *_, ends, cost = _text.status({**STATUS, "currency": "EUR"}, later, NOW).splitlines()
+    assert ends == "Ends    in 48 min (%gpu extend 1h)"
+    assert cost.startswith("Cost    0.10 GPU-h    Team")
+
+
 def test_a_kernel_that_runs_long_shows_its_blocks():
     running = {"kernel": "matmul", "blocksDone": 1204, "blocks": 16384}
     owner = {"kind": "kernel", "pid": 7, "startTime": 9, "label": "a.ipynb"}
@@ -265,10 +310,22 @@ def test_a_lease_of_several_gpus_names_each_and_sums_them():
 
 
 def test_attached_beyond_the_guaranteed_quota_says_what_may_happen():
-    lines = _text.attached({**LEASE, "borrowed": True}, 0.038).splitlines()
-    assert len(lines) == 3
+    borrowed = {**LEASE, "milli": 1000, "borrowed": True}
+    lines = _text.attached(borrowed, 0.038).splitlines()
+    assert len(lines) == 2
     assert lines[1].startswith("Borrowed: ")
-    assert lines[2] == "Never taken back: %gpu attach 0.5 --guaranteed"
+
+
+@pytest.mark.parametrize(("milli", "guaranteed", "advice"), [(1000, 500, "0.5"), (250, 500, "0.25"), (3000, 2500, "2")])
+def test_attached_beyond_the_guaranteed_quota_advises_an_amount_that_can_be_guaranteed(milli, guaranteed, advice):
+    quotas = [{"gpuType": "h200", "guaranteedNowMilli": 9000}, {"gpuType": "soft", "guaranteedNowMilli": guaranteed}]
+    last = _text.attached({**LEASE, "milli": milli, "borrowed": True}, 0.038, quotas).splitlines()[-1]
+    assert last == f"Never taken back: %gpu detach, then %gpu attach {advice} --guaranteed"
+
+
+def test_attached_advises_nothing_where_nothing_is_guaranteed():
+    quotas = [{"gpuType": "soft", "guaranteedNowMilli": 0}]
+    assert len(_text.attached({**LEASE, "borrowed": True}, 0.038, quotas).splitlines()) == 2
 
 
 def test_queued():

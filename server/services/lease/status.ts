@@ -3,7 +3,8 @@ import { z } from "zod";
 import { authorize, type Context } from "#server/context.ts";
 import type { DeviceNeeds, LeaseStatus } from "#server/contracts/lease.ts";
 import { compareNames } from "#server/contracts/names.ts";
-import { imageVersions, leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
+import { gpuPrices, imageVersions, leases, quotas, teams, workspaces } from "#server/db/schema/index.ts";
+import { env } from "#server/env.ts";
 import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { WHOLE } from "#server/scheduler/amount.ts";
@@ -25,7 +26,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
   const { workspaceId, teamId, userId } = workspacePrincipal(ctx);
   authorize(ctx.principal, "lease.status", { workspaceId });
   const now = ctx.now();
-  const [[found], limits, types, held] = await Promise.all([
+  const [[found], limits, types, held, prices] = await Promise.all([
     ctx.db
       .select({
         ...{ workspace: workspaces, teamName: teams.name },
@@ -40,6 +41,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     placedLeases(ctx.db).where(
       and(eq(leases.workspaceId, workspaceId), inArray(leases.state, ["granted", "active", "unreachable"])),
     ),
+    ctx.db.select().from(gpuPrices).where(eq(gpuPrices.basis, "hour")),
   ]);
   if (found === undefined) throw new SluiceError("not-found", "This workspace no longer exists.");
   const worlds = new Map(
@@ -54,7 +56,9 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     ...{ requestId: "", teamId, userId, who: "", guaranteedOnly: false },
     ...(found.needs === null ? {} : { needs: found.needs }),
   };
+  const hourMicro = new Map(prices.map(({ gpuType, micro }) => [gpuType, micro]));
   return {
+    currency: env().SLUICE_CURRENCY,
     workspace: {
       id: workspaceId,
       name: found.workspace.name,
@@ -81,7 +85,7 @@ export async function status(ctx: Context, raw: StatusInput): Promise<LeaseStatu
     }),
     leases: together(held)
       .filter((parts) => input.leaseId === undefined || parts.some(({ lease }) => lease.id === input.leaseId))
-      .map((parts) => entryOf(parts, { gpuTimes, worlds, now })),
+      .map((parts) => entryOf(parts, { gpuTimes, worlds, hourMicro, now })),
   };
 }
 
@@ -96,16 +100,24 @@ function together(held: readonly PlacedLease[]): [PlacedLease, ...PlacedLease[]]
   return [...byRequest.values()];
 }
 
-type Seen = { gpuTimes: ReadonlyMap<string, number>; worlds: ReadonlyMap<string, World>; now: Date };
+type Seen = {
+  gpuTimes: ReadonlyMap<string, number>;
+  worlds: ReadonlyMap<string, World>;
+  /** Of GPU types that have a price by the hour. */
+  hourMicro: ReadonlyMap<string, number>;
+  now: Date;
+};
 
 function entryOf(parts: [PlacedLease, ...PlacedLease[]], seen: Seen): LeaseStatus["leases"][number] {
-  const { gpuTimes, worlds, now } = seen;
+  const { gpuTimes, worlds, hourMicro, now } = seen;
   const [first] = parts;
   const { lease } = first;
   const rows = parts.map((part) => part.lease);
   const idleMs = worlds.get(lease.gpuType)?.quotas.get(lease.teamId)?.idleMs;
   const sum = (of: (part: LeaseRow) => number) => rows.reduce((total, part) => total + of(part), 0);
   const heldSeconds = Math.max(0, (now.getTime() - lease.grantedAt.getTime()) / 1000);
+  const gpuMilliHours = Math.round((sum((part) => part.milli) * heldSeconds) / 3600);
+  const price = hourMicro.get(lease.gpuType);
   const percent = (part: LeaseRow) => computePercent(gpuTimes.get(part.id) ?? 0, part.milli, part.grantedAt, now);
   return {
     lease: leaseViewOf(first, parts),
@@ -113,7 +125,8 @@ function entryOf(parts: [PlacedLease, ...PlacedLease[]], seen: Seen): LeaseStatu
     usedMemoryBytes: sum((part) => part.usedMemoryBytes),
     gpuTimeUs: sum((part) => part.gpuTimeUs),
     computePercent: Math.round((sum(percent) / parts.length) * 10) / 10,
-    gpuMilliHours: Math.round((sum((part) => part.milli) * heldSeconds) / 3600),
+    gpuMilliHours,
+    costMicro: price === undefined ? null : Math.round((gpuMilliHours * price) / WHOLE),
     running: rows.map(runningOf).find((running) => running !== null) ?? null,
     idleEndsAt: idleMs === undefined ? null : (idleEndOf(rows, idleMs)?.toISOString() ?? null),
     ...(parts.length > 1
