@@ -50,6 +50,7 @@ def test_jax_gets_only_the_flags_that_its_version_knows():
     ]
     assert soft["CUDA_ROOT"] == "/root"
     assert soft["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] == "1"
+    assert soft["TF_CPP_MIN_LOG_LEVEL"] == "3"
     old = _frameworks.variables(entries, facts("0.10.2", **{"no-vmm": True}), {})
     assert old["XLA_FLAGS"] == graphs
     assert old["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
@@ -57,6 +58,8 @@ def test_jax_gets_only_the_flags_that_its_version_knows():
 
 def test_what_the_user_has_set_stays_and_flags_are_added():
     entries = _frameworks.settings("jax")
+    own = {"XLA_PYTHON_CLIENT_PREALLOCATE": "true", "TF_CPP_MIN_LOG_LEVEL": "0"}
+    assert not own.keys() & _frameworks.variables(entries, facts(), own).keys()
     own = {"XLA_PYTHON_CLIENT_PREALLOCATE": "true", "XLA_FLAGS": "--xla_gpu_enable_libnvjitlink=true --dump"}
     found = _frameworks.variables(entries, facts(software=True, **{"no-vmm": True}), own)
     assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in found
