@@ -23,7 +23,7 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { insideLayout } from "#server/launchers/layout.ts";
 import { type DatasetFolder, foldersOf, prefetchFolder } from "./dataset-mounts.ts";
-import { type BuiltEnvironment, environmentForWorkspace } from "./environment.ts";
+import { type BuiltEnvironment, environmentForWorkspace, environmentState } from "./environment.ts";
 import { layDefinition } from "./lock-definition.ts";
 import { childOf, isAlive, type ProcessStart, processStat, signalProcess } from "./processes.ts";
 import { isolation, type Mount, probeSandbox, type SandboxMode, sandboxCommand, workspaceUid } from "./sandbox.ts";
@@ -149,7 +149,12 @@ export class LocalLauncher implements Launcher {
   }
 
   async #environment(spec: WorkspaceSpec, report: LaunchReport, signal: AbortSignal): Promise<BuiltEnvironment> {
-    report.started("environment", `Looking for the environment ${spec.environment}`);
+    const { state } = await environmentState(this.#options.stateDir, spec.environment);
+    const title =
+      state === "ready"
+        ? `Looking for the environment ${spec.environment}`
+        : `Building the environment ${spec.environment}, once for all workspaces: this takes minutes`;
+    report.started("environment", title);
     if (spec.definition !== undefined) await layDefinition(spec.definition, this.#options.stateDir);
     const built = await environmentForWorkspace(spec.environment, {
       ...this.#options,
