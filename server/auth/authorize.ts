@@ -244,7 +244,18 @@ export function authorize(principal: Principal, action: Action, resource: Resour
     const needed = needs(scopeOf(action), tokenScopes);
     throw new SluiceError("forbidden", `This access token may not do this. Make one with the scope "${needed}".`);
   }
-  throw new SluiceError("forbidden", "You are not allowed to do this. Ask a team lead or an admin.");
+  throw new SluiceError("forbidden", refusal(person, action, resource));
+}
+
+/** Why somebody may not, and whom to ask: not an admin where the one who asks is one. */
+function refusal(principal: Principal, action: Action, resource: Resource): string {
+  if (principal.kind === "user") {
+    if (principal.sessionId === undefined && rules[action]({ ...principal, sessionId: "of a browser" }, resource)) {
+      return "This is done in the browser alone, never with an access token.";
+    }
+    if (principal.isAdmin) return "Admins may not do this either: it is for its owner, or for members of the team.";
+  }
+  return "You are not allowed to do this. Ask a team lead or an admin.";
 }
 
 /**
