@@ -76,9 +76,15 @@ it("is listed with its start time, who has approved it, what it holds and which 
   const card = async () => (await list(world.member.ctx)).images.find(({ version }) => version.id === id);
   expect(await card()).toMatchObject({ startSeconds: null, older: [], version: { approved: null, packageCount: 1 } });
   // Three starts of 4, 10 and 12 s; one that has not come to its end, and an older one of the same workspace, count not.
+  // The one of 10 s had its environment built in two minutes, which no later one waits for.
   const began = new Date(Date.now() - 3_600_000);
   const after = (seconds: number) => new Date(began.getTime() + seconds * 1000);
-  for (const seconds of [4, 10, 12, undefined]) {
+  for (const [seconds, building] of [
+    [4, 0],
+    [130, 120],
+    [12, 0],
+    [undefined, 0],
+  ] as const) {
     const { id: workspaceId } = await makeWorkspace(world, { owner: world.member });
     const ended = seconds === undefined ? { observed: "starting" as const } : { startedAt: after(seconds) };
     await test.db
@@ -89,7 +95,8 @@ it("is listed with its start time, who has approved it, what it holds and which 
     await test.db.insert(workspaceEvents).values([
       { ...event, generation: 1, step: "environment", at: after(-500) },
       { ...event, generation: 2, step: "environment", at: began },
-      { ...event, generation: 2, step: "jupyter", at: after(3) },
+      { ...event, generation: 2, kind: "step-done", step: "environment", at: after(building) },
+      { ...event, generation: 2, step: "jupyter", at: after(building + 3) },
     ]);
   }
   expect((await card())?.startSeconds).toBeCloseTo(10, 3);
