@@ -223,6 +223,11 @@ pub trait Device: Send + Sync {
     /// Time that kernels have run so far, those that run until now.
     fn gpu_time(&self) -> Duration;
 
+    /// Time in which the device's multiprocessors held warps of this process so far, averaged over all of them: of a
+    /// kernel of few blocks a part of its time.  Nothing where the device cannot tell whose warps they are; then gpud
+    /// asks it about all together ([`crate::cuda::Meter`]).
+    fn sm_active(&self) -> Option<Duration>;
+
     /// The kernel that has run longest, when that is a second and more; nothing where the device cannot tell.
     fn running(&self) -> Option<Running> {
         None

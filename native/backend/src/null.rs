@@ -449,6 +449,11 @@ impl Device for NullDevice {
         Duration::ZERO
     }
 
+    /// Nothing is executed.
+    fn sm_active(&self) -> Option<Duration> {
+        Some(Duration::ZERO)
+    }
+
     fn park(&self) -> CudaResult<u64> {
         Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner).values().sum())
     }

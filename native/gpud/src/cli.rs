@@ -3,7 +3,7 @@
 use crate::config::{Config, parse_bytes, parse_listen};
 use crate::orders::BackendChoice;
 use crate::supervisor::hello::read_key;
-use sluice_backend::cuda::DRIVER;
+use sluice_backend::cuda::{DRIVER, NVML};
 use sluice_protocol::handshake::RETURN_SECONDS;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +18,11 @@ pub enum Invocation {
     /// Inside: name the devices of the driver in this library.
     Probe {
         driver: String,
+    },
+    /// Inside: tell what the multiprocessors of these devices do, by the management library in this file.
+    Meter {
+        library: String,
+        uuids: Vec<String>,
     },
     /// Print the devices that these options offer, as JSON.
     Devices {
@@ -47,6 +52,8 @@ Lends the GPUs of this host.
   --advertise HOST:PORT  how clients reach this host, when it is not the address above
   --backend NAME         auto, cuda, soft or null (default: auto: cuda if its driver reports a device, else soft)
   --driver LIBRARY       the CUDA driver's library, by name or path (default: libcuda.so.1)
+  --nvml LIBRARY         NVIDIA's management library, which tells how busy a card's multiprocessors are
+                         (default: libnvidia-ml.so.1; without it that is not known)
   --worker-env NAME      a variable of gpud's environment that the driver and its libraries read in workers; they see
                          LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES and nothing else (repeatable)
   --name NAME            how the pool page calls this server (default: the host's name)
@@ -73,6 +80,11 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             arguments.next();
             return Ok(Invocation::Probe { driver: arguments.next().unwrap_or_else(|| DRIVER.to_owned()) });
         }
+        Some("meter") => {
+            arguments.next();
+            let library = arguments.next().unwrap_or_else(|| NVML.to_owned());
+            return Ok(Invocation::Meter { library, uuids: arguments.collect() });
+        }
         Some("join") => {
             arguments.next();
             broker = arguments.next_if(|argument| !argument.starts_with('-'));
@@ -88,6 +100,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
     let mut backend = "auto".to_owned();
     let mut name = None;
     let mut driver = DRIVER.to_owned();
+    let mut nvml = NVML.to_owned();
     let mut worker_env = Vec::new();
     let mut soft_devices = 1;
     let mut soft_memory = 8 << 30;
@@ -114,6 +127,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
             "--advertise" => advertise = Some(value()?),
             "--backend" => backend = value()?,
             "--driver" => driver = value()?,
+            "--nvml" => nvml = value()?,
             "--worker-env" => worker_env.push(value()?),
             "--name" => name = Some(value()?),
             "--soft-devices" => soft_devices = number(&value()?)?,
@@ -159,6 +173,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         name: name.unwrap_or_else(host_name),
         backend,
         driver,
+        nvml,
         worker_env,
         soft_devices,
         soft_memory,
@@ -227,6 +242,8 @@ mod tests {
         let Ok(Invocation::Run { config, .. }) = parsed(line) else { panic!("not read") };
         assert_eq!(config.backend, Some(BackendChoice::Cuda { driver: "/opt/cuda/libcuda.so".to_owned() }));
         assert_eq!(config.worker_env, ["NCCL_DEBUG"]);
+        assert!(matches!(parsed("meter a.so GPU-1 GPU-2"), Ok(Invocation::Meter { library, uuids })
+            if library == "a.so" && uuids == ["GPU-1", "GPU-2"]));
         assert!(matches!(parsed("probe"), Ok(Invocation::Probe { driver }) if driver == "libcuda.so.1"));
     }
 

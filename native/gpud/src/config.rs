@@ -21,6 +21,8 @@ pub struct Config {
     pub backend: Option<BackendChoice>,
     /// The driver's library: a name that the dynamic linker finds, or a path.
     pub driver: String,
+    /// NVIDIA's management library, likewise.
+    pub nvml: String,
     /// Environment variables that workers get besides those that say where libraries and devices are.
     pub worker_env: Vec<String>,
     pub soft_devices: u32,

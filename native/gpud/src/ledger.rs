@@ -25,6 +25,7 @@ struct Slot {
     memory: AtomicU64,
     parked: AtomicU64,
     gpu_time_ns: AtomicU64,
+    sm_active_ns: AtomicU64,
     calls: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
@@ -48,6 +49,8 @@ pub struct Totals {
     pub memory: u64,
     pub parked: u64,
     pub gpu_time_ns: u64,
+    /// As far as the workers can tell: [`sluice_backend::Device::sm_active`].
+    pub sm_active_ns: u64,
     pub calls: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -195,6 +198,13 @@ impl Ledger {
         }
     }
 
+    /// States for how long multiprocessors held the slot's warps so far.
+    pub fn set_sm_active(&self, slot: usize, nanoseconds: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.sm_active_ns.store(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
     /// The lease's door to its device.
     pub fn door(&self) -> &Door {
         &self.page().door
@@ -240,6 +250,7 @@ impl Ledger {
                 &slot.memory,
                 &slot.parked,
                 &slot.gpu_time_ns,
+                &slot.sm_active_ns,
                 &slot.calls,
                 &slot.bytes_in,
                 &slot.bytes_out,
@@ -258,6 +269,7 @@ impl Slot {
             memory: self.memory.load(Ordering::Acquire),
             parked: self.parked.load(Ordering::Acquire),
             gpu_time_ns: self.gpu_time_ns.load(Ordering::Relaxed),
+            sm_active_ns: self.sm_active_ns.load(Ordering::Relaxed),
             calls: self.calls.load(Ordering::Relaxed),
             bytes_in: self.bytes_in.load(Ordering::Relaxed),
             bytes_out: self.bytes_out.load(Ordering::Relaxed),
@@ -273,6 +285,7 @@ impl Totals {
             memory: self.memory + other.memory,
             parked: self.parked + other.parked,
             gpu_time_ns: self.gpu_time_ns + other.gpu_time_ns,
+            sm_active_ns: self.sm_active_ns + other.sm_active_ns,
             calls: self.calls + other.calls,
             bytes_in: self.bytes_in + other.bytes_in,
             bytes_out: self.bytes_out + other.bytes_out,

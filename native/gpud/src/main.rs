@@ -5,7 +5,7 @@ use sluice_gpud::config::Config;
 use sluice_gpud::control::channel::run as run_channel;
 use sluice_gpud::control::join::{join, stay};
 use sluice_gpud::identity::Identity;
-use sluice_gpud::supervisor::{Supervisor, accept};
+use sluice_gpud::supervisor::{Supervisor, accept, metering};
 use sluice_gpud::{devices, listening, worker};
 use std::io;
 use std::process::ExitCode;
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::Worker) => worker::main(),
         Ok(Invocation::Probe { driver }) => devices::probe(&driver),
+        Ok(Invocation::Meter { library, uuids }) => metering::tell(&library, &uuids),
         Ok(Invocation::Devices { config }) => devices::print(&config),
         Ok(Invocation::Run { config, token }) => run(*config, token),
         Err(message) => {
@@ -73,6 +74,7 @@ fn run(config: Config, token: Option<String>) -> io::Result<()> {
         "{}",
         serde_json::json!({"ready": "gpud", "address": reachable.data_address, "tlsFingerprint": reachable.tls_fingerprint})
     );
+    metering::start(&supervisor)?;
     if let Some(folder) = &supervisor.config.sockets {
         match listening::nearby(folder, &supervisor.server_id()) {
             Ok(nearby) => {

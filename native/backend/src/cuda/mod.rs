@@ -9,6 +9,7 @@ mod graph;
 mod libraries;
 mod loader;
 mod memory;
+mod meter;
 mod outgoing;
 mod printed;
 mod staging;
@@ -18,6 +19,7 @@ mod waiters;
 mod window;
 
 pub use describe::describe;
+pub use meter::{Meter, NVML, Reading, Source};
 
 /// Where the driver is on most hosts.
 pub const DRIVER: &str = "libcuda.so.1";
@@ -847,6 +849,11 @@ impl Device for CudaDevice {
 
     fn gpu_time(&self) -> Duration {
         self.turn.used()
+    }
+
+    /// The driver does not tell.
+    fn sm_active(&self) -> Option<Duration> {
+        None
     }
 
     fn park(&self) -> CudaResult<u64> {

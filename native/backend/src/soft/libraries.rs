@@ -132,7 +132,9 @@ impl SoftDevice {
                 return Err(CudaError::new(702, "the lease was ended"));
             }
             let began = Instant::now();
+            let occupied = shared.engine.occupy();
             let outcome = work(&*shared);
+            drop(occupied);
             shared.library_time_ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             outcome.map_err(|fault| {
                 let text = format!("{name}: {} bytes at {:#x} are not allocated", fault.bytes, fault.address);

@@ -660,6 +660,11 @@ impl Device for SoftDevice {
         self.shared.engine.worked() + libraries
     }
 
+    /// The engine's threads stand for multiprocessors.
+    fn sm_active(&self) -> Option<Duration> {
+        Some(self.shared.engine.active())
+    }
+
     fn running(&self) -> Option<Running> {
         let oldest = self.shared.engine.running().into_iter().find(|launch| launch.worked >= LONG)?;
         let kernel = plain_name(&oldest.kernel).to_owned();

@@ -62,6 +62,18 @@ pub struct RunningKernel {
     pub seconds: u64,
 }
 
+/// For how much of a lease's GPU time the device's multiprocessors held warps; totals since it began, microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SmActivity {
+    /// Averaged over all of the device's multiprocessors.
+    pub active_us: u64,
+    /// Of the lease's GPU time, that for which it is known.
+    pub known_us: u64,
+    /// Of `active_us`, what was estimated from the time in which any kernel ran.
+    pub estimated_us: u64,
+}
+
 /// What a lease has used since it began.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -72,6 +84,8 @@ pub struct LeaseUsage {
     pub memory_bytes: u64,
     pub parked_bytes: u64,
     pub gpu_time_us: u64,
+    /// Nothing where it has never been known.
+    pub sm_activity: Option<SmActivity>,
     /// Time on the device while other leases wanted it too, and what the lease's share of such time was.
     pub delivered_us: u64,
     pub promised_us: u64,

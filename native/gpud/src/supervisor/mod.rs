@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod hello;
 mod leases;
+pub mod metering;
 pub mod pool;
 mod spawn;
 
@@ -61,7 +62,8 @@ impl Supervisor {
         let spawner = Spawner::start(sandbox, config.worker_env.clone())?;
         let arbiters = offer.devices.iter().map(|device| Ok((device.uuid.clone(), Arbiter::start(config.arbiter)?)));
         let arbiters = arbiters.collect::<io::Result<_>>()?;
-        let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone());
+        let workers_tell = !matches!(offer.backend, BackendChoice::Cuda { .. });
+        let pool = Pool::new(offer.devices, arbiters, config.trusted_keys.clone(), workers_tell);
         Ok(Arc::new(Supervisor {
             images: Images::new(config.image_limit, open_files() / IMAGE_SHARE),
             config,

@@ -1,9 +1,10 @@
 //! What the supervisor knows: leases, workers, keys.  Plain data; the other files of this folder act on it.
 
 use crate::arbiter::Arbiter;
-use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel};
+use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel, SmActivity};
 use crate::ledger::{Ledger, SLOTS, Totals};
 use crate::passing::Channel;
+use crate::supervisor::metering::{Activity, Pending};
 use crate::token::{Keys, LeaseClaims};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct Lease {
     slots: [bool; SLOTS],
     /// What workers that are gone have used.
     pub retired: Totals,
+    /// What its device's multiprocessors did for it, where workers cannot tell.
+    pub activity: Activity,
     pub state: LeaseState,
 }
 
@@ -78,6 +81,10 @@ pub struct Pool {
     pub devices: Vec<DeviceReport>,
     /// By the device's UUID.
     pub arbiters: HashMap<String, Arc<Arbiter>>,
+    /// Whether workers tell for how long multiprocessors held their warps; else the devices are asked.
+    pub workers_tell: bool,
+    /// By the device's UUID: activity that belongs to no lease yet.
+    pub pending: HashMap<String, Pending>,
     pub leases: BTreeMap<String, Lease>,
     pub workers: HashMap<WorkerId, Worker>,
     ended: VecDeque<(String, String)>,
@@ -103,9 +110,14 @@ impl Lease {
 }
 
 impl Pool {
-    /// A pool of these devices without any lease.
-    pub fn new(devices: Vec<DeviceReport>, arbiters: HashMap<String, Arc<Arbiter>>, keys: Keys) -> Pool {
-        Pool { devices, arbiters, keys, ..Pool::default() }
+    /// A pool of these devices without any lease; `workers_tell` of their multiprocessors' activity.
+    pub fn new(
+        devices: Vec<DeviceReport>,
+        arbiters: HashMap<String, Arc<Arbiter>>,
+        keys: Keys,
+        workers_tell: bool,
+    ) -> Pool {
+        Pool { devices, arbiters, keys, workers_tell, ..Pool::default() }
     }
 
     /// Why a lease is over, if it was ended here.
@@ -136,6 +148,7 @@ impl Pool {
                 epoch: claims.epoch,
                 slots: [false; SLOTS],
                 retired: Totals::default(),
+                activity: Activity::on(&claims.device_uuid),
                 state: LeaseState::Active,
             };
             self.leases.insert(lease_id.to_owned(), lease);
@@ -198,6 +211,7 @@ impl Pool {
             memory_bytes: totals.memory,
             parked_bytes: totals.parked,
             gpu_time_us: totals.gpu_time_ns / 1000,
+            sm_activity: if self.workers_tell { Some(told(&totals)) } else { lease.activity.report() },
             delivered_us: delivered.as_micros() as u64,
             promised_us: promised.as_micros() as u64,
             calls: totals.calls,
@@ -206,4 +220,11 @@ impl Pool {
             running,
         }
     }
+}
+
+/// What workers tell covers all of their GPU time.
+fn told(totals: &Totals) -> SmActivity {
+    let known_us = totals.gpu_time_ns / 1000;
+    // A library's call is active while it runs, and counts as GPU time when it has ended.
+    SmActivity { active_us: (totals.sm_active_ns / 1000).min(known_us), known_us, estimated_us: 0 }
 }

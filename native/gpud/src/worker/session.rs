@@ -80,6 +80,8 @@ pub struct Session {
     failed: Option<Failure>,
     /// Kernel time before the lease of now.
     gpu_time_before: Duration,
+    /// Likewise of the multiprocessors' activity.
+    sm_active_before: Duration,
 }
 
 /// A backend's error as it travels.
@@ -119,6 +121,7 @@ impl Session {
             findings: VecDeque::new(),
             failed: None,
             gpu_time_before: Duration::ZERO,
+            sm_active_before: Duration::ZERO,
         }
     }
 
@@ -158,6 +161,10 @@ impl Session {
     pub fn settle(&self) {
         let time = self.device.gpu_time().saturating_sub(self.gpu_time_before);
         self.ledger.set_gpu_time(self.lease.slot, time.as_nanos() as u64);
+        if let Some(active) = self.device.sm_active() {
+            let active = active.saturating_sub(self.sm_active_before);
+            self.ledger.set_sm_active(self.lease.slot, active.as_nanos() as u64);
+        }
     }
 
     /// Counts calls and bytes.
@@ -479,6 +486,7 @@ impl Session {
         }
         self.ledger.set_parked(self.lease.slot, 0);
         self.gpu_time_before = self.device.gpu_time();
+        self.sm_active_before = self.device.sm_active().unwrap_or_default();
         self.ledger = Arc::new(ledger);
         self.lease = lease;
         self.gate.sit(Arc::clone(&self.ledger), self.lease.slot);

@@ -364,6 +364,29 @@ fn a_kernel_that_runs_long_is_reported_with_its_blocks() {
 }
 
 #[test]
+fn a_kernel_of_one_block_uses_the_gpu_and_keeps_one_multiprocessor_active() {
+    let (mut broker, gpud) = joined(&[], &["lea-1", "lea-2"]);
+    let mut client = gpud.connect("lea-1", 64 * MIB);
+    client.load(1, ENDLESS).expect("loaded");
+    let (grid, block) = ([1, 1, 1], [32, 1, 1]);
+    client.send(&m::StreamCreate { stream: 9, flags: 1, priority: 0 });
+    let parameters = [0; 8].as_slice();
+    client.send(&m::Launch { module: 1, function: 0, grid, block, shared_bytes: 0, flags: 0, stream: 9, parameters });
+    client.call(&m::Empty).expect("the launch is queued");
+    let sm = |usage: &LeaseUsage| usage.sm_activity.expect("the software GPU counts it");
+    let busy = usage(&mut broker, "lea-1", |usage| usage.gpu_time_us > 1_500_000);
+    let share = sm(&busy).active_us as f64 / busy.gpu_time_us as f64;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    assert!((share - 1.0 / threads).abs() < 0.1, "{share} of {threads} threads: {busy:?}");
+    assert_eq!((sm(&busy).known_us, sm(&busy).estimated_us), (busy.gpu_time_us, 0));
+    // Who holds a GPU and lets it lie idle keeps none active.
+    let mut idle = gpud.connect("lea-2", 64 * MIB);
+    idle.alloc(MIB).expect("fits");
+    let idle = usage(&mut broker, "lea-2", |usage| usage.memory_bytes == MIB);
+    assert_eq!((idle.gpu_time_us, sm(&idle).active_us), (0, 0));
+}
+
+#[test]
 fn a_removed_server_says_so_and_stops() {
     let (mut broker, mut gpud) = joined(&[], &["lea-1"]);
     let mut client = gpud.connect("lea-1", 64 * MIB);

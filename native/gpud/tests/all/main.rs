@@ -7,6 +7,7 @@ mod hello;
 mod joining;
 mod leases;
 mod memory;
+mod metering;
 mod modules;
 mod sessions;
 mod support;

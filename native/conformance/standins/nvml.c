@@ -1,0 +1,100 @@
+/* A stand-in for libnvidia-ml.so.1 with three cards: GPU-counts counts its multiprocessors' activity as Hopper does,
+ * GPU-rates tells only whether kernels ran, GPU-silent tells nothing. A sample of GPM is the time at which it was taken. */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 };
+enum { COUNTS = 1, RATES = 2, SILENT = 3 };
+enum { SM_UTIL = 2 };
+
+typedef struct device *device_t;
+typedef struct sample {
+    uint64_t at;
+} *sample_t;
+
+struct metric {
+    unsigned id;
+    int status;
+    double value;
+    const char *names[3];
+};
+
+static int ready;
+
+static int is(device_t device, int which) { return ready && (uintptr_t)device == (uintptr_t)which; }
+
+int nvmlInit_v2(void) {
+    ready = 1;
+    return OK;
+}
+
+int nvmlShutdown(void) {
+    ready = 0;
+    return OK;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, device_t *device) {
+    static const char *const uuids[] = {"GPU-counts", "GPU-rates", "GPU-silent"};
+    if (!ready)
+        return UNINITIALIZED;
+    for (int n = 0; n < 3; n++)
+        if (!strcmp(uuid, uuids[n])) {
+            *device = (device_t)(uintptr_t)(n + 1);
+            return OK;
+        }
+    return NOT_FOUND;
+}
+
+int nvmlDeviceGetUtilizationRates(device_t device, unsigned *rates) {
+    if (!is(device, RATES))
+        return NOT_SUPPORTED;
+    rates[0] = 80;
+    rates[1] = 10;
+    return OK;
+}
+
+int nvmlGpmQueryDeviceSupport(device_t device, unsigned *support) {
+    if (support[0] != 1)
+        return INVALID_ARGUMENT;
+    support[1] = is(device, COUNTS);
+    return OK;
+}
+
+int nvmlGpmSampleAlloc(sample_t *sample) {
+    *sample = calloc(1, sizeof **sample);
+    return OK;
+}
+
+int nvmlGpmSampleFree(sample_t sample) {
+    free(sample);
+    return OK;
+}
+
+int nvmlGpmSampleGet(device_t device, sample_t sample) {
+    struct timespec now;
+    if (!is(device, COUNTS))
+        return NOT_SUPPORTED;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    sample->at = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return OK;
+}
+
+struct request {
+    unsigned version, count;
+    sample_t first, second;
+    struct metric metrics[];
+};
+
+/* Three eighths of the multiprocessors' time, where two samples are asked about in their order. */
+int nvmlGpmMetricsGet(struct request *request) {
+    if (request->version != 1 || request->count != 1 || request->metrics[0].id != SM_UTIL)
+        return INVALID_ARGUMENT;
+    if (!request->first->at || request->second->at <= request->first->at)
+        return INVALID_ARGUMENT;
+    request->metrics[0].status = OK;
+    request->metrics[0].value = 37.5;
+    return OK;
+}

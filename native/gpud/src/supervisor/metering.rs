@@ -1,0 +1,270 @@
+//! How busy real cards' multiprocessors are, and for which lease.
+//!
+//! The management library is asked by a process of its own, so that the supervisor holds no device.  It tells of a card
+//! as a whole; since one lease's work is on the device at a time while several want it, what a card did is split by the
+//! GPU time that each lease had meanwhile.
+
+use super::Supervisor;
+use super::pool::Pool;
+use crate::control::messages::SmActivity;
+use serde::{Deserialize, Serialize};
+use sluice_backend::cuda::{Meter, Reading, Source};
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often cards are asked.  Workers write their GPU time down more often.
+const READ_TIME: Duration = Duration::from_millis(500);
+/// Until the meter is started again after it has ended.
+const RETRY_TIME: Duration = Duration::from_secs(60);
+/// Activity may be seen so much before the GPU time that it belongs to; more is somebody else's.
+const LEAD: Duration = Duration::from_secs(1);
+
+/// A line of the meter: a device, and what it did since the line before.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Line {
+    uuid: String,
+    /// Nanoseconds; nothing when the device did not say.
+    active_ns: Option<u64>,
+    estimated: bool,
+}
+
+/// What a device did that no lease had GPU time for yet, nanoseconds: workers are behind by a moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pending {
+    active: u64,
+    estimated: u64,
+}
+
+/// What a device's multiprocessors did for one lease, nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Activity {
+    device: String,
+    /// The lease's GPU time when the device was asked last.
+    seen: u64,
+    /// Of its GPU time, that for which activity is known.
+    known: u64,
+    active: u64,
+    estimated: u64,
+}
+
+impl Activity {
+    /// Of a lease that begins on this device.
+    pub fn on(device: &str) -> Activity {
+        Activity { device: device.to_owned(), ..Activity::default() }
+    }
+
+    /// As it is reported; nothing while nothing is known.
+    pub fn report(&self) -> Option<SmActivity> {
+        let active_us = self.active.min(self.known) / 1000;
+        let estimated_us = (self.estimated / 1000).min(active_us);
+        (self.known > 0).then_some(SmActivity { active_us, known_us: self.known / 1000, estimated_us })
+    }
+
+    /// Takes a part of what the device did while the lease had so much GPU time.
+    fn take(&mut self, gpu_time: u64, share: f64, pending: Pending) {
+        let part = |all: u64| (all as f64 * share) as u64;
+        self.known += gpu_time;
+        self.active = (self.active + part(pending.active)).min(self.known + LEAD.as_nanos() as u64);
+        self.estimated += part(pending.estimated);
+    }
+}
+
+impl Pool {
+    /// Splits what a device did among the leases that had GPU time on it meanwhile.  Without a reading, what they had
+    /// stays unknown.
+    fn metered(&mut self, line: &Line) {
+        let Pool { leases, pending, .. } = self;
+        let mut had: Vec<_> = leases
+            .values_mut()
+            .filter(|lease| lease.activity.device == line.uuid)
+            .map(|lease| {
+                let now = lease.totals().gpu_time_ns;
+                let before = std::mem::replace(&mut lease.activity.seen, now);
+                (now.saturating_sub(before), &mut lease.activity)
+            })
+            .collect();
+        let pending = pending.entry(line.uuid.clone()).or_default();
+        let Some(active) = line.active_ns else {
+            *pending = Pending::default();
+            return;
+        };
+        let read = Pending { active, estimated: if line.estimated { active } else { 0 } };
+        let all: u64 = had.iter().map(|(gpu_time, _)| gpu_time).sum();
+        if all == 0 {
+            // Whoever it was for has written its time down when the device is asked next, or never will.
+            *pending = read;
+            return;
+        }
+        let whole = Pending { active: pending.active + read.active, estimated: pending.estimated + read.estimated };
+        *pending = Pending::default();
+        for (gpu_time, activity) in &mut had {
+            activity.take(*gpu_time, *gpu_time as f64 / all as f64, whole);
+        }
+    }
+}
+
+/// Keeps asking the host's cards, where workers cannot tell.
+pub fn start(supervisor: &Arc<Supervisor>) -> io::Result<()> {
+    if supervisor.pool().workers_tell {
+        return Ok(());
+    }
+    let supervisor = Arc::clone(supervisor);
+    std::thread::Builder::new().name("metering".to_owned()).spawn(move || {
+        loop {
+            if let Err(error) = follow(&supervisor) {
+                eprintln!("gpud: how busy multiprocessors are is not known ({error}); tried again in a minute");
+            }
+            std::thread::sleep(RETRY_TIME);
+        }
+    })?;
+    Ok(())
+}
+
+/// Follows one meter to its end.
+fn follow(supervisor: &Supervisor) -> io::Result<()> {
+    let uuids: Vec<String> = supervisor.pool().devices.iter().map(|device| device.uuid.clone()).collect();
+    let mut meter = Command::new("/proc/self/exe")
+        .args(["meter", &supervisor.config.nvml])
+        .args(&uuids)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let followed = meter.stdout.take().map(|output| {
+        BufReader::new(output).lines().try_for_each(|line| {
+            supervisor.pool().metered(&serde_json::from_str(&line?)?);
+            io::Result::Ok(())
+        })
+    });
+    // What leases get from here on is not known until another meter has begun.
+    let none = |uuid: String| Line { uuid, active_ns: None, estimated: false };
+    uuids.into_iter().for_each(|uuid| supervisor.pool().metered(&none(uuid)));
+    let _ = meter.kill();
+    let ended = meter.wait_with_output()?;
+    followed.transpose()?;
+    let reason = String::from_utf8_lossy(&ended.stderr);
+    Err(io::Error::other(reason.trim().trim_start_matches("gpud: ").to_owned()))
+}
+
+/// Prints what the devices do, line by line, until nobody reads it: the body of `gpud meter`.
+pub fn tell(library: &str, uuids: &[String]) -> io::Result<()> {
+    let mut meter = Meter::open(library, uuids)?;
+    let mut output = io::stdout().lock();
+    // Leases that had GPU time before are looked at from now on.
+    for uuid in uuids {
+        print(&mut output, Reading { uuid: uuid.clone(), active: None })?;
+    }
+    loop {
+        std::thread::sleep(READ_TIME);
+        for reading in meter.read() {
+            print(&mut output, reading)?;
+        }
+    }
+}
+
+fn print(output: &mut impl Write, reading: Reading) -> io::Result<()> {
+    let line = Line {
+        uuid: reading.uuid,
+        active_ns: reading.active.map(|(active, _)| active.as_nanos() as u64),
+        estimated: reading.active.is_some_and(|(_, source)| source == Source::Estimated),
+    };
+    writeln!(output, "{}", serde_json::to_string(&line)?)?;
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arbiter::Arbiter;
+    use crate::token::{Keys, LeaseClaims};
+    use std::collections::HashMap;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A pool with two leases on one card.
+    fn pool() -> Pool {
+        let arbiters = HashMap::from([("GPU-1".to_owned(), Arbiter::start(true).expect("thread"))]);
+        let mut pool = Pool::new(Vec::new(), arbiters, Keys::new(), false);
+        for id in ["a", "b"] {
+            let claims = LeaseClaims {
+                id: id.to_owned(),
+                device_uuid: "GPU-1".to_owned(),
+                milli: 500,
+                memory_bytes: 1,
+                epoch: 1,
+                gpu_type: "h200".to_owned(),
+                expires_at: 0,
+            };
+            pool.take_seat(&claims, id, 1).expect("a seat");
+        }
+        pool
+    }
+
+    fn worked(pool: &Pool, lease: &str, nanoseconds: u64) {
+        pool.leases[lease].ledger.set_gpu_time(0, nanoseconds);
+    }
+
+    fn read(pool: &mut Pool, active_ns: Option<u64>, estimated: bool) {
+        pool.metered(&Line { uuid: "GPU-1".to_owned(), active_ns, estimated });
+    }
+
+    fn known(pool: &Pool, lease: &str) -> Option<(u64, u64, u64)> {
+        let sm = pool.leases[lease].activity.report()?;
+        Some((sm.active_us, sm.known_us, sm.estimated_us))
+    }
+
+    #[test]
+    fn what_a_card_did_is_split_by_the_gpu_time_that_leases_had_meanwhile() {
+        let mut pool = pool();
+        read(&mut pool, None, false);
+        worked(&pool, "a", 3 * SECOND);
+        worked(&pool, "b", SECOND);
+        read(&mut pool, Some(2 * SECOND), false);
+        assert_eq!(
+            (known(&pool, "a"), known(&pool, "b")),
+            (Some((1_500_000, 3_000_000, 0)), Some((500_000, 1_000_000, 0)))
+        );
+        worked(&pool, "b", 2 * SECOND);
+        read(&mut pool, Some(SECOND / 2), true);
+        assert_eq!(known(&pool, "a"), Some((1_500_000, 3_000_000, 0)), "it had none");
+        assert_eq!(known(&pool, "b"), Some((1_000_000, 2_000_000, 500_000)));
+    }
+
+    #[test]
+    fn what_was_not_read_is_unknown_and_not_nothing() {
+        let mut pool = pool();
+        worked(&pool, "a", SECOND);
+        assert_eq!(known(&pool, "a"), None);
+        // A meter begins: what was before it stays unknown.
+        read(&mut pool, None, false);
+        worked(&pool, "a", 3 * SECOND);
+        read(&mut pool, Some(SECOND), false);
+        assert_eq!(known(&pool, "a"), Some((1_000_000, 2_000_000, 0)));
+        worked(&pool, "a", 5 * SECOND);
+        read(&mut pool, None, false);
+        worked(&pool, "a", 6 * SECOND);
+        read(&mut pool, Some(0), false);
+        assert_eq!(known(&pool, "a"), Some((1_000_000, 3_000_000, 0)));
+    }
+
+    #[test]
+    fn activity_that_is_seen_before_its_gpu_time_is_kept_for_it_once() {
+        let mut pool = pool();
+        read(&mut pool, None, false);
+        read(&mut pool, Some(SECOND / 4), false);
+        worked(&pool, "a", SECOND / 2);
+        read(&mut pool, Some(0), false);
+        assert_eq!(known(&pool, "a"), Some((250_000, 500_000, 0)));
+        // Nobody's here: another program of the host has the card.
+        for _ in 0..10 {
+            read(&mut pool, Some(SECOND / 2), false);
+        }
+        worked(&pool, "b", SECOND / 2);
+        read(&mut pool, Some(SECOND / 4), false);
+        assert_eq!(known(&pool, "b"), Some((500_000, 500_000, 0)), "never more than it had");
+        assert_eq!(known(&pool, "a"), Some((250_000, 500_000, 0)));
+    }
+}

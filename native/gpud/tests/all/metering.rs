@@ -1,0 +1,65 @@
+//! How busy real cards' multiprocessors are, read from a stand-in for NVIDIA's library.
+
+use crate::support::unique;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// `libnvidia-ml.so.1` of three cards (conformance/standins/nvml.c).
+fn stand_in() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/standins/nvml.c");
+    let library = std::env::temp_dir().join(format!("nvml-{}-{}.so", std::process::id(), unique()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source);
+    assert!(compiler.status().expect("cc").success());
+    library
+}
+
+#[test]
+fn a_card_that_counts_is_read_one_that_does_not_is_estimated_and_others_are_unknown() {
+    let library = stand_in();
+    let cards = ["GPU-counts", "GPU-rates", "GPU-silent", "GPU-elsewhere"];
+    let mut meter = Command::new(env!("CARGO_BIN_EXE_gpud"))
+        .arg("meter")
+        .arg(&library)
+        .args(cards)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(meter.stdout.take().expect("piped")).lines();
+    let mut round = || -> Vec<Value> {
+        let read = lines.by_ref().take(cards.len()).map(|line| line.expect("a line"));
+        let read: Vec<Value> = read.map(|line| serde_json::from_str(&line).expect("JSON")).collect();
+        assert!(read.iter().map(|line| line["uuid"].as_str()).eq(cards.map(Some)), "{read:?}");
+        read
+    };
+    assert!(round().iter().all(|line| line["activeNs"].is_null()), "it begins");
+    let began = Instant::now();
+    let (mut counted, mut estimated) = (0, 0);
+    for _ in 0..3 {
+        let read = round();
+        counted += read[0]["activeNs"].as_u64().expect("known");
+        estimated += read[1]["activeNs"].as_u64().expect("known");
+        assert_eq!((&read[0]["estimated"], &read[1]["estimated"]), (&Value::Bool(false), &Value::Bool(true)));
+        assert!(read[2]["activeNs"].is_null() && read[3]["activeNs"].is_null(), "{read:?}");
+    }
+    let passed = began.elapsed().as_nanos() as f64;
+    for (told, part) in [(counted, 0.375), (estimated, 0.8)] {
+        let found = told as f64 / passed;
+        assert!((found - part).abs() < 0.1 * part, "{found} of the time, not {part}");
+    }
+    let _ = meter.kill();
+    let _ = meter.wait();
+    let _ = std::fs::remove_file(library);
+}
+
+#[test]
+fn a_host_without_the_library_says_so() {
+    let output = Command::new(env!("CARGO_BIN_EXE_gpud")).args(["meter", "libnothing.so", "GPU-1"]).output();
+    let output = output.expect("ran");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("libnothing.so"), "{text}");
+}
