@@ -113,6 +113,10 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
       h.id as workspace, h.team_id, h.owner_id,
       -- In per cent of its time the GPU works, for some hardly ever.
       (case when chance % 9 = 0 then chance % 10 else 20 + chance % 80 end)::int as busy,
+      -- In per cent of that its multiprocessors; a type's devices count it, another's estimate it at most, and those of
+      -- some servers do not tell it.
+      (case when gpu_type = 'a100' then 90 + chance % 11 else 15 + chance / 128 % 80 end)::int as active,
+      (case when gpu_type = 'l40s' and n % 3 = 0 then 0 else 1 end)::int as told, (gpu_type = 'a100')::int as estimated,
       (sum(milli) over (partition by slot, gpu_type, team order by n) > ${guaranteedMilli}::int)::int as borrowed
     from placed join homes h on h.team_id = ${idOf("team", "1 + team")} and h.running = (e >= now())
       and h.i = (chance / 7) % h.many`);
@@ -123,23 +127,28 @@ async function seedAll(db: Transaction, size: Size): Promise<void> {
     from seeded`);
   await db.execute(sql`insert into leases (id, request_id, workspace_id, team_id, user_id, gpu_id, server_id, gpu_type, milli,
       memory_bytes, borrowed, owner, state, epoch, granted_at, claimed_at, owner_seen_at, expires_at, ended_at, end_reason,
-      gpu_time_us, promised_us, delivered_us)
+      gpu_time_us, sm_active_us, sm_known_us, sm_estimated_us, promised_us, delivered_us)
     select lease, request, workspace, team_id, owner_id, gpu, server, gpu_type, milli, milli * 85899345::bigint, borrowed,
       '{"kind":"kernel","pid":1,"startTime":1,"label":"train.ipynb"}', case when e < now() then 'ended' else 'active' end, 1,
       s, s, least(e, now()), e + interval '1 hour', case when e < now() then e end,
       case when e < now() then 'given back' end,
-      (extract(epoch from least(e, now()) - s) * 10000 * busy)::bigint, (k % 7) * 1000000000::bigint,
+      (seconds * 10000 * busy)::bigint, (seconds * 100 * busy * active * told)::bigint, (seconds * 10000 * busy * told)::bigint,
+      (seconds * 100 * busy * active * told * estimated)::bigint, (k % 7) * 1000000000::bigint,
       (k % 7) * 960000000::bigint
-    from seeded where s < now()`);
+    from (select *, extract(epoch from least(e, now()) - s) as seconds from seeded where s < now()) begun`);
   await db.execute(sql`insert into lease_intervals (lease_id, team_id, user_id, gpu_id, gpu_type, milli, started_at, ended_at)
     select lease, team_id, owner_id, gpu, gpu_type, milli, s, case when e < now() then e end
     from seeded where s < now()`);
   // One sample an hour of each lease: what the seconds between would add up to all the same.
-  await db.execute(sql`insert into usage_samples (lease_id, at, memory_bytes, gpu_time_us, delivered_us, promised_us, calls)
-    select lease, h, 1073741824, busy * 36000000::bigint, (k % 7) * 200000000::bigint, (k % 7) * 210000000::bigint, 1000
+  await db.execute(sql`insert into usage_samples (lease_id, at, memory_bytes, gpu_time_us, sm_active_us, sm_known_us, sm_estimated_us,
+      delivered_us, promised_us, calls)
+    select lease, h, 1073741824, busy * 36000000::bigint, busy * active * told * 360000::bigint, busy * told * 36000000::bigint,
+      busy * active * told * estimated * 360000::bigint, (k % 7) * 200000000::bigint, (k % 7) * 210000000::bigint, 1000
     from seeded, generate_series(s + interval '1 minute', least(e, now()), interval '1 hour') h`);
-  await db.execute(sql`insert into lease_work (lease_id, hour, gpu_time_us, delivered_us, promised_us)
-    select lease_id, date_bin('1 hour', at, timestamptz 'epoch'), sum(gpu_time_us), sum(delivered_us), sum(promised_us)
+  await db.execute(sql`insert into lease_work (lease_id, hour, gpu_time_us, sm_active_us, sm_known_us, sm_estimated_us, delivered_us,
+      promised_us)
+    select lease_id, date_bin('1 hour', at, timestamptz 'epoch'), sum(gpu_time_us), sum(sm_active_us), sum(sm_known_us),
+      sum(sm_estimated_us), sum(delivered_us), sum(promised_us)
     from usage_samples group by 1, 2`);
   await db.execute(sql`drop table seeded, homes`);
   // What fitted nobody while somebody waited: by the minute for two days, by the hour before, and nothing at night.

@@ -477,9 +477,21 @@ describe("gpud", () => {
     const lease = await granted(ada);
     await claim(lease.id);
     const used = { memoryBytes: 1024, gpuTimeUs: 200_000, deliveredUs: 90_000, promisedUs: 100_000, calls: 5 };
-    gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), ...used }] });
+    const smActivity = { activeUs: 60_000, knownUs: 150_000, estimatedUs: 0 };
+    gpud.send({ type: "usage", leases: [{ ...noUsage(lease.id), ...used, smActivity }] });
     await vi.waitFor(async () => expect((await leaseRow(lease.id)).gpuTimeUs).toBe(200_000));
-    expect(await leaseRow(lease.id)).toMatchObject({ deliveredUs: 90_000, promisedUs: 100_000 });
+    const kept = { deliveredUs: 90_000, promisedUs: 100_000, smActiveUs: 60_000, smKnownUs: 150_000 };
+    expect(await leaseRow(lease.id)).toMatchObject(kept);
+    const told = await (await fetch(`${url()}/metrics`)).text();
+    // Half of a GPU for that part of the last minute.
+    for (const [metric, seconds] of [
+      ['sluice_used_gpus{gpu_type="soft",sm_activity="known"}', 0.15],
+      ['sluice_used_gpus{gpu_type="soft",sm_activity="unknown"}', 0.05],
+      ['sluice_effective_gpus{gpu_type="soft",source="counted"}', 0.06],
+    ] as const) {
+      const line = told.split("\n").find((one) => one.startsWith(`${metric} `));
+      expect(Number(line?.split(" ").at(-1)), metric).toBeCloseTo((0.5 * seconds) / 60, 9);
+    }
     const pool = await overview(system());
     expect(pool.totals).toEqual([
       {
@@ -519,6 +531,7 @@ describe("gpud", () => {
     // A gpud of before says nothing of it.
     const before: Partial<ReturnType<typeof noUsage>> = noUsage(lease.id);
     delete before.running;
+    delete before.smActivity;
     gpud.send({ type: "usage", leases: [before as ReturnType<typeof noUsage>] });
     await vi.waitFor(async () => expect(await seen()).toBeNull());
   });

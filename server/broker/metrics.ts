@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { Database } from "#server/db/client.ts";
 import { gpuServers, leaseRequests, leases } from "#server/db/schema/index.ts";
 import { strandedNow } from "#server/services/gpu-server/stranded-now.ts";
+import { recentUse } from "#server/services/utilisation/recent-use.ts";
 import type { Observed } from "./router.ts";
 
 export type Metrics = {
@@ -79,6 +80,34 @@ export function createMetrics(db: Database, connectedServers: () => number): Met
       const stranded = await strandedNow(db, new Date());
       this.reset();
       for (const [gpuType, milli] of stranded) this.set({ gpu_type: gpuType }, milli / 1000);
+    },
+  });
+  new Gauge({
+    name: "sluice_used_gpus",
+    help: "Of the GPUs on lease those that worked, on average of the last minute, by GPU type and whether it is known how much of their multiprocessors did.",
+    labelNames: ["gpu_type", "sm_activity"],
+    registers,
+    async collect() {
+      const rows = await recentUse(db, new Date());
+      this.reset();
+      for (const { gpuType, usedKnown, usedUnknown } of rows) {
+        this.set({ gpu_type: gpuType, sm_activity: "known" }, usedKnown);
+        if (usedUnknown > 0) this.set({ gpu_type: gpuType, sm_activity: "unknown" }, usedUnknown);
+      }
+    },
+  });
+  new Gauge({
+    name: "sluice_effective_gpus",
+    help: "Of the GPUs used the part of their multiprocessors that had work (SM active), on average of the last minute, by GPU type and how it is known: counted by the device, or estimated, at most, from the time in which any kernel ran.",
+    labelNames: ["gpu_type", "source"],
+    registers,
+    async collect() {
+      const rows = await recentUse(db, new Date());
+      this.reset();
+      for (const { gpuType, usedKnown, counted, estimated } of rows) {
+        if (usedKnown === 0 || counted > 0) this.set({ gpu_type: gpuType, source: "counted" }, counted);
+        if (estimated > 0) this.set({ gpu_type: gpuType, source: "estimated" }, estimated);
+      }
     },
   });
   new Gauge({

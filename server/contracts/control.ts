@@ -52,6 +52,23 @@ export const runningKernel = z.strictObject({
 });
 export type RunningKernel = z.infer<typeof runningKernel>;
 
+/**
+ * For how much of a lease's GPU time the device's multiprocessors held warps ("SM active"): totals since it began,
+ * microseconds. A kernel that fills a quarter of them for a second makes a quarter of a second.
+ */
+export const smActivity = z.strictObject({
+  /** Averaged over all of the device's multiprocessors; at most `knownUs`. */
+  activeUs: z.int(),
+  /** Of the lease's GPU time, that for which it is known: while gpud could not ask the device, nobody knows. */
+  knownUs: z.int(),
+  /**
+   * Of `activeUs`, what was estimated: the device does not count it and tells only for how much of the time any kernel
+   * ran, which is more.
+   */
+  estimatedUs: z.int(),
+});
+export type SmActivity = z.infer<typeof smActivity>;
+
 export const leaseUsage = z.strictObject({
   leaseId: z.string(),
   /** Connected client processes. */
@@ -60,6 +77,8 @@ export const leaseUsage = z.strictObject({
   parkedBytes: z.int(),
   /** Totals since the lease began. */
   gpuTimeUs: z.int(),
+  /** Null where it has never been known; a gpud of before does not say. */
+  smActivity: smActivity.nullable().default(null),
   /** Time on the device while other leases wanted it too, and what the lease's share of such time was. */
   deliveredUs: z.int(),
   promisedUs: z.int(),

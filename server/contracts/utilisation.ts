@@ -42,6 +42,19 @@ export const timeParts = z.strictObject({
 });
 export type TimeParts = z.infer<typeof timeParts>;
 
+/**
+ * For how much of what was used the GPU's multiprocessors had work (SM active), averaged over all of them: a kernel that
+ * keeps a quarter of them busy uses a GPU and is a quarter effective. Where a device does not tell, it is not known.
+ */
+const effectiveParts = {
+  /** Part of `used`; null where it is known of none of it. */
+  effective: hours.nullable(),
+  /** Of `used`, that for which it is known. */
+  effectiveKnown: hours,
+  /** Of `effective`, what was estimated from the time in which any kernel ran, on cards that do not count it. */
+  effectiveEstimated: hours,
+};
+
 export const utilisationRow = z.strictObject({
   id: z.string(),
   name: z.string(),
@@ -49,6 +62,7 @@ export const utilisationRow = z.strictObject({
   within: z.string().nullable(),
   used: hours,
   heldIdle: hours,
+  ...effectiveParts,
   /** Of both: above the team's guarantee when it was granted. */
   borrowed: hours,
   /** What others borrowed of today's guarantee; for teams alone. */
@@ -73,7 +87,7 @@ export const utilisation = z.strictObject({
   /** The names of the person and the workspace that were asked for, when they are of the team. */
   person: z.string().nullable(),
   workspace: z.string().nullable(),
-  total: timeParts,
+  total: timeParts.extend(effectiveParts),
   /** Over all rows. */
   grants: z.int(),
   waitMedian: z.number().nullable(),
@@ -82,7 +96,7 @@ export const utilisation = z.strictObject({
    * Of what was held: borrowed. Of what was free: stranded, while somebody waited, in pieces that none of those who
    * waited could have been given (the pool's `strandedMilli`, looked at once a minute; after two days by the hour).
    */
-  bins: z.array(timeParts.extend({ from: instant, to: instant, borrowed: hours, stranded: hours })),
+  bins: z.array(timeParts.extend({ from: instant, to: instant, ...effectiveParts, borrowed: hours, stranded: hours })),
   /** A page of them, in the order that was asked for. */
   rows: z.array(utilisationRow),
   /** All that match, on whichever page. */

@@ -160,6 +160,6 @@ export function noUsage(leaseId: string, sessions = 1): LeaseUsage {
     memoryBytes: 0,
     parkedBytes: 0,
     ...{ gpuTimeUs: 0, deliveredUs: 0, promisedUs: 0, calls: 0, bytesIn: 0, bytesOut: 0 },
-    running: null,
+    ...{ smActivity: null, running: null },
   };
 }

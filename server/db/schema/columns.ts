@@ -13,6 +13,16 @@ export const createdAt = () => instant("created_at").notNull().defaultNow();
 /** A count of bytes that fits a JavaScript number (up to 9 PB). */
 export const bytes = (name: string) => bigint(name, { mode: "number" });
 
+/**
+ * For how much of a lease's GPU time multiprocessors held warps, for how much of it that is known, and what of it was
+ * estimated: microseconds (server/contracts/control.ts). Nothing known is all of it unknown.
+ */
+export const smActivity = () => ({
+  smActiveUs: bytes("sm_active_us").notNull().default(0),
+  smKnownUs: bytes("sm_known_us").notNull().default(0),
+  smEstimatedUs: bytes("sm_estimated_us").notNull().default(0),
+});
+
 /** Counts the edits of a row, or of one setting in it, so that whoever edits what has changed meanwhile is told. */
 export const version = (name = "version") => integer(name).notNull().default(1);
 

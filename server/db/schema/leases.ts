@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigserial, index, integer, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { bytes, createdAt, id, instant } from "./columns.ts";
+import { bytes, createdAt, id, instant, smActivity } from "./columns.ts";
 import { gpuServers, gpus } from "./pool.ts";
 import { teams } from "./teams.ts";
 import { users } from "./users.ts";
@@ -161,6 +161,7 @@ export const leases = pgTable(
     /** Latest usage that gpud reported, and when its GPU last worked. */
     usedMemoryBytes: bytes("used_memory_bytes").notNull().default(0),
     gpuTimeUs: bytes("gpu_time_us").notNull().default(0),
+    ...smActivity(),
     /** Time on the device while others wanted it too, and what the lease's share of such time was. */
     deliveredUs: bytes("delivered_us").notNull().default(0),
     promisedUs: bytes("promised_us").notNull().default(0),
@@ -216,6 +217,7 @@ export const usageSamples = pgTable(
     memoryBytes: bytes("memory_bytes").notNull(),
     /** GPU time since the sample before, microseconds. */
     gpuTimeUs: bytes("gpu_time_us").notNull(),
+    ...smActivity(),
     /** Of it while others wanted the device too, and what was promised then, microseconds. */
     deliveredUs: bytes("delivered_us").notNull().default(0),
     promisedUs: bytes("promised_us").notNull().default(0),

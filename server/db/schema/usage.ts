@@ -3,7 +3,7 @@
  * are thousandths of a GPU times microseconds, whole numbers, so that sums of sums stay exact.
  */
 import { pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
-import { bytes, instant, octets } from "./columns.ts";
+import { bytes, instant, octets, smActivity } from "./columns.ts";
 import { leases } from "./leases.ts";
 
 /** What gpud measured of a lease in an hour: the sums of its samples, written with them, and kept when they go. */
@@ -15,6 +15,7 @@ export const leaseWork = pgTable(
       .references(() => leases.id, { onDelete: "cascade" }),
     hour: instant("hour").notNull(),
     gpuTimeUs: bytes("gpu_time_us").notNull(),
+    ...smActivity(),
     /**
      * Microseconds: what was promised while others wanted the device too, and how much of that was delivered, each
      * sample by itself. With the lease's own sums, Σ|delivered - promised| is delivered + promised - 2 x this.
@@ -30,6 +31,12 @@ const amounts = () => ({
   held: bytes("held").notNull(),
   /** Of it while the GPU worked. */
   used: bytes("used").notNull(),
+  /** Of it what the GPU's multiprocessors worked, averaged over all of them, where that is known. */
+  effective: bytes("effective").notNull().default(0),
+  /** Of what was used: that for which it is known. */
+  known: bytes("known").notNull().default(0),
+  /** Of what was effective: estimated. */
+  estimated: bytes("estimated").notNull().default(0),
   /** Of it above the team's guarantee when it was granted. */
   borrowed: bytes("borrowed").notNull(),
   /** Microseconds. */

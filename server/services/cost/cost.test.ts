@@ -124,7 +124,8 @@ describe("a month's costs", () => {
 
   it("name no money for what did nothing on a type without a price", () => {
     const whose = { teamId: "team-1", teamName: "vision", userId: null, workspaceId: null, userName: null };
-    const time = { ...whose, workspaceName: null, held: 10, borrowed: 0, promised: 0, delivered: 0 };
+    const unknown = { effective: 0, known: 0, estimated: 0 };
+    const time = { ...whose, ...unknown, workspaceName: null, held: 10, borrowed: 0, promised: 0, delivered: 0 };
     const [row] = wasteRowsOf([{ ...time, gpuType: "a100", used: 4 }], "team", new Map());
     expect(row).toMatchObject({ held: 10, hours: 6, cents: null });
     const priced = [

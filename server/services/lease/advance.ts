@@ -281,6 +281,7 @@ function leaseRow(request: RequestRow, place: OnPlace, now: Date): LeaseRow {
       parkedBytes: 0,
       usedMemoryBytes: 0,
       gpuTimeUs: 0,
+      ...{ smActiveUs: 0, smKnownUs: 0, smEstimatedUs: 0 },
       deliveredUs: 0,
       promisedUs: 0,
       calls: 0,

@@ -30,10 +30,11 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
       const deliveredUs = Math.max(0, usage.deliveredUs - lease.deliveredUs);
       const promisedUs = Math.max(0, usage.promisedUs - lease.promisedUs);
       const calls = Math.max(0, usage.calls - lease.calls);
+      const sm = activitySince(lease, usage);
       const worked = gpuTimeUs > 0;
       const same = usage.memoryBytes === lease.usedMemoryBytes && usage.running === null && lease.running === null;
       // Whoever waits for the device all the time delivers nothing, and is owed it all the same.
-      if (!worked && calls === 0 && promisedUs === 0 && same) continue;
+      if (!worked && calls === 0 && promisedUs === 0 && sm.smKnownUs === 0 && same) continue;
       await tx.db
         .update(leases)
         .set({
@@ -41,12 +42,15 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
           gpuTimeUs: Math.max(lease.gpuTimeUs, usage.gpuTimeUs),
           deliveredUs: Math.max(lease.deliveredUs, usage.deliveredUs),
           promisedUs: Math.max(lease.promisedUs, usage.promisedUs),
+          smActiveUs: lease.smActiveUs + sm.smActiveUs,
+          smKnownUs: lease.smKnownUs + sm.smKnownUs,
+          smEstimatedUs: lease.smEstimatedUs + sm.smEstimatedUs,
           calls: Math.max(lease.calls, usage.calls),
           running: usage.running,
           ...(worked ? { usageAt: now } : {}),
         })
         .where(eq(leases.id, lease.id));
-      const measured = { leaseId: lease.id, gpuTimeUs, deliveredUs, promisedUs };
+      const measured = { leaseId: lease.id, gpuTimeUs, ...sm, deliveredUs, promisedUs };
       await tx.db.insert(usageSamples).values({ ...measured, at: now, memoryBytes: usage.memoryBytes, calls });
       await addWork(tx.db, measured, now);
       await notify(tx.db, "pool", lease.gpuId);
@@ -57,7 +61,19 @@ export async function recordUsage(ctx: Context, input: { serverId: string; usage
   await reportLongKernels(ctx, runs);
 }
 
-type Measured = { leaseId: string; gpuTimeUs: number; deliveredUs: number; promisedUs: number };
+type SmColumns = Pick<typeof leases.$inferSelect, "smActiveUs" | "smKnownUs" | "smEstimatedUs">;
+
+/** How active multiprocessors were since the last report. */
+function activitySince(lease: SmColumns, { smActivity: now }: LeaseUsage): SmColumns {
+  if (now === null) return { smActiveUs: 0, smKnownUs: 0, smEstimatedUs: 0 };
+  return {
+    smActiveUs: Math.max(0, now.activeUs - lease.smActiveUs),
+    smKnownUs: Math.max(0, now.knownUs - lease.smKnownUs),
+    smEstimatedUs: Math.max(0, now.estimatedUs - lease.smEstimatedUs),
+  };
+}
+
+type Measured = SmColumns & { leaseId: string; gpuTimeUs: number; deliveredUs: number; promisedUs: number };
 
 /**
  * Adds a sample to its hour: with it in one transaction, so that the sums by the hour are those of the samples. Of what
@@ -74,6 +90,9 @@ async function addWork(db: Transaction, measured: Measured, now: Date): Promise<
       target: [leaseWork.leaseId, leaseWork.hour],
       set: {
         gpuTimeUs: sql`${leaseWork.gpuTimeUs} + excluded.gpu_time_us`,
+        smActiveUs: sql`${leaseWork.smActiveUs} + excluded.sm_active_us`,
+        smKnownUs: sql`${leaseWork.smKnownUs} + excluded.sm_known_us`,
+        smEstimatedUs: sql`${leaseWork.smEstimatedUs} + excluded.sm_estimated_us`,
         deliveredUs: sql`${leaseWork.deliveredUs} + excluded.delivered_us`,
         promisedUs: sql`${leaseWork.promisedUs} + excluded.promised_us`,
       },

@@ -2,7 +2,18 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import { usageRollup } from "#server/db/schema/index.ts";
-import { ceilTo, type Filter, floorTo, HOUR_S, heldInLedger, is, isNarrow, poolInLedger, type Span } from "./ledger.ts";
+import {
+  AMOUNTS,
+  ceilTo,
+  type Filter,
+  floorTo,
+  HOUR_S,
+  heldInLedger,
+  is,
+  isNarrow,
+  poolInLedger,
+  type Span,
+} from "./ledger.ts";
 
 export const DAY_S = 24 * HOUR_S;
 const WEEK_S = 7 * DAY_S;
@@ -70,7 +81,7 @@ function rolled(table: Rolled, { from, to }: Span, filter: Filter): Account {
   const keys = ["gpu_type", "team_id", "user_id", "workspace_id", "state"];
   const key = sql.raw(keys.map((name) => (lacks[table].includes(name) ? `null::text as ${name}` : name)).join(", "));
   return {
-    held: sql`select at, ${key}, held, used, borrowed, promised, delivered
+    held: sql`select at, ${key}, ${sql.raw(AMOUNTS.join(", "))}
       from ${sql.raw(table)} where ${inTime} and ${is(sql`team_id`, teamId)} and ${is(sql`user_id`, userId)}
         and ${is(sql`workspace_id`, workspaceId)}`,
     // So few rows that days would not be worth a table.

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Context } from "#server/context.ts";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { account } from "./account.ts";
+import { effectiveOf, sumKnown } from "./effective.ts";
 import { type Filter, HOUR_S, isNarrow, type Span, strandedIn } from "./ledger.ts";
 
 type Bin = Utilisation["bins"][number];
@@ -10,6 +11,9 @@ type Row = {
   state: "open" | "draining" | "lost";
   wall: number;
   used: number;
+  effective: number;
+  known: number;
+  estimated: number;
   held: number;
   borrowed: number;
   stranded: number;
@@ -28,27 +32,33 @@ export async function readBins(ctx: Context, span: Span, filter: Filter): Promis
   const { held, pool } = await account(ctx, span, filter, width, "team");
   const bin = sql`floor(date_part('epoch', at) / ${sql.raw(String(width))})`;
   const rows = await ctx.db.execute<Row>(sql`
-    select bin, state, sum(wall) / 3.6e9 as wall, sum(used) / 3.6e12 as used,
-      sum(held) / 3.6e12 as held, sum(borrowed) / 3.6e12 as borrowed, sum(stranded) / 3.6e12 as stranded
+    select bin, state, sum(wall) / 3.6e9 as wall, sum(used) / 3.6e12 as used, sum(effective) / 3.6e12 as effective,
+      sum(known) / 3.6e12 as known, sum(estimated) / 3.6e12 as estimated, sum(held) / 3.6e12 as held,
+      sum(borrowed) / 3.6e12 as borrowed, sum(stranded) / 3.6e12 as stranded
     from (
-      select ${bin} as bin, state, sum(wall::float8) as wall, 0::float8 as used, 0::float8 as held, 0::float8 as borrowed,
-        0::float8 as stranded
+      select ${bin} as bin, state, sum(wall::float8) as wall, 0::float8 as used, 0::float8 as effective,
+        0::float8 as known, 0::float8 as estimated, 0::float8 as held, 0::float8 as borrowed, 0::float8 as stranded
       from ${pool} p group by 1, 2
       union all
-      select ${bin}, state, 0, sum(used::float8), sum(held::float8), sum(borrowed::float8), 0 from ${held} h group by 1, 2
+      select ${bin}, state, 0, sum(used::float8), sum(effective::float8), sum(known::float8), sum(estimated::float8),
+        sum(held::float8), sum(borrowed::float8), 0
+      from ${held} h group by 1, 2
       union all
-      select ${bin}, 'open', 0, 0, 0, 0, sum(stranded) from (${strandedIn(span, filter, Math.min(width, HOUR_S))}) s group by 1
+      select ${bin}, 'open', 0, 0, 0, 0, 0, 0, 0, sum(stranded)
+      from (${strandedIn(span, filter, Math.min(width, HOUR_S))}) s group by 1
     ) parts group by 1, 2 order by 1`);
   const whole = filter.teamId === undefined && !isNarrow(filter);
-  const bins = new Map<number, Bin>();
+  return [...Map.groupBy(rows, (row) => row.bin)].map(([number, parts]) => {
+    const start = Math.max(span.from.getTime(), number * width * 1000);
+    const end = Math.min(span.to.getTime(), (number + 1) * width * 1000);
+    return { from: new Date(start).toISOString(), to: new Date(end).toISOString(), ...partsOf(parts, whole) };
+  });
+}
+
+/** One bin of its rows by the devices' state. */
+function partsOf(rows: readonly Row[], whole: boolean): Omit<Bin, "from" | "to"> {
+  const bin = { used: 0, heldIdle: 0, free: 0, draining: 0, lost: 0, borrowed: 0, stranded: 0 };
   for (const row of rows) {
-    const start = Math.max(span.from.getTime(), row.bin * width * 1000);
-    const end = Math.min(span.to.getTime(), (row.bin + 1) * width * 1000);
-    const bin = bins.get(row.bin) ?? {
-      ...{ from: new Date(start).toISOString(), to: new Date(end).toISOString() },
-      ...{ used: 0, heldIdle: 0, free: 0, draining: 0, lost: 0, borrowed: 0, stranded: 0 },
-    };
-    bins.set(row.bin, bin);
     bin.used += row.used;
     bin.heldIdle += Math.max(0, row.held - row.used);
     bin.borrowed += row.borrowed;
@@ -58,5 +68,5 @@ export async function readBins(ctx: Context, span: Span, filter: Filter): Promis
     bin[row.state === "open" ? "free" : row.state] += rest;
     bin.stranded += Math.min(rest, row.stranded);
   }
-  return [...bins.values()];
+  return { ...bin, ...effectiveOf(bin.used, sumKnown(rows)) };
 }

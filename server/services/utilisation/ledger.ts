@@ -9,6 +9,17 @@ export type Filter = { gpuType?: string; teamId?: string; userId?: string; works
 export const isNarrow = ({ userId, workspaceId }: Filter) => userId !== undefined || workspaceId !== undefined;
 
 export const HOUR_S = 3600;
+/** What is told of whoever held something, in the order of its columns (server/db/schema/usage.ts). */
+export const AMOUNTS = [
+  "held",
+  "used",
+  "effective",
+  "known",
+  "estimated",
+  "borrowed",
+  "promised",
+  "delivered",
+] as const;
 const EPOCH = sql.raw(`timestamptz 'epoch'`);
 const at = (date: Date) => sql`${date.toISOString()}::timestamptz`;
 const microseconds = (
@@ -22,9 +33,9 @@ const stepOf = (seconds: number) => sql.raw(`interval '${Math.floor(seconds)} se
 
 /**
  * A query for who held what in a span, split by steps of `seconds`, a divisor of the hour: `at` (the step's start),
- * `gpu_type`, `team_id`, `user_id`, `workspace_id`, `state` of the device, and `held`, `used`, `borrowed`, `promised`,
- * `delivered` (server/db/schema/usage.ts). A lease's work in an hour is spread evenly over the time that it held in that
- * hour, and is at most all of it. Its time on a device that the pool did not know counts for nobody.
+ * `gpu_type`, `team_id`, `user_id`, `workspace_id`, `state` of the device, and the `AMOUNTS`. A lease's work in an hour
+ * is spread evenly over the time that it held in that hour, and is at most all of it. Its time on a device that the pool
+ * did not know counts for nobody.
  */
 export function heldInLedger(span: Span, filter: Filter, seconds: number, now: Date): SQL {
   const { gpuType, teamId, userId, workspaceId } = filter;
@@ -32,7 +43,10 @@ export function heldInLedger(span: Span, filter: Filter, seconds: number, now: D
   const step = stepOf(seconds);
   return sql`
     select at, gpu_type, team_id, user_id, workspace_id, state, milli * inside as held,
-      round(milli * inside * least(1, coalesce(w.gpu_time_us, 0) / greatest(1, of_lease)))::bigint as used,
+      round(milli * inside * coalesce(worked, 0))::bigint as used,
+      round(milli * inside * coalesce(least(active, worked * known), 0))::bigint as effective,
+      round(milli * inside * coalesce(worked * known, 0))::bigint as known,
+      round(milli * inside * coalesce(least(active, worked * known) * estimated, 0))::bigint as estimated,
       milli * inside * borrowed as borrowed,
       round(coalesce(w.promised_us, 0)::float8 * inside / greatest(1, of_lease))::bigint as promised,
       round(coalesce(w.delivered_us, 0)::float8 * inside / greatest(1, of_lease))::bigint as delivered
@@ -62,7 +76,12 @@ export function heldInLedger(span: Span, filter: Filter, seconds: number, now: D
       where e > s
     ) y left join lateral (
       -- One look into the key for each: a plain join of what the planner takes for many steps reads all work there is.
-      select gpu_time_us, promised_us, delivered_us from lease_work k where k.lease_id = y.lease_id and k.hour = y.hour limit 1
+      -- Parts: of the lease's time worked and active, of what it worked known, of what was active estimated.
+      select promised_us, delivered_us, least(1, gpu_time_us / greatest(1, of_lease)) as worked,
+        least(1, sm_active_us / greatest(1, of_lease)) as active,
+        least(1, sm_known_us::float8 / greatest(1, gpu_time_us)) as known,
+        least(1, sm_estimated_us::float8 / greatest(1, sm_active_us)) as estimated
+      from lease_work k where k.lease_id = y.lease_id and k.hour = y.hour limit 1
     ) w on true
     where inside > 0`;
 }

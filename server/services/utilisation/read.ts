@@ -12,6 +12,7 @@ import { SluiceError } from "#server/errors.ts";
 import { pageOf } from "#server/page-of.ts";
 import { parse } from "#server/parse.ts";
 import { readBins } from "./bins.ts";
+import { effectiveOf, sumKnown } from "./effective.ts";
 import { fairnessOf } from "./fairness.ts";
 import { type Filter, isNarrow, type Span } from "./ledger.ts";
 import { lentBy } from "./lent.ts";
@@ -46,13 +47,14 @@ export async function read(ctx: Context, raw: UtilisationInput = {}): Promise<Ut
     readWaits(ctx, span, filter, { by: input.by, ids }, byTeam),
     input.by === "team" && !isNarrow(filter) ? withLent(ctx, span, filter, page.rows, times) : page.rows,
   ]);
+  const total = sumParts(bins);
   const sumOf = (key: "borrowed" | "promised" | "delivered") => times.reduce((sum, time) => sum + time[key], 0);
   return {
     from: span.from.toISOString(),
     to: span.to.toISOString(),
     gpuTypes: types.map((row) => row.gpuType),
     ...names,
-    total: sumParts(bins),
+    total: { ...total, ...effectiveOf(total.used, sumKnown(times)) },
     ...waitsIn(byTeam.map((each) => each.waits)),
     bins,
     rows: rows.map((row) => ({ ...row, ...waits.get(row.id) })),

@@ -121,18 +121,25 @@ async function write({ leases: all, states }: History): Promise<void> {
       ...{ milli: lease.milli, startedAt: begins, endedAt: ends },
     });
     let gpuTimeUs = 0;
+    const smActivity = { activeUs: 0, knownUs: 0, estimatedUs: 0 };
     for (const [part, seconds] of lease.reports.sort(([a], [b]) => a - b)) {
       gpuTimeUs += seconds * 1e6;
+      // Of every third report gpud does not know how active multiprocessors were, of every second it estimates it.
+      const active = seconds % 3 === 0 ? 0 : (seconds % 100) * seconds * 1e4;
+      smActivity.activeUs += active;
+      smActivity.knownUs += seconds % 3 === 0 ? 0 : seconds * 1e6;
+      smActivity.estimatedUs += seconds % 2 === 0 ? active : 0;
       const when = new Date(begins.getTime() + ((ends.getTime() - begins.getTime()) * part) / 100);
       const measured = { gpuTimeUs, deliveredUs: gpuTimeUs / 2, promisedUs: gpuTimeUs / 2, calls: 1, memoryBytes: 1 };
       const none = { bytesIn: 0, bytesOut: 0, parkedBytes: 0, running: null };
-      const usage = { leaseId: id, sessions: 1, ...none, ...measured };
+      const usage = { leaseId: id, sessions: 1, ...none, ...measured, smActivity: { ...smActivity } };
       await recordUsage(systemContext(test.db, { now: () => when }), { serverId: world.serverId, usages: [usage] });
     }
   }
 }
 
-type Sums = { used: number; held: number; borrowed: number; wall: number; waits: Wait[] };
+type Effect = { effective: number; known: number; estimated: number };
+type Sums = Effect & { used: number; held: number; borrowed: number; wall: number; waits: Wait[] };
 type Wait = { seconds: number; teamId: string; userId: string; workspaceId: string; gpuType: string };
 
 /** The same account in plain loops over the history, from the rows of single samples. */
@@ -153,7 +160,7 @@ async function expected(from: Date, to: Date): Promise<Sums> {
     ...{ from: row.startedAt.getTime(), to: row.endedAt?.getTime() ?? Date.now() },
   });
   const span = { from: from.getTime(), to: to.getTime() };
-  const sums = { used: 0, held: 0, borrowed: 0, wall: 0 };
+  const sums = { used: 0, held: 0, borrowed: 0, wall: 0, effective: 0, known: 0, estimated: 0 };
   const waits = requests.flatMap(({ createdAt, decidedAt, ...rest }): Wait[] =>
     decidedAt === null || decidedAt < from || decidedAt >= to
       ? []
@@ -167,15 +174,22 @@ async function expected(from: Date, to: Date): Promise<Sums> {
       const all = on.reduce((sum, state) => sum + overlap(of(state), of(interval), whole), 0);
       const inside = on.reduce((sum, state) => sum + overlap(of(state), of(interval), whole, span), 0);
       if (inside === 0) continue;
-      const work = samples
-        .filter(
-          ({ leaseId, at: when }) =>
-            leaseId === interval.leaseId && overlap(whole, { from: when.getTime(), to: when.getTime() + 1 }) > 0,
-        )
-        .reduce((sum, sample) => sum + sample.gpuTimeUs / 1000, 0);
+      const ofHour = samples.filter(
+        ({ leaseId, at: when }) =>
+          leaseId === interval.leaseId && overlap(whole, { from: when.getTime(), to: when.getTime() + 1 }) > 0,
+      );
+      const sumOf = (key: "gpuTimeUs" | "smActiveUs" | "smKnownUs" | "smEstimatedUs") =>
+        ofHour.reduce((sum, sample) => sum + sample[key] / 1000, 0);
+      const work = sumOf("gpuTimeUs");
       sums.held += (interval.milli / 1000) * inside;
       sums.borrowed += (interval.milli / 1000) * inside * borrowed;
       sums.used += (interval.milli / 1000) * inside * Math.min(1, work / all);
+      const known = Math.min(1, work / all) * Math.min(1, sumOf("smKnownUs") / Math.max(0.001, work));
+      const effective = Math.min(known, sumOf("smActiveUs") / all);
+      sums.known += (interval.milli / 1000) * inside * known;
+      sums.effective += (interval.milli / 1000) * inside * effective;
+      sums.estimated +=
+        ((interval.milli / 1000) * inside * effective * sumOf("smEstimatedUs")) / Math.max(0.001, sumOf("smActiveUs"));
     }
   }
   return {
@@ -183,6 +197,7 @@ async function expected(from: Date, to: Date): Promise<Sums> {
     held: sums.held / HOUR,
     borrowed: sums.borrowed / HOUR,
     wall: sums.wall / HOUR,
+    ...{ effective: sums.effective / HOUR, known: sums.known / HOUR, estimated: sums.estimated / HOUR },
     waits,
   };
 }
@@ -216,6 +231,17 @@ function close(answer: Utilisation, sums: Sums, by: By = "team"): void {
   expect(answer.rows.reduce((sum, row) => sum + row.used, 0)).toBeCloseTo(sums.used, 6);
   expect(answer.rows.reduce((sum, row) => sum + row.used + row.heldIdle, 0)).toBeCloseTo(sums.held, 6);
   expect(answer.rows.reduce((sum, row) => sum + row.borrowed, 0)).toBeCloseTo(sums.borrowed, 6);
+  const { effective, effectiveKnown, effectiveEstimated } = answer.total;
+  expect(effective).toEqual(sums.used > 0 && sums.known === 0 ? null : nearly(sums.effective));
+  expect(effectiveKnown).toBeCloseTo(sums.known, 6);
+  expect(effectiveEstimated).toBeCloseTo(sums.estimated, 6);
+  expect(effective ?? 0).toBeLessThanOrEqual(effectiveKnown + 1e-9);
+  expect(effectiveKnown).toBeLessThanOrEqual(used + 1e-9);
+  for (const parts of [answer.rows, answer.bins]) {
+    expect(parts.reduce((sum, part) => sum + (part.effective ?? 0), 0)).toBeCloseTo(sums.effective, 6);
+    expect(parts.reduce((sum, part) => sum + part.effectiveKnown, 0)).toBeCloseTo(sums.known, 6);
+    expect(parts.reduce((sum, part) => sum + part.effectiveEstimated, 0)).toBeCloseTo(sums.estimated, 6);
+  }
   // Two leases of this history may hold one device at once; what is free is never told as less than nothing.
   expect(used + heldIdle + free + draining + lost).toBeGreaterThanOrEqual(sums.wall - 1e-6);
 }

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { authorize, type Context, inTransaction } from "#server/context.ts";
 import { usageRollup } from "#server/db/schema/index.ts";
-import { floorTo, HOUR_S, heldInLedger, poolInLedger } from "./ledger.ts";
+import { AMOUNTS, floorTo, HOUR_S, heldInLedger, poolInLedger } from "./ledger.ts";
 import { waitsOf } from "./waits.ts";
 
 const HOUR_MS = HOUR_S * 1000;
@@ -25,12 +25,13 @@ export async function rollUp(ctx: Context): Promise<boolean> {
     const [first, last] = [sql`${from.toISOString()}::timestamptz`, sql`${to.toISOString()}::timestamptz`];
     const key = sql.raw("at, gpu_type, team_id, user_id, workspace_id, state");
     const teamKey = sql.raw("at, gpu_type, team_id, state");
-    const sums = sql.raw("sum(held), sum(used), sum(borrowed), sum(promised), sum(delivered)");
+    const amounts = sql.raw(AMOUNTS.join(", "));
+    const sums = sql.raw(AMOUNTS.map((amount) => `sum(${amount})`).join(", "));
     await tx.db.execute(sql`delete from usage_hours where at >= ${first}`);
-    await tx.db.execute(sql`insert into usage_hours (${key}, held, used, borrowed, promised, delivered)
+    await tx.db.execute(sql`insert into usage_hours (${key}, ${amounts})
       select ${key}, ${sums} from (${heldInLedger({ from, to }, {}, HOUR_S, to)}) x group by ${key}`);
     await tx.db.execute(sql`delete from usage_team_hours where at >= ${first}`);
-    await tx.db.execute(sql`insert into usage_team_hours (${teamKey}, held, used, borrowed, promised, delivered)
+    await tx.db.execute(sql`insert into usage_team_hours (${teamKey}, ${amounts})
       select ${teamKey}, ${sums} from usage_hours where at >= ${first} group by ${teamKey}`);
     await tx.db.execute(sql`delete from pool_hours where at >= ${first}`);
     await tx.db.execute(sql`insert into pool_hours (at, gpu_type, state, wall)
@@ -38,17 +39,17 @@ export async function rollUp(ctx: Context): Promise<boolean> {
     const day = sql`date_bin('1 day', at, timestamptz 'epoch')`;
     const days = sql`at >= date_bin('1 day', ${first}, timestamptz 'epoch')`;
     await tx.db.execute(sql`delete from usage_days where ${days}`);
-    await tx.db.execute(sql`insert into usage_days (${key}, held, used, borrowed, promised, delivered)
+    await tx.db.execute(sql`insert into usage_days (${key}, ${amounts})
       select ${day}, gpu_type, team_id, user_id, workspace_id, state, ${sums} from usage_hours
       where ${days} and at < date_bin('1 day', ${last}, timestamptz 'epoch')
       group by ${day}, gpu_type, team_id, user_id, workspace_id, state`);
     await tx.db.execute(sql`delete from usage_team_days where ${days}`);
-    await tx.db.execute(sql`insert into usage_team_days (${teamKey}, held, used, borrowed, promised, delivered)
+    await tx.db.execute(sql`insert into usage_team_days (${teamKey}, ${amounts})
       select ${teamKey}, ${sums} from usage_days where ${days} group by ${teamKey}`);
     const week = sql`date_bin('7 days', at, timestamptz 'epoch')`;
     const weeks = sql`at >= date_bin('7 days', ${first}, timestamptz 'epoch')`;
     await tx.db.execute(sql`delete from usage_weeks where ${weeks}`);
-    await tx.db.execute(sql`insert into usage_weeks (at, team_id, user_id, workspace_id, held, used, borrowed, promised, delivered)
+    await tx.db.execute(sql`insert into usage_weeks (at, team_id, user_id, workspace_id, ${amounts})
       select ${week}, team_id, user_id, workspace_id, ${sums} from usage_days
       where ${weeks} and at < date_bin('7 days', ${last}, timestamptz 'epoch')
       group by ${week}, team_id, user_id, workspace_id`);

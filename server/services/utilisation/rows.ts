@@ -3,6 +3,7 @@ import type { Context } from "#server/context.ts";
 import { compareNames } from "#server/contracts/names.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 import { account, DAY_S } from "./account.ts";
+import { effectiveOf, sumKnown } from "./effective.ts";
 import type { Filter, Span } from "./ledger.ts";
 import { noWaits } from "./quantiles.ts";
 
@@ -19,6 +20,10 @@ export type HeldTime = {
   userName: string | null;
   workspaceName: string | null;
   used: number;
+  /** Of it what multiprocessors worked, as far as that is `known`; what of it was `estimated`. */
+  effective: number;
+  known: number;
+  estimated: number;
   held: number;
   borrowed: number;
   promised: number;
@@ -46,13 +51,15 @@ export async function readHeldTimes(
     with x as (
       -- Whole numbers are added up as numeric, which takes several times as long and is divided right away.
       select team_id, ${userId} as user_id, ${workspaceId} as workspace_id, ${gpuType} as gpu_type,
-        sum(used::float8) as used, sum(held::float8) as held, sum(borrowed::float8) as borrowed, sum(promised::float8) as promised,
-        sum(delivered::float8) as delivered
+        sum(used::float8) as used, sum(effective::float8) as effective, sum(known::float8) as known,
+        sum(estimated::float8) as estimated, sum(held::float8) as held, sum(borrowed::float8) as borrowed,
+        sum(promised::float8) as promised, sum(delivered::float8) as delivered
       from ${held} h group by 1, 2, 3, 4
     )
     select x.team_id as "teamId", x.user_id as "userId", x.workspace_id as "workspaceId", x.gpu_type as "gpuType",
       coalesce(t.name, x.team_id) as "teamName", coalesce(u.name, x.user_id) as "userName",
-      coalesce(w.name, x.workspace_id) as "workspaceName", x.used / 3.6e12 as used, x.held / 3.6e12 as held,
+      coalesce(w.name, x.workspace_id) as "workspaceName", x.used / 3.6e12 as used, x.effective / 3.6e12 as effective,
+      x.known / 3.6e12 as known, x.estimated / 3.6e12 as estimated, x.held / 3.6e12 as held,
       x.borrowed / 3.6e12 as borrowed, x.promised / 3.6e9 as promised, x.delivered / 3.6e9 as delivered
     from x
     left join teams t on t.id = x.team_id
@@ -71,24 +78,21 @@ const keys: Record<By, { id: (time: HeldTime) => string; name: (time: HeldTime) 
 /** The table: times with the same team, person, type or workspace together, most held (or most held idle) first. */
 export function rowsOf(times: readonly HeldTime[], by: By, order: Order = "held"): UtilisationRow[] {
   const { id: idOf, name: nameOf } = keys[by];
-  const rows = new Map<string, UtilisationRow & { teams: Set<string> }>();
-  for (const time of times) {
-    const id = idOf(time);
-    const row = rows.get(id) ?? {
-      ...{ id, name: nameOf(time), within: null, used: 0, heldIdle: 0, borrowed: 0, lent: null },
-      ...{ ...noWaits, promised: 0, delivered: 0, teams: new Set<string>() },
-    };
-    rows.set(id, row);
-    row.teams.add(time.teamName);
-    row.used += time.used;
-    row.heldIdle += Math.max(0, time.held - time.used);
-    row.borrowed += time.borrowed;
-    row.promised += time.promised;
-    row.delivered += time.delivered;
-  }
-  const weight = (row: UtilisationRow) => row.heldIdle + (order === "held" ? row.used : 0);
   const belongs = by === "person" || by === "workspace";
-  return [...rows.values()]
-    .map(({ teams, ...row }) => ({ ...row, within: belongs ? [...teams].sort().join(", ") : null }))
-    .sort((a, b) => weight(b) - weight(a) || compareNames(a.name, b.name));
+  const rows = [...Map.groupBy(times, idOf)].map(([id, own]): UtilisationRow => {
+    const sumOf = (key: "used" | "borrowed" | "promised" | "delivered") =>
+      own.reduce((sum, time) => sum + time[key], 0);
+    const teams = new Set(own.map((time) => time.teamName));
+    const used = sumOf("used");
+    return {
+      ...{ id, name: own[0] === undefined ? id : nameOf(own[0]) },
+      within: belongs ? [...teams].sort().join(", ") : null,
+      ...{ used, heldIdle: own.reduce((sum, time) => sum + Math.max(0, time.held - time.used), 0) },
+      ...effectiveOf(used, sumKnown(own)),
+      ...{ borrowed: sumOf("borrowed"), lent: null, ...noWaits },
+      ...{ promised: sumOf("promised"), delivered: sumOf("delivered") },
+    };
+  });
+  const weight = (row: UtilisationRow) => row.heldIdle + (order === "held" ? row.used : 0);
+  return rows.sort((a, b) => weight(b) - weight(a) || compareNames(a.name, b.name));
 }

@@ -41,7 +41,7 @@ beforeAll(async () => {
   const mine = (await makeWorkspace(world, { owner: world.member })).id;
   const theirs = (await makeWorkspace(world, { owner: world.outsider, teamId: world.otherTeam })).id;
   // 4 h of 0.5, half of it at work; it waited a minute.
-  await lease(world.member, world.team, mine, first, 500, 2, 6, { usedHours: 2, waitedMs: 60_000 });
+  await lease(world.member, world.team, mine, first, 500, 2, 6, { usedHours: 2, waitedMs: 60_000, activePart: 0.25 });
   // 4 h of 1.0, of which two while the device drains; borrowed.
   await lease(world.outsider, world.otherTeam, theirs, second, 1000, 4, 8, {
     ...{ usedHours: 4, waitedMs: 180_000, borrowed: true, promisedUs: 2e9, deliveredUs: 1.5e9 },
@@ -57,7 +57,14 @@ async function lease(
   milli: number,
   from: number,
   to: number,
-  more: { usedHours: number; waitedMs: number; borrowed?: boolean; promisedUs?: number; deliveredUs?: number },
+  more: {
+    usedHours: number;
+    waitedMs: number;
+    borrowed?: boolean;
+    promisedUs?: number;
+    deliveredUs?: number;
+    activePart?: number;
+  },
 ): Promise<void> {
   const [id, requestId] = [newId("lea"), newId("req")];
   const owner = { kind: "process" as const, pid: 1, startTime: 1 };
@@ -77,6 +84,12 @@ async function lease(
   await test.db.insert(leaseWork).values(
     Array.from({ length: hours }, (_, index) => ({
       ...{ leaseId: id, hour: at(from + index), gpuTimeUs: (more.usedHours / hours) * 3.6e9 },
+      ...(more.activePart === undefined
+        ? {}
+        : {
+            smKnownUs: (more.usedHours / hours) * 3.6e9,
+            smActiveUs: (more.usedHours / hours) * 3.6e9 * more.activePart,
+          }),
       ...{ promisedUs: (more.promisedUs ?? 0) / hours, deliveredUs: (more.deliveredUs ?? 0) / hours },
     })),
   );
@@ -84,6 +97,7 @@ async function lease(
   await test.db.insert(leaseIntervals).values({ ...interval, startedAt: at(from), endedAt: at(to) });
 }
 
+const nearly = (hours: number) => expect.closeTo(hours, 6) as number;
 const sum = ({ used, heldIdle, free, draining, lost }: TimeParts) => used + heldIdle + free + draining + lost;
 
 describe("the time of the pool", () => {
@@ -127,6 +141,26 @@ describe("the time of the pool", () => {
     if (by === "person") expect(first).toMatchObject({ name: "Oto", within: "nlp" });
     expect((first?.promised ?? 0) * 3600).toBeCloseTo(2000);
     expect((first?.delivered ?? 0) * 3600).toBeCloseTo(1500);
+  });
+
+  it("tells how much of what was used was effective where that is known, and that it is not known elsewhere", async () => {
+    const span = { from: iso(0), to: iso(10) };
+    const all = await read(world.admin.ctx, span);
+    // A quarter of the hour that the half of a GPU worked; of the other's four hours nobody told.
+    expect(all.total).toMatchObject({ effective: nearly(0.25), effectiveKnown: nearly(1), effectiveEstimated: 0 });
+    const byTeam = new Map(all.rows.map((row) => [row.id, row]));
+    expect(byTeam.get(world.team)).toMatchObject({
+      used: nearly(1),
+      effective: nearly(0.25),
+      effectiveKnown: nearly(1),
+    });
+    expect(byTeam.get(world.otherTeam)).toMatchObject({ used: nearly(4), effective: null, effectiveKnown: 0 });
+    const theirs = await read(world.outsider.ctx, { ...span, teamId: world.otherTeam, by: "workspace" });
+    expect(theirs.total.effective).toBeNull();
+    // What nobody held, and what lay idle, worked for nobody: that is known.
+    const before = await read(world.admin.ctx, { from: iso(0), to: iso(2) });
+    expect(before.total).toMatchObject({ used: 0, effective: 0, effectiveKnown: 0 });
+    expect(all.bins.filter((bin) => bin.used > 0 && bin.effective === null).length).toBe(2);
   });
 
   it("names first who let most of it lie idle, where that is asked", async () => {

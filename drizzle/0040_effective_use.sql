@@ -1,0 +1,24 @@
+ALTER TABLE "leases" ADD COLUMN "sm_active_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "leases" ADD COLUMN "sm_known_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "leases" ADD COLUMN "sm_estimated_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_samples" ADD COLUMN "sm_active_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_samples" ADD COLUMN "sm_known_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_samples" ADD COLUMN "sm_estimated_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "lease_work" ADD COLUMN "sm_active_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "lease_work" ADD COLUMN "sm_known_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "lease_work" ADD COLUMN "sm_estimated_us" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_days" ADD COLUMN "effective" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_days" ADD COLUMN "known" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_days" ADD COLUMN "estimated" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_hours" ADD COLUMN "effective" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_hours" ADD COLUMN "known" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_hours" ADD COLUMN "estimated" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_team_days" ADD COLUMN "effective" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_team_days" ADD COLUMN "known" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_team_days" ADD COLUMN "estimated" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_team_hours" ADD COLUMN "effective" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_team_hours" ADD COLUMN "known" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_team_hours" ADD COLUMN "estimated" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_weeks" ADD COLUMN "effective" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_weeks" ADD COLUMN "known" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "usage_weeks" ADD COLUMN "estimated" bigint DEFAULT 0 NOT NULL;
