@@ -1,7 +1,9 @@
 /** What people do on the pages, by the keyboard alone. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import path from "node:path";
 import { type APIRequestContext, type BrowserContext, expect, type Page } from "@playwright/test";
+import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { change, joinByApi, runByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
 import { test } from "./fixtures/lane.ts";
@@ -27,6 +29,25 @@ const button = (name: string | RegExp) => page.getByRole("button", { name, exact
 const inDialog = (name: string) => page.getByRole("dialog").getByRole("button", { name, exact: true });
 const closed = async () => await expect(page.getByRole("dialog")).toHaveCount(0);
 const item = (name: string) => page.getByRole("menuitem", { name, exact: true });
+
+/** Three seconds of kernels of one block: the GPU is used, and one of its multiprocessors works. */
+const ONE_BLOCK = `
+import time
+import numpy as np
+from numba import cuda
+@cuda.jit
+def alone(out, rounds):
+    x = 0.0
+    for i in range(rounds):
+        x = x * 0.999 + i
+    out[0] = x
+out = cuda.to_device(np.zeros(1))
+alone[1, 1](out, 1)
+until = time.monotonic() + 3
+while time.monotonic() < until:
+    alone[1, 1](out, 1_000_000)
+    cuda.synchronize()
+print("worked")`;
 
 /** The file that a link downloads, when it is followed by the keyboard. */
 async function download(name: string): Promise<string> {
@@ -72,6 +93,7 @@ test("somebody signs in and launches a workspace", async () => {
 
 test("the timers of a workspace and of its GPU are extended", async () => {
   expect(await runByApi(api, id, "train.ipynb", "%gpu attach 0.5")).toContain("Attached 0.5 GPU");
+  expect(await runByApi(api, id, "train.ipynb", ONE_BLOCK)).toContain("worked");
   const before = (await (await api.get("/api/v1/leases")).json()) as { leases: { expiresAt: string }[] };
   await page.goto(at);
   await keys.press(button("Extend 1 h: the GPU"));
@@ -298,7 +320,26 @@ test("use is asked for by person and downloaded, for people and over time", asyn
   await keys.press(button("Show"));
   await expect(page).toHaveURL(/by=person/);
   await expect(page.getByRole("table").filter({ hasText: "First Admin" }).first()).toBeVisible();
-  expect(await download("Download as CSV")).toContain("First Admin");
+  const file = await download("Download as CSV");
+  expect(file).toContain("First Admin");
+  expect(file.split("\r\n")[0]).toContain(",effective GPU-hours,effective known of used GPU-hours,");
+});
+
+test("who used a GPU by a kernel of one block is told how little of it was effective", async () => {
+  const answer = await api.get(`/api/v1/utilisation?workspaceId=${id}`);
+  const { total } = (await answer.json()) as { total: Utilisation["total"] };
+  // The software GPU counts it: of nothing that it did is it not known.
+  expect(total.used).toBeGreaterThan(0);
+  expect(total.effectiveKnown).toBeCloseTo(total.used, 6);
+  expect(total.effectiveEstimated).toBe(0);
+  const share = (total.effective ?? Number.NaN) / total.used;
+  expect(Math.abs(share - 1 / availableParallelism())).toBeLessThan(0.15);
+  await page.goto("/usage?by=workspace");
+  await keys.press(page.getByRole("link", { name: workspace, exact: true }));
+  await expect(page.getByText(`Only workspace ${workspace}`)).toBeVisible();
+  await expect(page.getByText("Effective of allocated")).toBeVisible();
+  await expect(page.getByText(/^\d[\d.]* GPU-h of multiprocessors at work \(SM active\)$/)).toBeVisible();
+  await expect(page.getByText("A kernel that fills a quarter of them uses the GPU", { exact: false })).toBeVisible();
 });
 
 test("the demand of the log is played again on a larger pool", async () => {

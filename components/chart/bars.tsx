@@ -1,10 +1,12 @@
 "use client";
 
 /** How a series looks: strength and pattern tell it apart, not colour alone. */
-export type Look = "used" | "held" | "free" | "stranded" | "warn" | "bad";
+export type Look = "used" | "partly" | "unknown" | "held" | "free" | "stranded" | "warn" | "bad";
 
 const fills: Record<Look, string> = {
   used: "fill-accent",
+  partly: "fill-accent/70",
+  unknown: "fill-ink-2",
   held: "fill-accent/40",
   free: "fill-line",
   stranded: "fill-ink-2/50",

@@ -5,6 +5,8 @@ import { timeTicks, valueTicks } from "./ticks.ts";
 
 const swatches: Record<Look, string> = {
   used: "bg-accent",
+  partly: "bg-accent/70",
+  unknown: "bg-ink-2",
   held: "bg-accent/40",
   free: "bg-line",
   stranded: "bg-ink-2/50",

@@ -82,10 +82,15 @@ export function Figure({
   );
 }
 
-/** Figures side by side in one frame. */
-export function Figures({ children }: { children: ReactNode }) {
+/** Figures side by side in one frame: four, or six. */
+export function Figures({ children, count = 4 }: { children: ReactNode; count?: 4 | 6 }) {
   return (
-    <dl className="mb-6 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line *:bg-surface lg:grid-cols-4">
+    <dl
+      className={cx(
+        "mb-6 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line *:bg-surface",
+        count === 6 ? "lg:grid-cols-3 2xl:grid-cols-6" : "lg:grid-cols-4",
+      )}
+    >
       {children}
     </dl>
   );

@@ -6,14 +6,18 @@ import { ExactTime } from "#components/ui/time.tsx";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 
 type Bin = Utilisation["bins"][number];
-type Part = "used" | "heldIdle" | "free" | "draining" | "lost" | "borrowed" | "stranded";
+type Part = "used" | "effective" | "heldIdle" | "free" | "draining" | "lost" | "borrowed" | "stranded";
+
+/** Hours, or that nobody knows them. */
+const hoursOrUnknown = (hours: number | null) =>
+  hours === null ? <span className="text-ink-2">not known</span> : formatGpuHours(hours);
 
 /** The figures behind the chart; what was stranded is told of the `whole` pool or a type alone. */
 export function TimeTable({ bins, whole }: { bins: Bin[]; whole: boolean }) {
   const part = (id: Part, header: string, from?: Column<Bin>["from"]): Column<Bin> => ({
     ...{ id, header, from, align: "right" },
-    sort: (row) => row[id],
-    cell: (row) => formatGpuHours(row[id]),
+    sort: (row) => row[id] ?? -1,
+    cell: (row) => hoursOrUnknown(row[id]),
   });
   return (
     <DataTable
@@ -23,6 +27,7 @@ export function TimeTable({ bins, whole }: { bins: Bin[]; whole: boolean }) {
       columns={[
         { id: "from", header: "From", sort: (row) => row.from, cell: (row) => <ExactTime at={row.from} /> },
         part("used", "Used"),
+        part("effective", "Effective"),
         part("heldIdle", "Held idle"),
         part("free", "Free"),
         part("draining", "Draining", "sm"),

@@ -4,13 +4,14 @@ import Link from "next/link";
 import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
+import { effectiveShare, effectiveWords } from "./effective.ts";
 import { narrowed, type UsageQuestion, usageHref } from "./usage-question.ts";
 
 const held = (row: UtilisationRow) => row.used + row.heldIdle;
 const none = <span className="text-ink-2">–</span>;
 const words = { team: "Team", person: "Person", type: "GPU type", workspace: "Workspace" } as const;
 
-/** Who had the time: held and used, borrowed and lent, waited for, promised and delivered; each row leads to its part. */
+/** Who had the time: held, used and effective, borrowed and lent, waited for, promised and delivered; each row leads to its part. */
 export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; question: UsageQuestion }) {
   const { by } = question;
   const hours = (
@@ -62,6 +63,11 @@ export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; q
           ...{ id: "share", header: "Used of held", align: "right", from: "sm" },
           sort: (row) => (held(row) > 0 ? row.used / held(row) : -1),
           cell: (row) => formatShare(row.used, held(row)),
+        },
+        {
+          ...{ id: "effective", header: "Effective of held", align: "right", from: "md" },
+          sort: (row) => effectiveShare(row) ?? -1,
+          cell: (row) => <span className={row.effective === null ? "text-ink-2" : ""}>{effectiveWords(row)}</span>,
         },
         hours("borrowed", "Borrowed", (row) => row.borrowed, "md"),
         ...(by === "team" ? [hours("lent", "Lent", (row) => row.lent, "md")] : []),

@@ -6,13 +6,14 @@ import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
 import { Card, Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
+import { EFFECTIVE, effectiveNotes, effectiveWords, unknownHours } from "#components/utilisation/effective.ts";
 import { TimeTable } from "#components/utilisation/time-table.tsx";
 import { UsageFilter } from "#components/utilisation/usage-filter.tsx";
 import { LAST_HOURS, type UsageQuestion } from "#components/utilisation/usage-question.ts";
 import { UsageSpans } from "#components/utilisation/usage-spans.tsx";
 import { UtilisationTable } from "#components/utilisation/utilisation-table.tsx";
 import { userId, workspaceId } from "#server/contracts/common.ts";
-import type { TimeParts, Utilisation } from "#server/contracts/utilisation.ts";
+import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { LONGEST_DAYS, read } from "#server/services/utilisation/read.ts";
 import { load, pageContext } from "../../page-context.ts";
 import { askedDays, lastHours } from "../asked-days.ts";
@@ -23,16 +24,22 @@ export const metadata = { title: "Usage" };
 type Props = { searchParams: Promise<Record<string, string | string[] | undefined>> };
 
 const HOUR = 3600_000;
-/** What became of the time, and what of the free was stranded. */
-type Parts = TimeParts & { stranded: number };
+type Time = Omit<Utilisation["bins"][number], "from" | "to" | "borrowed">;
+/** What the chart stacks: what was used by how effective that was, and of what was free what fitted none who waited. */
+type Parts = ReturnType<typeof partsOf>;
 const SERIES: (Series & { key: keyof Parts })[] = [
-  { key: "used", label: "Used", look: "used" },
+  { key: "effective", label: "Effective", look: "used" },
+  { key: "rest", label: "Rest of used", look: "partly" },
+  { key: "unknown", label: "Used, effect not known", look: "unknown" },
   { key: "heldIdle", label: "Held idle", look: "held" },
   { key: "free", label: "Free", look: "free" },
   { key: "stranded", label: "Stranded", look: "stranded" },
   { key: "draining", label: "Draining", look: "warn" },
   { key: "lost", label: "Lost", look: "bad" },
 ];
+
+/** What belongs to somebody. */
+const HELD: readonly (keyof Parts)[] = ["effective", "rest", "unknown", "heldIdle"];
 
 /** What became of the pool's time, and who had it. */
 export default async function UsagePage({ searchParams }: Props) {
@@ -78,8 +85,11 @@ export default async function UsagePage({ searchParams }: Props) {
   };
   // What is free or away belongs to nobody.
   const whole = team === undefined && asks.person === "" && asks.workspace === "";
-  const series = whole ? SERIES : SERIES.slice(0, 2);
   const total = usage && partsOf({ ...usage.total, stranded: usage.stranded });
+  const unknown = usage === undefined ? 0 : unknownHours(usage.total);
+  const series = SERIES.filter(
+    ({ key }) => (key !== "unknown" || unknown > 0) && (whole || HELD.some((held) => held === key)),
+  );
   const file = (format: string) => `/api/v1/utilisation?${new URLSearchParams({ ...question, format }).toString()}`;
   return (
     <>
@@ -118,6 +128,9 @@ export default async function UsagePage({ searchParams }: Props) {
                 format={(value) => `${formatGpuHours(value)} GPUs`}
                 mark={(value, step) => `${formatMark(value, step)} GPUs`}
               />
+              <p className="mt-3 max-w-prose text-sm text-ink-2">
+                {[EFFECTIVE, ...effectiveNotes(usage.total)].join(" ")}
+              </p>
               <BehindChart csv={file("csv-time")}>
                 <TimeTable bins={usage.bins} whole={whole} />
               </BehindChart>
@@ -143,7 +156,7 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
   const all = held + free + draining + lost;
   const { promised, delivered, borrowed } = usage;
   return (
-    <Figures>
+    <Figures count={6}>
       <Figure
         label="Allocated"
         value={whole ? formatShare(held, all) : formatGpuHours(held)}
@@ -160,6 +173,11 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
         detail={`${formatGpuHours(heldIdle)} GPU-h held idle`}
       />
       <Figure
+        label="Effective of allocated"
+        value={effectiveWords(usage.total)}
+        detail={effectiveDetail(usage.total)}
+      />
+      <Figure
         label="95 of 100 waited at most"
         value={usage.waitP95 === null ? "–" : formatDuration(usage.waitP95 * 1000)}
         detail={
@@ -171,15 +189,24 @@ function UsageFigures({ usage, whole }: { usage: Utilisation; whole: boolean }) 
       <Figure
         label="Delivered of promised"
         value={formatShare(delivered, promised)}
-        detail={promised > 0 ? deliveredDetail(promised, usage.fairness) : "nobody shared a busy GPU"}
+        detail={promised > 0 ? `of ${formatGpuHours(promised)} GPU-h while others waited` : "nobody shared a busy GPU"}
+      />
+      <Figure
+        label="Fairness between teams"
+        value={usage.fairness === null ? "–" : usage.fairness.toFixed(2)}
+        detail={usage.fairness === null ? "fewer than two shared a busy GPU" : "of 1 (Jain)"}
       />
     </Figures>
   );
 }
 
-function deliveredDetail(promised: number, fairness: number | null): string {
-  const of = `of ${formatGpuHours(promised)} GPU-h while others waited`;
-  return fairness === null ? of : `${of}; fairness between teams ${fairness.toFixed(2)} of 1 (Jain)`;
+function effectiveDetail(total: Utilisation["total"]): string {
+  const { used, effective } = total;
+  if (used <= 0) return "nothing was used";
+  if (effective === null) return "devices did not tell how much of their multiprocessors worked";
+  const unknown = unknownHours(total);
+  const rest = unknown > 0 ? `; of ${formatGpuHours(unknown)} not known` : "";
+  return `${formatGpuHours(effective)} GPU-h of multiprocessors at work (SM active)${rest}`;
 }
 
 /** `2026-11-19 to 2026-11-25`; of the last hours to the minute. */
@@ -188,11 +215,18 @@ function spanWords({ from, to }: Utilisation, last: string): string {
   return last === "" ? `${from.slice(0, 10)} to ${to.slice(0, 10)}` : `${minute(from)} to ${minute(to)} UTC`;
 }
 
-/** What the chart stacks: of what was free, what fitted none of those who waited stands apart. */
-const partsOf = (parts: Parts): Parts => ({ ...parts, free: parts.free - parts.stranded });
+function partsOf({ used, effective, effectiveKnown, effectiveEstimated: _, free, stranded, ...others }: Time) {
+  return {
+    ...others,
+    effective: effective ?? 0,
+    rest: Math.max(0, effectiveKnown - (effective ?? 0)),
+    unknown: Math.max(0, used - effectiveKnown),
+    ...{ free: free - stranded, stranded },
+  };
+}
 
 /** GPU-hours of a stretch as GPUs on average. */
-function perHour(bin: Utilisation["bins"][number]): Record<string, number> {
+function perHour({ borrowed: _, ...bin }: Utilisation["bins"][number]): Record<string, number> {
   const hours = Math.max(1e-9, (Date.parse(bin.to) - Date.parse(bin.from)) / HOUR);
   const parts = partsOf(bin);
   return Object.fromEntries(SERIES.map(({ key }) => [key, parts[key] / hours]));
