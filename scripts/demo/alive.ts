@@ -39,19 +39,34 @@ export async function letWait(db: Database): Promise<void> {
 export async function letWork(db: Database, seconds: number): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.execute(sql`
-      with worked as (
-        update leases set usage_at = now(), expires_at = greatest(expires_at, now() + interval '40 minutes'),
-          used_memory_bytes = memory_bytes / 128 * (24 + (hashtext(id) & 63)),
-          gpu_time_us = gpu_time_us + ${seconds}::int * milli * 10::bigint * (20 + (hashtext(id) & 63))
-        where state = 'active' and hashtext(id) % 6 <> 0
-        returning id, used_memory_bytes, ${seconds}::int * milli * 10::bigint * (20 + (hashtext(id) & 63)) as gpu_time_us
+      with now_working as (
+        select id, work, sm_known, sm_active, case when sm_estimated_us > 0 then sm_active else 0 end as sm_estimated
+        from (
+          select *, case when sm_known_us > 0 then work else 0 end as sm_known,
+            case when sm_known_us > 0 then work / 100 * (15 + (hashtext(id) >> 6 & 63)) else 0 end as sm_active
+          from (
+            select *, ${seconds}::int * milli * 10::bigint * (20 + (hashtext(id) & 63)) as work from leases
+            where state = 'active' and hashtext(id) % 6 <> 0
+          ) working
+        ) told
+      ), worked as (
+        update leases l set usage_at = now(), expires_at = greatest(expires_at, now() + interval '40 minutes'),
+          used_memory_bytes = memory_bytes / 128 * (24 + (hashtext(l.id) & 63)), gpu_time_us = gpu_time_us + work,
+          sm_active_us = sm_active_us + sm_active, sm_known_us = sm_known_us + sm_known,
+          sm_estimated_us = sm_estimated_us + sm_estimated
+        from now_working w where w.id = l.id
+        returning l.id, used_memory_bytes, work, sm_active, sm_known, sm_estimated
       ), sampled as (
-        insert into usage_samples (lease_id, at, memory_bytes, gpu_time_us, delivered_us, promised_us, calls)
-        select id, now(), used_memory_bytes, gpu_time_us, 0, 0, 0 from worked
+        insert into usage_samples (lease_id, at, memory_bytes, gpu_time_us, sm_active_us, sm_known_us, sm_estimated_us,
+          delivered_us, promised_us, calls)
+        select id, now(), used_memory_bytes, work, sm_active, sm_known, sm_estimated, 0, 0, 0 from worked
       )
-      insert into lease_work (lease_id, hour, gpu_time_us, delivered_us, promised_us)
-      select id, date_trunc('hour', now(), 'UTC'), gpu_time_us, 0, 0 from worked
-      on conflict (lease_id, hour) do update set gpu_time_us = lease_work.gpu_time_us + excluded.gpu_time_us`);
+      insert into lease_work (lease_id, hour, gpu_time_us, sm_active_us, sm_known_us, sm_estimated_us, delivered_us, promised_us)
+      select id, date_trunc('hour', now(), 'UTC'), work, sm_active, sm_known, sm_estimated, 0, 0 from worked
+      on conflict (lease_id, hour) do update set gpu_time_us = lease_work.gpu_time_us + excluded.gpu_time_us,
+        sm_active_us = lease_work.sm_active_us + excluded.sm_active_us,
+        sm_known_us = lease_work.sm_known_us + excluded.sm_known_us,
+        sm_estimated_us = lease_work.sm_estimated_us + excluded.sm_estimated_us`);
     await tx.execute(sql`delete from usage_samples where calls = 0 and at < now() - interval '2 minutes'`);
     await notify(tx, "pool", "sample");
   });
