@@ -34,6 +34,8 @@ beforeAll(async () => {
   for (const table of ["leases", "lease_work", "usage_samples"]) {
     await newest.sql`update ${newest.sql(table)} set sm_active_us = 0, sm_known_us = 0, sm_estimated_us = 0`;
   }
+  // Nor did they look for what was stranded.
+  await newest.sql`delete from stranded_hours`;
   while (await rollUp(ctx));
   await setPrice(ctx, { type: "soft", basis: "hour", amount: 0.1 });
   await closeMonth(ctx, { month: monthBefore(new Date()) });
