@@ -15,7 +15,7 @@ export type Column<Row> = {
   /** Figures stand on the right. */
   align?: "right";
   /** Left out below this width. */
-  from?: "sm" | "md" | "lg" | "xl";
+  from?: "sm" | "md" | "lg" | "xl" | "2xl";
   className?: string;
   /** What stands below all rows, whatever is filtered. */
   foot?: ReactNode;
@@ -23,7 +23,10 @@ export type Column<Row> = {
   quiet?: boolean;
 };
 
-const fromWidth = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" } as const;
+const fromWidth = {
+  ...{ sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" },
+  "2xl": "max-2xl:hidden",
+} as const;
 
 /** On a phone buttons stay in sight, in front of what the table scrolls under them. */
 const PHONE_BUTTONS = "max-sm:sticky max-sm:right-0 max-sm:bg-surface";

@@ -65,7 +65,7 @@ export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; q
           cell: (row) => formatShare(row.used, held(row)),
         },
         {
-          ...{ id: "effective", header: "Effective of held", align: "right", from: "md" },
+          ...{ id: "effective", header: "Effective", align: "right", from: "md" },
           sort: (row) => effectiveShare(row) ?? -1,
           cell: (row) => <span className={row.effective === null ? "text-ink-2" : ""}>{effectiveWords(row)}</span>,
         },
@@ -79,7 +79,7 @@ export function UtilisationTable({ rows, question }: { rows: UtilisationRow[]; q
         wait("wait", "Median wait", (row) => row.waitMedian),
         wait("wait95", "95 % waited", (row) => row.waitP95),
         {
-          ...{ id: "delivered", header: "Delivered of promised", align: "right", from: "xl" },
+          ...{ id: "delivered", header: "Delivered of promised", align: "right", from: "2xl" },
           sort: (row) => (row.promised > 0 ? row.delivered / row.promised : -1),
           cell: (row) => formatShare(row.delivered, row.promised),
         },
