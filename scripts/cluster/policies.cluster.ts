@@ -1,0 +1,187 @@
+/** Whom a workspace's pod reaches, and who reaches it, where the cluster's network enforces NetworkPolicies. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { promisify } from "node:util";
+import type { KubernetesObject, V1Pod } from "@kubernetes/client-node";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { kubectl } from "#scripts/cluster/cluster.ts";
+import { clusterAt } from "#scripts/cluster/place.ts";
+import { buildPolicies, enforcePolicies } from "#scripts/cluster/policies.ts";
+import { useTestDatabase } from "#server/db/testing.ts";
+import { JUPYTER_PORT, namespaceOf, podName } from "#server/launchers/kubernetes/objects.ts";
+import {
+  type Installation,
+  smallSettings,
+  startInstallation,
+  testCluster,
+} from "#server/launchers/kubernetes/testing.ts";
+
+const execute = promisify(execFile);
+const cluster = testCluster();
+const machine = clusterAt();
+/** Where the pods lie that stand for Sluice's servers; they only listen. */
+const SERVERS = "policies-servers";
+const METADATA = "169.254.169.254";
+/** Any other address outside the cluster. */
+const OUTSIDE = "203.0.113.7";
+const names = (component: string) => ({ app: "sluice", component });
+const of = (component: string, ...ports: number[]) => ({
+  namespace: { "kubernetes.io/metadata.name": SERVERS },
+  pods: names(component),
+  ...(ports.length > 0 && { ports }),
+});
+const settings = smallSettings(cluster, "policies", {
+  // The test's own reconciler, too, which is on the node.
+  network: {
+    from: [of("gateway"), { addresses: `${cluster.address}/32` }],
+    to: [of("broker", 3001), of("gpud", 3010), { addresses: "0.0.0.0/0", ports: [80] }],
+  },
+});
+
+const PYTHON = "/opt/sluice/environment/bin/python";
+const LISTEN = `import http.server, sys, threading
+for port in sys.argv[1:]:
+    server = http.server.ThreadingHTTPServer(("", int(port)), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever).start()`;
+/** Prints of each address whether somebody takes a connection there. */
+const REACH = `import json, socket
+def reaches(address):
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), 2).close()
+        return True
+    except OSError:
+        return False
+def reached(addresses):
+    print(json.dumps({name: reaches(address) for name, address in addresses.items()}))`;
+
+type Server = { name: string; namespace: string; labels: Record<string, string>; ports: number[] };
+const servers: Server[] = [
+  { name: "broker", namespace: SERVERS, labels: names("broker"), ports: [3001, 3999] },
+  { name: "gpud", namespace: SERVERS, labels: names("gpud"), ports: [3010] },
+  { name: "gateway", namespace: SERVERS, labels: names("gateway"), ports: [3002] },
+  { name: "stranger", namespace: SERVERS, labels: { app: "other" }, ports: [8080] },
+  { name: "names", namespace: "kube-system", labels: { "k8s-app": "kube-dns" }, ports: [53] },
+];
+
+function podOf({ name, namespace, labels, ports }: Server): V1Pod {
+  return {
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name, namespace, labels } },
+    spec: {
+      terminationGracePeriodSeconds: 0,
+      containers: [
+        {
+          ...{ name: "listens", image: cluster.workspaceImage, imagePullPolicy: "Never" },
+          command: [PYTHON, "-c", LISTEN, ...ports.map(String)],
+          securityContext: { runAsUser: 0 },
+          workingDir: "/tmp",
+          readinessProbe: { tcpSocket: { port: ports[0] ?? 0 }, periodSeconds: 1 },
+        },
+      ],
+    },
+  };
+}
+
+let program: string;
+let installation: Installation;
+let outside: ChildProcess | undefined;
+let stopEnforcing: () => Promise<void>;
+let first: string;
+let second: string;
+const made: KubernetesObject[] = [];
+beforeAll(async () => {
+  program = await buildPolicies(process.cwd());
+  outside = await makeOutside();
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: SERVERS } };
+  for (const object of [namespace, ...servers.map(podOf)]) {
+    await cluster.objects.create(object);
+    made.unshift(object);
+  }
+  installation = await startInstallation(await useTestDatabase({ max: 10 }), cluster, { settings, homes: 2 });
+  [first, second] = [await installation.launch("first"), await installation.launch("second")];
+  for (const id of [first, second]) await installation.observed(id, "running$");
+  for (const { name, namespace: where } of servers)
+    await kubectl(machine, "wait", "--for=condition=Ready", `pod/${name}`, "--namespace", where, "--timeout=60s");
+}, 900_000);
+afterAll(async () => {
+  await stopEnforcing?.();
+  await installation?.stop();
+  for (const object of made) await cluster.objects.delete(object, undefined, undefined, 0).catch(() => undefined);
+  outside?.kill();
+  await execute("ip", ["netns", "del", "sluice-outside"]);
+});
+
+/** A machine outside the cluster, also at the address where clouds hand out credentials. It answers on port 80. */
+async function makeOutside(): Promise<ChildProcess> {
+  const ip = async (...args: string[]) => await execute("ip", args);
+  await ip("netns", "add", "sluice-outside");
+  await ip("link", "add", "to-outside", "type", "veth", "peer", "name", "to-cluster", "netns", "sluice-outside");
+  await ip("link", "set", "to-outside", "up");
+  for (const link of ["lo", "to-cluster"]) await ip("-n", "sluice-outside", "link", "set", link, "up");
+  for (const address of [METADATA, OUTSIDE]) {
+    await ip("route", "add", address, "dev", "to-outside", "src", cluster.address);
+    await ip("-n", "sluice-outside", "addr", "add", `${address}/32`, "dev", "to-cluster");
+  }
+  await ip("-n", "sluice-outside", "route", "add", "default", "dev", "to-cluster");
+  const serve = ["netns", "exec", "sluice-outside", "python3", "-m", "http.server", "80"];
+  return spawn("ip", serve, { stdio: "ignore" });
+}
+
+async function addressOf(name: string, namespace: string): Promise<string> {
+  const path = "jsonpath={.status.podIP}";
+  return await kubectl(machine, "get", "pod", name, "--namespace", namespace, "-o", path);
+}
+const workspaceAddress = async (id: string) => {
+  const { teamId, generation } = await installation.row(id);
+  return await addressOf(podName({ id, generation }), namespaceOf(settings, teamId));
+};
+
+/** What a workspace reaches, by name. */
+async function reachedFromWorkspace(): Promise<unknown> {
+  const at = async (name: string, port: number, namespace = SERVERS) => `${await addressOf(name, namespace)}:${port}`;
+  const addresses = {
+    broker: await at("broker", 3001),
+    "another port of the broker's": await at("broker", 3999),
+    gpud: await at("gpud", 3010),
+    names: await at("names", 53, "kube-system"),
+    stranger: await at("stranger", 8080),
+    "another workspace": `${await workspaceAddress(second)}:${JUPYTER_PORT}`,
+    outside: `${OUTSIDE}:80`,
+    metadata: `${METADATA}:80`,
+  };
+  const code = `${REACH}\nreached(${JSON.stringify(addresses)})`;
+  return JSON.parse(await installation.inNotebook(first, code));
+}
+
+/** Whether a pod of these reaches a workspace's server. */
+async function reachesWorkspace(name: string): Promise<boolean> {
+  const address = `${await workspaceAddress(first)}:${JUPYTER_PORT}`;
+  const code = `${REACH}\nreached(${JSON.stringify({ it: address })})`;
+  const printed = await kubectl(machine, "exec", name, "--namespace", SERVERS, "--", PYTHON, "-c", code);
+  return (JSON.parse(printed) as { it: boolean }).it;
+}
+
+const everything = {
+  ...{ broker: true, "another port of the broker's": true, gpud: true, names: true },
+  ...{ stranger: true, "another workspace": true, outside: true, metadata: true },
+};
+
+it("reaches and is reached by everybody where nothing enforces policies", async () => {
+  expect(await reachedFromWorkspace()).toEqual(everything);
+  for (const name of ["gateway", "stranger"]) expect(await reachesWorkspace(name), name).toBe(true);
+});
+
+it("reaches what it may, and never the address at which clouds hand out credentials", async () => {
+  stopEnforcing = await enforcePolicies(machine, program);
+  expect(await reachedFromWorkspace()).toEqual({
+    ...everything,
+    "another port of the broker's": false,
+    stranger: false,
+    "another workspace": false,
+    metadata: false,
+  });
+});
+
+it("is reached by the gateway alone", async () => {
+  expect(await reachesWorkspace("gateway")).toBe(true);
+  expect(await reachesWorkspace("stranger")).toBe(false);
+});
