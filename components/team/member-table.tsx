@@ -81,7 +81,7 @@ export function MemberTable({ team, mayChange }: { team: TeamView; mayChange: bo
           if (!open) setLeaving(undefined);
         }}
         title={`Remove ${leaving?.name ?? ""} from ${team.name}?`}
-        loses="Their workspaces of this team stop and give their GPUs back; files stay. They can no longer launch or borrow for it."
+        loses="Their workspaces of this team stop and give their GPUs back; files stay. What is reserved for them alone is given up. They can no longer launch or borrow for it."
         confirmLabel="Remove from team"
         pendingLabel="Removing"
         act={async () => {

@@ -85,7 +85,7 @@ export function PersonActions({ person }: { person: UserView }) {
       <Confirm
         {...place("deactivate")}
         title={`Deactivate ${person.name}?`}
-        loses={`They are signed out everywhere and their access tokens are revoked. ${whatStops(person)} Files, teams and what they used stay; you can reactivate the account.`}
+        loses={`They are signed out everywhere and their access tokens are revoked. ${whatStops(person)} What is reserved for them alone is given up. Files, teams and what they used stay; you can reactivate the account.`}
         confirmLabel="Deactivate"
         pendingLabel="Deactivating"
         act={() => call("POST", "deactivate", `${person.name} is deactivated.`)}

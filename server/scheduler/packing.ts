@@ -40,7 +40,7 @@ export function prove(devices: readonly PackedDevice[], promised: Promised, now:
   const policyOf = (teamId: string) => policies.get(teamId) ?? "any";
   let spareMilli = 0;
   for (const at of timesOf(promised, now)) {
-    const proof = pack(devices, piecesAt(promised, at), at, policyOf);
+    const proof = pack(devices, piecesAt(promised, at, devices.length * WHOLE), at, policyOf);
     if (!proof.ok) return proof;
     spareMilli = Math.max(spareMilli, proof.spareMilli);
   }
@@ -66,27 +66,34 @@ function weeklyWithin(quotas: readonly PromisedQuota[], from: number, to: number
 type Piece = { teamId: string; teamName: string; milli: number; divisible?: true };
 
 /** What must fit at a time: each guarantee in pieces of the largest request, the rest in one smaller piece. */
-function piecesAt({ quotas, additions, reservations }: Promised, at: number): Piece[] {
+function piecesAt({ quotas, additions, reservations }: Promised, at: number, most: number): Piece[] {
   return quotas.flatMap((quota) => {
     const { teamId } = quota;
     const own = additions.filter((addition) => addition.teamId === teamId);
     const { guaranteedMilli } = quotaAt(quota, quota.windows, own, at);
     const reserved = reservations.filter((one) => one.teamId === teamId && at >= one.from && at < one.to);
     return [
-      ...cut(quota, guaranteedMilli, quota.largestMilli),
-      ...reserved.flatMap(({ milli, unitMilli }) => cut(quota, milli, unitMilli)),
+      ...cut(quota, guaranteedMilli, quota.largestMilli, most),
+      ...reserved.flatMap(({ milli, unitMilli }) => cut(quota, milli, unitMilli, most)),
     ];
   });
 }
 
-function cut({ teamId, teamName, coTenancy = "any" }: PromisedQuota, amount: number, size: number): Piece[] {
+/** `most` is what the devices have: a piece more shows that it is too little, and nobody lays millions of them. */
+function cut(
+  { teamId, teamName, coTenancy = "any" }: PromisedQuota,
+  amount: number,
+  size: number,
+  most: number,
+): Piece[] {
   if (amount <= 0) return [];
   const whole = coTenancy === "whole-cards";
   const milli = underPolicy(amount, coTenancy);
   // Several GPUs are whole devices.
   const unit = whole ? WHOLE : Math.min(WHOLE, Math.max(1, size), milli);
   if (unit === 1) return [{ teamId, teamName, milli, divisible: true }];
-  const units = Array.from({ length: Math.floor(milli / unit) }, () => ({ teamId, teamName, milli: unit }));
+  const count = Math.min(Math.floor(milli / unit), Math.floor(most / unit) + 1);
+  const units = Array.from({ length: count }, () => ({ teamId, teamName, milli: unit }));
   return milli % unit === 0 ? units : [...units, { teamId, teamName, milli: milli % unit }];
 }
 

@@ -13,24 +13,30 @@ import {
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
+import { list as listAudit } from "#server/services/audit/list.ts";
 import { ledgers } from "#server/services/gpu-server/ledger.ts";
 import { recordStates } from "#server/services/gpu-server/record-states.ts";
+import { advanceQueue } from "#server/services/lease/advance.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
+import { withTypeLock } from "#server/services/lease/with-type-lock.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
 import { list as listNotices } from "#server/services/notice/list.ts";
 import { ask } from "#server/services/quota-request/ask.ts";
 import { decide } from "#server/services/quota-request/decide.ts";
 import { create as reserve } from "#server/services/reservation/create.ts";
+import { list as listReservations } from "#server/services/reservation/list.ts";
 import { remove as removeReservation } from "#server/services/reservation/remove.ts";
 import { lift } from "#server/services/stop/lift.ts";
 import { list as listStops } from "#server/services/stop/list.ts";
 import { setStop } from "#server/services/stop/set.ts";
+import { removeMember } from "#server/services/team/remove-member.ts";
 import { setPolicy } from "#server/services/team/set-policy.ts";
 import { setQuota } from "#server/services/team/set-quota.ts";
 import { setQuotaWindows } from "#server/services/team/set-quota-windows.ts";
 import { warnOfBudgets } from "#server/services/team/warn-of-budgets.ts";
-import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { makePerson, makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
+import { deactivate } from "#server/services/user/deactivate.ts";
 
 let test: TestDatabase | undefined;
 let world: World;
@@ -100,6 +106,22 @@ it("a stop of a person can end all that the person holds", async () => {
   const input = { scope: "user" as const, subjectId: world.member.id, reason: "a leak", endLeases: true };
   expect(await setStop(world.admin.ctx, input)).toMatchObject({ endedLeases: 1 });
   expect(await world.db.select().from(leases)).toMatchObject([{ state: "ending", endMode: "park" }]);
+});
+
+it("a stop ends what a round grants that had begun before", async () => {
+  await waits();
+  const decided = Promise.withResolvers<void>();
+  const round = withTypeLock(world.system, "soft", async (tx) => {
+    expect((await advanceQueue(tx, "soft")).granted.size).toBe(1);
+    await decided.promise;
+  });
+  // As long as that round has not committed, nobody else sees what it granted.
+  const stopped = setStop(world.admin.ctx, { scope: "all", reason: "a leak", endLeases: true });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  decided.resolve();
+  await round;
+  expect(await stopped).toMatchObject({ endedLeases: 1 });
+  expect(await world.db.select().from(leases)).toMatchObject([{ state: "ending" }]);
 });
 
 it("more quota is asked by a member, approved by the lead, and ends alone", async () => {
@@ -179,6 +201,22 @@ it("room for a reservation is made before it begins though nobody waits, and giv
   expect(await told()).toEqual([null, null]);
 });
 
+it("what is reserved for one person is given up when they leave the team or their account is closed", async () => {
+  const both = { [world.team]: "member", [world.otherTeam]: "member" } as const;
+  const { id: userId } = await makePerson(world.db, { name: "Mo", teams: both });
+  const class_ = { gpuType: "soft", milli: 250, unitMilli: 250, startsAt: hours(1), endsAt: hours(2) };
+  const here = await reserve(world.admin.ctx, { ...class_, teamId: world.team, userId });
+  const there = await reserve(world.admin.ctx, { ...class_, teamId: world.otherTeam, userId });
+  const shared = await reserve(world.admin.ctx, { ...class_, teamId: world.team });
+  const left = async () => (await listReservations(world.admin.ctx)).reservations.map(({ id }) => id).sort();
+  await removeMember(world.lead.ctx, { teamId: world.team, userId });
+  expect(await left()).toEqual([there.id, shared.id].sort());
+  await deactivate(world.admin.ctx, { id: userId });
+  expect(await left()).toEqual([shared.id]);
+  const { events } = await listAudit(world.admin.ctx, { action: "reservation.remove", limit: 5 });
+  expect(events.map(({ subject }) => subject)).toEqual([there.id, here.id]);
+});
+
 it("more of a guarantee is an admin's to promise, as far as the devices go", async () => {
   const more = (guaranteedMilli: number) =>
     ask(world.member.ctx, {
@@ -233,6 +271,24 @@ it("a guarantee is proved for the largest request that the team states, and refu
   await expect(setQuota(world.admin.ctx, { ...quota, largestMilli: 750 })).rejects.toMatchObject({
     ...{ code: "quota", detail: { missing: { teamName: "nlp" }, packing: [{ device: "soft-0 on gpu-1" }, {}] } },
   });
+});
+
+it("a guarantee is proved anew for another largest request, a smaller one and the usual one too", async () => {
+  const quota = { teamId: world.team, gpuType: "soft", limitMilli: 2000 };
+  const other = { teamId: world.otherTeam, gpuType: "soft", limitMilli: 2000 };
+  const set = async (input: Parameters<typeof setQuota>[1]) => await code(setQuota(world.admin.ctx, input));
+  expect(await set({ ...other, guaranteedMilli: 0 })).toBe("done");
+  expect(await set({ ...quota, guaranteedMilli: 1800, largestMilli: 900 })).toBe("done");
+  // Three of 0.6 need three devices.
+  expect(await set({ ...quota, guaranteedMilli: 1800, largestMilli: 600 })).toBe("quota");
+  expect(await set({ ...quota, guaranteedMilli: 1000, largestMilli: 200 })).toBe("done");
+  expect(await set({ ...other, guaranteedMilli: 800, largestMilli: 400 })).toBe("done");
+  expect(await set({ ...quota, guaranteedMilli: 1200, largestMilli: 600 })).toBe("done");
+  // Nothing stated is one GPU: all of the 0.8 at once.
+  expect(await set({ ...other, guaranteedMilli: 800 })).toBe("quota");
+  await world.db.update(quotas).set({ guaranteedMilli: 5000 }).where(eq(quotas.teamId, world.otherTeam));
+  // Where nothing fits as it is, smaller requests are a way out.
+  expect(await set({ ...quota, guaranteedMilli: 1200, largestMilli: 100 })).toBe("done");
 });
 
 it("a team's policy is part of what the scheduler decides on", async () => {

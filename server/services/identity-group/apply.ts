@@ -4,6 +4,7 @@ import { audit, type Context } from "#server/context.ts";
 import type { Transaction } from "#server/db/client.ts";
 import { identityGroups, memberships, users } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
+import { giveUpOfPerson } from "#server/services/reservation/give-up.ts";
 import { endOpened } from "#server/services/session/end-ways-in.ts";
 import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
 
@@ -56,6 +57,7 @@ async function joinAndLeave(tx: Tx, userId: string, given: readonly Given[]): Pr
   }
   for (const { teamId, role, byGroup } of before) {
     if (!byGroup || given.some((each) => each.teamId === teamId)) continue;
+    await giveUpOfPerson(tx, { userId, teamId });
     await tx.db.delete(memberships).where(and(eq(memberships.teamId, teamId), eq(memberships.userId, userId)));
     const detail = { before: { role }, by: "group left" };
     await audit(tx, { action: "team.remove-member", subject: userId, teamId, detail });

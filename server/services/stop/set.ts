@@ -6,6 +6,7 @@ import { newId } from "#server/ids.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { beginEnd } from "#server/services/lease/ending.ts";
+import { knownGpuTypes, lockGpuTypes } from "#server/services/lease/world.ts";
 
 /**
  * Grants no new leases from now on: to anybody, to a team, or to a person. Who waits keeps the place. With `endLeases`
@@ -15,6 +16,8 @@ export async function setStop(ctx: Context, raw: SetStopInput): Promise<SetStopA
   authorize(ctx.principal, "stop.set");
   const { scope, subjectId, reason, endLeases } = parse(setStopInput, raw);
   return await inTransaction(ctx, async (tx) => {
+    // A round that began before is done then: what it has granted ends with the rest, and the next one knows the stop.
+    await lockGpuTypes(tx.db, await knownGpuTypes(tx.db));
     const id = newId("stp");
     await tx.db.insert(stopSwitches).values({ id, scope, subjectId: subjectId ?? null, reason, createdAt: tx.now() });
     const ended = endLeases ? await endAll(tx, scope, subjectId, reason) : 0;

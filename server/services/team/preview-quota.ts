@@ -36,7 +36,8 @@ function effects(
   after: World,
   refusal: string | null,
 ): QuotaEffects {
-  const capacityMilli = after.devices.length * WHOLE;
+  // Somebody's parked memory may lie on one that was removed, and is named to them until they ask anew.
+  const capacityMilli = after.devices.filter((device) => device.state !== "gone").length * WHOLE;
   const guaranteed = [...after.quotas.values()].reduce((sum, quota) => sum + quota.guaranteedMilli, 0);
   const known = new Set(leasesOf(before.holdings).map(({ id }) => id));
   const warned = new Set(leasesOf(before.holdings).flatMap((lease) => (lease.first.notice ? [lease.id] : [])));

@@ -35,6 +35,9 @@ export async function refuseUnpackable(
   );
 }
 
+/** The largest request for which a guarantee is proved: what is not stated is one GPU, or all of a smaller guarantee. */
+export const largestOf = (quota: { largestMilli: number | null }): number => quota.largestMilli ?? WHOLE;
+
 /** Whether the devices can keep what is promised, as things stand. */
 export async function isPackable(tx: Context, gpuType: string): Promise<boolean> {
   return (await proofOf(tx, gpuType)).proof.ok;
@@ -75,8 +78,7 @@ async function proofOf(
       teamName: names.get(quota.teamId) ?? "this team",
       guaranteedMilli: quota.guaranteedMilli,
       limitMilli: quota.limitMilli,
-      // What is not stated is one GPU, or all of a smaller guarantee.
-      largestMilli: quota.largestMilli ?? WHOLE,
+      largestMilli: largestOf(quota),
       coTenancy: policies.get(quota.teamId) ?? "any",
       windows: windows
         .filter((window) => window.teamId === quota.teamId)

@@ -5,17 +5,20 @@ import { memberships } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { giveUpOfPerson } from "#server/services/reservation/give-up.ts";
 import { get } from "#server/services/team/get.ts";
 import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
 
 /**
  * Takes somebody out of the team. Their workspaces of this team stop at once and give their GPUs back; they stay the
- * team's until they are removed.
+ * team's until they are removed. What is reserved for them alone is given up.
  */
 export async function removeMember(ctx: Context, raw: RemoveMemberInput): Promise<TeamView> {
   const input = parse(removeMemberInput, raw);
   authorize(ctx.principal, "team.remove-member", { teamId: input.teamId });
   return await inTransaction(ctx, async (tx) => {
+    // With the membership the rows would go, and nobody would read of it.
+    await giveUpOfPerson(tx, input);
     const [before] = await tx.db
       .delete(memberships)
       .where(and(eq(memberships.teamId, input.teamId), eq(memberships.userId, input.userId)))

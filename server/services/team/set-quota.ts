@@ -10,7 +10,7 @@ import { lockGpuType } from "#server/services/lease/world.ts";
 import { refuseStale } from "#server/services/refuse-stale.ts";
 import { capacityByType } from "#server/services/team/capacity.ts";
 import { get } from "#server/services/team/get.ts";
-import { refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
+import { isPackable, largestOf, refuseUnpackable } from "#server/services/team/refuse-unpackable.ts";
 
 /**
  * Sets what a team may borrow of a GPU type. A guarantee is a promise: the sum of all teams' never passes what the
@@ -31,13 +31,8 @@ export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamVi
     const ofTeam = and(eq(quotas.teamId, teamId), eq(quotas.gpuType, quota.gpuType));
     const [before] = await tx.db.select().from(quotas).where(ofTeam);
     refuseStale(version, before, `the quota of ${team.name} for ${quota.gpuType}`);
-    const raised =
-      quota.guaranteedMilli > (before?.guaranteedMilli ?? 0) ||
-      largest(quota) > largest(before ?? { largestMilli: null });
-    if (raised) {
-      await refuseBeyondCapacity(tx, teamId, quota);
-      await refuseUnpackable(tx, quota.gpuType, { teamId, ...quota });
-    }
+    if (quota.guaranteedMilli > (before?.guaranteedMilli ?? 0)) await refuseBeyondCapacity(tx, teamId, quota);
+    if (await mayBreakPromise(tx, quota, before)) await refuseUnpackable(tx, quota.gpuType, { teamId, ...quota });
     await tx.db
       .insert(quotas)
       .values({ teamId, ...quota })
@@ -57,7 +52,19 @@ export async function setQuota(ctx: Context, raw: SetQuotaInput): Promise<TeamVi
   });
 }
 
-const largest = (quota: { largestMilli: number | null }): number => quota.largestMilli ?? 0;
+type Guarantee = { gpuType: string; guaranteedMilli: number; largestMilli: number | null };
+
+/**
+ * Whether guarantees that fit the devices may not fit them after this. Larger requests need more room, and smaller ones
+ * may too: three of 0.6 do not fit the two devices of two of 0.9. Where the promises do not fit as it is, smaller ones
+ * are a way out.
+ */
+async function mayBreakPromise(tx: Context, quota: Guarantee, before: Guarantee | undefined): Promise<boolean> {
+  if (before === undefined) return quota.guaranteedMilli > 0;
+  const [largest, was] = [largestOf(quota), largestOf(before)];
+  if (quota.guaranteedMilli > before.guaranteedMilli || largest > was) return true;
+  return largest < was && (await isPackable(tx, quota.gpuType));
+}
 
 function withoutTeam({ teamId: _, ...rest }: typeof quotas.$inferSelect) {
   return rest;

@@ -4,14 +4,15 @@ import { type UserInput, type UserView, userInput } from "#server/contracts/user
 import { users } from "#server/db/schema/index.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { giveUpOfPerson } from "#server/services/reservation/give-up.ts";
 import { endWaysIn } from "#server/services/session/end-ways-in.ts";
 import { stopOfPerson } from "#server/services/workspace/stop-of-person.ts";
 import { lockOther, refuseWithoutAdmin } from "./locked.ts";
 import { viewOf } from "./view.ts";
 
 /**
- * Closes an account: sessions and access tokens end, workspaces stop and give their GPUs back. Files, teams and what was
- * used stay, so that the account can be opened again.
+ * Closes an account: sessions and access tokens end, workspaces stop and give their GPUs back, reservations for this
+ * person alone are given up. Files, teams and what was used stay, so that the account can be opened again.
  */
 export async function deactivate(ctx: Context, raw: UserInput): Promise<UserView> {
   const { id } = parse(userInput, raw);
@@ -21,6 +22,7 @@ export async function deactivate(ctx: Context, raw: UserInput): Promise<UserView
     if (row.disabledAt === null) {
       if (row.isAdmin) await refuseWithoutAdmin(tx, id);
       const stopped = await stopOfPerson(tx, { userId: id });
+      await giveUpOfPerson(tx, { userId: id });
       await tx.db.update(users).set({ disabledAt: tx.now() }).where(eq(users.id, id));
       await endWaysIn(tx, id);
       await audit(tx, { action: "user.deactivate", subject: id, detail: { stoppedWorkspaces: stopped } });
