@@ -459,6 +459,37 @@ describe("gpud", () => {
     expect(gpud.received.filter((message) => message.type === "welcome").at(-1)?.leases).toEqual([lease.id]);
   });
 
+  test("keeps its leases, and who waits the place, when the machine was suspended: nobody could be heard", async () => {
+    const [ada, bob] = [await makeWorkspace(database.db, team, "Ada"), await makeWorkspace(database.db, team, "Bob")];
+    const lease = await granted(ada, { amount: "1" });
+    await claim(lease.id);
+    expect(await ask(bob, { waitSeconds: 86_400 })).toMatchObject({ state: "queued" });
+    // An hour on: longer than anybody may be silent, or idle.
+    vi.useFakeTimers({ toFake: ["Date"], shouldAdvanceTime: true, now: Date.now() + 3_600_000 });
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      expect(await leaseRow(lease.id)).toMatchObject({ state: "active", endReason: null });
+      expect(await database.db.select().from(leaseRequests).where(eq(leaseRequests.state, "queued"))).toHaveLength(1);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("keeps a lease that is extended at the moment at which its time is up", async () => {
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lease = await granted(ada);
+    await claim(lease.id);
+    const lasting = (ms: number) => ({ expiresAt: new Date(Date.now() + ms) });
+    await database.db.update(leases).set(lasting(1_000)).where(eq(leases.id, lease.id));
+    await database.db.transaction(async (tx) => {
+      await tx.update(leases).set(lasting(3_600_000)).where(eq(leases.id, lease.id));
+      // Until this is committed everybody else sees that its time is up.
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(await leaseRow(lease.id)).toMatchObject({ state: "active", endReason: null });
+  });
+
   test("says in its hello who has come and gone while nobody listened", async () => {
     const ada = await makeWorkspace(database.db, team, "Ada");
     const [used, left] = [await granted(ada), await granted(ada)];

@@ -27,7 +27,9 @@ describe("a lease", () => {
   test("that is taken back ends with memory parked when the notice is over, and not before", () => {
     const given = facts({ leases: [lease({ releaseAt: at(120) })] });
     expect(judged(given, 119)).toEqual([]);
-    expect(judged(given, 120)).toEqual([{ do: "end-lease", leaseId: "lea", reason: "taken back", mode: "park" }]);
+    expect(judged(given, 120)).toEqual([
+      { do: "end-lease", leaseId: "lea", requestId: "lea", reason: "taken back", mode: "park" },
+    ]);
     const updated = facts({ leases: [lease({ releaseAt: at(120), forUpdate: true })] });
     expect(judged(updated, 120)).toMatchObject([{ reason: "taken back", note: "its GPU server is updated" }]);
   });
@@ -35,7 +37,7 @@ describe("a lease", () => {
   test("whose GPU has not worked for the idle time ends with memory parked; nobody is idle unheard", () => {
     const idle = { idleMs: 1_200_000, lastWorkAt: at(10) };
     expect(judged(facts({ leases: [lease(idle)] }), 1209)).toEqual([]);
-    const ended = [{ do: "end-lease", leaseId: "lea", reason: "idle", mode: "park" }];
+    const ended = [{ do: "end-lease", leaseId: "lea", requestId: "lea", reason: "idle", mode: "park" }];
     expect(judged(facts({ leases: [lease(idle)] }), 1210)).toEqual(ended);
     expect(judged(facts({ leases: [lease(idle)] }), 1210, at(60))).toEqual([]);
     expect(judged(facts({ leases: [lease({ ...idle, state: "unreachable" })] }), 1210)).toEqual([]);
@@ -62,7 +64,7 @@ describe("a lease", () => {
   test("that is used goes on, and ends with memory parked when its time is up", () => {
     expect(judged(facts({ leases: [lease()] }), 3599)).toEqual([]);
     expect(judged(facts({ leases: [lease()] }), 3600)).toEqual([
-      { do: "end-lease", leaseId: "lea", reason: "time up", mode: "park" },
+      { do: "end-lease", leaseId: "lea", requestId: "lea", reason: "time up", mode: "park" },
     ]);
   });
 

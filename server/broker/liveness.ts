@@ -65,7 +65,7 @@ export type Facts = {
 };
 
 export type Measure =
-  | { do: "end-lease"; leaseId: string; reason: EndReason; mode: "park" | "kill"; note?: string }
+  | { do: "end-lease"; leaseId: string; requestId: string; reason: EndReason; mode: "park" | "kill"; note?: string }
   /** gpud has not parked it in time: its workers are ended. */
   | { do: "stop-parking"; leaseId: string }
   | { do: "leave-queue"; requestId: string; state: "expired" | "cancelled" }
@@ -76,7 +76,8 @@ export type Measure =
 
 /**
  * What silence and time call for. `watchingSince` is when somebody began to listen without a break: nobody is judged
- * by a silence during which there was nobody to hear (a broker that was killed, a database that was away).
+ * by a silence during which there was nobody to hear (a broker that was killed, a machine that was suspended, a database
+ * that was away).
  */
 export function judge(facts: Facts, now: number, watchingSince: number): Measure[] {
   const silentFor = (since: number) => now - Math.max(since, watchingSince);
@@ -103,7 +104,14 @@ type SilentFor = (since: number) => number;
 
 function judgeLease(lease: LeaseFact, owners: OwnersFact[], now: number, silentFor: SilentFor): Measure[] {
   const end = (reason: EndReason, mode: "park" | "kill", note?: string): Measure[] => [
-    { do: "end-lease", leaseId: lease.id, reason, mode, ...(note === undefined ? {} : { note }) },
+    {
+      do: "end-lease",
+      leaseId: lease.id,
+      requestId: lease.requestId,
+      reason,
+      mode,
+      ...(note === undefined ? {} : { note }),
+    },
   ];
   if (!lease.workspaceRuns) return end("workspace stopped", "kill");
   if (lease.expiresAt <= now) return end("time up", "park");

@@ -23,6 +23,7 @@ import { dropParked } from "#server/services/lease/drop-parked.ts";
 import { endSentence } from "#server/services/lease/ending.ts";
 import { recordUsage } from "#server/services/lease/record-usage.ts";
 import type { Signer } from "#server/services/lease/signer.ts";
+import { Listening } from "../listening.ts";
 import { newChallenge, provesKey } from "./identity.ts";
 import { RoundTrip } from "./round-trip.ts";
 
@@ -55,6 +56,7 @@ export class ControlConnection {
   #serverId: string | undefined;
   #epoch = 0;
   #lastHeard = new Date();
+  readonly #listening = new Listening();
   /** Lease → connected client processes, as gpud counts them. */
   readonly #sessions = new Map<string, number>();
   /** Lease → when it was last told to end. */
@@ -251,7 +253,8 @@ export class ControlConnection {
   }
 
   #tick(): void {
-    if (Date.now() - this.#lastHeard.getTime() > SILENT_MS) {
+    const now = Date.now();
+    if (now - Math.max(this.#lastHeard.getTime(), this.#listening.since(now)) > SILENT_MS) {
       this.#socket.terminate();
       return;
     }
@@ -259,7 +262,7 @@ export class ControlConnection {
     this.#send({ type: "ping", nonce: this.#ping.nonce });
     this.endLeases();
     const serverId = this.#serverId;
-    if (serverId === undefined || Date.now() - this.#lastHeard.getTime() > 2 * PING_MS) return;
+    if (serverId === undefined || now - this.#lastHeard.getTime() > 2 * PING_MS) return;
     seen(this.#context(serverId), { serverId, at: this.#lastHeard, rttUs: this.#roundTrip.microseconds() })
       .then(async (server) => {
         this.#check(server);
