@@ -95,7 +95,9 @@ export const leaseReason = z.strictObject({
       }),
     )
     .optional(),
-  /** The largest amount that would be granted at once, thousandths of a GPU. */
+  /** The GPU type that it is about; decisions of old do not say it. */
+  gpuType: z.string().optional(),
+  /** The largest amount of that type that would be granted at once, thousandths of a GPU. */
   fitsNowMilli: z.int().optional(),
   /** The largest amount that today's rules could ever grant. */
   largestMilli: z.int().optional(),

@@ -22,7 +22,12 @@ export type KindWindow = Window & { kind: Kind };
 /** An approved request for more: on top of the quota, until it ends alone. */
 export type Addition = { guaranteedMilli: number; limitMilli: number; from: number; to: number };
 
-type Amounts = { guaranteedMilli: number; limitMilli: number };
+export type Amounts = { guaranteedMilli: number; limitMilli: number };
+
+/** A time for people: `2026-11-25 20:00 UTC`. */
+export function inUtc(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
 
 /** Minute of the week at a time. */
 export function minuteOfWeek(at: number): number {

@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import { chargeOn, parseAmount } from "./amount.ts";
 import { DEFAULT_POLICY } from "./notice.ts";
 import { prove } from "./packing.ts";
-import { evaluate, evaluateQueue } from "./queue.ts";
-import { seenBy } from "./seen-by.ts";
+import { decide, evaluate, evaluateQueue } from "./queue.ts";
+import { seenBy, seenByAsker } from "./seen-by.ts";
 import { device, holding, quota, waiting, world } from "./testing.ts";
-import type { Holding, Waiting, World } from "./types.ts";
+import type { Holding, Quota, Waiting, World } from "./types.ts";
 import { explainRules } from "./why.ts";
 
 const GIB = 1024 ** 3;
@@ -164,6 +164,15 @@ describe("the packing of guarantees", () => {
     expect(refused.ok ? [] : refused.packing.map(({ leftMilli }) => leftMilli)).toEqual([400, 400]);
   });
 
+  test("is refused in no time where it is millions of times what there is", () => {
+    const huge = { teamId: "a", milli: 100_000_000, unitMilli: 2, from: 0, to: 1 };
+    const began = performance.now();
+    const reserved = prove(devices, { quotas: [promise("a", 0, 1000)], additions: [], reservations: [huge] }, 0);
+    expect(reserved).toMatchObject({ ok: false, missing: { milli: 2 } });
+    expect(proof(promise("a", 100_000_000, 2))).toMatchObject({ ok: false });
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
   test("is proved at every breakpoint of the calendar, and while a reservation holds", () => {
     const night = { from: 20 * 60, to: 6 * 60, guaranteedMilli: 2000, limitMilli: 4000 };
     const quotas = [{ ...promise("a", 0, 1000), windows: [night] }, promise("b", 500, 500)];
@@ -242,6 +251,61 @@ describe("the rules besides", () => {
     const open = { kinds: ["batch" as const], nextAt: 77 };
     expect(asked({}, { open })).toMatchObject({ obstacle: { rule: "calendar", opensAt: 77 } });
     expect(asked({ kind: "batch" }, { open })?.state).toBe("granted");
+  });
+
+  test("who asks for what the team may use later waits for it, holds up nobody, and reads from when", () => {
+    const now = Date.UTC(2026, 10, 23, 12);
+    const evening = Date.UTC(2026, 10, 23, 20);
+    const plain = { guaranteedMilli: 500, limitMilli: 1000 };
+    const more = { guaranteedMilli: 1000, limitMilli: 2000 };
+    const by = (from: number, to: number) => ({ plain, windows: [{ from, to, ...more }], additions: [] });
+    const at = (calendar?: Quota["calendar"], rest: Omit<Partial<World>, "quotas"> = {}) =>
+      world({
+        ...{ now, devices: [device("0"), device("1")], ...rest },
+        quotas: [quota("vision", 500, 1000, calendar && { calendar })],
+      });
+    const nightly = at(by(20 * 60, 8 * 60));
+    const large = waiting("large", 2000, { maxDevices: 2, createdAt: now });
+    const later = { at: evening, milli: 2000 };
+    const verdict = decide(large, nightly);
+    expect(verdict).toMatchObject({ state: "queued", obstacle: { rule: "team-limit", ever: false, more: later } });
+    const small = waiting("small", 1000, { createdAt: now + 1 });
+    const asked = { ...nightly, queue: [large, small] };
+    expect(states(asked)).toEqual(
+      new Map([
+        ["large", "queued"],
+        ["small", "granted"],
+      ]),
+    );
+    expect(explainRules("large", seenByAsker(large, asked), evaluateQueue(asked))).toMatchObject({
+      reason: {
+        rule: "team-limit",
+        message:
+          "team vision may use at most 1.0 soft at once; you asked for 2. From 2026-11-23 20:00 UTC on it may use 2.0.",
+      },
+      estimate: { likelySeconds: 8 * 3600, basis: "the calendar" },
+    });
+    const night = { ...nightly, now: evening, quotas: new Map([["vision", quota("vision", 1000, 2000)]]) };
+    expect(decide(large, night).state).toBe("granted");
+    const guaranteed = waiting("own", 1000, { guaranteedOnly: true, createdAt: now });
+    expect(decide(guaranteed, nightly)).toMatchObject({
+      ...{ state: "queued", obstacle: { rule: "guaranteed", more: { at: evening, milli: 1000 } } },
+    });
+    // Nobody waits until Saturday; the refusal says that it could be asked for then.
+    const saturday = 5 * 24 * 60;
+    expect(decide(large, at(by(saturday, saturday + 60)))).toMatchObject({
+      ...{ state: "refused", obstacle: { ever: true, more: { at: Date.UTC(2026, 10, 28), milli: 2000 } } },
+    });
+    expect(decide(large, at())).toMatchObject({ obstacle: { rule: "team-limit", ever: true } });
+    const policy = { minRunMs: 0, noticeMs: 60_000 };
+    const from = now + 3_600_000;
+    const reserved = { id: "v", teamId: "vision", milli: 1000, unitMilli: 1000, from, to: from + 3_600_000 };
+    expect(decide(large, at(undefined, { policy, reservations: [reserved] }))).toMatchObject({
+      ...{ state: "queued", obstacle: { more: { at: from - 60_000, milli: 2000 } } },
+    });
+    expect(decide(large, at(undefined, { policy, reservations: [{ ...reserved, userId: "lin" }] }))).toMatchObject({
+      state: "refused",
+    });
   });
 
   test("what the environment needs of zone, distance, CUDA and driver", () => {

@@ -71,6 +71,10 @@ function byObstacle(obstacle: Obstacle, world: World): Estimate | undefined | "p
     const seconds = secondsUntil(obstacle.opensAt, world.now);
     return { likely: seconds, low: seconds, high: 2 * seconds, basis: "the calendar" };
   }
+  if ((obstacle.rule === "team-limit" || obstacle.rule === "guaranteed") && obstacle.more !== undefined) {
+    const seconds = secondsUntil(obstacle.more.at, world.now);
+    return { likely: seconds, low: seconds, high: 2 * seconds, basis: "the calendar" };
+  }
   // No end of a lease leads out of these.
   if (obstacle.rule === "stopped" || obstacle.rule === "no-server") return undefined;
   if (obstacle.rule === "pinned" && obstacle.why !== "busy") return undefined;

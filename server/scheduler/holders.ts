@@ -3,7 +3,7 @@ import type { LeaseReason } from "../contracts/lease.ts";
 import { formatMilli } from "./amount.ts";
 import { holderSeen, isSeen, type Seen } from "./seen-by.ts";
 import { groupOf, leasesOf } from "./share.ts";
-import type { Holding, Waiting } from "./types.ts";
+import type { Holding, Waiting, World } from "./types.ts";
 
 /** Up to eight leases, those first that the reader knows to be the asker's, then those that have been idle longest. */
 export function holders(
@@ -36,11 +36,13 @@ export function soonerHint(
     if (idlest === undefined || holding.lastWorkAt < idlest.lastWorkAt) idlest = holding;
   }
   if (idlest?.label !== undefined) return `run %gpu detach in ${idlest.label}`;
-  return fits > 0 ? attachHint(fits) : undefined;
+  return fits > 0 ? attachHint(fits, world) : undefined;
 }
 
-/** The line to type for an amount. */
-export const attachHint = (milli: number): string => `%gpu attach ${formatMilli(Math.max(1, milli))}`;
+/** The line to type for an amount of this type, whichever a notebook asks for by itself. */
+export function attachHint(milli: number, { gpuType }: Pick<World, "gpuType">): string {
+  return `%gpu attach ${formatMilli(Math.max(1, milli))} --type ${gpuType}`;
+}
 
 /** The leases with these ids, all parts. */
 export function holdingsOf(leaseIds: readonly string[], holdings: readonly Holding[]): Holding[] {

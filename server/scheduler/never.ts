@@ -2,8 +2,9 @@
 import { meets } from "./allowed.ts";
 import { chargeOn, WHOLE } from "./amount.ts";
 import { isSpent } from "./budget.ts";
+import { aboveQuota, isSoon, moreLater } from "./later.ts";
 import { devicesOf } from "./placement.ts";
-import type { Device, Obstacle, Quota, Waiting } from "./types.ts";
+import type { Device, Obstacle, Quota, Waiting, World } from "./types.ts";
 
 /** The least that any device would charge for this request, thousandths. */
 export function leastChargeOn(
@@ -20,22 +21,28 @@ export function leastChargeOn(
   return least === Number.POSITIVE_INFINITY ? request.milli : least;
 }
 
-/** Why today's rules can never grant it; nothing when they can. `least` is its least charge, `present` counts devices. */
+/**
+ * Why today's rules can never grant it, as long as anybody may wait; nothing when they can. `least` is its least charge,
+ * `present` counts devices.
+ */
 export function neverFits(
   request: Waiting,
   quota: Quota | undefined,
-  { devices, present, now }: { devices: readonly Device[]; present: number; now: number },
+  world: World,
+  present: number,
   least: number,
 ): Obstacle | undefined {
+  const { devices, now } = world;
   if (quota === undefined) {
     return present === 0 ? { rule: "gpu-type" } : { rule: "team-limit", ever: true };
   }
   const pinned = request.pinnedGpuId === undefined ? undefined : pinnedNever(request, devices);
   if (pinned) return pinned;
   if (request.memoryBytes > 0 && least > WHOLE) return { rule: "amount", why: "more-memory-than-a-device" };
-  if (least > quota.limitMilli) return { rule: "team-limit", ever: true };
+  const above = aboveQuota(request, quota, least);
+  const more = above && moreLater(request, least, world);
+  if (above && !isSoon(more, now)) return { rule: above, ever: true, ...(more && { more }) };
   if (quota.personMilli !== undefined && least > quota.personMilli) return { rule: "person-limit", ever: true };
-  if (request.guaranteedOnly && least > quota.guaranteedMilli) return { rule: "guaranteed", ever: true };
   if (devicesOf(request) > (request.maxDevices ?? 1)) return { rule: "amount", why: "several-gpus" };
   const { needs } = request;
   const possible =

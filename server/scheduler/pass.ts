@@ -7,6 +7,7 @@
 import { underPolicy } from "./allowed.ts";
 import { Heap } from "./heap.ts";
 import { insideGuarantee, orderInTeam, placing, quotaObstacle, shapeOf } from "./in-team.ts";
+import { aboveQuota, moreLater } from "./later.ts";
 import { leastChargeOn, neverFits } from "./never.ts";
 import { type Asker, pieceOn } from "./placement.ts";
 import { Pool, type Revision, sameIds } from "./pool.ts";
@@ -113,7 +114,7 @@ export class Pass {
       const stays =
         team !== undefined &&
         never === undefined &&
-        heldBack(request, this.#world) === undefined &&
+        this.#heldBack(request, team, least) === undefined &&
         team.isClaim(request, charge) &&
         charge <= team.headroom(request);
       const made = stays ? this.#pool.roomsMade(insideGuarantee(this.#askerOf(request, team), team)) : undefined;
@@ -149,7 +150,7 @@ export class Pass {
       this.#noteRevision(request, told);
       return;
     }
-    const stopped = heldBack(request, this.#world);
+    const stopped = this.#heldBack(request, team, least);
     if (stopped || !team.isClaim(request, least)) {
       this.#pool.release(request);
       if (!stopped && quotaObstacle(request, team, least) === undefined) {
@@ -269,9 +270,10 @@ export class Pass {
     for (const line of this.#lines(this.#surplus)) heads.push(line);
     for (let line = heads.peek(); line !== undefined; line = heads.peek()) {
       const request = line.requests[line.at] as Waiting;
-      const stopped = heldBack(request, this.#world);
+      const least = this.#leastCharge(request);
+      const stopped = this.#heldBack(request, line.team, least);
       if (stopped) this.#wait(request, stopped);
-      else this.#judge(request, line.team, this.#leastCharge(request));
+      else this.#judge(request, line.team, least);
       this.#noteBearing(request, line.team);
       nextOf(line, heads);
       if (++this.#judged % AT_ONCE === 0) yield;
@@ -308,13 +310,21 @@ export class Pass {
 
   #look(request: Waiting): { team: TeamState | undefined; least: number; never: Obstacle | undefined } {
     const team = this.#teams.get(request.teamId);
-    const { devices, now } = this.#world;
     const least = this.#leastCharge(request);
     return {
       team,
       least,
-      never: neverFits(request, team?.quotaOf(request.userId), { devices, present: this.#present, now }, least),
+      never: neverFits(request, team?.quotaOf(request.userId), this.#world, this.#present, least),
     };
+  }
+
+  /** What holds it back whatever is free: a stop, the type's calendar, or that its team may use so much only later. */
+  #heldBack(request: Waiting, team: TeamState | undefined, least: number): Obstacle | undefined {
+    const held = heldBack(request, this.#world);
+    const rule = held === undefined && team && aboveQuota(request, team.quotaOf(request.userId), least);
+    if (!rule) return held;
+    const more = moreLater(request, least, this.#world);
+    return { rule, ever: false, ...(more && { more }) };
   }
 
   #leastCharge(request: Waiting): number {

@@ -196,6 +196,7 @@ describe("reasons", () => {
   test("name the team, who holds what and for how long it has been idle, and what to do", () => {
     expect(reasonOf(waiting("r", 500), full)).toEqual({
       rule: "team-limit",
+      gpuType: "soft",
       message: "team vision is at its limit (1.0 of 1.0 soft).",
       hint: "run %gpu detach in kmeans.ipynb",
       holders: [
@@ -211,7 +212,7 @@ describe("reasons", () => {
     const half = world({ quotas, holdings: [holding("a", "0", 500)] });
     expect(reasonOf(waiting("r", 2000), half)).toMatchObject({
       message: "team vision may use at most 1.0 soft at once; you asked for 2.",
-      hint: "%gpu attach 0.5",
+      hint: "%gpu attach 0.5 --type soft",
       fitsNowMilli: 500,
       largestMilli: 1000,
     });
@@ -224,7 +225,7 @@ describe("reasons", () => {
     expect(reasonOf(waiting("r", 500), world({ holdings, quotas }))).toMatchObject({
       rule: "free-device",
       message: "No device has 0.5 free: the largest free piece is 0.25 of soft-0 on gpu-1.",
-      hint: "%gpu attach 0.25",
+      hint: "%gpu attach 0.25 --type soft",
       fitsNowMilli: 250,
     });
   });

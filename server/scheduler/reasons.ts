@@ -20,7 +20,7 @@ import { budgetWords, guaranteedWords, limitEver, limitNow, personWords, type Wo
 export function explain(request: Waiting, obstacle: Obstacle, world: Seen): LeaseReason {
   const largest = largestEver(request, world);
   const fits = fitsNow(request, world);
-  const bounds = { ...(fits > 0 ? { fitsNowMilli: fits } : {}), largestMilli: largest };
+  const bounds = { gpuType: world.gpuType, ...(fits > 0 ? { fitsNowMilli: fits } : {}), largestMilli: largest };
   return { ...wordsFor(request, obstacle, world, fits, largest), ...bounds };
 }
 
@@ -40,11 +40,13 @@ function wordsFor(request: Waiting, obstacle: Obstacle, world: Seen, fits: numbe
     case "amount":
       return amountWords(request, obstacle.why, world, largest);
     case "team-limit":
-      return obstacle.ever ? limitEver(request, world, fits, largest) : limitNow(request, world, fits);
+      return obstacle.ever || obstacle.more
+        ? limitEver(request, obstacle.more, world, { fits, largest })
+        : limitNow(request, world, fits);
     case "person-limit":
       return personWords(request, obstacle.ever, world, fits);
     case "guaranteed":
-      return guaranteedWords(request, obstacle.ever, world);
+      return guaranteedWords(request, obstacle, world);
     case "budget":
       return budgetWords(request, obstacle.resetsAt, world);
     case "stopped":

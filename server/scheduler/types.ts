@@ -3,6 +3,8 @@
  * times are milliseconds since 1970. One world holds one GPU type: types never compete with each other.
  */
 
+import type { Addition, Amounts, QuotaWindow } from "./calendar.ts";
+
 /** A device of the pool. */
 export type Device = {
   id: string;
@@ -116,6 +118,8 @@ export type Quota = {
   budget?: Budget;
   /** Idle time after which a lease of this team ends; the basis of estimates. */
   idleMs?: number;
+  /** What the amounts follow from, where they differ by the time. */
+  calendar?: { plain: Amounts; windows: readonly QuotaWindow[]; additions: readonly Addition[] };
   /** Times of the team's own leases, where they differ from the pool's. */
   times?: Partial<Policy>;
 };
@@ -170,13 +174,16 @@ export type Piece = { gpuId: string; milli: number; memoryBytes: number };
 /** Where a request is placed. `milli` and `memoryBytes` are the sums; `gpuId` is the first device. */
 export type Placement = Piece & { borrowed: boolean; pieces: Piece[] };
 
+/** More of a quota from a time on, thousandths. */
+export type More = { at: number; milli: number };
+
 /** Which rule stops a request, with what the sentence about it needs. */
 export type Obstacle =
   | { rule: "gpu-type" }
   | { rule: "amount"; why: "several-gpus" | "more-memory-than-a-device" | "more-than-the-pool" }
-  | { rule: "team-limit"; ever: boolean }
+  | { rule: "team-limit"; ever: boolean; more?: More }
   | { rule: "person-limit"; ever: boolean }
-  | { rule: "guaranteed"; ever: boolean }
+  | { rule: "guaranteed"; ever: boolean; more?: More }
   | { rule: "budget"; resetsAt: number }
   | { rule: "stopped"; scope: Stop["scope"]; reason: string }
   | { rule: "calendar"; opensAt?: number }

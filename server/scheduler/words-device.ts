@@ -1,6 +1,7 @@
 /** Sentences for what devices, the order and the rules of the pool stop. */
 import { coTenancyIn, mayJoin, meets } from "./allowed.ts";
 import { chargeOn, formatBytes, formatMilli } from "./amount.ts";
+import { inUtc } from "./calendar.ts";
 import { attachHint, holders, holdingsOf, soonerHint } from "./holders.ts";
 import { devicesOf } from "./placement.ts";
 import { reservationIdOf } from "./reservation.ts";
@@ -21,7 +22,7 @@ export function amountWords(
     return {
       rule: "amount",
       message: `This program can use at most ${request.maxDevices ?? 1} GPU at once; ${asker} asked for ${formatMilli(request.milli)}.`,
-      hint: attachHint(largest),
+      hint: attachHint(largest, world),
     };
   }
   if (why === "more-than-the-pool") {
@@ -29,7 +30,7 @@ export function amountWords(
     return {
       rule: "amount",
       message: `The pool has ${there} ${world.gpuType}; ${asker} asked for ${formatMilli(request.milli)} at once.`,
-      hint: attachHint(largest),
+      hint: attachHint(largest, world),
     };
   }
   const present = world.devices.filter((device) => device.state !== "gone");
@@ -37,7 +38,7 @@ export function amountWords(
   return {
     rule: "amount",
     message: `${asker === "you" ? "You" : asker} asked for ${formatBytes(request.memoryBytes)} of GPU memory; the largest ${world.gpuType} device has ${formatBytes(most)} for leases.`,
-    hint: attachHint(largest),
+    hint: attachHint(largest, world),
   };
 }
 
@@ -97,7 +98,7 @@ export function orderWords(request: Waiting, behind: string, world: Seen, fits: 
   return {
     rule: "order",
     message: [ahead, scaledDown(request.teamId, world)].filter(Boolean).join(" "),
-    ...(fits > 0 ? { hint: attachHint(fits) } : {}),
+    ...(fits > 0 ? { hint: attachHint(fits, world) } : {}),
   };
 }
 
@@ -194,7 +195,7 @@ export function reclaimWords(
     ]
       .filter(Boolean)
       .join(" "),
-    ...(fits > 0 ? { hint: attachHint(fits) } : {}),
+    ...(fits > 0 ? { hint: attachHint(fits, world) } : {}),
     holders: holders(request, taken, world),
   };
 }
@@ -226,8 +227,7 @@ function teamSeen({ teamId }: Waiting, { reader, quotas }: Seen): string {
 /** The type takes another kind of work now. */
 export function calendarWords(request: Waiting, opensAt: number | undefined, world: World): Words {
   const kind = request.kind ?? "interactive";
-  const from =
-    opensAt === undefined ? "" : ` until ${new Date(opensAt).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  const from = opensAt === undefined ? "" : ` until ${inUtc(opensAt)}`;
   return {
     rule: "calendar",
     message: `${world.gpuType} takes no ${kind} work${from}.`,

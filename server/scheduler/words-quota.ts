@@ -1,16 +1,23 @@
 /** Sentences for what a quota stops. */
 import type { LeaseReason } from "../contracts/lease.ts";
 import { formatBytes, formatMilli, formatQuota } from "./amount.ts";
+import { inUtc } from "./calendar.ts";
 import { attachHint, holders, soonerHint } from "./holders.ts";
 import { askerSeen, isAsker, type Seen, waiterSeen } from "./seen-by.ts";
 import { areEnoughInAll, promisesNow, usedBy } from "./share.ts";
 import { quotaFor } from "./team-state.ts";
-import type { Waiting, World } from "./types.ts";
+import type { More, Obstacle, Waiting, World } from "./types.ts";
 import { reservedInTeam } from "./words-reservation.ts";
 
 export type Words = Pick<LeaseReason, "rule" | "message" | "hint" | "holders">;
 
-export function limitEver(request: Waiting, world: Seen, fits: number, largest: number): Words {
+/** More than the team may use at once, at any time or until a later one. */
+export function limitEver(
+  request: Waiting,
+  more: More | undefined,
+  world: Seen,
+  { fits, largest }: { fits: number; largest: number },
+): Words {
   const quota = quotaFor(request, world);
   if (quota === undefined) {
     return {
@@ -25,8 +32,13 @@ export function limitEver(request: Waiting, world: Seen, fits: number, largest: 
       : formatMilli(request.milli);
   return {
     rule: "team-limit",
-    message: `team ${quota.teamName} may use at most ${formatQuota(quota.limitMilli)} ${world.gpuType} at once; ${askerSeen(request, world)} asked for ${asked}.`,
-    hint: fits > 0 || largest > 0 ? attachHint(fits > 0 ? fits : largest) : "ask your team lead for more",
+    message: [
+      `team ${quota.teamName} may use at most ${formatQuota(quota.limitMilli)} ${world.gpuType} at once; ${askerSeen(request, world)} asked for ${asked}.`,
+      more && `From ${inUtc(more.at)} on it may use ${formatQuota(more.milli)}.`,
+    ]
+      .filter(Boolean)
+      .join(" "),
+    hint: fits > 0 || largest > 0 ? attachHint(fits > 0 ? fits : largest, world) : "ask your team lead for more",
   };
 }
 
@@ -45,15 +57,24 @@ export function limitNow(request: Waiting, world: Seen, fits: number): Words {
   };
 }
 
-export function guaranteedWords(request: Waiting, ever: boolean, world: Seen): Words {
+export function guaranteedWords(
+  request: Waiting,
+  { ever, more }: Pick<Extract<Obstacle, { rule: "guaranteed" }>, "ever" | "more">,
+  world: Seen,
+): Words {
   const amount = formatMilli(request.milli);
-  if (ever) {
+  if (ever || more) {
     const quota = quotaFor(request, world);
     const guaranteed = quota?.guaranteedMilli ?? 0;
     return {
       rule: "guaranteed",
-      message: `team ${quota?.teamName ?? ""} has ${formatQuota(guaranteed)} ${world.gpuType} guaranteed; ${askerSeen(request, world)} asked for ${amount} inside it.`,
-      hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
+      message: [
+        `team ${quota?.teamName ?? ""} has ${formatQuota(guaranteed)} ${world.gpuType} guaranteed; ${askerSeen(request, world)} asked for ${amount} inside it.`,
+        more && `From ${inUtc(more.at)} on it has ${formatQuota(more.milli)}.`,
+      ]
+        .filter(Boolean)
+        .join(" "),
+      hint: `${attachHint(request.milli, world)} without --guaranteed borrows beyond it`,
     };
   }
   const { quotas, guarantees } = promisesNow(world);
@@ -65,7 +86,7 @@ export function guaranteedWords(request: Waiting, ever: boolean, world: Seen): W
   return {
     rule: "guaranteed",
     message: [message, reservedInTeam(request, world), scaledDown(request.teamId, world)].filter(Boolean).join(" "),
-    hint: `%gpu attach ${amount} without --guaranteed borrows beyond it`,
+    hint: `${attachHint(request.milli, world)} without --guaranteed borrows beyond it`,
     holders: holders(request, own, world),
   };
 }
@@ -77,7 +98,7 @@ export function personWords(request: Waiting, ever: boolean, world: Seen, fits: 
   const own = world.holdings.filter(({ teamId, userId }) => teamId === request.teamId && userId === request.userId);
   const each = `each person of team ${quota?.teamName ?? ""} may hold at most ${most} ${world.gpuType} at once`;
   if (ever) {
-    const hint = attachHint(fits > 0 ? fits : (quota?.personMilli ?? 0));
+    const hint = attachHint(fits > 0 ? fits : (quota?.personMilli ?? 0), world);
     return {
       rule: "person-limit",
       message: `${each}; ${askerSeen(request, world)} asked for ${formatMilli(request.milli)}.`,

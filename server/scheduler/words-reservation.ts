@@ -1,5 +1,6 @@
 /** Sentences for what is reserved for others. */
 import { formatQuota } from "./amount.ts";
+import { inUtc } from "./calendar.ts";
 import { activeReservations } from "./share.ts";
 import type { Reservation, Waiting, World } from "./types.ts";
 
@@ -43,6 +44,5 @@ function listed(reservations: Reservation[], forWhom: (one: Reservation) => stri
 }
 
 function untilWords(reservations: Reservation[]): string {
-  const last = Math.max(...reservations.map(({ to }) => to));
-  return `${new Date(last).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  return inUtc(Math.max(...reservations.map(({ to }) => to)));
 }

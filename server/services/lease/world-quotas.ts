@@ -21,11 +21,15 @@ export function quotasFrom(rows: Pick<WorldRows, "quotas" | "windows" | "additio
       const { teamId, teamName, weight, priority, personMilli, largestMilli, coTenancy, idleSeconds } = quota;
       const { minRunSeconds, noticeSeconds } = quota;
       const windows = rows.windows.filter((window) => window.teamId === teamId);
+      const { guaranteedMilli, limitMilli } = quota;
       const ofTeam = additions.filter((addition) => addition.teamId === teamId);
       return [
         teamId,
         {
           ...{ teamId, teamName, ...quotaAt(quota, windows, ofTeam, at), weight, priority },
+          ...(windows.length + ofTeam.length > 0 && {
+            calendar: { plain: { guaranteedMilli, limitMilli }, windows, additions: ofTeam },
+          }),
           ...(personMilli === null ? {} : { personMilli }),
           ...(largestMilli === null ? {} : { largestMilli }),
           coTenancy: coTenancy ?? "any",
