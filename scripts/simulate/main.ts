@@ -34,6 +34,22 @@ function sizesOf(text: string): number[] {
   return sizes;
 }
 
+type Numeric = "per-server" | "guaranteed-percent" | "price-per-hour" | "seed" | "days" | "teams" | "people";
+
+/** What an option says, or the sentence about what is wrong with it. */
+function numberOf(option: Numeric, { least, most = Number.MAX_SAFE_INTEGER, whole = true }: Bounds): number {
+  const text = values[option];
+  const value = Number(text);
+  const kind = whole ? "a whole number" : "a number";
+  if (text.trim() === "" || !(value >= least && value <= most) || (whole && !Number.isInteger(value))) {
+    throw new Error(
+      `--${option} ${text} is not ${kind} from ${least}${most < Number.MAX_SAFE_INTEGER ? ` to ${most}` : ""}`,
+    );
+  }
+  return value;
+}
+type Bounds = { least: number; most?: number; whole?: boolean };
+
 function doubling(from: number, to: number): number[] {
   if (from < 1 || to < from) return [];
   const sizes: number[] = [];
@@ -42,8 +58,10 @@ function doubling(from: number, to: number): number[] {
 }
 
 if (values.generate !== undefined) {
-  const options = { seed: Number(values.seed), days: Number(values.days) };
-  const trace = generateTrace({ ...options, teams: Number(values.teams), peoplePerTeam: Number(values.people) });
+  const trace = generateTrace({
+    ...{ seed: numberOf("seed", { least: 0 }), days: numberOf("days", { least: 1 }) },
+    ...{ teams: numberOf("teams", { least: 1 }), peoplePerTeam: numberOf("people", { least: 1 }) },
+  });
   await writeFile(values.generate, formatTrace(trace));
   console.log(`Wrote ${trace.length} requests to ${values.generate}.`);
 }
@@ -53,15 +71,13 @@ if (file === undefined) {
   process.exit(2);
 }
 const trace = parseTrace(await readFile(file, "utf8"));
-const outcomes = sizesOf(values.gpus).map((gpus) =>
-  simulate(trace, {
-    gpus,
-    gpusPerServer: Number(values["per-server"]),
-    memoryBytes: 80 * 1024 ** 3,
-    guaranteedPercent: Number(values["guaranteed-percent"]),
-    microPerGpuHour: Math.round(Number(values["price-per-hour"]) * 1e6),
-  }),
-);
+const pool = {
+  gpusPerServer: numberOf("per-server", { least: 1 }),
+  memoryBytes: 80 * 1024 ** 3,
+  guaranteedPercent: numberOf("guaranteed-percent", { least: 0, most: 100, whole: false }),
+  microPerGpuHour: Math.round(numberOf("price-per-hour", { least: 0, whole: false }) * 1e6),
+};
+const outcomes = sizesOf(values.gpus).map((gpus) => simulate(trace, { gpus, ...pool }));
 if (values.json) console.log(JSON.stringify(outcomes));
 else {
   console.table(

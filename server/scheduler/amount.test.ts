@@ -61,6 +61,8 @@ describe("what people type", () => {
     ["half", "not an amount", "%gpu attach 0.5"],
     ["99999999", "more than any pool has", "%gpu attach 1"],
     ["99999999999G", "more than any device has", "%gpu attach 1"],
+    // Its charge on a small device would be more than a table holds.
+    ["8000000G", "more than any device has", "%gpu attach 1"],
   ])("%j is answered with a sentence and what to type", (text, part, hint) => {
     const parsed = parseAmount(text, 500);
     expect(parsed).toMatchObject({ ok: false, reason: { rule: "amount", hint } });

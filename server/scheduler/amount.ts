@@ -5,6 +5,8 @@ import type { LeaseReason } from "../contracts/lease.ts";
 export const WHOLE = 1000;
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
+/** More than any device has for long: 64 TiB. Its charge on the smallest one is still a number that tables hold. */
+const MOST_BYTES = 65_536 * GIB;
 
 export type Amount =
   | { kind: "compute"; milli: number }
@@ -90,7 +92,7 @@ function computeAmount(typed: string, gpus: number): ParsedAmount {
 function memoryAmount(typed: string, count: number, unit: number): ParsedAmount {
   if (count <= 0) return refuse(`GPU memory must be more than 0; you asked for ${typed}.`, "%gpu attach 4G");
   const bytes = Math.round(count * unit);
-  if (!Number.isSafeInteger(bytes)) {
+  if (bytes > MOST_BYTES) {
     return refuse(`${typed} of GPU memory is more than any device has.`, "%gpu attach 1");
   }
   return { ok: true, amount: { kind: "memory", bytes: Math.max(1, bytes) } };
