@@ -83,11 +83,16 @@ const words: Record<string, string> = {
   reclaim: "Taken back",
 };
 
+/** What to type for an amount of a type. */
+const attachLine = (milli: number, gpuType: string) => `%gpu attach ${formatAmount(milli)} --type ${gpuType}`;
+
 function Explained({ why }: { why: LeaseExplanation }) {
   if (why.state !== "queued") return <p>It does not wait any more: it is {why.state}.</p>;
   const { reason, estimate } = why;
   if (reason === null) return <p>Room has just come free; the request is being granted.</p>;
   const holders = reason.holders ?? [];
+  const own = { gpuType: why.gpuType, fitsNowMilli: reason.fitsNowMilli ?? 0 };
+  const fits = [own, ...why.elsewhere].filter(({ fitsNowMilli }) => fitsNowMilli > 0);
   return (
     <>
       <Part title="Rules, in the order in which they are tested">
@@ -135,14 +140,13 @@ function Explained({ why }: { why: LeaseExplanation }) {
         </Part>
       )}
       <Part title="Would fit now">
-        {reason.fitsNowMilli ? (
-          <p>
-            <code>%gpu attach {formatAmount(reason.fitsNowMilli)}</code> would be granted at once.
+        {fits.length === 0 && <p>No amount would be granted at once.</p>}
+        {fits.map(({ gpuType, fitsNowMilli }) => (
+          <p key={gpuType}>
+            {formatAmount(fitsNowMilli)} {gpuType} at once: <code>{attachLine(fitsNowMilli, gpuType)}</code>
           </p>
-        ) : (
-          <p>No amount would be granted at once.</p>
-        )}
-        {reason.hint && reason.hint !== `%gpu attach ${formatAmount(reason.fitsNowMilli ?? 0)}` && (
+        ))}
+        {reason.hint && !fits.some((one) => attachLine(one.fitsNowMilli, one.gpuType) === reason.hint) && (
           <p className="text-ink-2">
             Sooner: <code>{reason.hint}</code>
           </p>

@@ -189,6 +189,8 @@ export const leaseExplanation = z.strictObject({
   /** The moment that it tells of. Of a long queue that may be two seconds ago. */
   asOf: z.iso.datetime(),
   reason: leaseReason.nullable(),
+  /** Of other GPU types: what would be granted at once if it were asked for instead; those of which anything would. */
+  elsewhere: z.array(z.strictObject({ gpuType: z.string(), fitsNowMilli: z.int() })),
   /** Every rule in the order in which they are tested. `here` is the one that holds it back. */
   rules: z.array(z.strictObject({ rule: z.string(), state: z.enum(["ok", "here", "later"]), message: z.string() })),
   estimate: z

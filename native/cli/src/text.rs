@@ -159,7 +159,9 @@ pub fn refused(answer: &Value) -> String {
         message => message.to_owned(),
     };
     if let Some(fits) = answer.pointer("/reason/fitsNowMilli").and_then(Value::as_i64).filter(|fits| *fits > 0) {
-        text += &format!("\n  Fits now  --gpu {}", amount(fits));
+        let gpu_type = string(answer, "/reason/gpuType");
+        let of_type = if gpu_type.is_empty() { String::new() } else { format!(" --type {gpu_type}") };
+        text += &format!("\n  Fits now  --gpu {}{of_type}", amount(fits));
     }
     if let Some(largest) = answer.pointer("/reason/largestMilli").and_then(Value::as_i64).filter(|most| *most > 0) {
         text += &format!("\n  Largest possible  {}", amount(largest));
@@ -306,5 +308,7 @@ mod tests {
     fn a_refusal_says_what_would_fit() {
         let text = refused(&json!({"reason": {"message": "too much.", "fitsNowMilli": 500, "largestMilli": 1000}}));
         assert_eq!(text, "too much.\n  Fits now  --gpu 0.5\n  Largest possible  1");
+        let text = refused(&json!({"reason": {"message": "too much.", "fitsNowMilli": 500, "gpuType": "soft"}}));
+        assert_eq!(text, "too much.\n  Fits now  --gpu 0.5 --type soft");
     }
 }

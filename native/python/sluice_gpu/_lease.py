@@ -107,21 +107,28 @@ def borrow(request, show=None):
     reason = answer.get("reason") or (waiting.answer or {}).get("reason")
     waiting.answer, waiting.asked, waiting.request_id = {**answer, "reason": reason}, asked, None
     if answer["state"] == "refused":
-        raise GpuRefused(_text.refused(answer["reason"], _request_page(answer["reason"], typed, request.get("type"))))
+        status = _status_of_refusal()
+        more = _request_page(answer["reason"], status, typed, request.get("type"))
+        raise GpuRefused(_text.refused(answer["reason"], more, status))
     if answer["state"] == "cancelled" and (answer.get("reason") or {}).get("rule") == "taken-out":
         raise GpuNotGranted(_text.taken_out(asked, reason))
     raise GpuNotGranted(_text.not_granted(asked, reason, time.monotonic() - began, typed))
 
 
-def _request_page(reason, typed, gpu_type):
-    """Where to ask for more than the team's limit; None where that would not help or nobody can say."""
-    portal = os.environ.get("SLUICE_PORTAL_URL")
-    if reason["rule"] != "team-limit" or not portal:
-        return None
+def _status_of_refusal():
+    """What the team may use and what is free; None when nobody can say."""
     try:
-        return _text.request_page(portal, _client.request("status"), typed, gpu_type)
+        return _client.request("status")
     except _client.ClientProblem:
         return None
+
+
+def _request_page(reason, status, typed, gpu_type):
+    """Where to ask for more than the team's limit; None where that would not help or nobody can say."""
+    portal = os.environ.get("SLUICE_PORTAL_URL")
+    if reason["rule"] != "team-limit" or not portal or status is None:
+        return None
+    return _text.request_page(portal, status, typed, gpu_type)
 
 
 def _leave(request_id, state):

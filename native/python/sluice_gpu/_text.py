@@ -587,18 +587,36 @@ def request_page(portal, status, typed, gpu_type=None):
     return f"{portal.rstrip('/')}/teams/{status['team']['name']}?more={round(missing, 3):g}"
 
 
-def refused(reason, more=None):
-    """The message of GpuRefused, without the exception's name; `more` is the page that asks for more."""
+def _fits_now(reason, status=None):
+    """What to type for what would be granted at once: of the type asked for first, then of the others in `status`.
+
+    What a notebook has in GPU memory without a GPU is parked, and binds it to the type that it is on.
+    """
+    asked = reason.get("gpuType")
+    rows = [(asked, reason.get("fitsNowMilli") or 0)]
+    if asked and status and not status.get("usedBytes"):
+        rows += [(row["gpuType"], row["grantedAtOnceMilli"]) for row in status["free"] if row["gpuType"] != asked]
+    return [
+        f"%gpu attach {amount(milli)}" + (f" --type {gpu_type}" if gpu_type else "") for gpu_type, milli in rows if milli
+    ]
+
+
+def refused(reason, more=None, status=None):
+    """The message of GpuRefused, without the exception's name.
+
+    `more` is the page that asks for more, `status` what each GPU type has free for this notebook.
+    """
     lines = [_sentence(reason["message"])]
-    now, largest, hint = reason.get("fitsNowMilli"), reason.get("largestMilli"), reason.get("hint")
+    now, largest, hint = _fits_now(reason, status), reason.get("largestMilli"), reason.get("hint")
     facts = []
     if now:
-        facts.append(f"Fits now  %gpu attach {amount(now)}")
+        facts.append(f"Fits now  {now[0]}")
     if largest:
         facts.append(f"Largest possible  {amount(largest)}")
     if facts:
         lines.append("  " + "        ".join(facts))
-    if hint and not (now and hint == f"%gpu attach {amount(now)}"):
+    lines += [f"            {line}" for line in now[1:]]
+    if hint and hint not in now:
         lines.append(f"  Try       {hint}")
     if more:
         lines.append(f"  More      ask your team lead: {more}")
@@ -683,9 +701,9 @@ def why(answer, answer_status, asked, waited):
     for holder in reason.get("holders") or ():
         label = f", {holder['label']}" if holder.get("label") else ""
         lines.append(f"        {'':<12}  {holder['amount']} {holder['who']}{label}")
-    if reason.get("fitsNowMilli"):
-        lines.append(f"  Now   %gpu attach {amount(reason['fitsNowMilli'])}")
-    if reason.get("hint"):
+    now = _fits_now(reason, answer_status)
+    lines += [f"  {'Now' if at == 0 else '   '}   {line}" for at, line in enumerate(now)]
+    if reason.get("hint") and reason["hint"] not in now:
         lines.append(f"  Try   {reason['hint']}")
     if answer.get("likelySeconds") is not None:
         lines.append(f"  When  about {duration(answer['likelySeconds'])}")

@@ -342,14 +342,27 @@ def test_refused():
     reason = {
         "rule": "team-limit",
         "message": "team vision may use at most 1.0 soft at once; you asked for 2",
+        "gpuType": "soft",
         "fitsNowMilli": 500,
         "largestMilli": 1000,
-        "hint": "%gpu attach 0.5",
+        "hint": "%gpu attach 0.5 --type soft",
     }
     assert _text.refused(reason) == (
         "team vision may use at most 1.0 soft at once; you asked for 2.\n"
-        "  Fits now  %gpu attach 0.5        Largest possible  1"
+        "  Fits now  %gpu attach 0.5 --type soft        Largest possible  1"
     )
+    free = [{"gpuType": "h200", "grantedAtOnceMilli": 1000}, {"gpuType": "a100", "grantedAtOnceMilli": 0}]
+    other = {**STATUS, "free": [*free, STATUS["free"][0]]}
+    assert _text.refused(reason, None, other).splitlines()[1:] == [
+        "  Fits now  %gpu attach 0.5 --type soft        Largest possible  1",
+        "            %gpu attach 1 --type h200",
+    ]
+    # With parked memory a notebook stays with the type that it is on.
+    assert _text.refused(reason, None, {**other, "usedBytes": 64}) == _text.refused(reason)
+    assert _text.refused({**reason, "fitsNowMilli": 0, "hint": "ask Ada"}, None, other).splitlines()[1:] == [
+        "  Fits now  %gpu attach 1 --type h200        Largest possible  1",
+        "  Try       ask Ada",
+    ]
 
 
 def test_a_refusal_for_the_limit_leads_to_the_form_that_asks_for_more():
@@ -380,12 +393,17 @@ def test_why_marks_the_rule_that_decides():
     assert "  HERE  team limit    team vision is at its limit (1.0 of 1.0 soft)" in text
     free_device = {
         **QUEUED,
-        "reason": {"rule": "free-device", "message": "largest free piece: 0.25", "fitsNowMilli": 250},
+        "reason": {
+            **{"rule": "free-device", "message": "largest free piece: 0.25", "fitsNowMilli": 250, "gpuType": "soft"},
+            "hint": "%gpu attach 0.25 --type soft",
+        },
     }
-    text = _text.why(free_device, STATUS, "0.5 soft", 180)
+    h200 = {"gpuType": "h200", "grantedAtOnceMilli": 2000, "freeMilli": 2000}
+    text = _text.why(free_device, {**STATUS, "free": [STATUS["free"][0], h200]}, "0.5 soft", 180)
     assert "  ok    team limit    0.5 of 1.0 in use" in text
     assert "  HERE  free device   largest free piece: 0.25" in text
-    assert "  Now   %gpu attach 0.25" in text
+    assert "  Now   %gpu attach 0.25 --type soft\n        %gpu attach 2 --type h200\n" in text + "\n"
+    assert "Try" not in text
 
 
 def test_why_has_a_line_for_every_rule_of_the_contract():

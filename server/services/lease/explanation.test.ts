@@ -2,8 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { leaseRequests, memberships, quotas } from "#server/db/schema/index.ts";
+import { gpus, leaseRequests, memberships, quotas } from "#server/db/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
+import { newId } from "#server/ids.ts";
 import { makeWorkspace, makeWorld, type World } from "#server/services/testing.ts";
 import { explanation } from "./explanation.ts";
 import { request } from "./request.ts";
@@ -54,4 +55,35 @@ it("a request that waits: to its person as theirs, to a colleague without what t
   }
   expect(JSON.stringify(await explanation(world.admin.ctx, { id }))).toContain("secret.ipynb");
   await expect(explanation(world.outsider.ctx, { id })).rejects.toMatchObject({ code: "forbidden" });
+});
+
+it("a request that waits: with what would be granted at once of each other type, and only of those", async () => {
+  await test.db.insert(gpus).values({
+    ...{
+      id: newId("gpu"),
+      serverId: world.serverId,
+      uuid: "GPU-a100-0",
+      name: "a100-0",
+      gpuType: "a100",
+      model: "A100",
+    },
+    ...{ computeCapability: "8.0", memoryBytes: 40 * 2 ** 30, state: "active" as const, profile: {} },
+  });
+  await test.db.insert(quotas).values([
+    { teamId: world.team, gpuType: "a100", guaranteedMilli: 0, limitMilli: 750 },
+    // Promised, and no device of it is there.
+    { teamId: world.team, gpuType: "h200", guaranteedMilli: 0, limitMilli: 1000 },
+  ]);
+  const id = await ask(world.team, { amount: "0.25" });
+  const { gpuType, elsewhere, reason } = await explanation(world.member.ctx, { id });
+  expect({ gpuType, elsewhere }).toEqual({ gpuType: "soft", elsewhere: [{ gpuType: "a100", fitsNowMilli: 750 }] });
+  expect(reason?.gpuType).toBe("soft");
+  await test.db
+    .update(leaseRequests)
+    .set({ needs: { minCudaVersion: 12_080 } })
+    .where(eq(leaseRequests.id, id));
+  expect((await explanation(world.member.ctx, { id })).elsewhere).toEqual([]);
+  const pinned = { needs: null, pinnedGpuId: world.gpuIds[0] };
+  await test.db.update(leaseRequests).set(pinned).where(eq(leaseRequests.id, id));
+  expect((await explanation(world.member.ctx, { id })).elsewhere).toEqual([]);
 });

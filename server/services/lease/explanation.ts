@@ -7,6 +7,7 @@ import { SluiceError } from "#server/errors.ts";
 import { parse } from "#server/parse.ts";
 import { seenBy } from "#server/scheduler/seen-by.ts";
 import { explainRules } from "#server/scheduler/why.ts";
+import { elsewhere } from "./elsewhere.ts";
 import { readerOf } from "./reader.ts";
 import { shownWorld } from "./shown.ts";
 
@@ -41,7 +42,7 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
   };
   if (request.state !== "queued") {
     const reason = leaseReason.safeParse(request.reason);
-    const rest = { asOf: now.toISOString(), position: 0, of: 0, rules: [], estimate: null };
+    const rest = { asOf: now.toISOString(), position: 0, of: 0, rules: [], estimate: null, elsewhere: [] };
     return {
       ...common,
       ...rest,
@@ -49,9 +50,10 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
       reason: reason.success ? asTold(reason.data, request, ctx) : null,
     };
   }
-  const { world, verdicts } = await shownWorld(ctx.db, request, now);
+  const [{ world, verdicts }, others] = await Promise.all([shownWorld(ctx.db, request, now), elsewhere(ctx, request)]);
   const asOf = new Date(world.now).toISOString();
-  return { ...common, state: "queued", asOf, ...explainRules(request.id, seenBy(readerOf(ctx), world), verdicts) };
+  const why = explainRules(request.id, seenBy(readerOf(ctx), world), verdicts);
+  return { ...common, state: "queued", asOf, elsewhere: others, ...why };
 }
 
 /**
@@ -60,7 +62,9 @@ export async function explanation(ctx: Context, raw: ExplanationInput): Promise<
  */
 function asTold(reason: LeaseReason, { userId }: { userId: string }, ctx: Context): LeaseReason {
   const reader = readerOf(ctx);
-  return reader.userId === userId || reader.seesAll ? reason : { rule: reason.rule, message: reason.message };
+  return reader.userId === userId || reader.seesAll
+    ? reason
+    : { rule: reason.rule, message: reason.message, gpuType: reason.gpuType };
 }
 
 /** A workspace knows its requests by the key that it made; another's may be the same. */

@@ -62,7 +62,7 @@ export async function shownWorld(
   return await shownQueue(db, gpuType, [id], now);
 }
 
-/** The same for whoever looks at several of a queue. */
+/** The same for whoever looks at several of a queue, or waits elsewhere. */
 export async function shownQueue(
   db: Database | Transaction,
   gpuType: string,
