@@ -7,15 +7,19 @@ use serde_json::{Value, json};
 use sluice_client::static_runtime;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// As `timeout` and `env` use it: the program could not be started for want of what it needs.
 pub const NOT_STARTED: u8 = 125;
+/// As shells use them.
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
 /// Signals that the program is meant to get.
 const SIGNALS: [i32; 9] = [
     libc::SIGINT,
@@ -35,6 +39,14 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 pub fn run(options: &ArgMatches) -> ExitCode {
     let words: Vec<OsString> = options.get_many::<OsString>("command").unwrap_or_default().cloned().collect();
     let Some((program, rest)) = words.split_first() else { return ExitCode::from(NOT_STARTED) };
+    let file = match file_of(Path::new(program)) {
+        Ok(file) => file,
+        Err((code, problem)) => {
+            // Said before anything is borrowed: nobody waits in a queue for a slip.
+            eprintln!("sluice: {}: {problem}; no GPU was borrowed", program.to_string_lossy());
+            return ExitCode::from(code);
+        }
+    };
     let signals = Signals::take();
     let label: String = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let label: String = label.chars().take(200).collect();
@@ -49,7 +61,8 @@ pub fn run(options: &ArgMatches) -> ExitCode {
     let mut command = Command::new(program);
     command.args(rest).env("SLUICE_OWNER_SOCKET", string(&served, "/socket"));
     point_at_shims(&mut command);
-    if let Some(file) = static_program(Path::new(program)) {
+    if std::fs::read(&file).is_ok_and(|bytes| static_runtime::is_inside(&bytes)) {
+        // It cannot use the GPU, and runs all the same.
         eprintln!("sluice: {}", static_runtime::advice(&file));
         command.env(static_runtime::TOLD, file);
     }
@@ -77,7 +90,7 @@ pub fn run(options: &ArgMatches) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(problem) => {
             eprintln!("sluice: {problem}");
-            ExitCode::from(127)
+            ExitCode::from(NOT_FOUND)
         }
     }
 }
@@ -183,7 +196,13 @@ pub fn borrow(request: &Request, signals: &Signals) -> Result<(), ExitCode> {
             eprintln!("{}sluice: stopped; left the queue", if live { "\n" } else { "" });
             return Err(ExitCode::from(128u8.wrapping_add(signal as u8)));
         }
-        answer = ask(&json!({"op": "poll", "requestId": id, "waitSeconds": 1}));
+        let next = ask(&json!({"op": "poll", "requestId": id, "waitSeconds": 1}));
+        if string(&next, "/error/code") == "unavailable" && began.elapsed().as_secs() <= *wait {
+            // The place in the queue is kept while the broker or its database is away.
+            std::thread::sleep(Duration::from_secs(1));
+        } else {
+            answer = next;
+        }
     }
 }
 
@@ -208,13 +227,22 @@ fn point_at_shims(command: &mut Command) {
     command.env("LD_LIBRARY_PATH", joined("LD_LIBRARY_PATH", &folder, ":"));
 }
 
-/// The program's file, where it shows that it cannot use the GPU. It runs all the same, told beforehand.
-fn static_program(program: &Path) -> Option<PathBuf> {
-    let named = program.components().count() > 1;
+/// The program's file, found as it is when it starts: what its path names, else the first in `PATH` that may run.
+fn file_of(program: &Path) -> Result<PathBuf, (u8, &'static str)> {
     let places = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&places).map(|folder| folder.join(program)).find(|path| path.is_file());
-    let file = if named { Some(program.to_owned()) } else { found }?;
-    std::fs::read(&file).is_ok_and(|bytes| static_runtime::is_inside(&bytes)).then_some(file)
+    let files: Vec<PathBuf> = if program.components().count() > 1 {
+        vec![program.to_owned()]
+    } else {
+        std::env::split_paths(&places).map(|folder| folder.join(program)).collect()
+    };
+    let may_run = |file: &&PathBuf| file.metadata().is_ok_and(|it| it.is_file() && it.mode() & 0o111 != 0);
+    match files.iter().find(may_run) {
+        Some(file) => Ok(file.clone()),
+        None if files.iter().any(|file| file.is_file()) => {
+            Err((NOT_EXECUTABLE, "nobody may execute it (see chmod +x)"))
+        }
+        None => Err((NOT_FOUND, "there is no such program")),
+    }
 }
 
 /// `SLUICE_LIBRARY_DIR`, else the Python package beside which this command was installed, else this command's folder.

@@ -29,8 +29,12 @@ impl Workspace {
     }
 
     fn start(&self, words: &[&str], environment: &[(&str, &Path)]) -> Child {
+        self.start_waiting("0", words, environment)
+    }
+
+    fn start_waiting(&self, wait: &str, words: &[&str], environment: &[(&str, &Path)]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
-        command.args(["run", "--gpu", "0.5", "--wait", "0", "--"]).args(words).envs(environment.iter().copied());
+        command.args(["run", "--gpu", "0.5", "--wait", wait, "--"]).args(words).envs(environment.iter().copied());
         command.env("SLUICE_BROKER_URL", &self.broker.url).env("SLUICE_CREDENTIAL_FILE", &self.broker.credential_file);
         command.env("SLUICE_RUNTIME_DIR", &self.runtime).env_remove("SLUICE_OWNER_SOCKET");
         // A group of its own, as a shell makes it: what an orphaned group is told about stopping is ignored.
@@ -74,6 +78,44 @@ fn the_exit_code_is_the_programs_and_it_finds_the_lease() {
     assert_eq!(killed.status.code(), Some(137));
     let missing = workspace.run("exec /no/such/program").wait_with_output().expect("ends");
     assert_eq!(missing.status.code(), Some(127));
+}
+
+#[test]
+fn nothing_is_borrowed_for_a_program_that_is_not_there() {
+    let workspace = Workspace::new("missing");
+    // Whoever asks now would wait.
+    workspace.broker.set_full(true);
+    let script = workspace.runtime.join("train.py");
+    std::fs::write(&script, "#!/usr/bin/env python3\n").expect("written");
+    let script = script.to_str().expect("a name in UTF-8");
+    for (program, code, problem) in [
+        ("no-such-program", 127, "there is no such program"),
+        ("/no/such/program", 127, "there is no such program"),
+        (script, 126, "nobody may execute it (see chmod +x)"),
+    ] {
+        let output = workspace.start_waiting("1m", &[program], &[]).wait_with_output().expect("ends");
+        assert_eq!(output.status.code(), Some(code));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(errors, format!("sluice: {program}: {problem}; no GPU was borrowed\n"));
+    }
+    assert_eq!(workspace.broker.waiting(), Vec::<String>::new());
+}
+
+#[test]
+fn a_wait_goes_on_when_the_broker_was_away_meanwhile() {
+    let workspace = Workspace::new("away");
+    workspace.broker.set_full(true);
+    let mut child = workspace.start_waiting("1m", &["true"], &[]);
+    until("it waits", || workspace.broker.waiting().len() == 1);
+    workspace.broker.set_away(true);
+    // Longer than it takes to ask twice.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(child.try_wait().expect("its state").is_none(), "it has given up");
+    workspace.broker.set_full(false);
+    workspace.broker.set_away(false);
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Attached 0.5 GPU"), "{output:?}");
 }
 
 #[test]
