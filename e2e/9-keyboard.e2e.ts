@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import path from "node:path";
-import { type APIRequestContext, type BrowserContext, expect, type Page } from "@playwright/test";
+import { type APIRequestContext, type BrowserContext, expect, type Locator, type Page } from "@playwright/test";
 import type { Utilisation } from "#server/contracts/utilisation.ts";
 import { change, joinByApi, runByApi, signInByApi, stopWorkspaces, teamByName } from "./fixtures/api.ts";
 import { Keyboard } from "./fixtures/keyboard.ts";
@@ -48,6 +48,44 @@ while time.monotonic() < until:
     alone[1, 1](out, 1_000_000)
     cuda.synchronize()
 print("worked")`;
+
+/** A menu in a row keeps the arrows from the key on that opens it, however soon after it they come. */
+async function expectMenusToKeepArrows(...triggers: Locator[]): Promise<void> {
+  const items = page.getByRole("menuitem");
+  for (let round = 0; round < 20; round++) {
+    const trigger = triggers[round % triggers.length] ?? triggers[0];
+    const arrow = round % 4 < 2 ? "ArrowDown" : "ArrowUp";
+    const where = `round ${round}, ${arrow}`;
+    if (trigger === undefined) throw new Error("There is no menu.");
+    await keys.reach(trigger);
+    if (round % 3 === 0) {
+      // As fast as keys can come: the browser has drawn nothing between them.
+      await Promise.all([page.keyboard.press("Enter"), page.keyboard.press(arrow)]);
+    } else {
+      const stays = await trigger.evaluate((element, key) => {
+        for (const each of ["Enter", key])
+          element.dispatchEvent(new KeyboardEvent("keydown", { key: each, bubbles: true, cancelable: true }));
+        return document.activeElement === element;
+      }, arrow);
+      expect(stays, where).toBe(true);
+    }
+    await expect(page.locator("[role=menuitem]:focus"), where).toHaveCount(1);
+    await page.keyboard.press("Home");
+    await expect(items.first(), where).toBeFocused();
+    await page.keyboard.press("ArrowDown");
+    await expect(items.nth(1), where).toBeFocused();
+    await page.keyboard.press("ArrowUp");
+    await expect(items.first(), where).toBeFocused();
+    await page.keyboard.press("Escape");
+    await expect(page.getByRole("menu"), where).toHaveCount(0);
+    await expect(trigger, where).toBeFocused();
+    // And while it is closed they open it, and go nowhere else.
+    await page.keyboard.press("ArrowDown");
+    await expect(items.first(), where).toBeFocused();
+    await page.keyboard.press("Escape");
+    await expect(trigger, where).toBeFocused();
+  }
+}
 
 /** The file that a link downloads, when it is followed by the keyboard. */
 async function download(name: string): Promise<string> {
@@ -172,12 +210,24 @@ test("a colleague is invited into a workspace, becomes an editor, and is taken o
   await expect(row).toHaveCount(0);
 });
 
-test("a workspace is duplicated, and the duplicate is removed with all that is in it", async () => {
+test("a workspace is duplicated, the arrows go from row to row, and the duplicate is removed with all that is in it", async () => {
   await page.goto(at);
   await keys.pick(button(`More for ${workspace}`), item("Duplicate"));
   await keys.write(page.getByRole("dialog").getByLabel("Name"), `copy ${run}`);
   await keys.press(inDialog("Launch the duplicate"));
   await expect(page.getByRole("heading", { level: 1, name: `copy ${run}` })).toBeVisible();
+  const copy = page.url();
+  await page.goto("/workspaces");
+  const names = page.getByRole("table", { name: "Workspaces", exact: true }).locator("td:first-child a");
+  await keys.reach(names.nth(0));
+  await page.keyboard.press("ArrowDown");
+  await expect(names.nth(1)).toBeFocused();
+  await page.keyboard.press("ArrowUp");
+  await expect(names.nth(0)).toBeFocused();
+  await page.keyboard.press("ArrowUp");
+  await expect(names.nth(0)).toBeFocused();
+  await expectMenusToKeepArrows(button(/^More for /), page.getByRole("button", { name: /^More for / }).last());
+  await page.goto(copy);
   await keys.pick(button(`More for copy ${run}`), item("Remove"));
   await expect(page.getByRole("dialog")).toContainText("All of its files and installed packages are deleted");
   await keys.press(inDialog("Remove workspace"));

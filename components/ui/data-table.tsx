@@ -5,6 +5,7 @@ import { type ReactNode, useMemo, useState } from "react";
 import { cx } from "#components/format.ts";
 import { useHydrated } from "#components/live/hydrated.ts";
 import { compareNames } from "#server/contracts/names.ts";
+import { goToRow } from "./row-keys.ts";
 
 export type Column<Row> = {
   id: string;
@@ -34,7 +35,7 @@ const PHONE_BUTTONS = "max-sm:sticky max-sm:right-0 max-sm:bg-surface";
 /** So many rows stand in the server's answer, which is more than a screen; the browser has the data of all, and adds the rest. */
 const AT_FIRST = 40;
 
-/** A table that sorts by its headers and filters by a word. */
+/** A table that sorts by its headers, filters by a word, and is gone through by the arrow keys. */
 export function DataTable<Row>({
   caption,
   rows,
@@ -103,6 +104,7 @@ export function DataTable<Row>({
         aria-label={`${caption}, table`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls sideways must be reachable by keyboard
         tabIndex={0}
+        onKeyDown={goToRow}
         className="relative overflow-x-auto rounded-lg border border-line bg-surface"
       >
         <table className="w-full border-collapse text-left">

@@ -1,16 +1,16 @@
 "use client";
 
-import { DropdownMenu } from "radix-ui";
+import { DropdownMenu, Slot } from "radix-ui";
 import type { ReactNode } from "react";
 import { cx } from "#components/format.ts";
 import { useHydrated } from "#components/live/hydrated.ts";
 
 /**
  * A list of actions that opens under its trigger, and stays inside the same landmark of the page. Before the page answers
- * to clicks the trigger stands alone: a table has a menu in each row.
+ * to clicks the trigger stands alone, and says already what it opens: a table has a menu in each row.
  */
 export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
-  if (!useHydrated()) return trigger;
+  if (!useHydrated()) return <Slot.Root aria-haspopup="menu">{trigger}</Slot.Root>;
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
