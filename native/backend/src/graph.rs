@@ -111,6 +111,13 @@ pub enum NodeWork {
     Library(RecordingId),
 }
 
+impl NodeWork {
+    /// Whether the device waits for the program when it comes to this.
+    pub fn asks_the_host(&self) -> bool {
+        matches!(self, NodeWork::CopyIn { .. } | NodeWork::Host { .. })
+    }
+}
+
 /// The program's side of a graph.  None of these waits.
 pub trait HostSide: Send + Sync {
     /// Runs a function of the program, and `go_on` when it has returned.

@@ -257,8 +257,10 @@ driver! {
     module_unload = "cuModuleUnload" (Handle);
     module_function_count = "cuModuleGetFunctionCount" (*mut c_uint, Handle);
     module_functions = "cuModuleEnumerateFunctions" (*mut Handle, c_uint, Handle);
+    module_function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
     module_global = "cuModuleGetGlobal_v2" (*mut Pointer, *mut usize, Handle, *const c_char);
     function_name = "cuFuncGetName" (*mut *const c_char, Handle);
+    function_load = "cuFuncLoad" (Handle);
     function_parameter = "cuFuncGetParamInfo" (Handle, usize, *mut usize, *mut usize);
     function_attribute = "cuFuncGetAttribute" (*mut c_int, c_int, Handle);
     function_set_attribute = "cuFuncSetAttribute" (Handle, c_int, c_int);

@@ -47,6 +47,10 @@ use turn::Turn;
 use waiters::Waiters;
 use window::PinnedWindow;
 
+/// Flags of an event for which nobody waits in a hurry: without timing, and who waits sleeps.
+const SLEEPS: u32 = 3;
+/// CUDA_ERROR_INVALID_VALUE
+const INVALID_VALUE: i32 = 1;
 /// `CUfunction_attribute` numbers 0 to 9.
 const FUNCTION_ATTRIBUTES: usize = 10;
 /// A copy to the host that is under way counts as so many operations: each has a buffer and a thread that waits for it.
@@ -154,7 +158,7 @@ impl Shared {
         Ok(Shareable(event))
     }
 
-    /// Marks a place in a stream.
+    /// Marks a place in a stream, for somebody who waits: the wait spins, as a program's own does on its card.
     fn mark(&self, stream: Handle) -> CudaResult<Shareable> {
         self.mark_with(stream, 2)
     }
@@ -301,8 +305,11 @@ impl CudaDevice {
 
     /// Runs `then` when everything issued so far has run, also after a failure.
     fn after_all(&self, then: impl FnOnce(&Shared) + Send + 'static) -> CudaResult<()> {
-        let marks: Vec<Shareable> =
-            self.all_streams().iter().map(|stream| self.shared.mark(stream.0)).collect::<Result<_, _>>()?;
+        let marks: Vec<Shareable> = self
+            .all_streams()
+            .iter()
+            .map(|stream| self.shared.mark_with(stream.0, SLEEPS))
+            .collect::<Result<_, _>>()?;
         let shared = Arc::clone(&self.shared);
         self.waiters.run(Box::new(move || {
             marks.into_iter().for_each(|mark| drop(shared.pass(mark)));
@@ -311,17 +318,26 @@ impl CudaDevice {
         Ok(())
     }
 
-    fn describe_function(&self, function: Handle) -> CudaResult<FunctionInfo> {
+    /// A function by its name, and what there is to know of it. Which functions a module has is told by handles that the
+    /// driver has not loaded yet (CUDA_MODULE_LOADING is lazy unless set), and of those it tells no parameters and no
+    /// attributes.
+    fn describe_function(&self, module: Handle, listed: Handle) -> CudaResult<(Shareable, FunctionInfo)> {
         let driver = self.shared.driver;
-        let mut name = std::ptr::null();
-        // SAFETY: the driver writes a pointer to a string that lives as long as the module.
-        self.shared.check(unsafe { (driver.function_name)(&mut name, function) })?;
+        let (mut name, mut function) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: the driver writes a pointer to a string that lives as long as the module, and a handle.
+        self.shared.check(unsafe { (driver.function_name)(&mut name, listed) })?;
+        // SAFETY: as above.
+        self.shared.check(unsafe { (driver.module_function)(&mut function, module, name) })?;
+        // SAFETY: a function of a loaded module.
+        self.shared.check(unsafe { (driver.function_load)(function) })?;
         let mut params = Vec::new();
         loop {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: the driver writes two sizes; an index past the end is an error, which ends the list.
-            if unsafe { (driver.function_parameter)(function, params.len(), &mut offset, &mut size) } != 0 {
-                break;
+            // SAFETY: the driver writes two sizes.
+            match unsafe { (driver.function_parameter)(function, params.len(), &mut offset, &mut size) } {
+                // An index past the end.
+                INVALID_VALUE => break,
+                status => self.shared.check(status)?,
             }
             params.push((offset as u32, size as u32));
         }
@@ -329,12 +345,11 @@ impl CudaDevice {
         for (number, value) in attributes.iter_mut().enumerate() {
             let mut got = 0;
             // SAFETY: the driver writes one int.
-            if unsafe { (driver.function_attribute)(&mut got, number as i32, function) } == 0 {
-                *value = got as u32;
-            }
+            self.shared.check(unsafe { (driver.function_attribute)(&mut got, number as i32, function) })?;
+            *value = got as u32;
         }
         let [threads, shared, constant, local, registers, ptx, binary, _, dynamic, _] = attributes;
-        Ok(FunctionInfo {
+        let info = FunctionInfo {
             // SAFETY: not null after success, NUL-terminated.
             name: unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned(),
             params,
@@ -346,7 +361,8 @@ impl CudaDevice {
             ptx_version: ptx,
             binary_version: binary,
             max_dynamic_shared_bytes: dynamic,
-        })
+        };
+        Ok((Shareable(function), info))
     }
 
     /// The module's variables and where the driver has put them.
@@ -369,7 +385,7 @@ impl CudaDevice {
         let mut handles = vec![std::ptr::null_mut(); count as usize];
         // SAFETY: the array has room for `count` handles.
         self.shared.check(unsafe { (driver.module_functions)(handles.as_mut_ptr(), count, module) })?;
-        handles.into_iter().map(|handle| Ok((Shareable(handle), self.describe_function(handle)?))).collect()
+        handles.into_iter().map(|handle| self.describe_function(module, handle)).collect()
     }
 }
 

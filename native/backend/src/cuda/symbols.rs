@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 
 /// Section of symbols.
 const SYMBOLS: u32 = 2;
-/// A symbol's kind and binding.
+/// A symbol's kind.
 const OBJECT: u8 = 1;
-const GLOBAL: u8 = 1;
-const WEAK: u8 = 2;
 const SYMBOL_BYTES: usize = 24;
 
 /// Names of what may be variables; the driver is asked which of them are.
@@ -42,7 +40,8 @@ fn long(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(number(bytes, at)?)).ok()
 }
 
-/// The visible objects among the symbols; None when it is no ELF file that can be read.
+/// The objects among the symbols; None when it is no ELF file that can be read. nvcc makes the variables of a program that
+/// is compiled as a whole local ones, and the driver answers for them like for the others.
 fn objects(elf: &[u8]) -> Option<Vec<String>> {
     let (headers, size, count) = (long(elf, 40)?, half(elf, 58)?, half(elf, 60)?);
     let section = |index: usize| elf.get(headers.checked_add(index.checked_mul(size)?)?..);
@@ -59,7 +58,7 @@ fn objects(elf: &[u8]) -> Option<Vec<String>> {
         let (symbols, texts) = (contents(header)?, contents(section(word(header, 40)? as usize)?)?);
         for symbol in symbols.chunks_exact(SYMBOL_BYTES) {
             let (kind, defined) = (*symbol.get(4)?, half(symbol, 6)? != 0);
-            if defined && kind & 15 == OBJECT && matches!(kind >> 4, GLOBAL | WEAK) {
+            if defined && kind & 15 == OBJECT {
                 let text = texts.get(word(symbol, 0)? as usize..)?;
                 let length = text.iter().position(|byte| *byte == 0)?;
                 names.extend(std::str::from_utf8(text.get(..length)?).map(str::to_owned));
@@ -103,15 +102,15 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_names_its_visible_variables() {
+    fn machine_code_names_its_variables() {
         let image = elf(&[
             ("counter", 0x11, 5),
-            ("hidden", 0x01, 5),
+            ("local", 0x01, 5),
             ("kernel", 0x12, 4),
             ("elsewhere", 0x11, 0),
             ("table", 0x21, 6),
         ]);
-        assert_eq!(variables(&image).into_iter().collect::<Vec<_>>(), ["counter", "table"]);
+        assert_eq!(variables(&image).into_iter().collect::<Vec<_>>(), ["counter", "local", "table"]);
     }
 
     #[test]

@@ -3,14 +3,12 @@
 //! Issuing never waits for the device, so one thread follows behind: it marks the streams that got work, waits until
 //! the marks are passed, and tells the gate how much has left.  What it sees is also how long the device was in use.
 
-use super::{Handle, Shareable, Shared, lock};
+use super::{Handle, SLEEPS, Shareable, Shared, lock};
 use crate::error::CudaResult;
 use crate::gate::Gate;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Without timing, and whoever waits sleeps.
-const MARK: u32 = 3;
 /// How often marks are made while work follows work: each costs the driver's lock.
 const GATHER: Duration = Duration::from_micros(50);
 
@@ -78,7 +76,7 @@ impl Turn {
         let mut state = lock(&self.state);
         if let Some(at) = state.streams.iter().position(|other| other.0 == stream) {
             state.streams.swap_remove(at);
-            state.marks.extend(shared.mark_with(stream, MARK));
+            state.marks.extend(shared.mark_with(stream, SLEEPS));
         }
     }
 
@@ -107,7 +105,7 @@ impl Turn {
                 let streams = std::mem::take(&mut state.streams);
                 let mut marks = std::mem::take(&mut state.marks);
                 if shared.enter().is_ok() {
-                    marks.extend(streams.iter().filter_map(|stream| shared.mark_with(stream.0, MARK).ok()));
+                    marks.extend(streams.iter().filter_map(|stream| shared.mark_with(stream.0, SLEEPS).ok()));
                 }
                 (std::mem::take(&mut state.issued), marks)
             };
