@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub const PROGRAMS: &[Program] = &[
     ("host_functions", host_functions),
     ("host_function_blocks_nobody_else", host_function_blocks_nobody_else),
+    ("modules_are_loaded_while_a_host_function_runs", modules_are_loaded_while_a_host_function_runs),
     ("waiting_stops_no_other_thread", waiting_stops_no_other_thread),
     ("copying_stops_no_other_thread", copying_stops_no_other_thread),
     ("copies_to_locked_memory_go_on", copies_to_locked_memory_go_on),
@@ -153,6 +154,31 @@ unsafe extern "C" fn wait_for_gate(_data: *mut c_void) {
         std::thread::sleep(Duration::from_millis(1));
     }
     WAITED.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn take_long(_data: *mut c_void) {
+    std::thread::sleep(Duration::from_millis(300));
+    WAITED.fetch_add(1, Ordering::SeqCst);
+}
+
+/// A driver may let the load wait for the function; the function must be able to end meanwhile.
+fn modules_are_loaded_while_a_host_function_runs(driver: &Driver) {
+    let (functions, _, [stream, _]) = prepare(driver);
+    let address = alloc(driver, 4096);
+    // SAFETY: handles made here.
+    unsafe {
+        assert_eq!((driver.cuMemsetD8Async)(address, 0, 4096, stream), 0);
+        assert_eq!((functions.cuLaunchHostFunc)(stream, take_long, std::ptr::null_mut()), 0);
+        for round in 1..4 {
+            let (_, function) = load(driver, "add");
+            assert_eq!(add(driver, function, address, 1024, 1, stream), 0);
+            assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+            assert_eq!(download(driver, address, 1), [round]);
+            assert_eq!((functions.cuLaunchHostFunc)(stream, take_long, std::ptr::null_mut()), 0);
+        }
+        assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+    }
+    assert_eq!(WAITED.load(Ordering::SeqCst), 4);
 }
 
 /// A function that takes long holds its stream and no other, and no thread that launches.

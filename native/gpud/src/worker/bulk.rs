@@ -9,7 +9,7 @@ use sluice_transport::Lanes;
 use sluice_transport::lanes::{PIECE_BYTES, Source, Target};
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The lanes of a session, and its copies to the host that the client has not confirmed.
@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Bulk {
     pub lanes: Arc<Lanes>,
     leaving: Arc<Mutex<Departures>>,
+    /// How many of these there are; for who must not wait for the lock.
+    owed: AtomicUsize,
 }
 
 /// By transfer; the window when it is open.
@@ -62,6 +64,7 @@ impl Bulk {
             return Err(known_already());
         }
         lock(&self.leaving).insert(transfer, None);
+        self.owed.fetch_add(1, Ordering::Relaxed);
         let (lanes, leaving) = (Arc::clone(&self.lanes), Arc::clone(&self.leaving));
         let opened = Box::new(move |window: Arc<dyn Window>| {
             let open = |place: &mut Option<_>| place.replace(Arc::clone(&window)).is_none();
@@ -75,9 +78,20 @@ impl Bulk {
         let stream = StreamId::from_wire(request.stream);
         let queued = device.open_window(stream, Way::Out, request.address, bytes, opened, done);
         if queued.is_err() {
-            lock(&self.leaving).remove(&transfer);
+            self.remove(transfer);
         }
         queued
+    }
+
+    fn remove(&self, transfer: u64) -> Option<Option<Arc<dyn Window>>> {
+        let removed = lock(&self.leaving).remove(&transfer);
+        self.owed.fetch_sub(usize::from(removed.is_some()), Ordering::Relaxed);
+        removed
+    }
+
+    /// Whether the device may wait until the client has taken a copy.
+    pub fn is_owed(&self) -> bool {
+        self.owed.load(Ordering::Relaxed) > 0
     }
 
     /// Whether no copy to the host waits for the client's word that it has everything.
@@ -87,8 +101,7 @@ impl Bulk {
 
     /// The client has all of a copy to the host, or does not want it: its memory may change.
     pub fn taken(&self, transfer: u64) {
-        let window = lock(&self.leaving).remove(&transfer);
-        if let Some(Some(window)) = window {
+        if let Some(Some(window)) = self.remove(transfer) {
             self.lanes.end_sending(transfer, Box::new(move || window.close()));
         }
     }

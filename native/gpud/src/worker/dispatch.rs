@@ -348,6 +348,9 @@ impl Handler for Session {
 
     fn graph_instantiate(&mut self, _thread: u32, request: GraphInstantiate, reply: ReplyTo<GraphInstantiateReply>) {
         let (id, nodes) = (GraphId(request.graph), graph::nodes(request.nodes));
+        if nodes.iter().any(|node| node.work.asks_the_host()) {
+            self.host.owe_always();
+        }
         let host: Arc<dyn HostSide> = Arc::clone(&self.host) as Arc<dyn HostSide>;
         let made = self.active().and_then(|d| d.instantiate_graph(id, request.flags, nodes, host).map_err(failure));
         reply.send(made.map(|()| GraphInstantiateReply));
@@ -374,7 +377,10 @@ impl Handler for Session {
     fn host_function(&mut self, _thread: u32, request: HostFunction) -> Result<(), Failure> {
         let (host, function) = (Arc::clone(&self.host), request.function);
         let work = Box::new(move |go_on| host.call(function, go_on));
-        self.active()?.host_work(StreamId::from_wire(request.stream), work).map_err(failure)
+        let device = self.active()?;
+        self.host.owe();
+        let queued = device.host_work(StreamId::from_wire(request.stream), work);
+        queued.inspect_err(|_| self.host.forgive()).map_err(failure)
     }
 
     fn host_returned(&mut self, _thread: u32, request: HostReturned) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use sluice_protocol::frame::CHUNK_BYTES;
 use sluice_protocol::wire::Wire;
 use sluice_protocol::{Failure, cuda, opcode};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Longest copy out of the client's memory by one node of a graph.
@@ -28,6 +29,10 @@ struct State {
 pub struct Host {
     outbox: Arc<Outbox>,
     state: Mutex<State>,
+    /// Functions that are in a stream and have not returned.
+    owed: AtomicU64,
+    /// A graph asks for the client, whenever it is launched.
+    asked_by_graphs: AtomicBool,
 }
 
 fn unknown() -> Failure {
@@ -37,7 +42,27 @@ fn unknown() -> Failure {
 impl Host {
     /// Speaks through this outbox.
     pub fn new(outbox: Arc<Outbox>) -> Host {
-        Host { outbox, state: Mutex::default() }
+        Host { outbox, state: Mutex::default(), owed: AtomicU64::new(0), asked_by_graphs: AtomicBool::new(false) }
+    }
+
+    /// A function of the client is put into a stream.
+    pub fn owe(&self) {
+        self.owed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It could not be put there, or has returned.
+    pub fn forgive(&self) {
+        let _ = self.owed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owed| owed.checked_sub(1));
+    }
+
+    /// There is a graph with such work, whose launches are not followed.
+    pub fn owe_always(&self) {
+        self.asked_by_graphs.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the device may wait for the client, now or when what is queued comes to it.
+    pub fn is_owed(&self) -> bool {
+        self.asked_by_graphs.load(Ordering::Relaxed) || self.owed.load(Ordering::Relaxed) > 0
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -71,6 +96,7 @@ impl Host {
         }
         let waiting = state.waiting.remove(&ticket);
         drop(state);
+        self.forgive();
         if let Some(Waiting::Function(go_on)) = waiting {
             go_on();
         }

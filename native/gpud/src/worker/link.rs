@@ -1,10 +1,12 @@
 //! One connection of a client: frames in, acknowledgements out.
 
+use crate::worker::behind::Behind;
 use crate::worker::outbox::Outbox;
-use crate::worker::session::{Phase, Session};
+use crate::worker::session::Session;
 use sluice_backend::BACKLOG;
 use sluice_protocol::frame::Header;
 use sluice_protocol::generated::dispatch;
+use sluice_protocol::messages::{Goodbye, Request};
 use sluice_protocol::{Frame, HEADER_BYTES, ReplySink, opcode};
 use sluice_transport::silence::is_silent;
 use sluice_transport::spin::readable_within;
@@ -12,7 +14,7 @@ use sluice_transport::{FrameReader, Spin};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A client whose frames have been taken over hears of it at the latest after this silence.
@@ -30,6 +32,9 @@ const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a client has to read the last words.
 const LINGER_TIME: Duration = Duration::from_millis(500);
+
+/// How long what came before a goodbye may take.
+const GOODBYE_TIME: Duration = Duration::from_secs(10);
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +69,8 @@ pub fn linger(connection: &File) {
 }
 
 /// Executes frames until the connection ends.
-pub fn serve(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> End {
-    match frames(connection, session, outbox) {
+pub fn serve(connection: &File, session: &Arc<Mutex<Session>>, outbox: &Arc<Outbox>, behind: &Arc<Behind>) -> End {
+    match frames(connection, session, outbox, behind) {
         Ok(end) => end,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             hang_up(connection);
@@ -76,15 +81,23 @@ pub fn serve(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) 
     }
 }
 
+fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn invalid(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
-fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> io::Result<End> {
+fn frames(
+    connection: &File,
+    session: &Arc<Mutex<Session>>,
+    outbox: &Arc<Outbox>,
+    behind: &Arc<Behind>,
+) -> io::Result<End> {
     let sink: Arc<dyn ReplySink> = Arc::clone(outbox) as Arc<dyn ReplySink>;
     let mut reader = FrameReader::new(connection);
     let mut frame = Frame { header: Header::default(), payload: Vec::new() };
-    let lock = || session.lock().unwrap_or_else(PoisonError::into_inner);
     let mut unconfirmed_bytes = 0;
     let mut confirmed = 0;
     let mut spin = Spin::default();
@@ -130,22 +143,50 @@ fn frames(connection: &File, session: &Mutex<Session>, outbox: &Arc<Outbox>) -> 
         }
         let bytes = (frame.payload.len() + HEADER_BYTES) as u64;
         unconfirmed_bytes += bytes;
-        let written = outbox.bytes_written();
-        let mut session = lock();
-        let outcome = dispatch(&mut *session, &frame, &sink).map_err(invalid)?;
-        if let Err(failure) = outcome {
-            session.posted_failed(frame.header.seq, failure);
+        let goodbye = frame.header.opcode == Goodbye::OPCODE;
+        if !behind.is_needed() {
+            execute(session, outbox, &sink, behind, &frame)?;
+        } else if let Some(taken) = behind.take(&frame, bytes) {
+            if let Err(failure) = taken.map_err(invalid)? {
+                lock(session).posted_failed(frame.header.seq, failure);
+            }
+        } else {
+            let kept = Frame { header: frame.header, payload: std::mem::take(&mut frame.payload) };
+            behind.push(kept, || {
+                let (session, outbox, sink, behind) =
+                    (Arc::clone(session), Arc::clone(outbox), Arc::clone(&sink), Arc::clone(behind));
+                Box::new(move |frame| execute(&session, &outbox, &sink, &behind, frame))
+            })?;
         }
-        session.count(1, bytes, outbox.bytes_written() - written);
-        if session.phase == Phase::Over {
+        if goodbye {
+            behind.settle(GOODBYE_TIME);
             return Ok(End::Goodbye);
         }
-        while session.device.backlog() > BACKLOG && session.host.is_idle() && session.bulk.is_idle() {
-            // The client runs ahead of the device: its window fills, and its calls wait.  Not while the device waits
-            // for the client: its answer comes behind what it has sent.
-            drop(session);
-            std::thread::sleep(BACKLOG_PAUSE);
-            session = lock();
-        }
     }
+}
+
+/// Executes one frame, and waits while the device is behind.
+fn execute(
+    session: &Mutex<Session>,
+    outbox: &Outbox,
+    sink: &Arc<dyn ReplySink>,
+    behind: &Behind,
+    frame: &Frame,
+) -> io::Result<()> {
+    let bytes = (frame.payload.len() + HEADER_BYTES) as u64;
+    let written = outbox.bytes_written();
+    let mut session_now = lock(session);
+    if let Err(failure) = dispatch(&mut *session_now, frame, sink).map_err(invalid)? {
+        session_now.posted_failed(frame.header.seq, failure);
+    }
+    let [calls, more] = behind.uncounted();
+    session_now.count(1 + calls, bytes + more, outbox.bytes_written() - written);
+    while session_now.device.backlog() > BACKLOG && session_now.host.is_idle() && session_now.bulk.is_idle() {
+        // The client runs ahead of the device: its window fills, and its calls wait.  Not while the device waits
+        // for the client: its answer comes behind what it has sent.
+        drop(session_now);
+        std::thread::sleep(BACKLOG_PAUSE);
+        session_now = lock(session);
+    }
+    Ok(())
 }

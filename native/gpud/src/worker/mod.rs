@@ -1,8 +1,9 @@
 //! A worker: one process for one client process, under its lease's limits.
 //!
-//! The main thread carries out the supervisor's orders, one thread executes the client's frames in their order, and
-//! one writes what was measured into the lease's account.  The device's own threads finish work.
+//! The main thread carries out the supervisor's orders, one thread reads the client's frames and executes them in
+//! their order (or, where the device may wait for the client, has another one do so), and one writes what was measured into the lease's account.  The device's own threads finish work.
 
+mod behind;
 mod bulk;
 mod devices;
 mod dispatch;
@@ -19,6 +20,7 @@ use crate::images::Image;
 use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
 use crate::passing::Channel;
+use behind::Behind;
 use gate::Gate;
 use outbox::Outbox;
 use session::{DRAIN_TIME, Session};
@@ -222,11 +224,15 @@ fn next_arrival(session: &Shared, arriving: &Receiver<Arrival>, within: Duration
 /// Executes connection after connection; answers whether the session ended in order.
 fn serve(session: &Shared, greeting: &Greeting, arriving: &Receiver<Arrival>) -> bool {
     let return_time = Duration::from_secs(greeting.return_seconds);
+    let behind = {
+        let session = lock(session);
+        Behind::new(Arc::clone(&session.host), Arc::clone(&session.bulk))
+    };
     while let Some(arrival) = next_arrival(session, arriving, return_time) {
         let Ok(writing) = arrival.connection.try_clone() else { return false };
         let welcome = greeting.welcome(&lock(session));
         greeting.outbox.connect(writing, (opcode::WELCOME, welcome.encode()), arrival.received);
-        let end = link::serve(&arrival.connection, session, &greeting.outbox);
+        let end = link::serve(&arrival.connection, session, &greeting.outbox, &behind);
         greeting.outbox.disconnect();
         match end {
             link::End::Lost => lock(session).report(&Report::Lost),
