@@ -1,4 +1,5 @@
 /** Puts all that `run.py` needs into one folder that can be carried to any x86-64 Linux with Python. */
+import { existsSync } from "node:fs";
 import { chmod, copyFile, cp, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { run } from "#scripts/lib/processes.ts";
@@ -51,9 +52,34 @@ export async function pack(root: string, folder: string): Promise<{ bytes: numbe
     recursive: true,
     filter: (from) => !from.includes("__pycache__"),
   });
+  await cp(path.join(root, "native", "conformance", "cuda"), path.join(folder, "cuda"), { recursive: true });
+  await cupy(path.join(root, ".sluice", "conformance", "built"), path.join(folder, "cupy-build"));
   const parking = path.join(root, "native", "conformance", "python", "parking.py");
   await copyFile(parking, path.join(folder, "parts", "parking.py"));
   return sizeOf(folder);
+}
+
+/**
+ * The modules of CuPy that `scripts/cupy/build.py` has linked with the shared runtime, by Python and version: all of
+ * them, so only when their wheel is complete.
+ */
+async function cupy(built: string, folder: string): Promise<void> {
+  for (const work of await namesIn(built)) {
+    const [, version, python] = /^work-([\d.]+)-(cp\d+)$/.exec(work) ?? [];
+    const wheels = python ? await namesIn(path.join(built, python)) : [];
+    if (!version || !python || !wheels.some((wheel) => wheel.includes(`-${version}-`))) continue;
+    for (const name of await namesIn(path.join(built, work))) {
+      const [, module, suffix] = /^([\w.]+)\.(cpython-[\w-]+\.so)$/.exec(name) ?? [];
+      if (!module) continue;
+      const target = path.join(folder, `${python}-${version}`, `${module.replaceAll(".", "/")}.${suffix}`);
+      await mkdir(path.dirname(target), { recursive: true });
+      await stripped(path.join(built, work, name), target);
+    }
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return existsSync(folder) ? readdir(folder) : [];
 }
 
 /** Without symbols: they are a third of a program's size. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Native against remoted on one card: runs on any machine with an NVIDIA GPU, offline.
 
-    python3 run.py --out DIR [--parts 1,2,3,4,5,share] [--limit 480]
+    python3 run.py --out DIR [--parts 1,cuda,2,3,4,5,share] [--limit 480] [--log FILE]
 
 Needs Python's standard library and what lies beside this file; frameworks are used where they are installed, and a
 part that cannot run says why. Every part is processes of its own with a time limit. Writes gpu-MODEL-DATE.json and a
@@ -10,9 +10,11 @@ with TLS, and TCP with TLS and 1 ms added to each round trip.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
 import datetime
 import glob
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -30,12 +32,14 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 NATIVE = os.path.join(HERE, "native")
 MIB = 1 << 20
-PARTS = ("1", "4", "5", "2", "3", "share")
+PARTS = ("1", "cuda", "4", "5", "2", "3", "share")
 # Where drivers lie that the dynamic linker does not find.
 DRIVER_PLACES = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
                  "/usr/lib/wsl/lib")
 # Seconds that a part may take; what one does not need is left for the others.
-TIMES = {"1": 120, "2": 230, "3": 90, "4": 80, "5": 90, "share": 120}
+TIMES = {"1": 120, "cuda": 150, "2": 230, "3": 90, "4": 80, "5": 90, "share": 120}
+# Options and further files of single CUDA C++ programs.
+CUDA_OPTIONS = {"several_files": ["several_files_other.cu"], "per_thread_stream": ["--default-stream", "per-thread"]}
 # Whether a figure of a training run is within its reach: ways, and the most that remoted may be over native.
 REACH = {
     "gpt2_8x1024": {"unix": 1.01, "tls": 1.01, "rtt1": 1.05},
@@ -60,6 +64,7 @@ class Bench:
         self.options = options
         self.end = time.monotonic() + options.limit
         self.part_end = self.end
+        self.python_path = None
         self.folder = tempfile.mkdtemp(prefix="gpu-check-")
         # gpud's workers are nobody where it runs as root; the socket lies here.
         os.chmod(self.folder, 0o755)
@@ -89,6 +94,9 @@ class Bench:
         """For programs that run natively, and for gpud."""
         found = {**os.environ, "SLUICE_NATIVE_DIR": NATIVE, "LD_LIBRARY_PATH": self.library_path,
                  "PYTHONUNBUFFERED": "1"}
+        if self.python_path:
+            given = os.environ.get("PYTHONPATH")
+            found["PYTHONPATH"] = self.python_path + (f":{given}" if given else "")
         return found
 
     def ask_gpud(self):
@@ -127,7 +135,7 @@ class Bench:
         loopback += [f"--gpud=--worker-env={name}" for name in self.options.worker_env]
         environment = self.environment()
         # Python programs find the package, whose hook loads our libraries before a framework asks for NVIDIA's.
-        given = os.environ.get("PYTHONPATH")
+        given = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.path.join(HERE, "python") + (f":{given}" if given else "")
         return self.execute([*loopback, "--", *command], environment, limit)
 
@@ -144,8 +152,17 @@ class Bench:
             # The group is this program's own: its gpud and its children.
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
-            return out, f"{err}\nno end within {limit:.0f} s", 124
+            err = f"{err}\nno end within {limit:.0f} s"
+            self.note(command, out, err, 124)
+            return out, err, 124
+        self.note(command, out, err, process.returncode)
         return out, err, process.returncode
+
+    def note(self, command, out, err, code):
+        """Keeps all that a program and its gpud said, where that is wanted."""
+        if self.options.log:
+            with open(self.options.log, "a", encoding="utf-8") as file:
+                file.write(f"\n$ {' '.join(command)}\n{out[-20000:]}{err[-20000:]}\nexit status {code}\n")
 
     def lines(self, outcome):
         """The JSON lines among what a program printed; what went wrong as one more."""
@@ -194,6 +211,48 @@ def conformance(bench):
     result["native_failed"] = [name for name in names if not first.get(name)]
     result["ok"] = all(not result[way]["differ"] for way in ("unix", "tls") if way in result)
     return result
+
+
+def built_here(bench, nvcc, source):
+    """A CUDA C++ program, compiled for the card of this machine by the nvcc that is here; why not, else."""
+    folder = os.path.join(HERE, "cuda")
+    program = os.path.join(bench.folder, os.path.splitext(os.path.basename(source))[0])
+    command = [nvcc, "-std=c++17", "--cudart=shared", "-arch=native", "-o", program, source]
+    command += CUDA_OPTIONS.get(os.path.basename(program), [])
+    with open(os.path.join(folder, source), encoding="utf-8") as file:
+        if "int main()" not in file.read():
+            return None, None
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=max(1, bench.left()), check=False)
+    return program, None if done.returncode == 0 else tail(done.stdout + done.stderr, 4)
+
+
+def cuda_programs(bench):
+    """CUDA C++ programs, compiled here, natively and remoted."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not os.path.exists(nvcc):
+        raise Problem("no nvcc is installed here")
+    folder = os.path.join(HERE, "cuda")
+    sources = [os.path.relpath(path, folder) for path in glob.glob(os.path.join(folder, "**", "*.cu"), recursive=True)]
+    # What takes longest to compile comes first.
+    sources.sort(key=lambda source: (not source.startswith(("cub", "thrust")), source))
+
+    def outcome(source):
+        program, problem = built_here(bench, nvcc, source)
+        if program is None:
+            return None
+        if problem:
+            return os.path.basename(program), f"does not compile: {problem}", None
+        said = []
+        for out, err, code in (bench.native([program], 60), bench.remoted([program], "unix", 60)):
+            said.append(None if code == 0 and out.endswith("ok\n") else tail(out + err, 4))
+        return os.path.basename(program), *said
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        outcomes = [found for found in pool.map(outcome, sources) if found]
+    native = {name: text for name, text, _ in outcomes if text}
+    remoted = {name: text for name, _, text in outcomes if text}
+    differ = {name: text for name, text in remoted.items() if name not in native}
+    return {"programs": len(outcomes), "native_failed": native, "remoted_failed": remoted, "ok": not differ}
 
 
 def copies(bench):
@@ -314,8 +373,30 @@ def torch_part(bench):
     return result
 
 
+def with_our_cupy(bench):
+    """Puts the modules of our build into a copy of the CuPy that is installed: its own hold a static runtime."""
+    installed("cupy")
+    try:
+        version = importlib.metadata.version("cupy-cuda13x")
+    except importlib.metadata.PackageNotFoundError:
+        raise Problem("CuPy is installed here, but not by its package for CUDA 13") from None
+    ours = os.path.join(HERE, "cupy-build", f"cp{sys.version_info.major}{sys.version_info.minor}-{version}")
+    if not os.path.isdir(ours):
+        raise Problem(f"our build of CuPy {version} for Python {platform.python_version()} is not carried")
+    copy = os.path.join(bench.folder, "cupy")
+    packages = os.path.dirname(importlib.util.find_spec("cupy").submodule_search_locations[0])
+    for name in ("cupy", "cupy_backends"):
+        shutil.copytree(os.path.join(packages, name), os.path.join(copy, name), copy_function=os.symlink)
+    for folder, _, files in os.walk(ours):
+        for file in files:
+            target = os.path.join(copy, os.path.relpath(folder, ours), file)
+            os.unlink(target)
+            shutil.copyfile(os.path.join(folder, file), target)
+    bench.python_path = copy
+
+
 def frameworks(bench):
-    """3: samples of JAX, Numba and Triton; CuPy where it is our build."""
+    """3: samples of JAX, Numba and Triton, and of CuPy with the modules of our build."""
     result, oks = {}, []
     for name, modules in (("jax", ["jax"]), ("numba", ["numba"]), ("triton", ["triton", "torch"])):
         try:
@@ -324,14 +405,19 @@ def frameworks(bench):
             oks.append(result[name]["ok"])
         except Problem as problem:
             result[name] = {"cannot": str(problem)}
-    result["cupy"] = {"cannot": "CuPy's wheels hold a static CUDA runtime; our build of it is not carried"}
+    try:
+        with_our_cupy(bench)
+        result["cupy"] = samples(bench, "cupy_samples.py", ("unix",))
+        oks.append(result["cupy"]["ok"])
+    except Problem as problem:
+        result["cupy"] = {"cannot": str(problem)}
     if not oks:
-        result["cannot"] = "none of JAX, Numba and Triton is installed here"
+        result["cannot"] = "none of JAX, Numba, Triton and CuPy is installed here"
     result["ok"] = bool(oks) and all(oks)
     return result
 
 
-RUNS = {"1": conformance, "2": torch_part, "3": frameworks, "4": copies, "5": parking, "share": share}
+RUNS = {"1": conformance, "cuda": cuda_programs, "2": torch_part, "3": frameworks, "4": copies, "5": parking, "share": share}
 
 
 def table(report):
@@ -366,6 +452,7 @@ def main():
     parser.add_argument("--park-mib", type=int, default=10 * 1024)
     parser.add_argument("--worker-env", action="append", default=[], help="passed on to gpud")
     parser.add_argument("--skip", action="append", default=[], help="a conformance program that is left out")
+    parser.add_argument("--log", help="a file for all that programs and gpud say")
     parser.add_argument("--short", action="store_true", help="fewer repetitions and ways")
     options = parser.parse_args()
     names = [name.strip() for name in options.parts.split(",")]
