@@ -253,7 +253,7 @@ driver! {
     fill_8 = "cuMemsetD2D8Async" (Pointer, usize, u8, usize, usize, Handle);
     fill_16 = "cuMemsetD2D16Async" (Pointer, usize, u16, usize, usize, Handle);
     fill_32 = "cuMemsetD2D32Async" (Pointer, usize, c_uint, usize, usize, Handle);
-    module_load = "cuModuleLoadData" (*mut Handle, *const c_void);
+    module_load = "cuModuleLoadDataEx" (*mut Handle, *const c_void, c_uint, *const c_uint, *mut *mut c_void);
     module_unload = "cuModuleUnload" (Handle);
     module_function_count = "cuModuleGetFunctionCount" (*mut c_uint, Handle);
     module_functions = "cuModuleEnumerateFunctions" (*mut Handle, c_uint, Handle);

@@ -51,6 +51,8 @@ use window::PinnedWindow;
 const SLEEPS: u32 = 3;
 /// CUDA_ERROR_INVALID_VALUE
 const INVALID_VALUE: i32 = 1;
+/// Longest words of the compiler of PTX.
+const LOG_BYTES: usize = 8 << 10;
 /// `CUfunction_attribute` numbers 0 to 9.
 const FUNCTION_ATTRIBUTES: usize = 10;
 /// A copy to the host that is under way counts as so many operations: each has a buffer and a thread that waits for it.
@@ -318,6 +320,29 @@ impl CudaDevice {
         Ok(())
     }
 
+    /// Loads an image that is NUL-terminated text or a binary that carries its own length; of PTX that is wrong, the error
+    /// has the compiler's words.
+    fn load_with_log(&self, driver: &Driver, image: &[u8]) -> CudaResult<Handle> {
+        /// CU_JIT_ERROR_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+        const LOG: [u32; 2] = [5, 6];
+        let (mut handle, mut log) = (std::ptr::null_mut(), vec![0u8; LOG_BYTES]);
+        // The second value is a size, where pointers stand.
+        let mut values = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG_BYTES)];
+        // SAFETY: the image as above; lists of two, and a buffer as long as they say.
+        let status =
+            unsafe { (driver.module_load)(&mut handle, image.as_ptr().cast(), 2, LOG.as_ptr(), values.as_mut_ptr()) };
+        self.shared.check(status).map_err(|error| {
+            let words = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
+            let words = words.trim();
+            if words.is_empty() || error.text.contains(words) {
+                error
+            } else {
+                CudaError::new(error.code, format!("{}: {words}", error.text))
+            }
+        })?;
+        Ok(handle)
+    }
+
     /// A function by its name, and what there is to know of it. Which functions a module has is told by handles that the
     /// driver has not loaded yet (CUDA_MODULE_LOADING is lazy unless set), and of those it tells no parameters and no
     /// attributes.
@@ -562,9 +587,7 @@ impl Device for CudaDevice {
         }
         // PTX text ends with a NUL for the driver.
         let text = [image, &[0]].concat();
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the image is NUL-terminated text or a binary that carries its own length.
-        self.shared.check(unsafe { (driver.module_load)(&mut handle, text.as_ptr().cast()) })?;
+        let handle = self.load_with_log(driver, &text)?;
         let functions = self.functions(handle)?;
         let globals = self.globals(handle, image);
         let info =
