@@ -28,6 +28,7 @@ int main() {
     const int threads = 256;
     int values[64], out[threads], *device_values = nullptr, *device_out = nullptr;
     for (int i = 0; i < 64; i++) values[i] = i * 7 % 31;
+    CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 16 << 10));
     CUDA(cudaMalloc(&device_values, sizeof(values)));
     CUDA(cudaMalloc(&device_out, sizeof(out)));
     CUDA(cudaMemcpy(device_values, values, sizeof(values), cudaMemcpyHostToDevice));

@@ -11,6 +11,8 @@ int main() {
     int *data;
     FAILS(cudaMalloc(&data, 64), first);
     FAILS(cudaDeviceSynchronize(), first);
-    REQUIRE(cudaGetLastError() == first && cudaGetLastError() == first);
+    REQUIRE(cudaPeekAtLastError() == first && cudaGetLastError() == first);
+    REQUIRE(cudaGetLastError() == cudaSuccess);
+    FAILS(cudaDeviceSynchronize(), first);
     return finish();
 }

@@ -14,21 +14,28 @@ macro_rules! table {
 
         impl $table {
             /// Looks the functions up.
-            pub fn of(library: $crate::driver::Library) -> Result<Self, String> {
-                Ok(Self {
+            pub fn of(library: $crate::driver::Library) -> Self {
+                Self {
                     $($name: {
-                        let found = library.symbol(stringify!($name))?;
+                        // An older driver may not have it: only whoever calls it hears of that.
+                        let absent = $crate::driver::absent as unsafe extern "C" fn() -> u32 as *mut std::ffi::c_void;
+                        let found = library.symbol(stringify!($name)).unwrap_or(absent);
                         // SAFETY: the CUDA Driver API gives the function this signature.
                         unsafe {
                             std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($($argument),*) -> u32>(found)
                         }
                     },)*
-                })
+                }
             }
         }
     };
 }
 pub(crate) use table;
+
+/// Stands for a function that the library does not export.
+pub(crate) unsafe extern "C" fn absent() -> u32 {
+    u32::MAX
+}
 
 /// An open driver library; it stays open.
 #[derive(Clone, Copy)]
@@ -68,7 +75,17 @@ impl Driver {
     /// Loads a driver library.
     pub fn load(path: &Path) -> Result<Self, String> {
         let library = Library::open(path)?;
-        Ok(Self { common: Common::of(library)?, library })
+        Ok(Self { common: Common::of(library), library })
+    }
+
+    /// Whether the library has a function: programs leave out what newer drivers alone have.
+    pub fn has(&self, name: &str) -> bool {
+        self.library.symbol(name).is_ok()
+    }
+
+    /// Whether it is our client, which answers for any handle; others may die of one that is destroyed.
+    pub fn is_ours(&self) -> bool {
+        self.has("sluice_request")
     }
 }
 

@@ -153,8 +153,14 @@ fn node(device: Device, on: usize, make: impl FnOnce() -> CudaResult<Work>) -> C
         return Ok(None);
     }
     // Not under the lock: this may load a module.
-    let work = make()?;
+    let made = make();
     let mut state = captures.lock();
+    let work = made.inspect_err(|_| {
+        // Work that is wrong ends the capture.
+        if let Some(capture) = state.of(handle) {
+            capture.invalid = true;
+        }
+    })?;
     let Some(capture) = state.of(handle) else { return Ok(None) };
     let after = capture.frontiers.get(&handle).cloned().unwrap_or_default();
     let made = capture.graph.add(device.process, work, after)?;
@@ -497,13 +503,13 @@ pub unsafe fn cuStreamEndCapture(on: usize, graph: *mut usize) -> CudaResult {
         capture.invalid = true;
         return Err(CudaError::code(cuda::ERROR_STREAM_CAPTURE_UNMATCHED));
     }
-    if capture.mode != RELAXED && capture.thread != std::thread::current().id() {
-        return Err(CudaError::code(cuda::ERROR_STREAM_CAPTURE_WRONG_THREAD));
-    }
     let Some(capture) = state.end(id) else { return Err(ILLEGAL_STATE) };
     captures.active.store(state.captures.len(), Ordering::Release);
     drop(state);
-    let outcome = if capture.invalid {
+    let outcome = if capture.mode != RELAXED && capture.thread != std::thread::current().id() {
+        // As NVIDIA's driver does, the capture is over all the same.
+        Err(CudaError::code(cuda::ERROR_STREAM_CAPTURE_WRONG_THREAD))
+    } else if capture.invalid {
         Err(INVALIDATED)
     } else if joined(&capture) {
         Ok(capture.graph.handle as usize)

@@ -1,7 +1,6 @@
 //! The thread's last error, and what errors are called.
 
-use crate::device::Device;
-use crate::{driver, message};
+use crate::message;
 use sluice_protocol::cuda;
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -18,26 +17,13 @@ pub(crate) fn record(code: u32) {
     }
 }
 
-/// An error after which nothing works any more; no question resets it.
-fn sticky() -> u32 {
-    match driver::here().ok().and_then(Device::session_now).map(|session| session.check_sticky()) {
-        Some(Err(error)) => error.code,
-        _ => 0,
-    }
-}
-
+/// An error after which nothing works any more is told by every call, and by this one once after each.
 pub unsafe fn cudaGetLastError() -> u32 {
-    match LAST.replace(0) {
-        0 => sticky(),
-        code => code,
-    }
+    LAST.replace(0)
 }
 
 pub unsafe fn cudaPeekAtLastError() -> u32 {
-    match LAST.get() {
-        0 => sticky(),
-        code => code,
-    }
+    LAST.get()
 }
 
 const UNKNOWN: &str = "unrecognized error code";

@@ -92,7 +92,7 @@ pub struct Config {
 
 fn prepare(driver: &Driver) -> (Functions, usize, [usize; 2]) {
     start(driver);
-    let functions = Functions::of(driver.library).expect("exported");
+    let functions = Functions::of(driver.library);
     let (_, function) = load(driver, "add");
     let mut streams = [0; 2];
     for stream in &mut streams {

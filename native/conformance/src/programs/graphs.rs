@@ -78,6 +78,8 @@ table! {
     cuUserObjectCreate(*mut usize, *mut c_void, unsafe extern "C" fn(*mut c_void), u32, u32);
     cuUserObjectRelease(usize, u32);
     cuGraphRetainUserObject(usize, usize, u32, u32);
+    cuMemHostRegister_v2(*mut c_void, usize, u32);
+    cuMemHostUnregister(*mut c_void);
 }
 
 /// CUDA_KERNEL_NODE_PARAMS
@@ -196,7 +198,7 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(driver: &'a Driver) -> Self {
         start(driver);
-        let graphs = Graphs::of(driver.library).expect("exported");
+        let graphs = Graphs::of(driver.library);
         let (_, function) = load(driver, "add");
         let mut world = Self { driver, graphs, function, stream: 0 };
         world.stream = world.new_stream();
@@ -240,6 +242,7 @@ impl<'a> World<'a> {
         })
     }
 
+    #[track_caller]
     fn kernel_node(&self, graph: usize, after: &[usize], address: u64, count: u32, value: u32) -> usize {
         let mut node = 0;
         self.with_kernel(address, count, value, |kernel| {
@@ -250,6 +253,7 @@ impl<'a> World<'a> {
         node
     }
 
+    #[track_caller]
     fn fill_node(&self, graph: usize, after: &[usize], address: u64, value: u32, words: usize) -> usize {
         let fill = Fill { address, pitch: 0, value, element: 4, width: words, height: 1 };
         let (mut node, add) = (0, self.graphs.cuGraphAddMemsetNode);
@@ -258,6 +262,7 @@ impl<'a> World<'a> {
         node
     }
 
+    #[track_caller]
     fn copy_node(&self, graph: usize, after: &[usize], target: Side, source: Side, bytes: usize) -> usize {
         let copy = Copy { source, target, width: bytes, height: 1, depth: 1 };
         let (mut node, add) = (0, self.graphs.cuGraphAddMemcpyNode);
@@ -266,6 +271,7 @@ impl<'a> World<'a> {
         node
     }
 
+    #[track_caller]
     fn instantiate(&self, graph: usize) -> usize {
         let mut executable = 0;
         // SAFETY: a live local.
@@ -273,21 +279,25 @@ impl<'a> World<'a> {
         executable
     }
 
+    #[track_caller]
     fn launch(&self, executable: usize) {
         // SAFETY: handles made here.
         assert_eq!(unsafe { (self.graphs.cuGraphLaunch)(executable, self.stream) }, 0);
     }
 
+    #[track_caller]
     fn wait(&self) {
         // SAFETY: a stream made here.
         assert_eq!(unsafe { (self.driver.cuStreamSynchronize)(self.stream) }, 0);
     }
 
+    #[track_caller]
     fn begin(&self, stream: usize) {
         // SAFETY: a stream made here.
         assert_eq!(unsafe { (self.graphs.cuStreamBeginCapture_v2)(stream, 0) }, 0);
     }
 
+    #[track_caller]
     fn end(&self, stream: usize) -> (u32, usize) {
         let mut graph = 7;
         // SAFETY: a live local.
@@ -295,6 +305,7 @@ impl<'a> World<'a> {
         (code, graph)
     }
 
+    #[track_caller]
     fn status(&self, stream: usize) -> u32 {
         let mut status = 9;
         // SAFETY: a live local.
@@ -302,6 +313,7 @@ impl<'a> World<'a> {
         status
     }
 
+    #[track_caller]
     fn nodes(&self, graph: usize) -> Vec<usize> {
         let mut count = 0;
         // SAFETY: a live local; then a list as long as said.
@@ -409,7 +421,11 @@ fn graph_queries(driver: &Driver) {
         assert_eq!((world.graphs.cuGraphNodeFindInClone)(&raw mut found, second, clone), 0);
         assert_eq!(found, world.nodes(clone)[1]);
         assert_eq!((world.graphs.cuGraphDestroyNode)(first), 0);
-        assert_eq!(list(world.graphs.cuGraphGetRootNodes, graph), [second, third]);
+        let mut roots = list(world.graphs.cuGraphGetRootNodes, graph);
+        roots.sort_unstable();
+        let mut left = [second, third];
+        left.sort_unstable();
+        assert_eq!(roots, left);
         assert_eq!(world.nodes(clone).len(), 3, "a clone has nodes of its own");
         let path = std::env::temp_dir().join(format!("sluice-graph-{}.dot", std::process::id()));
         let name = CString::new(path.display().to_string()).expect("text");
@@ -518,8 +534,9 @@ fn graph_capture_of_two_streams(driver: &Driver) {
     assert_eq!(add(driver, world.function, a, 1024, 1, other), 0);
     // SAFETY: handles made here.
     unsafe {
-        assert_eq!((driver.cuEventQuery)(join), 907);
-        assert_eq!((driver.cuEventSynchronize)(join), 907);
+        // NVIDIA's driver 580 says that the value is wrong.
+        assert!([1, 907].contains(&(driver.cuEventQuery)(join)));
+        assert!([1, 907].contains(&(driver.cuEventSynchronize)(join)));
         assert_eq!((driver.cuEventRecord)(join, other), 0);
         assert_eq!((driver.cuEventSynchronize)(join), 0);
     }
@@ -588,11 +605,11 @@ fn graph_capture_errors(driver: &Driver) {
         assert_eq!(add(driver, world.function, address, 4, 1, 0), 0, "a stream that blocks nobody does not mind");
         assert_eq!(world.end(stream).0, 0);
 
-        // Nodes are checked when they are captured, and a wrong one ends nothing.
+        // Nodes are checked when they are captured, and a wrong one ends the capture.
         world.begin(stream);
         let none: *const *const c_void = std::ptr::null();
         assert_eq!((driver.cuLaunchKernel)(world.function, 1, 1, 1, 4096, 1, 1, 0, stream, none, none.cast()), 1);
-        assert_eq!(world.end(stream).0, 0);
+        assert_eq!(world.end(stream).0, 901);
 
         // None of it hurts what follows. The stream does not wait for the default stream.
         assert_eq!((driver.cuMemsetD32_v2)(address, 4, 1), 0);
@@ -653,7 +670,7 @@ fn graph_capture_modes(driver: &Driver) {
         });
         thread.join().expect("answers")
     });
-    assert_eq!((end, world.end(world.stream).0), (908, 0));
+    assert_eq!((end, world.end(world.stream).0), (908, 401), "another thread's end ends it, too");
 }
 
 fn graph_update(driver: &Driver) {
@@ -751,7 +768,7 @@ fn graph_children(driver: &Driver) {
         world.kernel_node(again, &[begin], address, 1024, 4);
         assert_eq!((world.graphs.cuGraphExecChildGraphNodeSetParams)(executable, child, again), 0);
         assert_eq!(first(), 107);
-        assert_eq!((world.graphs.cuGraphExecChildGraphNodeSetParams)(executable, child, inner), 1, "another shape");
+        assert_eq!((world.graphs.cuGraphExecChildGraphNodeSetParams)(executable, child, inner), 910, "another shape");
     }
 }
 
@@ -819,19 +836,24 @@ unsafe extern "C" fn double_first_word(data: *mut c_void) {
 fn graph_host(driver: &Driver) {
     let world = World::new(driver);
     let (address, graph) = (alloc(driver, 4 << 10), world.graph());
-    let mut source = vec![1u32; 1 << 10];
-    let mut target = vec![0u32; 1 << 10];
-    let call = Host { function: double_first_word, data: source.as_mut_ptr().cast() };
+    // Page-locked: a driver may read other memory of the program when the graph is launched.
+    let mut memory = vec![1u32; 2 << 10];
+    let source = memory.as_mut_ptr();
+    // SAFETY: half of the vector.
+    let target = unsafe { source.add(1 << 10) };
+    // SAFETY: the vector, which is given back before it is freed.
+    assert_eq!(unsafe { (world.graphs.cuMemHostRegister_v2)(source.cast(), 8 << 10, 0) }, 0);
+    let call = Host { function: double_first_word, data: source.cast() };
     let mut before = 0;
     // SAFETY: live locals.
     unsafe {
         let add = world.graphs.cuGraphAddHostNode;
         assert_eq!(add(&raw mut before, graph, std::ptr::null(), 0, &raw const call), 0);
     }
-    let up = world.copy_node(graph, &[before], device(address), host(source.as_ptr().cast()), 4 << 10);
+    let up = world.copy_node(graph, &[before], device(address), host(source.cast()), 4 << 10);
     let kernel = world.kernel_node(graph, &[up], address, 1 << 10, 10);
-    let down = world.copy_node(graph, &[kernel], host(target.as_ptr().cast()), device(address), 4 << 10);
-    let call = Host { function: double_first_word, data: target.as_mut_ptr().cast() };
+    let down = world.copy_node(graph, &[kernel], host(target.cast()), device(address), 4 << 10);
+    let call = Host { function: double_first_word, data: target.cast() };
     let mut after = 0;
     // SAFETY: live locals.
     unsafe {
@@ -843,10 +865,12 @@ fn graph_host(driver: &Driver) {
         world.launch(executable);
         world.wait();
         // SAFETY: the stream has been waited for; nobody writes now.
-        let (first, second) = unsafe { (target.as_ptr().read_volatile(), target.as_ptr().add(1).read_volatile()) };
+        let (first, second) = unsafe { (target.read_volatile(), target.add(1).read_volatile()) };
         assert_eq!((first, second), (((1 << round) + 10) * 2, 11), "round {round}");
     }
     assert_eq!(ORDER.load(Ordering::SeqCst), 8);
+    // SAFETY: registered above; no launch is under way.
+    assert_eq!(unsafe { (world.graphs.cuMemHostUnregister)(source.cast()) }, 0);
 
     // Captured: what the memory holds when the graph runs, not when it was captured.
     let (mut word, mut back) = (5u32, 0u32);

@@ -67,7 +67,7 @@ fn attribute(memory: &Memory, number: i32) -> i32 {
 fn mappings(driver: &Driver) {
     start(driver);
     let (_, function) = load(driver, "add");
-    let memory = Memory::of(driver.library).expect("exported");
+    let memory = Memory::of(driver.library);
     assert_eq!(attribute(&memory, 102), 1, "virtual memory management is said to work");
     let (mut unit, mut base, mut first, mut second, mut free, mut total) = (0, 0, 0, 0, 0, 0);
     let access = Access { location: HERE, flags: 3 };
@@ -91,7 +91,8 @@ fn mappings(driver: &Driver) {
         let write = |address| (driver.cuMemcpyHtoD_v2)(address, (&raw const word).cast(), 4);
         assert_eq!(write(base), 1);
         assert_eq!((memory.cuMemMap)(base, unit, 0, first, 0), 0);
-        assert_eq!((memory.cuMemMap)(base, unit, 0, second, 0), 1, "something is there");
+        // NVIDIA's driver 580 calls it not supported.
+        assert!([1, 801].contains(&(memory.cuMemMap)(base, unit, 0, second, 0)), "something is there");
         assert_eq!((memory.cuMemMap)(base + unit as u64, 2 * unit, 0, second, 0), 0);
         assert_eq!((memory.cuMemMap)(base + 3 * unit as u64, 2 * unit, 0, second, 0), 1, "not reserved");
         assert_eq!(write(base), 1);
@@ -155,7 +156,7 @@ fn pool_value(memory: &Memory, pool: usize, attribute: u32) -> u64 {
 fn pools(driver: &Driver) {
     start(driver);
     let (_, function) = load(driver, "add");
-    let memory = Memory::of(driver.library).expect("exported");
+    let memory = Memory::of(driver.library);
     let (mut default, mut own, mut current, mut stream) = (0, 0, 0, 0);
     let wanted = PoolProperties {
         kind: 1,
@@ -170,7 +171,10 @@ fn pools(driver: &Driver) {
     unsafe {
         assert_eq!((memory.cuDeviceGetDefaultMemPool)(&raw mut default, 0), 0);
         assert_eq!((memory.cuMemPoolCreate)(&raw mut own, &wanted), 0);
-        assert_ne!((memory.cuMemPoolCreate)(&raw mut current, &PoolProperties { handle_types: 1, ..wanted }), 0);
+        // MEMPOOL_SUPPORTED_HANDLE_TYPES
+        if attribute(&memory, 119) == 0 {
+            assert_ne!((memory.cuMemPoolCreate)(&raw mut current, &PoolProperties { handle_types: 1, ..wanted }), 0);
+        }
         assert_eq!((driver.cuStreamCreate)(&raw mut stream, 1), 0);
         let threshold = 64u64 << 10;
         assert_eq!((memory.cuMemPoolSetAttribute)(own, 4, (&raw const threshold).cast()), 0);
@@ -220,7 +224,7 @@ fn pools(driver: &Driver) {
 
 fn host_memory(driver: &Driver) {
     start(driver);
-    let memory = Memory::of(driver.library).expect("exported");
+    let memory = Memory::of(driver.library);
     let (mut pinned, mut flags, mut device) = (std::ptr::null_mut(), 0, 0);
     let mut own = vec![0u32; 4096];
     // SAFETY: live locals; what is allocated is freed once.
@@ -242,10 +246,12 @@ fn host_memory(driver: &Driver) {
         assert_eq!((memory.cuMemHostRegister_v2)(part, 4096, 0), 712);
         assert_eq!((memory.cuMemHostUnregister)(part), 0);
         assert_eq!((memory.cuMemHostUnregister)(part), 713);
-        // Mapped and managed memory are said not to work, and do not.
-        assert_eq!((attribute(&memory, 19), attribute(&memory, 83)), (0, 0));
-        assert_ne!((memory.cuMemHostGetDevicePointer_v2)(&raw mut device, pinned, 0), 0);
-        assert_ne!((memory.cuMemAllocManaged)(&raw mut device, 4096, 1), 0);
+        // Where mapped and managed memory are said not to work, they do not.
+        let mapped = (memory.cuMemHostGetDevicePointer_v2)(&raw mut device, pinned, 0);
+        assert_eq!(mapped == 0, attribute(&memory, 19) != 0);
+        let managed = (memory.cuMemAllocManaged)(&raw mut device, 4096, 1);
+        assert_eq!(managed == 0, attribute(&memory, 83) != 0);
+        assert!(!driver.is_ours() || (mapped != 0 && managed != 0));
         assert_eq!((memory.cuMemFreeHost)(pinned), 0);
         assert_eq!((memory.cuMemFreeHost)(pinned), 1);
     }

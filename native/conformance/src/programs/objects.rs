@@ -45,7 +45,7 @@ table! {
 
 fn contexts(driver: &Driver) {
     let first = start(driver);
-    let objects = Objects::of(driver.library).expect("exported");
+    let objects = Objects::of(driver.library);
     let (mut second, mut current, mut flags, mut limit, mut event, mut peer) = (0, 0, 0, 0, 0, 9);
     // SAFETY: live locals and handles made here.
     unsafe {
@@ -83,7 +83,7 @@ fn contexts(driver: &Driver) {
 
 fn libraries(driver: &Driver) {
     start(driver);
-    let objects = Objects::of(driver.library).expect("exported");
+    let objects = Objects::of(driver.library);
     let (image, name) = (CString::new(ADD).expect("text"), CString::new("add").expect("text"));
     let (mut library, mut count, mut kernel, mut module, mut function) = (0, 0, 0, 0, 0);
     let none = std::ptr::null_mut();
@@ -107,8 +107,10 @@ fn libraries(driver: &Driver) {
         assert_eq!((objects.cuKernelGetName)(&raw mut text, kernel), 0);
         assert_eq!(CStr::from_ptr(text), name.as_c_str());
         let (mut parameters, mut offset, mut bytes) = (0, 0, 0);
-        assert_eq!((objects.cuKernelGetParamCount)(kernel, &raw mut parameters), 0);
-        assert_eq!(parameters, 3);
+        if driver.has("cuKernelGetParamCount") {
+            assert_eq!((objects.cuKernelGetParamCount)(kernel, &raw mut parameters), 0);
+            assert_eq!(parameters, 3);
+        }
         assert_eq!((objects.cuKernelGetParamInfo)(kernel, 2, &raw mut offset, &raw mut bytes), 0);
         assert_eq!((offset, bytes), (12, 4));
         assert_eq!((objects.cuKernelGetParamInfo)(kernel, 3, &raw mut offset, &raw mut bytes), 1);
@@ -122,14 +124,16 @@ fn libraries(driver: &Driver) {
         let (mut address, mut size) = (0, 0);
         assert_eq!((objects.cuLibraryGetManaged)(&raw mut address, &raw mut size, library, name.as_ptr()), 500);
         assert_eq!((objects.cuLibraryUnload)(library), 0);
-        assert_eq!((objects.cuLibraryUnload)(library), 400);
+        if driver.is_ours() {
+            assert_eq!((objects.cuLibraryUnload)(library), 400);
+        }
     }
 }
 
 /// The oldest names work where their ABI can; what is refused says why.
 fn old_and_refused(driver: &Driver) {
     start(driver);
-    let objects = Objects::of(driver.library).expect("exported");
+    let objects = Objects::of(driver.library);
     let (mut stream, mut address, mut green) = (0, 0, 0);
     let mut text = std::ptr::null();
     // SAFETY: live locals; refused functions read nothing.

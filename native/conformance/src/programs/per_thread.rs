@@ -29,7 +29,7 @@ fn id(function: unsafe extern "C" fn(usize, *mut u64) -> u32, stream: usize) -> 
 /// Each thread has one of its own in each context; the handle 2 names it, 1 the legacy one, in every variant.
 fn own_default_streams(driver: &Driver) {
     let context = start(driver);
-    let own = PerThread::of(driver.library).expect("exported");
+    let own = PerThread::of(driver.library);
     let legacy = id(own.cuStreamGetId, 0);
     let mine = id(own.cuStreamGetId_ptsz, 0);
     assert_ne!(mine, legacy);
@@ -67,7 +67,7 @@ fn own_default_streams(driver: &Driver) {
 /// Threads work in their own streams; what the legacy default stream does comes after it.
 fn own_stream_waits_for_legacy(driver: &Driver) {
     let context = start(driver);
-    let own = PerThread::of(driver.library).expect("exported");
+    let own = PerThread::of(driver.library);
     let (_, function) = load(driver, "add");
     let address = alloc(driver, 4 << 14);
     std::thread::scope(|scope| {

@@ -17,6 +17,7 @@ table! {
     cuLinkCreate_v2(u32, *const u32, *mut *mut c_void, *mut usize);
     cuLinkAddData_v2(usize, u32, *const c_void, usize, *const c_char, u32, *const u32, *const *mut c_void);
     cuLinkAddFile_v2(usize, u32, *const c_char, u32, *const u32, *const *mut c_void);
+    cuLibraryGetModule(*mut usize, usize);
     cuLinkComplete(usize, *mut *mut c_void, *mut usize);
     cuLinkDestroy(usize);
 }
@@ -59,7 +60,7 @@ fn wrong() -> CString {
 /// Nothing has been done on the device before.
 fn wrong_ptx_is_not_loaded(driver: &Driver) {
     start(driver);
-    let jit = Jit::of(driver.library).expect("exported");
+    let jit = Jit::of(driver.library);
     let (mut module, mut log, image) = (0, Log::new(), wrong());
     // SAFETY: live locals and lists of two.
     let code = unsafe {
@@ -70,9 +71,10 @@ fn wrong_ptx_is_not_loaded(driver: &Driver) {
     assert!(log.written().contains("line 14"), "{}", log.written());
 }
 
+/// A driver that loads lazily tells it when something of the library is asked for.
 fn a_wrong_library_is_not_loaded(driver: &Driver) {
     start(driver);
-    let jit = Jit::of(driver.library).expect("exported");
+    let jit = Jit::of(driver.library);
     let (mut library, mut log, image) = (0, Log::new(), wrong());
     // SAFETY: live locals and lists of two; no options of the library.
     let code = unsafe {
@@ -89,6 +91,12 @@ fn a_wrong_library_is_not_loaded(driver: &Driver) {
             0,
         )
     };
+    if !driver.is_ours() && code == 0 {
+        let mut loaded = 0;
+        // SAFETY: a live local, a library made above.
+        assert_eq!(unsafe { (jit.cuLibraryGetModule)(&raw mut loaded, library) }, INVALID_PTX);
+        return;
+    }
     assert_eq!(code, INVALID_PTX);
     assert!(log.written().contains("line 14"), "{}", log.written());
 }
@@ -97,7 +105,7 @@ fn a_wrong_library_is_not_loaded(driver: &Driver) {
 /// wire is given the text when the module is loaded, and tells it then.
 fn wrong_ptx_is_not_linked(driver: &Driver) {
     start(driver);
-    let jit = Jit::of(driver.library).expect("exported");
+    let jit = Jit::of(driver.library);
     let (mut state, mut log, image) = (0, Log::new(), wrong());
     let right = CString::new(ADD).expect("text");
     let path = std::env::temp_dir().join(format!("sluice-wrong-{}.ptx", std::process::id()));
@@ -130,10 +138,15 @@ fn wrong_ptx_is_not_linked(driver: &Driver) {
             assert!(completed != 0 || (driver.cuModuleLoadData)(&raw mut module, joined) == INVALID_PTX);
             return;
         }
-        assert!(log.written().contains("line 14"), "{}", log.written());
+        // NVIDIA's linker has said how long its words are, and writes them when it is destroyed.
+        if driver.is_ours() {
+            assert!(log.written().contains("line 14"), "{}", log.written());
+        }
         log.text = [0; LOG_BYTES];
         assert_eq!((jit.cuLinkAddFile_v2)(state, PTX, file.as_ptr(), 0, none.cast(), none.cast()), INVALID_PTX);
-        assert!(log.written().contains("line 14"), "{}", log.written());
+        if driver.is_ours() {
+            assert!(log.written().contains("line 14"), "{}", log.written());
+        }
         assert_eq!((jit.cuLinkComplete)(state, &raw mut joined, &raw mut bytes), 0);
         assert_eq!((driver.cuModuleLoadData)(&raw mut module, joined), 0);
         assert_eq!((jit.cuLinkDestroy)(state), 0);

@@ -134,13 +134,13 @@ pub(super) fn set_child(process: &Process, executable: usize, node: usize, graph
     let (start, end) = *state.layout.children.get(&(node as u64)).ok_or(INVALID_VALUE)?;
     let old = state.layout.flats.get(start as usize..end as usize).unwrap_or_default();
     if old.len() != new.flats.len() {
-        return Err(INVALID_VALUE);
+        return Err(CudaError::code(cuda::ERROR_GRAPH_EXEC_UPDATE_FAILURE));
     }
     for (old, new) in old.iter().zip(&new.flats) {
         let inner = old.after.iter().filter(|edge| edge.from >= start);
         let inner = inner.map(|edge| GraphEdge { from: edge.from - start, ..*edge });
         if !inner.eq(new.after.iter().copied()) || compatible(&old.work, &new.work).is_err() {
-            return Err(INVALID_VALUE);
+            return Err(CudaError::code(cuda::ERROR_GRAPH_EXEC_UPDATE_FAILURE));
         }
     }
     for (place, flat) in (start..end).zip(new.flats) {
