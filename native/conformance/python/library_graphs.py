@@ -205,10 +205,13 @@ def updated():
     one = c_float(2)
     scaled = capture(stream, lambda: ok(blas.cublasSscal_v2(handle, N, byref(one), d, 1)))
     assert cuda.cuGraphExecUpdate_v2(executable, scaled, result) == 910
-    # A graph in a graph: its launch is captured.
-    outer = instantiate(capture(stream, lambda: ok(cuda.cuGraphLaunch(executable, stream))))
+    # A graph in a graph.
+    outer, child = c_void_p(), c_void_p()
+    ok(cuda.cuGraphCreate(byref(outer), 0))
+    other = capture(stream, lambda: ok(multiply(handle, b, a, d, alpha=-1.0)))
+    ok(cuda.cuGraphAddChildGraphNode(byref(child), outer, None, c_size_t(0), other))
     put(d, x)
-    launch(outer, stream)
+    launch(instantiate(outer), stream)
     assert get(d) == [-value for value in product(y, x)]
 
 

@@ -5,7 +5,7 @@
 
 use super::graph::layout::{Copy3D, DEVICE, Fill, HOST, Side};
 use super::graph::nodes::edges_with;
-use super::graph::{Edge, FULL, Graph, Kernel, Work, exec::Executable};
+use super::graph::{Edge, FULL, Graph, Kernel, Work};
 use super::{current, put, ready, stream};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_VALUE};
@@ -234,18 +234,6 @@ pub(crate) fn free(device: Device, on: usize, address: u64) -> CudaResult<bool> 
     node(device, on, || super::graph::memory::free_work(device.process, address)).map(|node| node.is_some())
 }
 
-/// The launch of a graph becomes a child graph.
-pub(crate) fn graph_launch(device: Device, on: usize, executable: &Executable) -> CudaResult<bool> {
-    let made = node(device, on, || {
-        let graph = executable.state().layout.to_graph(device.process)?;
-        if graph.has_memory() {
-            return Err(super::graph::refused("memory nodes inside a child graph are not supported"));
-        }
-        Ok(Work::Child(graph))
-    })?;
-    Ok(made.is_some())
-}
-
 /// A call that a capturing stream does not allow: it is invalidated.
 pub(crate) fn refuse(device: Device, on: usize) -> CudaResult {
     let captures = &device.process.objects.captures;
@@ -297,7 +285,8 @@ pub(crate) fn unsafe_call(process: &Process) -> CudaResult {
     if forbidden { Err(UNSUPPORTED) } else { Ok(()) }
 }
 
-/// An event that was last recorded in a capture has no time and nobody passes it.
+/// An event that was last recorded in a capture has no time and nobody passes it: not during the capture, which the
+/// question ends, and not after it.
 pub(crate) fn refuse_captured(process: &Process, event: &Event) -> CudaResult {
     let captures = &process.objects.captures;
     if captures.events.load(Ordering::Acquire) == 0 {
@@ -305,9 +294,8 @@ pub(crate) fn refuse_captured(process: &Process, event: &Event) -> CudaResult {
     }
     let mut state = captures.lock();
     let Some(id) = state.events.get(&event.handle).map(|point| point.capture) else { return Ok(()) };
-    if let Some(capture) = state.captures.get_mut(&id) {
-        capture.invalid = true;
-    }
+    let Some(capture) = state.captures.get_mut(&id) else { return Err(INVALID_VALUE) };
+    capture.invalid = true;
     Err(CAPTURED_EVENT)
 }
 

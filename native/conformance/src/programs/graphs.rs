@@ -1,6 +1,6 @@
 //! Graphs: by hand, by capture, changed, with memory and with the program's own memory; and what captures forbid.
 
-use super::{Program, add, alloc, download, load, start, upload};
+use super::{ADD, Program, add, alloc, download, load, load_from, start, upload};
 use crate::driver::{Driver, table};
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -190,6 +190,7 @@ fn device(address: u64) -> Side {
 /// What the programs of this file share.
 struct World<'a> {
     driver: &'a Driver,
+    context: usize,
     graphs: Graphs,
     function: usize,
     stream: usize,
@@ -197,10 +198,10 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(driver: &'a Driver) -> Self {
-        start(driver);
+        let context = start(driver);
         let graphs = Graphs::of(driver.library);
         let (_, function) = load(driver, "add");
-        let mut world = Self { driver, graphs, function, stream: 0 };
+        let mut world = Self { driver, context, graphs, function, stream: 0 };
         world.stream = world.new_stream();
         world
     }
@@ -255,20 +256,32 @@ impl<'a> World<'a> {
 
     #[track_caller]
     fn fill_node(&self, graph: usize, after: &[usize], address: u64, value: u32, words: usize) -> usize {
+        let (code, node) = self.try_fill_node(graph, after, address, value, words);
+        assert_eq!(code, 0);
+        node
+    }
+
+    fn try_fill_node(&self, graph: usize, after: &[usize], address: u64, value: u32, words: usize) -> (u32, usize) {
         let fill = Fill { address, pitch: 0, value, element: 4, width: words, height: 1 };
         let (mut node, add) = (0, self.graphs.cuGraphAddMemsetNode);
         // SAFETY: live locals, a list as long as said.
-        assert_eq!(unsafe { add(&raw mut node, graph, after.as_ptr(), after.len(), &raw const fill, 0) }, 0);
-        node
+        let code = unsafe { add(&raw mut node, graph, after.as_ptr(), after.len(), &raw const fill, self.context) };
+        (code, node)
     }
 
     #[track_caller]
     fn copy_node(&self, graph: usize, after: &[usize], target: Side, source: Side, bytes: usize) -> usize {
+        let (code, node) = self.try_copy_node(graph, after, target, source, bytes);
+        assert_eq!(code, 0);
+        node
+    }
+
+    fn try_copy_node(&self, graph: usize, after: &[usize], target: Side, source: Side, bytes: usize) -> (u32, usize) {
         let copy = Copy { source, target, width: bytes, height: 1, depth: 1 };
         let (mut node, add) = (0, self.graphs.cuGraphAddMemcpyNode);
         // SAFETY: live locals, a list as long as said.
-        assert_eq!(unsafe { add(&raw mut node, graph, after.as_ptr(), after.len(), &raw const copy, 0) }, 0);
-        node
+        let code = unsafe { add(&raw mut node, graph, after.as_ptr(), after.len(), &raw const copy, self.context) };
+        (code, node)
     }
 
     #[track_caller]
@@ -362,8 +375,16 @@ fn graph_of_nodes(driver: &Driver) {
         world.wait();
         assert_eq!(download(driver, copy, 1), [116]);
         assert_eq!((world.graphs.cuGraphExecDestroy)(executable), 0);
-        assert_ne!((world.graphs.cuGraphLaunch)(executable, world.stream), 0);
+        if driver.is_ours() {
+            assert_ne!((world.graphs.cuGraphLaunch)(executable, world.stream), 0);
+        }
     }
+}
+
+/// CUDA gives lists of nodes in no order.
+fn sorted<const COUNT: usize>(mut nodes: [usize; COUNT]) -> [usize; COUNT] {
+    nodes.sort_unstable();
+    nodes
 }
 
 fn graph_queries(driver: &Driver) {
@@ -377,12 +398,16 @@ fn graph_queries(driver: &Driver) {
         // SAFETY: live locals of the length said.
         assert_eq!(unsafe { ask(of, room.as_mut_ptr(), &raw mut count) }, 0);
         assert!(room[count..].iter().all(|rest| *rest == 0), "what is left of the list is cleared");
-        room[..count].to_vec()
+        let mut found = room[..count].to_vec();
+        found.sort_unstable();
+        found
     };
-    assert_eq!(world.nodes(graph), [first, second, third]);
+    let mut all = world.nodes(graph);
+    all.sort_unstable();
+    assert_eq!(all, sorted([first, second, third]));
     assert_eq!(list(world.graphs.cuGraphGetRootNodes, graph), [first]);
     assert_eq!(list(world.graphs.cuGraphNodeGetDependencies, third), [first]);
-    assert_eq!(list(world.graphs.cuGraphNodeGetDependentNodes, first), [second, third]);
+    assert_eq!(list(world.graphs.cuGraphNodeGetDependentNodes, first), sorted([second, third]));
     assert_eq!([first, second, third].map(|node| world.kind(node)), [2, 0, 0]);
     // SAFETY: handles made here, live locals.
     unsafe {
@@ -419,13 +444,9 @@ fn graph_queries(driver: &Driver) {
         let (mut clone, mut found) = (0, 0);
         assert_eq!((world.graphs.cuGraphClone)(&raw mut clone, graph), 0);
         assert_eq!((world.graphs.cuGraphNodeFindInClone)(&raw mut found, second, clone), 0);
-        assert_eq!(found, world.nodes(clone)[1]);
+        assert!(found != second && world.nodes(clone).contains(&found));
         assert_eq!((world.graphs.cuGraphDestroyNode)(first), 0);
-        let mut roots = list(world.graphs.cuGraphGetRootNodes, graph);
-        roots.sort_unstable();
-        let mut left = [second, third];
-        left.sort_unstable();
-        assert_eq!(roots, left);
+        assert_eq!(list(world.graphs.cuGraphGetRootNodes, graph), sorted([second, third]));
         assert_eq!(world.nodes(clone).len(), 3, "a clone has nodes of its own");
         let path = std::env::temp_dir().join(format!("sluice-graph-{}.dot", std::process::id()));
         let name = CString::new(path.display().to_string()).expect("text");
@@ -482,16 +503,14 @@ fn graph_capture(driver: &Driver) {
     assert_eq!(world.end(world.stream), (0, second));
     assert_eq!(world.nodes(second).len(), 2);
     world.launch(world.instantiate(second));
-    // A graph that is launched into a capture is a child of what is captured.
-    world.begin(world.stream);
-    world.launch(executable);
-    assert_eq!(add(driver, world.function, address, 1 << 10, 1, world.stream), 0);
-    let (code, nested) = world.end(world.stream);
-    assert_eq!((code, world.kind(world.nodes(nested)[0])), (0, 4));
-    world.launch(world.instantiate(nested));
     world.wait();
     assert_eq!(download(driver, base, 64), [3; 64]);
-    assert_eq!(download(driver, address, 1), [56]);
+    // No graph is launched into a capture.
+    world.begin(world.stream);
+    // SAFETY: handles made here.
+    assert_eq!(unsafe { (world.graphs.cuGraphLaunch)(executable, world.stream) }, 900);
+    assert_eq!(world.end(world.stream), (901, 0));
+    assert_eq!(download(driver, address, 1), [55]);
 }
 
 /// Events fork a capture into another stream and join it again.
@@ -534,8 +553,8 @@ fn graph_capture_of_two_streams(driver: &Driver) {
     assert_eq!(add(driver, world.function, a, 1024, 1, other), 0);
     // SAFETY: handles made here.
     unsafe {
-        // NVIDIA's driver 580 says that the value is wrong.
-        assert!([1, 907].contains(&(driver.cuEventQuery)(join)));
+        // During the capture it would be 907.
+        assert_eq!((driver.cuEventQuery)(join), 1);
         assert!([1, 907].contains(&(driver.cuEventSynchronize)(join)));
         assert_eq!((driver.cuEventRecord)(join, other), 0);
         assert_eq!((driver.cuEventSynchronize)(join), 0);
@@ -784,17 +803,41 @@ fn graph_memory(driver: &Driver) {
         let add = world.graphs.cuGraphAddMemAllocNode;
         assert_eq!(add(&raw mut node, graph, std::ptr::null(), 0, &raw mut wanted), 0);
         assert_ne!(wanted.address, 0);
-        let fill = world.fill_node(graph, &[node], wanted.address, 6, 1024);
+        let fill = match world.try_fill_node(graph, &[node], wanted.address, 6, 1024) {
+            (0, fill) => fill,
+            // NVIDIA's driver 580 has refused that: then a kernel does it.
+            (code, _) => {
+                assert!(!driver.is_ours(), "{code}");
+                println!("a fill of a graph's own memory is left out: {code}");
+                let store = ADD.replace("add.s32 %r7, %r7, %r2;", "mov.u32 %r7, %r2;");
+                let (_, function) = load_from(driver, &store, "add");
+                let mut made = 0;
+                world.with_kernel(wanted.address, 1024, 6, |kernel| {
+                    let (kernel, add) = (Kernel { function, ..*kernel }, world.graphs.cuGraphAddKernelNode_v2);
+                    assert_eq!(add(&raw mut made, graph, &raw const node, 1, &raw const kernel), 0);
+                });
+                made
+            }
+        };
         let kernel = world.kernel_node(graph, &[fill], wanted.address, 1024, 1);
-        let copy = world.copy_node(graph, &[kernel], device(result), device(wanted.address), 4096);
-        assert_eq!((world.graphs.cuGraphAddMemFreeNode)(&raw mut end, graph, &raw const copy, 1, wanted.address), 0);
+        let (copied, copy) = world.try_copy_node(graph, &[kernel], device(result), device(wanted.address), 4096);
+        let last = if copied == 0 {
+            copy
+        } else {
+            assert!(!driver.is_ours(), "{copied}");
+            println!("a copy of a graph's own memory is left out: {copied}");
+            kernel
+        };
+        assert_eq!((world.graphs.cuGraphAddMemFreeNode)(&raw mut end, graph, &raw const last, 1, wanted.address), 0);
         assert_eq!([node, end].map(|node| world.kind(node)), [10, 11]);
         let executable = world.instantiate(graph);
         for _ in 0..3 {
             world.launch(executable);
         }
         world.wait();
-        assert_eq!(download(driver, result, 1024), [7; 1024]);
+        if copied == 0 {
+            assert_eq!(download(driver, result, 1024), [7; 1024]);
+        }
         let (mut clone, mut second) = (0, 0);
         assert_ne!((world.graphs.cuGraphClone)(&raw mut clone, graph), 0, "memory has one owner");
         assert_ne!((world.graphs.cuGraphInstantiateWithFlags)(&raw mut second, graph, 0), 0);
@@ -869,35 +912,39 @@ fn graph_host(driver: &Driver) {
         assert_eq!((first, second), (((1 << round) + 10) * 2, 11), "round {round}");
     }
     assert_eq!(ORDER.load(Ordering::SeqCst), 8);
-    // SAFETY: registered above; no launch is under way.
-    assert_eq!(unsafe { (world.graphs.cuMemHostUnregister)(source.cast()) }, 0);
 
     // Captured: what the memory holds when the graph runs, not when it was captured.
-    let (mut word, mut back) = (5u32, 0u32);
     world.begin(world.stream);
-    // SAFETY: live locals that outlive the waits.
+    // SAFETY: words of the registered memory.
     unsafe {
-        assert_eq!((world.graphs.cuMemcpyHtoDAsync_v2)(address, (&raw const word).cast(), 4, world.stream), 0);
+        let (word, back) = (source, target);
+        word.write(5);
+        back.write(0);
+        assert_eq!((world.graphs.cuMemcpyHtoDAsync_v2)(address, word.cast(), 4, world.stream), 0);
         assert_eq!(add(driver, world.function, address, 1, 1, world.stream), 0);
-        assert_eq!((world.graphs.cuMemcpyDtoHAsync_v2)((&raw mut back).cast(), address, 4, world.stream), 0);
-        assert_eq!((world.graphs.cuLaunchHostFunc)(world.stream, double_first_word, (&raw mut back).cast()), 0);
+        assert_eq!((world.graphs.cuMemcpyDtoHAsync_v2)(back.cast(), address, 4, world.stream), 0);
+        assert_eq!((world.graphs.cuLaunchHostFunc)(world.stream, double_first_word, back.cast()), 0);
         let (code, graph) = world.end(world.stream);
-        assert_eq!((code, (&raw const back).read_volatile()), (0, 0));
+        assert_eq!((code, back.read_volatile()), (0, 0));
         let executable = world.instantiate(graph);
         for value in [8, 20] {
-            (&raw mut word).write_volatile(value);
+            word.write_volatile(value);
             world.launch(executable);
             world.wait();
-            assert_eq!((&raw const back).read_volatile(), (value + 1) * 2);
+            assert_eq!(back.read_volatile(), (value + 1) * 2);
         }
     }
 
     // Rows with gaps on both sides, in two planes.
-    let mut picture: Vec<u8> = (0..=255).collect();
+    let picture = source.cast::<u8>();
+    for at in 0..=255u8 {
+        // SAFETY: inside the registered memory.
+        unsafe { picture.add(usize::from(at)).write(at) };
+    }
     let rows = |side: Side, pitch| Side { x: 1, y: 1, pitch, height: 4, ..side };
     let extent = |source, target| Copy { source, target, width: 5, height: 2, depth: 2 };
-    let there = extent(rows(host(picture.as_ptr().cast()), 16), rows(device(address), 32));
-    let back = extent(rows(device(address), 32), rows(host(picture.as_mut_ptr().cast()), 16));
+    let there = extent(rows(host(picture.cast()), 16), rows(device(address), 32));
+    let back = extent(rows(device(address), 32), rows(host(picture.cast()), 16));
     let graph = world.graph();
     let (mut up, mut down) = (0, 0);
     // SAFETY: live locals that outlive the waits; the rows lie inside the picture and the allocation.
@@ -910,11 +957,13 @@ fn graph_host(driver: &Driver) {
     world.launch(world.instantiate(graph));
     world.wait();
     let inside = |at: usize| (1..6).contains(&(at % 16)) && matches!(at / 16, 1 | 2 | 5 | 6);
-    for (at, byte) in picture.iter().enumerate() {
-        // SAFETY: a live element, which the driver wrote behind the compiler's back.
-        let found = unsafe { (&raw const *byte).read_volatile() };
+    for at in 0..256 {
+        // SAFETY: inside the registered memory; nobody writes now.
+        let found = unsafe { picture.add(at).read_volatile() };
         assert_eq!(found, at as u8 + u8::from(inside(at)), "byte {at}");
     }
+    // SAFETY: registered above; no launch is under way.
+    assert_eq!(unsafe { (world.graphs.cuMemHostUnregister)(source.cast()) }, 0);
 }
 
 /// Events that a graph records and waits for.

@@ -223,9 +223,8 @@ pub unsafe fn cuGraphUpload(executable: usize, stream: usize) -> CudaResult {
 pub unsafe fn cuGraphLaunch(executable: usize, on: usize) -> CudaResult {
     let device = current()?;
     let executable = Executable::find(device.process, executable)?;
-    if capture::graph_launch(device, on, &executable)? {
-        return Ok(());
-    }
+    // A graph does not become part of one that is captured.
+    capture::refuse(device, on)?;
     let device = executable.in_stream(device, on)?;
     let session = device.session()?;
     let stream = stream::at_server(device, &session, on)?;

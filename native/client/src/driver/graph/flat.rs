@@ -2,10 +2,8 @@
 
 use super::{Graph, State, Work, order};
 use crate::error::CudaResult;
-use crate::process::Process;
 use sluice_protocol::graph::GraphEdge;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// One node; a child graph has become its nodes between two empty ones.
 #[derive(Clone)]
@@ -70,18 +68,5 @@ impl Layout {
         let waited: std::collections::HashSet<u32> =
             inside.iter().flat_map(|flat| flat.after.iter().map(|edge| edge.from)).collect();
         (from..to).filter(|place| !waited.contains(place)).map(|from| GraphEdge { from, data: [0; 8] }).collect()
-    }
-
-    /// The same as a graph, for a capture of its launch.
-    pub fn to_graph(&self, process: &Process) -> CudaResult<Arc<Graph>> {
-        let graph = Graph::new(process);
-        let mut handles: Vec<u64> = Vec::with_capacity(self.flats.len());
-        for flat in &self.flats {
-            let after = flat.after.iter().filter_map(|edge| Some((*handles.get(edge.from as usize)?, edge.data)));
-            let work = if flat.enabled { flat.work.clone() } else { Work::Empty };
-            let after = after.collect();
-            handles.push(graph.add(process, work, after)?);
-        }
-        Ok(graph)
     }
 }
