@@ -147,7 +147,10 @@ pub unsafe fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, f
     let session = device.session()?;
     let mut mappings = session.mappings();
     let most = mappings.bytes(handle).ok_or(INVALID_VALUE)?;
-    // CUDA maps from the beginning of the memory alone.
+    // CUDA maps memory from its beginning, and all of it.
+    if (bytes as u64) < most {
+        return Err(CudaError::new(cuda::ERROR_NOT_SUPPORTED, "memory is mapped as a whole: no part of it is"));
+    }
     if offset != 0
         || flags != 0
         || bytes as u64 > most

@@ -91,11 +91,13 @@ fn mappings(driver: &Driver) {
         let write = |address| (driver.cuMemcpyHtoD_v2)(address, (&raw const word).cast(), 4);
         assert_eq!(write(base), 1);
         assert_eq!((memory.cuMemMap)(base, unit, 0, first, 0), 0);
-        // NVIDIA's driver 580 calls it not supported.
-        assert!([1, 801].contains(&(memory.cuMemMap)(base, unit, 0, second, 0)), "something is there");
+        assert_eq!((memory.cuMemMap)(base, 2 * unit, 0, second, 0), 1, "something is there");
+        assert_eq!((memory.cuMemMap)(base + unit as u64, unit, 0, second, 0), 801, "a part of the memory");
         assert_eq!((memory.cuMemMap)(base + unit as u64, 2 * unit, 0, second, 0), 0);
         assert_eq!((memory.cuMemMap)(base + 3 * unit as u64, 2 * unit, 0, second, 0), 1, "not reserved");
-        assert_eq!(write(base), 1);
+        if driver.is_ours() {
+            assert_eq!(write(base), 1);
+        }
         assert_eq!((memory.cuMemSetAccess)(base, 3 * unit, &access, 1), 0);
         let mut flags = 0;
         assert_eq!((memory.cuMemGetAccess)(&raw mut flags, &HERE, base + 5), 0);
@@ -106,7 +108,9 @@ fn mappings(driver: &Driver) {
         upload(driver, at, &vec![3; words as usize]);
         assert_eq!(add(driver, function, at, words, 4, 0), 0);
         assert!(download(driver, at, words as usize) == vec![7; words as usize]);
-        assert_eq!(download(driver, base, 1), [0], "new memory is zeroed");
+        if driver.is_ours() {
+            assert_eq!(download(driver, base, 1), [0], "new memory is zeroed");
+        }
         let (mut start, mut bytes) = (0, 0);
         assert_eq!((memory.cuMemGetAddressRange_v2)(&raw mut start, &raw mut bytes, at + 5000), 0);
         assert_eq!((start, bytes), (base + unit as u64, 2 * unit));
@@ -128,7 +132,9 @@ fn mappings(driver: &Driver) {
         assert_ne!((memory.cuMemExportToShareableHandle)((&raw mut exported).cast(), second, 1, 0), 0);
         assert_eq!((memory.cuMemRelease)(second), 0);
         assert_eq!((memory.cuMemRelease)(second), 0);
-        assert_eq!((memory.cuMemRelease)(second), 1);
+        if driver.is_ours() {
+            assert_eq!((memory.cuMemRelease)(second), 1);
+        }
         assert_eq!((memory.cuMemRelease)(first), 0);
 
         // Whole mappings alone; then everything is as before.
@@ -153,6 +159,11 @@ fn pool_value(memory: &Memory, pool: usize, attribute: u32) -> u64 {
     value
 }
 
+/// What a pool may charge for so many bytes: a driver rounds them up.
+fn piece(bytes: u64) -> std::ops::RangeInclusive<u64> {
+    bytes..=bytes.next_multiple_of(512)
+}
+
 fn pools(driver: &Driver) {
     start(driver);
     let (_, function) = load(driver, "add");
@@ -172,9 +183,9 @@ fn pools(driver: &Driver) {
         assert_eq!((memory.cuDeviceGetDefaultMemPool)(&raw mut default, 0), 0);
         assert_eq!((memory.cuMemPoolCreate)(&raw mut own, &wanted), 0);
         // MEMPOOL_SUPPORTED_HANDLE_TYPES
-        if attribute(&memory, 119) == 0 {
-            assert_ne!((memory.cuMemPoolCreate)(&raw mut current, &PoolProperties { handle_types: 1, ..wanted }), 0);
-        }
+        let shareable = PoolProperties { handle_types: 1, ..wanted };
+        let answer = (memory.cuMemPoolCreate)(&raw mut current, &shareable);
+        assert_eq!(answer == 0, attribute(&memory, 119) & 1 != 0, "{answer}");
         assert_eq!((driver.cuStreamCreate)(&raw mut stream, 1), 0);
         let threshold = 64u64 << 10;
         assert_eq!((memory.cuMemPoolSetAttribute)(own, 4, (&raw const threshold).cast()), 0);
@@ -190,26 +201,30 @@ fn pools(driver: &Driver) {
                 assert_eq!((driver.cuStreamSynchronize)(stream), 0);
                 words = download(driver, address, 1000);
                 assert_eq!(pointer(&memory, 17, address), (0, own as u64));
-                assert_eq!(pool_value(&memory, own, 7), 4000);
+                assert!(piece(4000).contains(&pool_value(&memory, own, 7)));
             }
             assert_eq!((memory.cuMemFreeAsync)(address, stream), 0);
         }
         assert!(words == vec![49; 1000]);
-        assert_eq!((pool_value(&memory, own, 7), pool_value(&memory, own, 8)), (0, 4000));
-        assert_eq!(pool_value(&memory, own, 5), 4000, "less than the threshold is kept");
+        assert_eq!((driver.cuStreamSynchronize)(stream), 0);
+        assert_eq!(pool_value(&memory, own, 7), 0);
+        assert!(piece(4000).contains(&pool_value(&memory, own, 8)));
+        if driver.is_ours() {
+            assert_eq!(pool_value(&memory, own, 5), 4000, "less than the threshold is kept");
+        }
         assert_eq!((memory.cuMemPoolTrimTo)(own, 0), 0);
         assert_eq!(pool_value(&memory, own, 5), 0);
         let zero = 0u64;
         assert_eq!((memory.cuMemPoolSetAttribute)(own, 8, (&raw const zero).cast()), 0);
         assert_eq!(pool_value(&memory, own, 8), 0);
-        assert_eq!((memory.cuMemAllocFromPoolAsync)(&raw mut address, 2 << 20, own, stream), 2, "its limit");
+        assert_eq!((memory.cuMemAllocFromPoolAsync)(&raw mut address, 1 << 30, own, stream), 2, "its limit");
 
         // The device's pool is the one that was set last.
         assert_eq!((memory.cuDeviceSetMemPool)(0, own), 0);
         assert_eq!((memory.cuDeviceGetMemPool)(&raw mut current, 0), 0);
         assert_eq!(current, own);
         assert_eq!((memory.cuMemAllocAsync)(&raw mut address, 100, stream), 0);
-        assert_eq!(pool_value(&memory, own, 7), 100);
+        assert!(piece(100).contains(&pool_value(&memory, own, 7)));
         let mut flags = 0;
         assert_eq!((memory.cuMemPoolGetAccess)(&raw mut flags, own, &HERE), 0);
         assert_eq!(flags, 3);
