@@ -264,8 +264,8 @@ const PRIORITY: u32 = 8;
 fn initial(id: u32, priority: i32) -> [u8; 64] {
     let mut value = [0; 64];
     match id {
-        // CU_SYNC_POLICY_AUTO
-        3 => value[0] = 1,
+        // None of its own: the context's. NVIDIA's driver 580 says it by -1.
+        3 => value[..4].fill(0xff),
         PRIORITY => value[..4].copy_from_slice(&priority.to_le_bytes()),
         // The remote domain is 1.
         9 => value[1] = 1,

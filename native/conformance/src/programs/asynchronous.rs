@@ -542,12 +542,13 @@ fn stream_attributes(driver: &Driver) {
     };
     // SAFETY: a live local of the value's size; handles made here.
     unsafe {
-        // CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: automatic, then spinning.
-        assert_eq!(get(first, 3), 1);
+        // CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: none of its own, then spinning.
+        const NONE: u32 = u32::MAX;
+        assert_eq!(get(first, 3), NONE);
         let mut value = [0; 16];
         value[0] = 2;
         assert_eq!((functions.cuStreamSetAttribute)(first, 3, &raw const value), 0);
-        assert_eq!((get(first, 3), get(second, 3)), (2, 1));
+        assert_eq!((get(first, 3), get(second, 3)), (2, NONE));
         assert_eq!((functions.cuStreamCopyAttributes)(second, first), 0);
         assert_eq!(get(second, 3), 2);
         // An attribute of launches alone.
