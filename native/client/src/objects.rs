@@ -488,8 +488,8 @@ pub struct Link {
 
 impl Link {
     /// Writes what is wrong to the program's log.
-    pub fn tell<T>(&self, result: &CudaResult<T>) {
-        if let Some(log) = &self.error_log {
+    pub fn tell<T>(&mut self, result: &CudaResult<T>) {
+        if let Some(log) = &mut self.error_log {
             // SAFETY: the program keeps its buffer and its lists until cuLinkDestroy.
             unsafe { log.tell(result) };
         }

@@ -33,6 +33,8 @@ pub struct Log {
     bytes: usize,
     /// Where the program reads how much was written; 0: it did not ask.
     written: usize,
+    /// Bytes of text that are in it.
+    used: usize,
 }
 
 /// Finds the error log in an option list; says that nothing was written to the logs (their sizes become 0).
@@ -58,25 +60,30 @@ pub unsafe fn error_log(count: u32, options: *const u32, values: *mut *mut c_voi
             unsafe { values.add(index).write(std::ptr::null_mut()) };
         }
     }
-    (buffer != 0 && bytes > 1).then_some(Log { buffer, bytes, written })
+    (buffer != 0 && bytes > 1).then_some(Log { buffer, bytes, written, used: 0 })
 }
 
 impl Log {
-    /// Writes what is wrong, cut to the buffer, and how much that is.
+    /// Writes what is wrong behind what was wrong before, cut to the buffer, and how much that is in all.
     ///
     /// # Safety
     /// The program's buffer and its lists of options are still there.
-    pub unsafe fn tell<T>(&self, result: &CudaResult<T>) {
+    pub unsafe fn tell<T>(&mut self, result: &CudaResult<T>) {
         let Some(text) = result.as_ref().err().and_then(|error| error.text.as_ref()) else { return };
-        let count = text.len().min(self.bytes - 1);
-        let target = self.buffer as *mut c_char;
-        // SAFETY: the buffer has room for `bytes`; the size is an entry of the list of values.
-        unsafe {
-            std::ptr::copy_nonoverlapping(text.as_ptr().cast(), target, count);
-            target.add(count).write(0);
-            if self.written != 0 {
-                (self.written as *mut *mut c_void).write((count + 1) as *mut c_void);
+        let line = if self.used == 0 { "" } else { "\n" };
+        for text in [line, text] {
+            let count = text.len().min(self.bytes - 1 - self.used);
+            // SAFETY: the buffer has room for `bytes`, of which so many are used.
+            unsafe {
+                let target = (self.buffer as *mut c_char).add(self.used);
+                std::ptr::copy_nonoverlapping(text.as_ptr().cast(), target, count);
+                target.add(count).write(0);
             }
+            self.used += count;
+        }
+        if self.written != 0 {
+            // SAFETY: the size is an entry of the list of values.
+            unsafe { (self.written as *mut *mut c_void).write((self.used + 1) as *mut c_void) };
         }
     }
 }

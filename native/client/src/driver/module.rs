@@ -48,7 +48,7 @@ unsafe fn load_image(
     // SAFETY: the caller's lists.
     let log = unsafe { error_log(count, options, values) };
     let loaded = load(device, of, image);
-    if let Some(log) = log {
+    if let Some(mut log) = log {
         // SAFETY: the caller's buffer and lists, named in this very call.
         unsafe { log.tell(&loaded) };
     }
