@@ -56,10 +56,11 @@ fn contexts(driver: &Driver) {
         assert_eq!((objects.cuCtxSetLimit)(0, 4096), 0);
         assert_eq!((objects.cuCtxGetLimit)(&raw mut limit, 0), 0);
         assert!(limit >= 4096);
-        assert_eq!((objects.cuCtxGetLimit)(&raw mut limit, 99), 215);
+        assert!([1, 215].contains(&(objects.cuCtxGetLimit)(&raw mut limit, 99)), "no such limit");
         assert_eq!((driver.cuEventCreate)(&raw mut event, 0), 0);
         assert_eq!((objects.cuCtxRecordEvent)(second, event), 0);
         assert_eq!((objects.cuCtxWaitEvent)(second, event), 0);
+        assert_eq!((driver.cuEventSynchronize)(event), 0);
         assert_eq!((driver.cuEventQuery)(event), 0);
         // A device is no peer of its own.
         assert_eq!((objects.cuDeviceCanAccessPeer)(&raw mut peer, 0, 0), 0);
@@ -110,6 +111,8 @@ fn libraries(driver: &Driver) {
         if driver.has("cuKernelGetParamCount") {
             assert_eq!((objects.cuKernelGetParamCount)(kernel, &raw mut parameters), 0);
             assert_eq!(parameters, 3);
+        } else {
+            println!("cuKernelGetParamCount is left out");
         }
         assert_eq!((objects.cuKernelGetParamInfo)(kernel, 2, &raw mut offset, &raw mut bytes), 0);
         assert_eq!((offset, bytes), (12, 4));
@@ -130,7 +133,7 @@ fn libraries(driver: &Driver) {
     }
 }
 
-/// The oldest names work where their ABI can; what is refused says why.
+/// The oldest names work where their ABI can; what our client refuses says why.
 fn old_and_refused(driver: &Driver) {
     start(driver);
     let objects = Objects::of(driver.library);
@@ -140,6 +143,9 @@ fn old_and_refused(driver: &Driver) {
     unsafe {
         assert_eq!((driver.cuStreamCreate)(&raw mut stream, 0), 0);
         assert_eq!((objects.cuStreamDestroy)(stream), 0);
+        if !driver.is_ours() {
+            return;
+        }
         assert_ne!((objects.cuMemAlloc)(&raw mut address, 64), 0);
         assert_ne!((objects.cuGreenCtxCreate)(&raw mut green, 0, 0, 0), 0);
         let refused = (objects.cuCheckpointProcessLock)(0, std::ptr::null_mut());
