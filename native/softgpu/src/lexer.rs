@@ -59,6 +59,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
                 continue;
             }
             b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                let began = line;
                 at += 2;
                 while at < bytes.len() && !(bytes[at] == b'*' && bytes.get(at + 1) == Some(&b'/')) {
                     if bytes[at] == b'\n' {
@@ -67,7 +68,10 @@ pub fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
                     }
                     at += 1;
                 }
-                at = (at + 2).min(bytes.len());
+                if at == bytes.len() {
+                    return Err(PtxError::syntax(began, column, "a comment without its end"));
+                }
+                at += 2;
                 continue;
             }
             b'"' => {
@@ -100,13 +104,13 @@ pub fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
                 continue;
             }
             b'0'..=b'9' => {
+                let (hexadecimal, mut float) = (text[start..].starts_with("0x"), false);
                 at += 1;
                 while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'.') {
-                    let exponent = matches!(bytes[at], b'e' | b'E') && !text[start..at].starts_with("0x");
+                    float |= bytes[at] == b'.';
+                    let exponent = float && !hexadecimal && matches!(bytes[at], b'e' | b'E');
                     at += 1;
-                    let sign = matches!(bytes.get(at), Some(b'-' | b'+'));
-                    let float = text[start..at].contains('.');
-                    if exponent && sign && float {
+                    if exponent && matches!(bytes.get(at), Some(b'-' | b'+')) {
                         at += 1;
                     }
                 }

@@ -3,7 +3,7 @@
 use crate::error::PtxError;
 use crate::ir::Function;
 use crate::lower::target_of;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A kernel's parameter in the launch's parameter buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,31 @@ pub struct Module {
     pub(crate) locations: Vec<(u32, u32, u32)>,
 }
 
+/// Functions in the order in which they were found.
+#[derive(Default)]
+struct Found {
+    order: Vec<u32>,
+    known: HashSet<u32>,
+}
+
+impl Found {
+    fn add(&mut self, function: u32) {
+        if self.known.insert(function) {
+            self.order.push(function);
+        }
+    }
+
+    /// Adds a function and all that it calls by name.
+    fn follow(&mut self, functions: &[Function], from: u32) {
+        let mut at = self.order.len();
+        self.add(from);
+        while let Some(function) = self.order.get(at) {
+            functions[*function as usize].callees.iter().for_each(|callee| self.add(*callee));
+            at += 1;
+        }
+    }
+}
+
 /// Where each shared variable of a kernel lies, and how long they are together.
 pub(crate) struct SharedLayout {
     pub offsets: HashMap<u32, u32>,
@@ -128,6 +153,14 @@ impl Module {
         }
         module.describe_kernels();
         Ok(module)
+    }
+
+    /// Names of the `.global` and `.const` variables that PTX declares for everybody to see, whatever else is in it: PTX
+    /// that is newer than this engine has them, too. None where it is not even made of tokens.
+    pub fn names_of_variables(ptx: &[u8]) -> Vec<String> {
+        let end = ptx.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+        let tokens = std::str::from_utf8(&ptx[..end]).ok().and_then(|text| crate::lexer::tokens(text).ok());
+        crate::parser::names_of_variables(&tokens.unwrap_or_default())
     }
 
     /// File and line of the program for a line of the PTX.
@@ -161,13 +194,14 @@ impl Module {
 
     /// Indices of the functions that can run when this one is launched, itself first.
     pub(crate) fn reachable(&self, from: u32) -> Vec<u32> {
-        let mut seen = self.reachable_direct(from);
+        let mut seen = Found::default();
+        seen.follow(&self.functions, from);
         let calls_pointer = |f: &u32| {
             let calls = &self.functions[*f as usize].calls;
             calls.iter().any(|c| matches!(c.callee, crate::ir::Callee::Pointer(_)))
         };
-        if !seen.iter().any(calls_pointer) {
-            return seen;
+        if !seen.order.iter().any(calls_pointer) {
+            return seen.order;
         }
         // A function pointer may have come from a variable's first value, or from another kernel that took it.
         let relocations = self.globals.iter().flat_map(|g| &g.relocations);
@@ -186,27 +220,15 @@ impl Module {
         more.sort_unstable();
         more.dedup();
         for f in more {
-            for g in self.reachable_direct(f) {
-                if !seen.contains(&g) {
-                    seen.push(g);
-                }
-            }
+            seen.follow(&self.functions, f);
         }
-        seen
+        seen.order
     }
 
     fn reachable_direct(&self, from: u32) -> Vec<u32> {
-        let mut seen = vec![from];
-        let mut at = 0;
-        while at < seen.len() {
-            for callee in &self.functions[seen[at] as usize].callees {
-                if !seen.contains(callee) {
-                    seen.push(*callee);
-                }
-            }
-            at += 1;
-        }
-        seen
+        let mut seen = Found::default();
+        seen.follow(&self.functions, from);
+        seen.order
     }
 
     /// Lays out the shared variables that these functions name; dynamic shared memory begins at the end.

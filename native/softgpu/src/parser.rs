@@ -10,8 +10,12 @@ use std::collections::HashMap;
 
 /// Most bytes that one variable may take; more is a mistake or an attack.
 const MOST_BYTES: u64 = 1 << 40;
-/// Most bytes of a variable up to the end of an array in its initial value.
-const MOST_PADDED: u64 = 1 << 28;
+/// Most bytes that the ends of arrays add to the initial values of a module.
+const MOST_PADDED: u64 = 1 << 26;
+/// Most `{` inside each other in a function.
+const MOST_BLOCKS: usize = 256;
+/// Most variables of one `name<n>`.
+const MOST_MANY: u32 = 1 << 16;
 
 /// Parses a whole module.
 pub fn parse(text: &str) -> Result<Module, PtxError> {
@@ -23,11 +27,37 @@ pub fn parse(text: &str) -> Result<Module, PtxError> {
         target: 0,
         names: HashMap::new(),
         aliases: Vec::new(),
+        padded: 0,
         refused: None,
     };
     parser.run()?;
     parser.follow_aliases()?;
     Ok(parser.module)
+}
+
+/// Names of the variables in device memory that stand outside of functions, of whatever version the text is.
+pub fn names_of_variables(tokens: &[Token]) -> Vec<String> {
+    let (mut names, mut depth) = (Vec::new(), 0usize);
+    // Inside a declaration of variables: whether a name comes next.
+    let mut declares: Option<bool> = None;
+    for token in tokens {
+        match token.kind {
+            Kind::Punct(b'{' | b'[' | b'(') => depth += 1,
+            Kind::Punct(b'}' | b']' | b')') => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            Kind::Punct(b';') => declares = None,
+            Kind::Punct(b',') if declares.is_some() => declares = Some(true),
+            Kind::Dot if matches!(token.text, "global" | "const") => declares = Some(true),
+            // Handles of textures are no memory.
+            Kind::Dot if matches!(token.text, "texref" | "samplerref" | "surfref") => declares = None,
+            Kind::Word if declares == Some(true) => {
+                names.push(token.text.to_owned());
+                declares = Some(false);
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// The state of parsing: where it stands and what was declared at module level.
@@ -40,7 +70,9 @@ pub struct Parser<'t, 'a> {
     pub names: HashMap<String, Variable>,
     /// `.alias`: the other name's place in the text, its function, and the one that it stands for.
     aliases: Vec<(Token<'a>, u32, u32)>,
-    /// What a function cannot run with, of its parameters.
+    /// Bytes that the ends of arrays have added to initial values.
+    padded: u64,
+    /// What a function cannot run with, of its parameters and what it says of its launches.
     refused: Option<PtxError>,
 }
 
@@ -392,7 +424,11 @@ impl<'t, 'a> Parser<'t, 'a> {
         let mut size = u64::from(element.size() * vector);
         let mut many = None;
         if self.eat(b'<') {
-            many = Some(self.small_in_angles()?);
+            let count = self.small_in_angles()?;
+            if count > MOST_MANY {
+                return Err(self.error(format!("{count} variables of one name")));
+            }
+            many = Some(count);
             self.expect(b'>')?;
         }
         let each = size;
@@ -464,7 +500,8 @@ impl<'t, 'a> Parser<'t, 'a> {
                 // What is missing of an inner array is zero.
                 let part = open.len().checked_sub(1).and_then(|k| declared.parts.get(k)).copied().unwrap_or(0);
                 let end = began as u64 + part;
-                if end > MOST_PADDED {
+                self.padded += end.saturating_sub(out.len() as u64);
+                if self.padded > MOST_PADDED {
                     return Err(self.error("an initial value of too many bytes"));
                 }
                 out.resize(out.len().max(end as usize), 0);
@@ -563,7 +600,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let results = if !entry && self.eat(b'(') { self.formals()? } else { Vec::new() };
         let name = self.word()?.to_string();
         let params = if self.eat(b'(') { self.formals()? } else { Vec::new() };
-        let refused = self.refused.take();
+        let mut refused = self.refused.take();
         let mut function = Function { name: name.clone(), entry, max_threads: 1024, line, ..Function::default() };
         loop {
             let token = self.peek();
@@ -586,10 +623,20 @@ impl<'t, 'a> Parser<'t, 'a> {
                     }
                 }
                 "maxnreg" => function.most_registers = self.small()?,
-                "minnctapersm" | "maxclusterrank" => {
+                "minnctapersm" | "maxnctapersm" | "maxclusterrank" => {
                     self.small()?;
                 }
-                "noreturn" | "blocksareclusters" => {}
+                "noreturn" | "blocksareclusters" | "explicitcluster" => {}
+                "reqnctapercluster" => {
+                    let mut blocks = self.small()?;
+                    while self.eat(b',') {
+                        blocks = blocks.saturating_mul(self.small()?);
+                    }
+                    if blocks != 1 {
+                        let what = format!(".reqnctapercluster of {blocks} blocks");
+                        refused.get_or_insert(PtxError::unsupported(token.line, token.column, what));
+                    }
+                }
                 "pragma" => self.skip_past(b';')?,
                 "abi_preserve" | "abi_preserve_control" => {
                     self.small()?;
@@ -646,6 +693,9 @@ impl<'t, 'a> Parser<'t, 'a> {
             let token = self.peek();
             match token.kind {
                 Kind::Punct(b'{') => {
+                    if depth == MOST_BLOCKS {
+                        return Err(self.error("blocks nested too deeply"));
+                    }
                     self.at += 1;
                     builder.open();
                     depth += 1;

@@ -17,8 +17,8 @@ pub fn variables(image: &[u8]) -> BTreeSet<String> {
     for part in all_of(image) {
         if part.starts_with(b"\x7fELF") {
             names.extend(objects(&part).unwrap_or_default());
-        } else if let Ok(parsed) = Module::parse(&part) {
-            names.extend(parsed.globals().map(|global| global.name.clone()));
+        } else {
+            names.extend(Module::names_of_variables(&part));
         }
     }
     names
@@ -117,6 +117,19 @@ mod tests {
     fn ptx_names_its_variables() {
         let text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 counter;\n";
         assert_eq!(variables(text.as_bytes()).into_iter().collect::<Vec<_>>(), ["counter"]);
+    }
+
+    #[test]
+    fn ptx_of_any_version_names_its_variables() {
+        let text = ".version 12.3\n.target sm_250z, something\n.address_size 64\n.directive of, the, future;\n\
+            .global .texref image;\n\
+            .visible .global .attribute(.managed) .align 8 .b64 table[2][3] = {{other, 1}, {2}}, more;\n\
+            .const .new .b8 text[3] = {1, 2, 3};\n.extern .global .v4 .f32 vector[];\n\
+            .shared .b32 scratch;\n\
+            .visible .entry k(.param .u64 .ptr .global .align 4 data)\n{\nnew.thing.global %r1, {a, b};\nret;\n}\n\
+            .visible .global .u32 last;\n";
+        let names: Vec<_> = variables(text.as_bytes()).into_iter().collect();
+        assert_eq!(names, ["last", "more", "table", "text", "vector"]);
     }
 
     #[test]

@@ -72,6 +72,9 @@ type PendingTable = (u32, usize, Vec<String>, (u32, u32));
 /// Most rows that a frame may have (32 KiB of registers a lane).
 const MOST_ROWS: u32 = 1 << 16;
 
+/// Most digits of a register's number among those of its name.
+const MOST_DIGITS: usize = 10;
+
 /// A function under construction.
 pub struct Builder {
     pub f: Function,
@@ -206,28 +209,24 @@ impl Builder {
 
     /// What a name means here, within the function.
     pub fn lookup(&self, name: &str) -> Option<Variable> {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let number: Option<u32> = name[stem.len()..].parse().ok();
+        let digits = name.bytes().rev().take(MOST_DIGITS).take_while(u8::is_ascii_digit).count();
         for scope in self.chain(self.scope) {
             if let Some(v) = scope.names.get(name) {
                 return Some(v.clone());
             }
-            if let Some(n) = number {
-                // A stem may itself end in digits (`%r1<4>`): try every split.
-                for cut in stem.len()..name.len() {
-                    if let (Some((first, count)), Ok(n)) = (scope.ranges.get(&name[..cut]), name[cut..].parse::<u32>())
-                        && n < *count
-                    {
-                        return match *first {
-                            Variable::Register(row, ty) => Some(Variable::Register(row + n * rows_of(ty), ty)),
-                            Variable::Vector(row, ty, parts) => {
-                                Some(Variable::Vector(row + n * parts * rows_of(ty), ty, parts))
-                            }
-                            _ => None,
-                        };
-                    }
+            // A stem may itself end in digits (`%r1<4>`): try every split.
+            for cut in name.len() - digits..name.len() {
+                if let (Some((first, count)), Ok(n)) = (scope.ranges.get(&name[..cut]), name[cut..].parse::<u32>())
+                    && n < *count
+                {
+                    return match *first {
+                        Variable::Register(row, ty) => Some(Variable::Register(row + n * rows_of(ty), ty)),
+                        Variable::Vector(row, ty, parts) => {
+                            Some(Variable::Vector(row + n * parts * rows_of(ty), ty, parts))
+                        }
+                        _ => None,
+                    };
                 }
-                let _ = n;
             }
         }
         None

@@ -1,7 +1,7 @@
 //! Each form of the instructions by which threads work together, against what PTX says it does.
 
 use crate::common::{Device, Params};
-use sluice_softgpu::Fault;
+use sluice_softgpu::{Fault, Module};
 
 const THREADS: usize = 128;
 
@@ -288,4 +288,16 @@ fn tiles_change_their_rows_and_columns() {
          ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r7}, [%r5]; movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r7;",
         &|l| pair(2 * l, 2 * l + 1),
     );
+}
+
+#[test]
+fn a_kernel_for_clusters_of_several_blocks_is_refused_and_no_other_one() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .visible .entry one() .explicitcluster .reqnctapercluster 1, 1, 1\n{\nret;\n}\n\
+        .visible .entry two() .explicitcluster .reqnctapercluster 2, 1, 1 .maxntid 64\n{\nret;\n}\n\
+        .visible .entry old() .maxntid 64, 1, 1 .maxnctapersm 2\n{\nret;\n}\n";
+    let module = Module::parse(text.as_bytes()).unwrap();
+    let refused: Vec<_> = module.kernels().filter_map(|k| Some((k.name.as_str(), k.unsupported.clone()?))).collect();
+    let [("two", error)] = refused.as_slice() else { panic!("{refused:?}") };
+    assert_eq!((error.line, error.unsupported.as_deref()), (8, Some(".reqnctapercluster of 2 blocks")));
 }

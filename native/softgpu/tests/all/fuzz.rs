@@ -12,12 +12,13 @@ const BLOCKS: usize = 2;
 /// What all threads together can allocate at once.
 const HEAP: u64 = 1 << 20;
 
-fn number(name: &str) -> Option<u64> {
+/// A number of the environment.
+pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 /// The program of this number.
-fn program(seed: u64) -> Program {
+pub fn program(seed: u64) -> Program {
     let mut r = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     for _ in 0..8 {
         r.bits();
@@ -25,20 +26,38 @@ fn program(seed: u64) -> Program {
     Program::random(&mut r, 12 + seed as usize % 50)
 }
 
+/// What a program is given: memory, and the parameters that name it.
+pub struct Given {
+    own: u64,
+    common: u64,
+    out: u64,
+    near: u64,
+    pub params: Params,
+}
+
+impl Given {
+    pub fn new(d: &Device, program: &Program) -> Given {
+        let threads = THREADS * BLOCKS;
+        let words: Vec<u64> = (0..WORDS * (BLOCKS + 1)).map(|at| initial(at % WORDS)).collect();
+        let (from, own, common) = (d.upload(&program.table), d.alloc((2 * OWN * threads) as u64), d.upload(&words));
+        let (out, near) = (d.alloc((8 * LEFT * threads) as u64), d.alloc((8 * NEAR * threads) as u64));
+        let params = Params::new().u64(from).u64(own).u64(out).u32(threads as u32).u64(near).u64(common);
+        Given { own, common, out, near, params }
+    }
+}
+
 fn one(d: &Device, seed: u64) {
     let program = program(seed);
     let threads = THREADS * BLOCKS;
-    let words: Vec<u64> = (0..WORDS * (BLOCKS + 1)).map(|at| initial(at % WORDS)).collect();
-    let (from, own, common) = (d.upload(&program.table), d.alloc((2 * OWN * threads) as u64), d.upload(&words));
-    let (out, near) = (d.alloc((8 * LEFT * threads) as u64), d.alloc((8 * NEAR * threads) as u64));
+    let given = Given::new(d, &program);
     let text = program.ptx();
     let module = d.load(&text);
-    let params = Params::new().u64(from).u64(own).u64(out).u32(threads as u32).u64(near).u64(common);
-    let launched = d.launch(&module, "k", [BLOCKS as u32, 1, 1], [THREADS as u32, 1, 1], &params);
+    let launched = d.launch(&module, "k", [BLOCKS as u32, 1, 1], [THREADS as u32, 1, 1], &given.params);
     launched.unwrap_or_else(|fault| panic!("seed {seed}: {fault}\n{text}"));
-    let left: Vec<u64> = d.download(out, LEFT * threads);
-    let memory: Vec<u8> = d.download(own, 2 * OWN * threads);
-    let (near, words): (Vec<f64>, Vec<u64>) = (d.download(near, NEAR * threads), d.download(common, words.len()));
+    let left: Vec<u64> = d.download(given.out, LEFT * threads);
+    let memory: Vec<u8> = d.download(given.own, 2 * OWN * threads);
+    let near: Vec<f64> = d.download(given.near, NEAR * threads);
+    let words: Vec<u64> = d.download(given.common, WORDS * (BLOCKS + 1));
     let mut grid = std::array::from_fn(initial);
     for number in 0..BLOCKS {
         let mut block = Block::new(number, &program.table, &mut grid);

@@ -1,7 +1,8 @@
 //! Whatever the bytes are, reading them ends, with a place or with kernels that end: broken variants of every checked-in
-//! kernel.
+//! kernel, and of random programs. `SLUICE_FUZZ_SECONDS` and `SLUICE_FUZZ_FROM` are those of `fuzz.rs`.
 
 use crate::common::{Device, Params, Random};
+use crate::fuzz::{Given, number, program};
 use sluice_softgpu::{LoadedModule, Module, PtxError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -28,10 +29,15 @@ fn every_kernel_of_the_corpus_is_supported() {
     }
 }
 
+/// How long those go on that find more the longer they do.
+fn time() -> Duration {
+    Duration::from_secs(number("SLUICE_FUZZ_SECONDS").unwrap_or(4))
+}
+
 /// How long reading one text may take.
 const READ: Duration = Duration::from_secs(2);
 /// How long a kernel may run, and a launch with all that belongs to it take: compiling, on a machine with other work.
-const RUN: Duration = Duration::from_millis(40);
+const RUN: Duration = Duration::from_millis(250);
 const LAUNCH: Duration = Duration::from_secs(30);
 
 /// Does the work on a thread of its own; a test whose work does not end fails.
@@ -63,6 +69,9 @@ struct Trial {
 impl Trial {
     fn new(seed: u64) -> Trial {
         let (device, data) = Trial::device();
+        // Each test and each beginning has a sequence of its own.
+        let seed =
+            (number("SLUICE_FUZZ_FROM").unwrap_or(0).wrapping_mul(64) + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Trial { device, data, r: Random::new(seed), refused: 0, launches: 0, faults: 0 }
     }
 
@@ -93,8 +102,8 @@ impl Trial {
         }
     }
 
-    /// Reads the text and launches its first kernels, which end.
-    fn run(&mut self, text: &[u8]) {
+    /// Reads the text and launches its first kernels, which end, with these parameters and, where they want more, any.
+    fn run(&mut self, text: &[u8], given: &Params) {
         let Some(module) = self.read(text) else { return };
         if module.globals().any(|g| g.size > 1 << 20) {
             return;
@@ -104,8 +113,8 @@ impl Trial {
         let kernels: Vec<_> = module.module().kernels().take(2).cloned().collect();
         let module = Arc::new(module);
         for kernel in kernels {
-            let mut params = Params::new();
-            for _ in 0..kernel.param_bytes.div_ceil(8) {
+            let mut params = given.clone();
+            while params.0.len() < kernel.param_bytes as usize {
                 params = params.u64([self.data, self.data, self.data, 64, 0, 4, 1 << 33][self.below(7)]);
             }
             let (device, module) = (Arc::clone(&self.device), Arc::clone(&module));
@@ -149,7 +158,7 @@ fn truncated_text() {
                 inside += 1;
                 assert!(t.read(text).is_none(), "accepted:\n{}", String::from_utf8_lossy(text));
             } else {
-                t.run(text);
+                t.run(text, &Params::new());
             }
         }
     }
@@ -166,7 +175,7 @@ fn changed_bytes() {
                 let (at, other) = (t.below(text.len()), t.below(text.len()));
                 text[at] = if round % 2 == 0 { text[other] } else { t.below(128) as u8 };
             }
-            t.run(&text);
+            t.run(&text, &Params::new());
         }
     }
     t.report();
@@ -184,7 +193,7 @@ fn moved_and_repeated_lines() {
                 let (from, to) = (t.below(lines.len()), t.below(lines.len()));
                 lines[to] = lines[from];
             }
-            t.run(lines.join("\n").as_bytes());
+            t.run(lines.join("\n").as_bytes(), &Params::new());
         }
     }
     t.report();
@@ -202,7 +211,7 @@ fn tokens_swapped_between_instructions() {
                 let (a, b) = (t.below(words.len()), t.below(words.len()));
                 words.swap(a, b);
             }
-            t.run(words.concat().as_bytes());
+            t.run(words.concat().as_bytes(), &Params::new());
         }
     }
     t.report();
@@ -213,8 +222,7 @@ fn tokens_swapped_between_instructions() {
 fn changed_numbers_in_programs_that_run() {
     let corpus: Vec<_> = corpus().into_iter().filter(|text| text.len() < 12_000).collect();
     let (began, mut t) = (Instant::now(), Trial::new(5));
-    let seconds = std::env::var("SLUICE_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(4);
-    while began.elapsed() < Duration::from_secs(seconds) {
+    while began.elapsed() < time() {
         (t.device, t.data) = Trial::device();
         for text in &corpus {
             let mut text = text.clone();
@@ -224,7 +232,41 @@ fn changed_numbers_in_programs_that_run() {
                     *digit = b'0' + t.below(10) as u8;
                 }
             }
-            t.run(&text);
+            t.run(&text, &Params::new());
+        }
+    }
+    t.report();
+}
+
+/// These have every instruction.
+#[test]
+fn words_and_numbers_out_of_place_in_random_programs() {
+    let (began, mut t) = (Instant::now(), Trial::new(6));
+    while began.elapsed() < time() {
+        (t.device, t.data) = Trial::device();
+        // Compiling counts, and there is more to compile than in the corpus.
+        t.device.engine.set_limit(Some(Duration::from_secs(1)));
+        for _ in 0..20 {
+            let program = program(t.r.bits() >> 8);
+            let given = Given::new(&t.device, &program);
+            let text = program.ptx();
+            let mut words: Vec<&str> = text.split_inclusive([' ', '\n', ',', '.', '[', '{']).collect();
+            for _ in 0..=t.below(3) {
+                let (a, b) = (t.below(words.len()), t.below(words.len()));
+                match t.below(3) {
+                    0 => words.swap(a, b),
+                    1 => words[a] = words[b],
+                    _ => words[a] = "",
+                }
+            }
+            let mut text = words.concat().into_bytes();
+            for _ in 0..t.below(3) {
+                let at = t.below(text.len());
+                if let Some(digit) = text[at..].iter_mut().find(|b| b.is_ascii_digit()) {
+                    *digit = b'0' + t.below(10) as u8;
+                }
+            }
+            t.run(&text, &given.params);
         }
     }
     t.report();
@@ -247,6 +289,54 @@ fn numbers_that_are_too_large() {
     }
     for line in [".global .b8 g[99999999999999999];", ".global .align 0 .b8 g[4] = {1, 2, 3, 4, 5, 6, 7};"] {
         let _ = Module::parse(format!(".version 7.5\n.target sm_75\n{line}\n").as_bytes());
+    }
+    // Each ends, and within the time that reading may take.
+    let many = |count: usize, one: &str| one.repeat(count);
+    for text in [
+        many(300_000, "{"),
+        many(200_000, "{") + &many(200_000, "}"),
+        ".local .b8 x<4294967295>[0];".to_string(),
+        ".param .b8 x<4294967295>[0];".to_string(),
+        format!("mov.u32 %r1, %r{}1;", many(200_000, "0")),
+        format!("mov.u32 %r1, {};", many(400_000, "9")),
+        format!("mov.u32 %r1, {}1;", many(400_000, "-")),
+        format!("mov.u32 %r1, {}", many(400_000, "(")),
+        format!("mov.u32 %r1, 1{};", many(200_000, " ? 1 : 1")),
+        format!("mov.b64 %r1, {{{}%r1}};", many(200_000, "%r1, ")),
+        format!("call f, ({}0);", many(200_000, "0, ")),
+        format!("add{} %r1, %r1, %r1;", many(200_000, ".nothing")),
+        format!("t: .branchtargets {}t;\nbrx.idx %r1, t;", many(200_000, "t, ")),
+        "bra nowhere;".to_string(),
+        "/* without an end".to_string(),
+        ".pragma \"without an end".to_string(),
+        many(200_000, "/*"),
+    ] {
+        let text = format!(
+            ".version 7.5\n.target sm_75\n.address_size 64\n.entry k()\n{{\n.reg .b32 %r<9>;\n{text}\nret;\n}}\n"
+        );
+        let own = text.clone();
+        let read = within(READ, &text.as_bytes()[..200.min(text.len())], move || Module::parse(own.as_bytes()));
+        let refused = read.map(|module| module.kernels().find_map(|kernel| kernel.unsupported.clone()));
+        let error = refused.unwrap_or_else(Some);
+        assert!(error.is_some_and(|error| error.line > 6), "{}", &text[..200.min(text.len())]);
+    }
+    // What is large and right is read.
+    let functions: String = (0..3000)
+        .map(|k| format!(".func f{k}() {{ call f{}; ret; }}\n.entry k{k}() {{ call f{k}; ret; }}\n", (k + 1) % 3000))
+        .collect();
+    let declared: String = (0..3000).map(|k| format!(".func f{k}();\n")).collect();
+    let labels: String = (0..50_000).map(|k| format!("l{k}: bra l{};\n", (k + 7) % 50_000)).collect();
+    let zeros: String = (0..40).map(|k| format!(".global .b8 z{k}[2][2000000] = {{{{1}}, {{1}}}};\n")).collect();
+    for (text, fits) in [
+        (declared + &functions, true),
+        (format!(".entry k() {{\n{labels}ret;\n}}\n"), true),
+        (zeros.lines().take(10).collect::<Vec<_>>().join("\n"), true),
+        (zeros, false),
+    ] {
+        let text = format!(".version 7.5\n.target sm_75\n.address_size 64\n{text}");
+        let own = text.clone();
+        let read = within(Duration::from_secs(20), &text.as_bytes()[..200], move || Module::parse(own.as_bytes()));
+        assert_eq!(read.map(drop).map_err(|error| error.message).is_ok(), fits, "{}", &text[..200]);
     }
     let nested = "[".repeat(100_000);
     let text = format!(".version 7.5\n.target sm_75\n.entry k()\n{{\nmov.u32 {nested}\n}}\n");
