@@ -326,6 +326,12 @@ pub const OPERATIONS: &[Operation] = &[
     call(353, "Empty", &[], &[], "Does nothing: measures the way there and back."),
     posted(354, "EmptyPosted", &[], "Does nothing: measures the cost of a posted call."),
     posted(355, "ContextReset", &[], "The context has ended with all that was in it: so has the heap of `malloc`."),
+    posted(
+        356,
+        "PrintLimit",
+        &[("bytes", U64)],
+        "Bytes of the buffer of `printf` in kernels, from the next launch on (CU_LIMIT_PRINTF_FIFO_SIZE).",
+    ),
     // Launches with attributes, occupancy
     posted(
         432,

@@ -110,6 +110,9 @@ pub trait Device: Send + Sync {
     /// How large the heap for `malloc` in kernels is to be when a module that needs one is loaded first.
     fn wish_heap(&self, _bytes: u64) {}
 
+    /// How many bytes are kept of what a kernel prints, from the next launch on.
+    fn limit_printed(&self, _bytes: u64) {}
+
     /// The program has ended its context, with all that it held there.
     fn reset(&self) {}
 

@@ -45,6 +45,8 @@ pub struct State {
     pub legacy_attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
     /// Bytes of the heap for `malloc` in kernels that the program has asked for; 0: it has not.
     pub heap: AtomicU64,
+    /// Bytes of the buffer of `printf` in kernels that the program has asked for; 0: it has not.
+    pub printed: AtomicU64,
     /// The stream of copies from and to other devices.
     pub copies: OnceLock<usize>,
     /// Where this process has parked memory of this device: the id of the pool's GPU.
@@ -132,6 +134,10 @@ impl Device {
 
     /// A new generation begins with this session.
     pub fn bind(self, session: Arc<Session>) {
+        match self.state.printed.load(Ordering::Acquire) {
+            0 => {}
+            bytes => session.limit_printed(bytes),
+        }
         let old = self.state.link.write().unwrap_or_else(PoisonError::into_inner).replace(session);
         if let Some(old) = old {
             self.process.end(&old);

@@ -13,8 +13,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{Context, SHA256};
 use sluice_protocol::control::{AsyncError, LeaseEnded};
 use sluice_protocol::handshake::{AddressRange, IMAGE_CONTEXT, RefusedCode, Welcome};
-use sluice_protocol::messages::{ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, Rebind};
-use sluice_protocol::{DecodeError, MODULE_STORE, ModuleInfo, cuda};
+use sluice_protocol::messages::{
+    ContextReset, MemAlloc, MemFree, MemGrow, PhysicalCreate, PhysicalRelease, PrintLimit, Rebind,
+};
+use sluice_protocol::{DecodeError, MODULE_STORE, ModuleInfo, PRINT_LIMIT, cuda};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -442,6 +444,15 @@ impl Session {
     pub fn reset(&self) -> CudaResult {
         self.shared.heap.store(0, Ordering::Release);
         self.connection.post(&ContextReset)
+    }
+
+    /// How many bytes of what a kernel prints are kept from now on; a gpud that does not know it keeps a mebibyte.
+    pub fn limit_printed(&self, bytes: u64) {
+        output::keep_at_least(bytes as usize);
+        if self.welcome.features.iter().any(|name| name == PRINT_LIMIT) {
+            // A connection that is lost by now fails the next call of the program, with the reason.
+            let _ = self.connection.post(&PrintLimit { bytes });
+        }
     }
 
     /// First address and length of the range.

@@ -29,11 +29,15 @@ pub const VERSION_MAJOR: u16 = 2;
 /// See [`VERSION_MAJOR`]; what a minor version adds is named in `features` of the handshake.
 pub const VERSION_MINOR: u16 = 0;
 /// What has been added since: a gpud names it in its welcome, and a client uses nothing that is not named there.
-pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE];
+pub const FEATURES: &[&str] = &[PTX_CHECK, MODULE_STORE, PRINT_LIMIT];
 /// gpud answers [`messages::PtxCheck`].
 pub const PTX_CHECK: &str = "ptx-check";
 /// gpud keeps images beyond the session that sent them and answers [`messages::ModuleFind`].
 pub const MODULE_STORE: &str = "module-store";
+/// gpud takes [`messages::PrintLimit`].
+pub const PRINT_LIMIT: &str = "print-limit";
 /// In the hello of a lane on a Unix socket: its client can take memory to share. In the welcome of that lane: the memory
 /// comes next, and everything behind it goes the way of `sluice_transport::shared`.
 pub const SHARED_LANES: &str = "shared-lanes";
+/// Most bytes of what kernels print that are kept on the way, whatever a program asks for.
+pub const MOST_PRINTED_BYTES: u64 = 16 << 20;

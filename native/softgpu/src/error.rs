@@ -110,7 +110,27 @@ pub enum Fault {
     InvalidLaunch(String),
 }
 
+/// Bytes of what the threads of a launch say whose assertions fail; those beyond are left out.
+const MOST_ASSERTED: usize = 256 << 10;
+
 impl Fault {
+    /// The fault of a launch, with what a later one adds: the first counts, but each thread that fails an assertion says
+    /// so.
+    pub(crate) fn and(self, other: Fault) -> Fault {
+        match (self, other) {
+            (Fault::Assert { kernel, mut message }, Fault::Assert { message: more, .. }) => {
+                if message.len() + more.len() < MOST_ASSERTED {
+                    message.push('\n');
+                    message.push_str(&more);
+                }
+                Fault::Assert { kernel, message }
+            }
+            // Those who stop because of another say that they were cancelled.
+            (Fault::Cancelled, other) => other,
+            (first, _) => first,
+        }
+    }
+
     /// The CUDA driver API's code for this fault (`CUresult`).
     pub fn cuda_code(&self) -> u32 {
         match self {

@@ -145,6 +145,14 @@ impl Shared {
         Ok(self.driver)
     }
 
+    /// Asks the driver for one of the context's limits.
+    fn wish(&self, limit: std::ffi::c_uint, bytes: u64) {
+        if let Ok(driver) = self.enter() {
+            // SAFETY: no pointers; the context is current.
+            unsafe { (driver.context_set_limit)(limit, bytes as usize) };
+        }
+    }
+
     fn memory<T>(&self, body: impl FnOnce(&mut Memory) -> CudaResult<T>) -> CudaResult<T> {
         let mut memory = lock(&self.memory);
         let memory =
@@ -600,10 +608,14 @@ impl Device for CudaDevice {
     fn wish_heap(&self, bytes: u64) {
         /// CU_LIMIT_MALLOC_HEAP_SIZE
         const HEAP: u32 = 2;
-        if let Ok(driver) = self.shared.enter() {
-            // SAFETY: no pointers; the context is current.
-            unsafe { (driver.context_set_limit)(HEAP, bytes as usize) };
-        }
+        self.shared.wish(HEAP, bytes);
+    }
+
+    /// The driver refuses it once a kernel that prints has run; the size then stays.
+    fn limit_printed(&self, bytes: u64) {
+        /// CU_LIMIT_PRINTF_FIFO_SIZE
+        const PRINTED: u32 = 1;
+        self.shared.wish(PRINTED, bytes);
     }
 
     fn unload_module(&self, module: ModuleId) -> CudaResult<()> {

@@ -485,6 +485,10 @@ impl Device for SoftDevice {
         self.shared.wished_heap.store(bytes, Ordering::Relaxed);
     }
 
+    fn limit_printed(&self, bytes: u64) {
+        self.shared.engine.keep_printed(bytes as usize);
+    }
+
     fn reset(&self) {
         let heap = self.shared.heap.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(heap) = heap else { return };

@@ -4,10 +4,10 @@ use super::device::check;
 use super::{current, put, ready};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, INVALID_CONTEXT, INVALID_VALUE};
-use crate::objects::{Context, HEAP_LIMIT, LIMITS, new_handle};
+use crate::objects::{Context, HEAP_LIMIT, LIMITS, PRINT_LIMIT, new_handle};
 use crate::process::Process;
-use sluice_protocol::cuda;
 use sluice_protocol::messages::{ContextSynchronize, EventDestroy, ModuleUnload, StreamDestroy};
+use sluice_protocol::{MOST_PRINTED_BYTES, cuda};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -92,6 +92,11 @@ pub unsafe fn cuDevicePrimaryCtxReset(device: i32) -> CudaResult {
     let device = check(device)?;
     destroy_objects(device, primary(device));
     device.state.heap.store(0, Ordering::Release);
+    if device.state.printed.swap(0, Ordering::AcqRel) != 0
+        && let Some(session) = device.session_now()
+    {
+        session.limit_printed(LIMITS[PRINT_LIMIT] as u64);
+    }
     if let Ok(context) = device.process.objects.contexts.get(primary(device) as usize) {
         *context.limits.lock().unwrap_or_else(PoisonError::into_inner) = LIMITS;
     }
@@ -328,16 +333,30 @@ pub unsafe fn cuCtxGetLimit(value: *mut usize, limit: u32) -> CudaResult {
     let context = own_context()?;
     let limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
     let found = limits.get(limit as usize).copied().ok_or(CudaError::code(cuda::ERROR_UNSUPPORTED_LIMIT))?;
-    let heap = current()?.session_now().map_or(0, |session| session.heap());
-    let found = if limit as usize == HEAP_LIMIT && heap > 0 { heap as usize } else { found };
+    let device = current()?;
+    let of_device = match limit as usize {
+        PRINT_LIMIT => device.state.printed.load(Ordering::Acquire),
+        HEAP_LIMIT => device.session_now().map_or(0, |session| session.heap()),
+        _ => 0,
+    };
+    let found = if of_device > 0 { of_device as usize } else { found };
     // SAFETY: the caller's output.
     unsafe { put(value, found) }
 }
 
-/// Limits are wishes for the sizes of device-side stack, heap and queues. The heap's holds for all contexts of a device;
-/// when a module has been loaded whose kernels allocate, it is too late for another.
+/// Limits are wishes for the sizes of device-side stack, heap and queues. The heap's and that of `printf`'s buffer hold
+/// for all contexts of a device; when a module has been loaded whose kernels allocate, it is too late for another heap.
 pub unsafe fn cuCtxSetLimit(limit: u32, value: usize) -> CudaResult {
     let context = own_context()?;
+    let mut value = value;
+    if limit as usize == PRINT_LIMIT {
+        let device = current()?;
+        value = value.clamp(1, MOST_PRINTED_BYTES as usize);
+        device.state.printed.store(value as u64, Ordering::Release);
+        if let Some(session) = device.session_now() {
+            session.limit_printed(value as u64);
+        }
+    }
     if limit as usize == HEAP_LIMIT {
         let device = current()?;
         if device.session_now().is_some_and(|session| session.heap() > 0 && session.heap() != value as u64) {

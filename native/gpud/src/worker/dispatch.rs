@@ -10,7 +10,9 @@ use sluice_protocol::control::EventPassed;
 use sluice_protocol::generated::Handler;
 use sluice_protocol::messages::*;
 use sluice_protocol::wire::{Blob, Wire};
-use sluice_protocol::{Failure, FunctionInfo, GlobalInfo, ModuleInfo, ParameterInfo, ReplyTo, cuda, opcode};
+use sluice_protocol::{
+    Failure, FunctionInfo, GlobalInfo, MOST_PRINTED_BYTES, ModuleInfo, ParameterInfo, ReplyTo, cuda, opcode,
+};
 use std::sync::Arc;
 
 /// Longest reply to one copy from the device; clients cut larger copies into pieces.
@@ -493,6 +495,11 @@ impl Handler for Session {
 
     fn context_reset(&mut self, _thread: u32, _request: ContextReset) -> Result<(), Failure> {
         self.reset();
+        Ok(())
+    }
+
+    fn print_limit(&mut self, _thread: u32, request: PrintLimit) -> Result<(), Failure> {
+        self.active()?.limit_printed(request.bytes.min(MOST_PRINTED_BYTES));
         Ok(())
     }
 

@@ -1463,6 +1463,24 @@ impl<'a> Request<'a> for ContextReset {
     const OPCODE: u16 = 355;
 }
 
+/// Bytes of the buffer of `printf` in kernels, from the next launch on (CU_LIMIT_PRINTF_FIFO_SIZE).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrintLimit {
+    pub bytes: u64,
+}
+impl<'a> Wire<'a> for PrintLimit {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.bytes.put(out);
+    }
+    fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(Self { bytes: Wire::take(reader)? })
+    }
+}
+
+impl<'a> Request<'a> for PrintLimit {
+    const OPCODE: u16 = 356;
+}
+
 /// As `Launch`, with cuLaunchKernelEx's attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchWith<'a> {

@@ -61,6 +61,7 @@ pub fn name(opcode: u16) -> Option<&'static str> {
         353 => Some("Empty"),
         354 => Some("EmptyPosted"),
         355 => Some("ContextReset"),
+        356 => Some("PrintLimit"),
         432 => Some("LaunchWith"),
         433 => Some("OccupancyBlocks"),
         434 => Some("OccupancyShared"),
@@ -187,6 +188,8 @@ pub trait Handler {
     fn empty_posted(&mut self, thread: u32, request: EmptyPosted) -> Result<(), Failure>;
     /// The context has ended with all that was in it: so has the heap of `malloc`.
     fn context_reset(&mut self, thread: u32, request: ContextReset) -> Result<(), Failure>;
+    /// Bytes of the buffer of `printf` in kernels, from the next launch on (CU_LIMIT_PRINTF_FIFO_SIZE).
+    fn print_limit(&mut self, thread: u32, request: PrintLimit) -> Result<(), Failure>;
     /// As `Launch`, with cuLaunchKernelEx's attributes.
     fn launch_with(&mut self, thread: u32, request: LaunchWith<'_>) -> Result<(), Failure>;
     /// cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
@@ -498,6 +501,11 @@ pub fn dispatch<H: Handler>(
             let request = ContextReset::take(&mut reader)?;
             reader.finish()?;
             Ok(handler.context_reset(thread, request))
+        }
+        356 => {
+            let request = PrintLimit::take(&mut reader)?;
+            reader.finish()?;
+            Ok(handler.print_limit(thread, request))
         }
         432 => {
             let request = LaunchWith::take(&mut reader)?;

@@ -92,6 +92,9 @@ impl Barriers {
     }
 }
 
+/// Turns that each warp of a block has after an assertion of another one has failed.
+const ROUNDS_AFTER_ASSERT: u32 = 8;
+
 /// A block that is running.
 pub struct Block {
     pub warps: Vec<Warp>,
@@ -155,6 +158,7 @@ impl Block {
                     // Such a turn may have been long.
                     Stop::Turn if c.asked() => return Ok(Turn::Unfinished),
                     Stop::Turn => finished = false,
+                    Stop::Fault(fault @ Fault::Assert { .. }) => return Err(self.failed(c, at, fault)),
                     Stop::Fault(fault) => return Err(fault),
                 }
             }
@@ -169,6 +173,32 @@ impl Block {
             }
         }
         Ok(Turn::Unfinished)
+    }
+
+    /// An assertion of a warp has failed: as on a card it stops there, without leaving the barriers, and the others go
+    /// on for a while, so that those that fail too say so.
+    fn failed(&mut self, c: &Context, at: usize, mut fault: Fault) -> Fault {
+        self.warps[at].live = 0;
+        for _ in 0..ROUNDS_AFTER_ASSERT {
+            for at in (at..self.warps.len()).chain(0..at) {
+                let warp = &mut self.warps[at];
+                if warp.live & !warp.waiting == 0 {
+                    continue;
+                }
+                let stop = warp.run(c, &mut self.barriers);
+                if let Stop::Fault(other) = stop {
+                    warp.live = 0;
+                    fault = fault.and(other);
+                }
+                if self.barriers.touched != 0 {
+                    self.barriers.release(&mut self.warps);
+                }
+                if c.ends() {
+                    return fault;
+                }
+            }
+        }
+        fault
     }
 
     /// Says where the threads of a block wait that can never go on.

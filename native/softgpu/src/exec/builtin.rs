@@ -6,33 +6,45 @@ use crate::error::{Fault, Place, Space};
 use crate::heap::NotAllocated;
 use crate::ir::*;
 use std::collections::VecDeque;
-use std::fmt::Write;
 
-/// Bytes that are kept of what a launch prints, as in CUDA's default buffer.
-const MOST_PRINTED: usize = 1 << 20;
+/// Bytes that are kept of what a launch prints unless somebody says otherwise, as in CUDA's default buffer.
+pub const DEFAULT_PRINTED: usize = 1 << 20;
+/// What a call takes of them at least, as in a card's buffer, where its format and arguments lie.
+const LEAST_OF_CALL: usize = 32;
 
 /// What the calls of `printf` wrote; as in a card's buffer, the last ones push the first ones out.
-#[derive(Default)]
 pub struct Printed {
-    calls: VecDeque<String>,
-    bytes: usize,
+    most: usize,
+    text: VecDeque<u8>,
+    /// Bytes of each call's text.
+    calls: VecDeque<u32>,
+    taken: usize,
 }
 
 impl Printed {
-    fn push(&mut self, call: String) {
+    /// A buffer of so many bytes.
+    pub fn new(most: usize) -> Printed {
+        Printed { most, text: VecDeque::new(), calls: VecDeque::new(), taken: 0 }
+    }
+
+    fn push(&mut self, call: &[u8]) {
         if call.is_empty() {
             return;
         }
-        self.bytes += call.len();
-        self.calls.push_back(call);
-        while self.bytes > MOST_PRINTED {
-            self.bytes -= self.calls.pop_front().map_or(self.bytes, |call| call.len());
+        self.taken += call.len().max(LEAST_OF_CALL);
+        self.text.extend(call);
+        self.calls.push_back(call.len() as u32);
+        while self.taken > self.most
+            && let Some(first) = self.calls.pop_front()
+        {
+            self.taken -= (first as usize).max(LEAST_OF_CALL);
+            self.text.drain(..first as usize);
         }
     }
 
     /// All that is left, one call after the other.
     pub fn text(self) -> String {
-        Vec::from(self.calls).concat()
+        String::from_utf8_lossy(&Vec::from(self.text)).into_owned()
     }
 }
 
@@ -61,7 +73,7 @@ pub fn call(
         let result = match callee {
             Callee::Print => {
                 let (text, count) = format_one(c, w, (lane, line), arguments[0], arguments[1])?;
-                c.printed.lock().unwrap_or_else(|e| e.into_inner()).push(text);
+                c.printed.lock().unwrap_or_else(|e| e.into_inner()).push(&text);
                 count
             }
             Callee::Assert => {
@@ -152,32 +164,46 @@ fn read_word(c: &Context, w: &mut Warp, by: By, address: u64, size: u64) -> Resu
     Ok(out)
 }
 
-fn read_text(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<String, Stop> {
+/// Most bytes of a format or of a text that it prints.
+const LONGEST: usize = 1 << 16;
+
+/// Bytes up to the NUL behind them.
+fn read_bytes(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<Vec<u8>, Stop> {
     let mut bytes = Vec::new();
     if address == 0 {
-        return Ok("(null)".to_string());
+        return Ok(b"(null)".to_vec());
     }
-    while bytes.len() < 4096 {
+    while bytes.len() < LONGEST {
         match read_byte(c, w, by, address + bytes.len() as u64)? {
             0 => break,
             b => bytes.push(b),
         }
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
+
+fn read_text(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<String, Stop> {
+    Ok(String::from_utf8_lossy(&read_bytes(c, w, by, address)?).into_owned())
+}
+
+/// What CUDA's `printf` returns without a format: -1.
+const NO_FORMAT: u64 = u64::MAX;
 
 /// Formats one call: `%` conversions of C, arguments one after the other, each aligned to its size.  Gives how many
 /// there were, too: what CUDA's `printf` returns.
-fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) -> Result<(String, u64), Stop> {
+fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) -> Result<(Vec<u8>, u64), Stop> {
+    if format == 0 {
+        return Ok((Vec::new(), NO_FORMAT));
+    }
     let format = read_text(c, w, by, format)?;
-    let (mut out, mut count) = (String::new(), 0);
+    let (mut out, mut count) = (Vec::new(), 0);
     let mut at = arguments;
     let mut rest = format.as_str();
     while let Some(percent) = rest.find('%') {
-        out.push_str(&rest[..percent]);
+        out.extend_from_slice(&rest.as_bytes()[..percent]);
         rest = &rest[percent + 1..];
         if let Some(tail) = rest.strip_prefix('%') {
-            out.push('%');
+            out.push(b'%');
             rest = tail;
             continue;
         }
@@ -235,7 +261,7 @@ fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) ->
             (_, _, true) => " ",
             _ => "",
         };
-        let text = match conversion {
+        let number = || match conversion {
             'd' | 'i' if signed < 0 => format!("-{}", digits(signed.unsigned_abs().to_string())),
             'd' | 'i' => format!("{}{}", plus(false), digits(signed.to_string())),
             'u' => digits(value.to_string()),
@@ -251,11 +277,6 @@ fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) ->
             }
             'p' if value == 0 => "(nil)".to_string(),
             'p' => format!("{value:#x}"),
-            'c' => char::from(value as u8).to_string(),
-            's' => {
-                let text = read_text(c, w, by, value)?;
-                precision.map_or(text.clone(), |p| text.chars().take(p).collect())
-            }
             _ if float => {
                 let v = f64::from_bits(value);
                 let text = float_text(v, conversion, precision, flags.contains('#'));
@@ -264,19 +285,36 @@ fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) ->
             }
             _ => String::new(),
         };
-        let missing = width.saturating_sub(text.chars().count());
-        if flags.contains('-') {
-            let _ = write!(out, "{text}{:missing$}", "");
-        } else if flags.contains('0') && !matches!(conversion, 's' | 'c') && !(integer && precision.is_some()) {
-            let sign = text.len() - text.trim_start_matches(['-', '+', ' ']).len();
-            let based = matches!(text.get(sign..sign + 2), Some("0x" | "0X"));
-            let front = if based { sign + 2 } else { sign };
-            let _ = write!(out, "{}{}{}", &text[..front], "0".repeat(missing), &text[front..]);
-        } else {
-            let _ = write!(out, "{:missing$}{text}", "");
-        }
+        let text = match conversion {
+            // What is no number is bytes: a character of several may come in parts.
+            'c' => vec![value as u8],
+            's' => {
+                let mut text = read_bytes(c, w, by, value)?;
+                text.truncate(precision.unwrap_or(text.len()));
+                text
+            }
+            _ => number().into_bytes(),
+        };
+        let missing = width.saturating_sub(text.len());
+        let finite = !float || f64::from_bits(value).is_finite();
+        let zeros =
+            flags.contains('0') && finite && !matches!(conversion, 's' | 'c') && !(integer && precision.is_some());
+        let (before, inside, behind) = match (flags.contains('-'), zeros) {
+            (true, _) => (0, 0, missing),
+            (_, true) => (0, missing, 0),
+            _ => (missing, 0, 0),
+        };
+        let sign = text.iter().take_while(|b| matches!(b, b'-' | b'+' | b' ')).count();
+        let based = matches!(text.get(sign..sign + 2), Some(b"0x" | b"0X"));
+        let front = if based { sign + 2 } else { sign };
+        let (front, back) = text.split_at(if zeros { front } else { 0 });
+        out.resize(out.len() + before, b' ');
+        out.extend_from_slice(front);
+        out.resize(out.len() + inside, b'0');
+        out.extend_from_slice(back);
+        out.resize(out.len() + behind, b' ');
     }
-    out.push_str(rest);
+    out.extend_from_slice(rest.as_bytes());
     Ok((out, count))
 }
 

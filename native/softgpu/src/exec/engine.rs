@@ -1,7 +1,7 @@
 //! Launches: blocks in order of their numbers, spread over a pool of threads.
 
 use super::block::{Block, Turn};
-use super::builtin::Printed;
+use super::builtin::{DEFAULT_PRINTED, Printed};
 use super::busy::{Busy, Working};
 use super::lanes::Row;
 use super::loaded::{LoadedModule, Prepared};
@@ -13,7 +13,7 @@ use crate::arena::Arena;
 use crate::error::Fault;
 use crate::heap::Heap;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -82,6 +82,8 @@ pub struct Engine {
     threads: Vec<JoinHandle<()>>,
     /// Milliseconds that one launch may take; zero: as long as it likes.
     limit: AtomicU64,
+    /// Bytes that are kept of what a launch prints.
+    printed: AtomicUsize,
     paused: AtomicBool,
     aside: OnceLock<Aside>,
     launches: Launches,
@@ -139,16 +141,23 @@ impl Engine {
                 handles.push(handle);
             }
         }
-        let (limit, paused, aside) = (AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
+        let (limit, printed) = (AtomicU64::new(0), AtomicUsize::new(DEFAULT_PRINTED));
+        let (paused, aside) = (AtomicBool::new(false), OnceLock::new());
         let (launches, account) = Default::default();
         let busy = Busy::new(threads);
-        Engine { jobs: Some(jobs), threads: handles, limit, paused, aside, launches, busy, account }
+        Engine { jobs: Some(jobs), threads: handles, limit, printed, paused, aside, launches, busy, account }
     }
 
     /// Ends launches that take longer with [`Fault::Timeout`], from now on.
     pub fn set_limit(&self, limit: Option<Duration>) {
         let limit = limit.map_or(0, |limit| limit.as_millis().max(1) as u64);
         self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// How many bytes are kept of what a launch prints, from the next one on: a mebibyte unless it is told.  Each call
+    /// counts with its text, and with 32 bytes at least.
+    pub fn keep_printed(&self, bytes: usize) {
+        self.printed.store(bytes, Ordering::Relaxed);
     }
 
     /// Stops what runs and what will be launched, between two instructions, until it is called with `false`.
@@ -241,7 +250,7 @@ impl Engine {
             limit: self.limit.load(Ordering::Relaxed),
             instructions: AtomicU64::new(0),
             fault: Mutex::new(None),
-            printed: Mutex::default(),
+            printed: Mutex::new(Printed::new(self.printed.load(Ordering::Relaxed))),
         };
         self.scatter(workers, launch.cooperative, &|worker| shared.work_safely(worker));
         let fault = shared.fault.into_inner().unwrap_or_else(|e| e.into_inner());
@@ -456,10 +465,10 @@ impl Shared<'_> {
 
     fn fail(&self, fault: Fault) {
         let mut slot = self.fault.lock().unwrap_or_else(|e| e.into_inner());
-        // The first fault counts; those who stop because of it say Cancelled.
-        if slot.as_ref().is_none_or(|f| *f == Fault::Cancelled && fault != Fault::Cancelled) {
-            *slot = Some(fault);
-        }
+        *slot = Some(match slot.take() {
+            Some(first) => first.and(fault),
+            None => fault,
+        });
         self.stop.store(true, Ordering::Relaxed);
     }
 
@@ -679,7 +688,7 @@ mod tests {
                 limit: 0,
                 instructions: AtomicU64::new(0),
                 fault: Mutex::new(None),
-                printed: Mutex::default(),
+                printed: Mutex::new(Printed::new(DEFAULT_PRINTED)),
             };
             // Only one of the four workers has the defect: the calling thread's or one of the pool's.
             engine.scatter(4, true, &|at| {

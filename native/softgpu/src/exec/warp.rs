@@ -58,7 +58,7 @@ pub struct Context<'a> {
     pub queue: &'a Queue,
     pub progress: &'a Progress,
     pub started: Instant,
-    /// Set by those who want the block to end its turn soon.
+    /// Set by those who want the block to end its turn soon; the first of them by a fault of the launch.
     pub asks: [&'a AtomicBool; 3],
     pub printed: &'a Mutex<builtin::Printed>,
 }
@@ -67,6 +67,11 @@ impl Context<'_> {
     /// Whether somebody wants the block to end its turn.
     pub fn asked(&self) -> bool {
         self.asks.iter().any(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is to end its turn for another reason than a fault of the launch.
+    pub fn ends(&self) -> bool {
+        self.asks[1..].iter().any(|flag| flag.load(Ordering::Relaxed))
     }
 }
 

@@ -162,6 +162,30 @@ fn a_fault_names_the_line_of_the_program() {
     assert!(fault.to_string().contains("saxpy.cu:42"), "{fault}");
 }
 
+/// The warp stands still: nobody gets past a barrier without it, and who waits for it in a loop is not waited for.
+#[test]
+fn a_failed_assertion_ends_the_block_though_others_wait_for_its_thread() {
+    let d = Device::new(1);
+    for wait in ["bar.sync 0;", "$l: bra $l;", "bar.sync 0, 96;"] {
+        let text = format!(
+            ".version 7.5\n.target sm_75\n.address_size 64\n\
+             .extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);\n\
+             .global .b8 t[2] = {{120, 0}};\n.visible .entry k()\n{{\n.reg .pred %p<3>; .reg .b32 %r<2>; .reg .b64 %d<2>;\n\
+             mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 33; @!%p1 bra wait;\nfail:\nmov.u64 %d1, t;\n\
+             {{ .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 s; st.param.b64 [m], %d1;\n\
+             st.param.b64 [f], %d1; st.param.b32 [l], 7; st.param.b64 [n], %d1; st.param.b64 [s], 1;\n\
+             call.uni __assertfail, (m, f, l, n, s); }}\nwait:\n{wait}\nbra fail;\n}}\n"
+        );
+        let m = d.load(&text);
+        match d.launch(&m, "k", [1; 3], [96, 1, 1], &Params::new()) {
+            Err(Fault::Assert { message, .. }) => {
+                assert_eq!(message, "x:7: x: block: [0,0,0], thread: [33,0,0] Assertion `x` failed.", "{wait}");
+            }
+            other => panic!("{wait}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_kernel_that_runs_too_long_is_ended() {
     let d = Device::new(1);

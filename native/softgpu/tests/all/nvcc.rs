@@ -228,12 +228,16 @@ fn printf_and_assert() {
         }
         other => panic!("{other:?}"),
     }
-    // Each thread of the warp that fails says so.
-    let bad = d.upload(&[7, 4, 7]);
-    let failed = d.launch(&m, "check", [1, 1, 1], [3, 1, 1], &Params::new().u64(bad));
+    // Each thread of the block that fails says so.
+    let mut values = [4; 160];
+    for bad in [3, 5, 96, 159] {
+        values[bad] = 7;
+    }
+    let bad = d.upload(&values);
+    let failed = d.launch(&m, "check", [1, 1, 1], [160, 1, 1], &Params::new().u64(bad));
     let Err(Fault::Assert { message, .. }) = failed else { panic!("{failed:?}") };
-    let threads: Vec<&str> = message.lines().filter_map(|line| line.split("thread: ").nth(1)?.get(..7)).collect();
-    assert_eq!(threads, ["[0,0,0]", "[2,0,0]"], "{message}");
+    let thread = |line: &str| line.split_once("thread: [")?.1.split_once(',')?.0.parse::<u32>().ok();
+    assert_eq!(message.lines().filter_map(thread).collect::<Vec<_>>(), [3, 5, 96, 159], "{message}");
 }
 
 #[test]

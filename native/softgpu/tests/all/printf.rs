@@ -33,6 +33,8 @@ const CALLS: &[Call] = &[
         "    42|42    |7   |",
     ),
     ("%.*f %8.*f", &[(2, false), double(2.728), (0xffff_ffff, false), double(1.5)], "2.73 1.500000"),
+    ("%08f|%-8f|% f", &[double(f64::INFINITY), double(f64::NEG_INFINITY), double(f64::NAN)], "     inf|-inf    | nan"),
+    ("%c%c%c", &[(0xe2, false), (0x82, false), (0xac, false)], "€"),
     ("%#.0f %.0f %p %p", &[double(3.0), double(3.0), (0, true), (0xbeef, true)], "3. 3 (nil) 0xbeef"),
 ];
 
@@ -93,11 +95,11 @@ fn what_was_printed_before_a_fault_is_kept() {
     assert_eq!((done.unwrap_err().cuda_code(), printed.as_str()), (719, "Hi\n"));
 }
 
-#[test]
-fn the_last_mebibyte_of_what_a_kernel_prints_is_kept() {
+/// A kernel that prints its 20,000 lines, of 90 bytes and a number each.
+fn many_lines() -> String {
     let line = format!("{}%d\n", "-".repeat(90));
     let bytes: Vec<String> = line.bytes().chain([0]).map(|b| b.to_string()).collect();
-    let text = format!(
+    format!(
         ".version 8.0\n.target sm_75\n.address_size 64\n.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n\
          .global .b8 f[{}] = {{{}}};\n.visible .entry k()\n{{\n.local .align 8 .b8 buffer[8];\n.reg .pred %p; .reg .b32 %n;\n\
          .reg .b64 %d<2>;\nmov.u32 %n, 0;\nagain:\nst.local.u32 [buffer], %n;\nmov.u64 %d0, f; mov.u64 %d1, buffer;\n\
@@ -106,11 +108,36 @@ fn the_last_mebibyte_of_what_a_kernel_prints_is_kept() {
          call.uni (r), vprintf, (a, b); }}\nadd.u32 %n, %n, 1; setp.lt.u32 %p, %n, 20000; @%p bra again;\nret;\n}}\n",
         bytes.len(),
         bytes.join(", ")
-    );
+    )
+}
+
+#[test]
+fn the_last_mebibyte_of_what_a_kernel_prints_is_kept_or_as_much_as_was_asked_for() {
     let d = Device::new(1);
-    let printed = d.launch(&d.load(&text), "k", [1; 3], [1; 3], &Params::new()).unwrap().printed;
-    assert!(((1 << 20) - 100..=1 << 20).contains(&printed.len()), "{}", printed.len());
-    let numbers: Vec<u32> = printed.lines().map(|line| line.trim_start_matches('-').parse().unwrap()).collect();
-    assert_eq!(numbers.last(), Some(&19_999));
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    let m = d.load(&many_lines());
+    for bytes in [None, Some(500), Some(3 << 20), Some(1)] {
+        if let Some(bytes) = bytes {
+            d.engine.keep_printed(bytes);
+        }
+        let printed = d.launch(&m, "k", [1; 3], [1; 3], &Params::new()).unwrap().printed;
+        let (most, all) = (bytes.unwrap_or(1 << 20), 20_000 * 91 + 88_890);
+        assert!((most.saturating_sub(100)..=most).contains(&printed.len()) || printed.len() == all.min(most));
+        let numbers: Vec<u32> = printed.lines().map(|line| line.trim_start_matches('-').parse().unwrap()).collect();
+        assert_eq!(numbers.last(), (most > 100).then_some(&19_999));
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+}
+
+#[test]
+fn a_call_without_a_format_is_answered_with_minus_one() {
+    let text = ".version 8.0\n.target sm_75\n.address_size 64\n\
+        .extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.visible .entry k(.param .u64 out)\n{\n\
+        .reg .b64 %d<3>; .reg .b32 %r;\nmov.u64 %d0, 0; mov.u64 %d1, 0;\n\
+        { .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %d0; st.param.b64 [b], %d1;\n\
+        call.uni (r), vprintf, (a, b); ld.param.b32 %r, [r]; }\n\
+        ld.param.u64 %d2, [out]; st.global.u32 [%d2], %r;\nret;\n}\n";
+    let d = Device::new(1);
+    let out = d.alloc(4);
+    let stats = d.launch(&d.load(text), "k", [1; 3], [1; 3], &Params::new().u64(out)).unwrap();
+    assert_eq!((d.download::<i32>(out, 1), stats.printed.as_str()), (vec![-1], ""));
 }
