@@ -19,6 +19,7 @@ const SPECIAL: &[(&str, &[&str])] =
 const SAMPLE: &[&str] = &[
     "cub/block_reduce.cu",
     "curand/philox.cu",
+    "device/lanes.cu",
     "groups/grid_sync.cu",
     "groups/tiles.cu",
     "kernels/attention.cu",
