@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Native against remoted on one card: runs on any machine with an NVIDIA GPU, offline.
 
-    python3 run.py --out DIR [--parts 1,cuda,2,3,4,5,share] [--limit 480] [--log FILE]
+    python3 run.py --out DIR [--parts 1,cuda,operations,3,4,5,training,share] [--limit 480] [--log FILE]
 
 Needs Python's standard library and what lies beside this file; frameworks are used where they are installed, and a
 part that cannot run says why. Every part is processes of its own with a time limit. Writes gpu-MODEL-DATE.json and a
-table of the same name. Programs run twice natively and then through a gpud of their own by each way: a Unix socket, TCP
+table of the same name. What is compared runs side by side, what is measured alone. Programs run twice natively and then through a gpud of their own by each way: a Unix socket, TCP
 with TLS, and TCP with TLS and 1 ms added to each round trip.
 """
 
 import argparse
 import concurrent.futures
+import copy
 import ctypes
 import datetime
 import glob
@@ -27,17 +28,20 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NATIVE = os.path.join(HERE, "native")
 MIB = 1 << 20
-PARTS = ("1", "cuda", "4", "5", "2", "3", "share")
+PARTS = ("1", "cuda", "operations", "3", "4", "5", "training", "share")
+# These are not timed: they run side by side, before the others.
+COMPARED = ("1", "cuda", "operations", "3")
 # Where drivers lie that the dynamic linker does not find.
 DRIVER_PLACES = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
                  "/usr/lib/wsl/lib")
 # Seconds that a part may take; what one does not need is left for the others.
-TIMES = {"1": 120, "cuda": 150, "2": 230, "3": 90, "4": 80, "5": 90, "share": 120}
+TIMES = {"1": 150, "cuda": 150, "operations": 150, "3": 150, "4": 80, "5": 60, "training": 150, "share": 120}
 # Options and further files of single CUDA C++ programs.
 CUDA_OPTIONS = {"several_files": ["several_files_other.cu"], "per_thread_stream": ["--default-stream", "per-thread"]}
 # Whether a figure of a training run is within its reach: ways, and the most that remoted may be over native.
@@ -110,8 +114,10 @@ class Bench:
         return json.loads(done.stdout)[0]
 
     def begin(self, part):
-        """A part's own time begins."""
-        self.part_end = min(self.end, time.monotonic() + TIMES[part])
+        """The same with a time of its own, which begins now."""
+        begun = copy.copy(self)
+        begun.part_end = min(self.end, time.monotonic() + TIMES[part])
+        return begun
 
     def left(self):
         """Seconds until the part has to end."""
@@ -330,6 +336,8 @@ def samples(bench, program, ways):
 
     command = [sys.executable, bench.part(program)]
     native, again = (values(bench.native(command, 60)) for _ in range(2))
+    if native and all("error" in line for line in native.values()):
+        raise Problem(f"it does not work natively either: {next(iter(native.values()))['error']}")
     result = {}
     for way in ways:
         remoted = values(bench.remoted(command, way, 90))
@@ -343,8 +351,14 @@ def samples(bench, program, ways):
     return result
 
 
-def torch_part(bench):
-    """2: PyTorch's operations and training steps."""
+def operations(bench):
+    """2: results of PyTorch's operations."""
+    installed("torch")
+    return samples(bench, "torch_operations.py", ("unix",))
+
+
+def training(bench):
+    """2: PyTorch's training steps."""
     installed("torch")
     runs = {}
     command = [sys.executable, bench.part("torch_training.py")]
@@ -368,8 +382,7 @@ def torch_part(bench):
                 "losses_equal": mine["losses"] == native["losses"], "reach": reach,
             }
             within = within and (reach is None or ratio <= reach)
-    result["operations"] = samples(bench, "torch_operations.py", ("unix",))
-    result["ok"] = result["operations"]["ok"] and within
+    result["ok"] = within
     return result
 
 
@@ -383,16 +396,16 @@ def with_our_cupy(bench):
     ours = os.path.join(HERE, "cupy-build", f"cp{sys.version_info.major}{sys.version_info.minor}-{version}")
     if not os.path.isdir(ours):
         raise Problem(f"our build of CuPy {version} for Python {platform.python_version()} is not carried")
-    copy = os.path.join(bench.folder, "cupy")
+    ours_in = os.path.join(bench.folder, "cupy")
     packages = os.path.dirname(importlib.util.find_spec("cupy").submodule_search_locations[0])
     for name in ("cupy", "cupy_backends"):
-        shutil.copytree(os.path.join(packages, name), os.path.join(copy, name), copy_function=os.symlink)
+        shutil.copytree(os.path.join(packages, name), os.path.join(ours_in, name), copy_function=os.symlink)
     for folder, _, files in os.walk(ours):
         for file in files:
-            target = os.path.join(copy, os.path.relpath(folder, ours), file)
+            target = os.path.join(ours_in, os.path.relpath(folder, ours), file)
             os.unlink(target)
             shutil.copyfile(os.path.join(folder, file), target)
-    bench.python_path = copy
+    bench.python_path = ours_in
 
 
 def frameworks(bench):
@@ -417,7 +430,10 @@ def frameworks(bench):
     return result
 
 
-RUNS = {"1": conformance, "cuda": cuda_programs, "2": torch_part, "3": frameworks, "4": copies, "5": parking, "share": share}
+RUNS = {
+    "1": conformance, "cuda": cuda_programs, "operations": operations, "3": frameworks, "4": copies, "5": parking,
+    "training": training, "share": share,
+}
 
 
 def table(report):
@@ -477,23 +493,31 @@ def main():
         "python": platform.python_version(), "parts": {},
     }
     os.makedirs(options.out, exist_ok=True)
-    for name in names:
+    files = threading.Lock()
+
+    def run(name):
         started = time.monotonic()
         try:
-            bench.begin(name)
-            found = RUNS[name](bench)
+            found = RUNS[name](bench.begin(name))
         except Problem as problem:
             found = {"cannot": str(problem)}
         except Exception as error:  # noqa: BLE001 - a part that breaks does not stop the rest
             found = {"ok": False, "error": f"{type(error).__name__}: {error}"}
-        report["parts"][name] = {**found, "seconds": round(time.monotonic() - started, 1)}
-        report["seconds"] = round(time.monotonic() - began, 1)
-        # After each part: what is done is kept, whatever becomes of the rest.
-        for path, text in ((f"{base}.json", json.dumps(report, indent=1)), (f"{base}.txt", table(report))):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-        words = "cannot run: " + found["cannot"] if "cannot" in found else "ok" if found.get("ok") else "NOT ok"
-        print(f"part {name}: {words} ({report['parts'][name]['seconds']} s)", flush=True)
+        with files:
+            report["parts"][name] = {**found, "seconds": round(time.monotonic() - started, 1)}
+            report["seconds"] = round(time.monotonic() - began, 1)
+            # After each part: what is done is kept, whatever becomes of the rest.
+            for path, text in ((f"{base}.json", json.dumps(report, indent=1)), (f"{base}.txt", table(report))):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text + "\n")
+            words = "cannot run: " + found["cannot"] if "cannot" in found else "ok" if found.get("ok") else "NOT ok"
+            print(f"part {name}: {words} ({report['parts'][name]['seconds']} s)", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(len(COMPARED)) as pool:
+        list(pool.map(run, [name for name in names if name in COMPARED]))
+    for name in names:
+        if name not in COMPARED:
+            run(name)
     shutil.rmtree(bench.folder, ignore_errors=True)
     print(table(report))
     print(f"{base}.json")

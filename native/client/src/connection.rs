@@ -242,12 +242,18 @@ impl Connection {
 
     /// Sends and does not wait, except for room in the window.
     pub fn post<'a, R: Request<'a>>(&self, request: &R) -> CudaResult {
+        self.post_numbered(request).map(drop)
+    }
+
+    /// The same; answers the frame's number.
+    pub fn post_numbered<'a, R: Request<'a>>(&self, request: &R) -> CudaResult<u64> {
         let mut out = self.room(lock(&self.out));
         let bytes = self.append(&mut out, R::OPCODE, |bytes| request.put(bytes))?;
+        let number = out.last;
         self.wake_writer(&mut out);
         drop(out);
         trace::posted(R::OPCODE, bytes);
-        Ok(())
+        Ok(number)
     }
 
     /// Sends and waits for the answer.

@@ -1,7 +1,8 @@
 //! What this process knows to be done at gpud without asking.
 //!
-//! Every record of an event takes a mark when it has been posted. A synchronising call takes the newest mark before it
-//! is sent: what is marked up to there in what it waited for is done when the answer has come. When nothing has been
+//! The mark of an event's record is the number of its frame: frames of all threads are numbered as they are sent, which is
+//! the order that streams have at gpud. A synchronising call takes the number of the newest frame before it is sent: what
+//! is marked up to there in what it waited for is done when the answer has come. When nothing has been
 //! sent since such an answer, what it waited for is idle, and waiting for it once more needs no question.
 
 use std::collections::HashMap;
@@ -11,7 +12,6 @@ use std::sync::{Mutex, PoisonError};
 /// See the module's documentation.
 #[derive(Default)]
 pub struct Progress {
-    issued: AtomicU64,
     /// Everything up to this mark is done.
     all: AtomicU64,
     /// By stream, the mark up to which its records are done.
@@ -23,16 +23,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A mark for what has just been posted.
-    pub fn issue(&self) -> u64 {
-        self.issued.fetch_add(1, Ordering::AcqRel) + 1
-    }
-
-    /// The newest mark: taken before a synchronising call is sent.
-    pub fn now(&self) -> u64 {
-        self.issued.load(Ordering::Acquire)
-    }
-
     /// All streams have been waited for.
     pub fn all_done(&self, mark: u64) {
         self.all.fetch_max(mark, Ordering::AcqRel);
@@ -91,13 +81,11 @@ mod tests {
     #[test]
     fn a_wait_covers_what_was_marked_before_it_in_its_stream() {
         let progress = Progress::default();
-        let first = progress.issue();
-        let now = progress.now();
-        let second = progress.issue();
+        let (first, now, second) = (3, 5, 6);
         assert!(!progress.is_done(7, first));
         progress.stream_done(7, now);
         assert!(progress.is_done(7, first) && !progress.is_done(8, first) && !progress.is_done(7, second));
-        progress.all_done(progress.now());
+        progress.all_done(7);
         assert!(progress.is_done(8, first) && progress.is_done(7, second));
     }
 

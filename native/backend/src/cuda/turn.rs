@@ -32,6 +32,8 @@ struct State {
     since: Option<Instant>,
     used: Duration,
     followed: bool,
+    /// Whoever follows sleeps until something is issued: waking it costs a system call.
+    asleep: bool,
 }
 
 impl Turn {
@@ -66,8 +68,11 @@ impl Turn {
             let follower = std::thread::Builder::new().name("turn".to_owned()).spawn(move || turn.follow(&shared));
             state.followed = follower.is_ok();
         }
+        let asleep = std::mem::take(&mut state.asleep);
         drop(state);
-        self.changed.notify_all();
+        if asleep {
+            self.changed.notify_all();
+        }
         outcome
     }
 
@@ -99,6 +104,7 @@ impl Turn {
             let (count, marks) = {
                 let mut state = lock(&self.state);
                 while state.issued == 0 {
+                    state.asleep = true;
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
                 // Under the lock: a stream that is destroyed is taken from the list first.

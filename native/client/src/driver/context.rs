@@ -281,12 +281,12 @@ pub(crate) fn synchronize(device: Device) -> CudaResult {
     }
     super::capture::refuse_any(device.process)?;
     let session = device.session()?;
-    let (mark, before) = (session.progress.now(), session.connection.newest());
+    let before = session.connection.newest();
     if session.progress.are_all_idle(before) {
         return session.check_sticky();
     }
     session.connection.call(&ContextSynchronize)?;
-    session.progress.all_done(mark);
+    session.progress.all_done(before);
     session.progress.all_idle(before + 1, session.connection.newest());
     session.check_sticky()
 }

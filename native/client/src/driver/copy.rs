@@ -137,9 +137,8 @@ pub(super) unsafe fn get_from_device(
         }
     }
     // What comes before the copy in its stream is done when the data are here.
-    let mark = session.progress.now();
     let copied = |frames: u64, before: u64| {
-        session.progress.stream_done(stream, mark);
+        session.progress.stream_done(stream, before);
         session.progress.stream_idle(stream, before + frames, session.connection.newest());
     };
     let before = session.connection.newest();

@@ -66,8 +66,7 @@ pub(crate) fn record(device: Device, event: Arc<Event>, on: usize, external: boo
     let mut recording = event.recording();
     let number = recording.number + 1;
     *recording = Recording { generation: session.generation, number, stream, mark: u64::MAX, ..Recording::default() };
-    session.connection.post(&EventRecord { event: event.handle, stream })?;
-    recording.mark = session.progress.issue();
+    recording.mark = session.connection.post_numbered(&EventRecord { event: event.handle, stream })?;
     // Events without timing are those by which programs learn that memory can be used again.
     if event.was_queried() || (event.flags & NO_TIMING != 0 && session.queries_events()) {
         recording.asked =

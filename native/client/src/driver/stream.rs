@@ -169,12 +169,12 @@ pub(super) fn synchronize(device: Device, stream: usize) -> CudaResult {
     }
     let session = device.session()?;
     let stream = at_server(device, &session, stream)?;
-    let (mark, before) = (session.progress.now(), session.connection.newest());
+    let before = session.connection.newest();
     if session.progress.is_idle(stream, before) {
         return session.check_sticky();
     }
     session.connection.call(&StreamSynchronize { stream })?;
-    session.progress.stream_done(stream, mark);
+    session.progress.stream_done(stream, before);
     session.progress.stream_idle(stream, before + 1, session.connection.newest());
     session.check_sticky()
 }

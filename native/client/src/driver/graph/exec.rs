@@ -247,9 +247,9 @@ pub unsafe fn cuGraphLaunch(executable: usize, on: usize) -> CudaResult {
             Recording { generation: session.generation, number, stream, mark: u64::MAX, ..Recording::default() };
         recordings.push(recording);
     }
-    session.connection.post(&GraphLaunch { graph: executable.handle, stream })?;
+    let mark = session.connection.post_numbered(&GraphLaunch { graph: executable.handle, stream })?;
     for mut recording in recordings {
-        recording.mark = session.progress.issue();
+        recording.mark = mark;
     }
     Ok(())
 }
