@@ -445,6 +445,7 @@ impl SharedStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
     use std::thread::{sleep, spawn};
 
     fn pair() -> (SharedStream, SharedStream) {
@@ -470,8 +471,9 @@ mod tests {
     fn bytes_of_all_lengths_come_out_as_they_went_in_on_both_ways_at_once() {
         let lengths = [1, INLINE_BYTES, INLINE_BYTES + 1, SLOT_BYTES, SLOT_BYTES + 1, 9 * SLOT_BYTES + 7, 3, 40];
         let (gpud, client) = pair();
+        let (all_read, has_read) = channel();
         let run = |stream: SharedStream, seed: usize| {
-            let SharedStream { mut read, mut write } = stream;
+            let (SharedStream { mut read, mut write }, all_read) = (stream, all_read.clone());
             let writing = spawn(move || {
                 for (index, length) in lengths.into_iter().enumerate() {
                     write.write_all(&pattern(length, seed + index)).expect("written");
@@ -484,13 +486,18 @@ mod tests {
                     read.read_exact(&mut here).expect("read");
                     assert!(here == pattern(length, 100 - seed + index), "bytes changed on the way");
                 }
-                read
+                all_read.send(()).expect("is waited for");
+                // Until the end: who writes at this end hears by it of slots that are free again.
+                assert_eq!(read.read(&mut [0]).expect("an orderly end"), 0);
             });
             (writing, reading)
         };
         let (ends, others) = (run(gpud, 10), run(client, 90));
-        for (writing, reading) in [ends, others] {
-            drop((writing.join().expect("no panic"), reading.join().expect("no panic")));
+        let writers = [ends.0, others.0].map(|writing| writing.join().expect("no panic"));
+        (0..2).for_each(|_| has_read.recv().expect("both read everything"));
+        writers[0].shutdown().expect("shut");
+        for reading in [ends.1, others.1] {
+            reading.join().expect("no panic");
         }
     }
 

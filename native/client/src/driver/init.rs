@@ -19,7 +19,10 @@ pub unsafe fn cuInit(flags: u32) -> CudaResult {
         return Err(INVALID_VALUE);
     }
     let process = process::get();
-    process.owner.learn_parts(process);
+    // Programs and libraries say it again and again; what is borrowed has told how many parts it has.
+    if !process.initialised.load(Ordering::Acquire) || process.attached() == 0 {
+        process.owner.learn_parts(process);
+    }
     if process.count() == 0 {
         return Err(CudaError::code(cuda::ERROR_NO_DEVICE));
     }

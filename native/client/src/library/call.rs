@@ -43,8 +43,10 @@ pub(super) fn begun(loaded: Loaded) -> Outcome<(Device, Arc<Session>)> {
 
 /// Starts CUDA and makes a context current, as the library itself would do it.
 fn begin() -> CudaResult<()> {
-    // SAFETY: no pointers but to a local; both do nothing where that has happened.
-    unsafe { driver::cuInit(0)? };
+    if driver::ready().is_err() {
+        // SAFETY: no pointers go in.
+        unsafe { driver::cuInit(0)? };
+    }
     if current_context().is_err() {
         let mut context = 0;
         // SAFETY: a live local.
