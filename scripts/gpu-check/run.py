@@ -41,7 +41,7 @@ COMPARED = ("1", "cuda", "operations", "3")
 DRIVER_PLACES = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
                  "/usr/lib/wsl/lib")
 # Seconds that a part may take; what one does not need is left for the others.
-TIMES = {"1": 150, "cuda": 150, "operations": 150, "3": 150, "4": 80, "5": 60, "training": 150, "share": 120}
+TIMES = {"1": 150, "cuda": 150, "operations": 150, "3": 150, "4": 80, "5": 60, "training": 170, "share": 120}
 # Options and further files of single CUDA C++ programs.
 CUDA_OPTIONS = {"several_files": ["several_files_other.cu"], "per_thread_stream": ["--default-stream", "per-thread"]}
 # Whether a figure of a training run is within its reach: ways, and the most that remoted may be over native.
@@ -357,13 +357,21 @@ def operations(bench):
     return samples(bench, "torch_operations.py", ("unix",))
 
 
+def off(run, other):
+    """The largest difference between the losses of two runs, of the loss; None where one of them has none."""
+    if not run or "losses" not in run:
+        return None
+    return max(abs(one - two) / abs(two) for one, two in zip(run["losses"], other["losses"], strict=True))
+
+
 def training(bench):
     """2: PyTorch's training steps."""
     installed("torch")
     runs = {}
     command = [sys.executable, bench.part("torch_training.py")]
-    for way in ("native", "unix", "tls", "rtt1"):
-        outcome = bench.native(command, 60) if way == "native" else bench.remoted(command, way, 60)
+    for way in ("native", "again", "unix", "tls", "rtt1"):
+        native = way in ("native", "again")
+        outcome = bench.native(command, 60) if native else bench.remoted(command, way, 60)
         runs[way] = {line["name"]: line for line in bench.lines(outcome)}
     result, within = {"training": runs, "ratios": {}}, True
     for way in ("unix", "tls", "rtt1"):
@@ -379,7 +387,8 @@ def training(bench):
             reach = REACH.get(name, {}).get(way)
             result["ratios"].setdefault(name, {})[way] = {
                 "ratio": round(ratio, 4), "added_ms": round(mine["step_ms"] - native["step_ms"], 4),
-                "losses_equal": mine["losses"] == native["losses"], "reach": reach,
+                "losses_off": off(mine, native), "losses_off_natively": off(runs["again"].get(name), native),
+                "reach": reach,
             }
             within = within and (reach is None or ratio <= reach)
     result["ok"] = within

@@ -59,11 +59,11 @@ int main() {
     };
     size_t limit = 0;
     CUDA(cudaDeviceGetLimit(&limit, cudaLimitPrintfFifoSize));
-    REQUIRE(limit == 1 << 20);
+    REQUIRE(limit >= 1 << 20);
     // Before any kernel that prints: a card takes no other limit behind one.
     CUDA(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 8 << 20));
     CUDA(cudaDeviceGetLimit(&limit, cudaLimitPrintfFifoSize));
-    REQUIRE(limit == 8 << 20);
+    REQUIRE(limit >= 8 << 20);
     std::string all = caught(run);
     REQUIRE(all.find("line 00000000") == 0 && all.find("line 00049999") != std::string::npos);
     REQUIRE(std::count(all.begin(), all.end(), '\n') == 50000);

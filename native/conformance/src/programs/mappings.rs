@@ -94,8 +94,9 @@ fn mappings(driver: &Driver) {
         assert_eq!((memory.cuMemMap)(base, 2 * unit, 0, second, 0), 1, "something is there");
         assert_eq!((memory.cuMemMap)(base + unit as u64, unit, 0, second, 0), 801, "a part of the memory");
         assert_eq!((memory.cuMemMap)(base + unit as u64, 2 * unit, 0, second, 0), 0);
-        assert_eq!((memory.cuMemMap)(base + 3 * unit as u64, 2 * unit, 0, second, 0), 1, "not reserved");
         if driver.is_ours() {
+            // NVIDIA's driver 580 maps beyond the end of a reservation, and had better not be asked.
+            assert_eq!((memory.cuMemMap)(base + 3 * unit as u64, 2 * unit, 0, second, 0), 1, "not reserved");
             assert_eq!(write(base), 1);
         }
         assert_eq!((memory.cuMemSetAccess)(base, 3 * unit, &access, 1), 0);

@@ -65,7 +65,8 @@ fn contexts(driver: &Driver) {
         // A device is no peer of its own.
         assert_eq!((objects.cuDeviceCanAccessPeer)(&raw mut peer, 0, 0), 0);
         assert_eq!(peer, 0);
-        assert_eq!((objects.cuCtxEnablePeerAccess)(second, 0), 201, "with itself");
+        // NVIDIA's driver 580 says that the devices are no peers.
+        assert!([201, 217].contains(&(objects.cuCtxEnablePeerAccess)(second, 0)), "with itself");
         assert_eq!((objects.cuCtxEnablePeerAccess)(first, 0), 217);
         assert_eq!((objects.cuCtxDisablePeerAccess)(first), 705);
         assert_eq!((objects.cuCtxDestroy_v2)(second), 0);
