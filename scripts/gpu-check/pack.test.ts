@@ -33,7 +33,15 @@ test("the pack can be carried, and its parts run on a driver that is named", asy
 
   const found = ["SLUICE_OWNER_SOCKET", "SLUICE_RUNTIME_DIR", "SLUICE_GPU_TYPE"];
   const check = [
-    ["python3", path.join(where, "run.py"), "--out", path.join(folder, "results"), "--parts", "1,operations,4,5", "--short"],
+    [
+      "python3",
+      path.join(where, "run.py"),
+      "--out",
+      path.join(folder, "results"),
+      "--parts",
+      "1,operations,4,5",
+      "--short",
+    ],
     ["--driver", "libcuda.so.1", "--memory", String(256 * 2 ** 20), "--copy-mib", "8", "--park-mib", "64"],
     ["--limit", "100", ...found.flatMap((name) => ["--worker-env", name])],
   ].flat();
