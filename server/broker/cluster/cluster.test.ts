@@ -143,7 +143,9 @@ it("drains a node's GPU servers while it is cordoned, and leaves what an admin h
   await drain(world.admin.ctx, { serverId: world.serverId, draining: true });
   await follow(false);
   expect(await drained()).toBe(true);
-  await expect(followNode(world.admin.ctx, { nodeName: "node-1", closed: "cordoned" })).rejects.toThrow("not allowed");
+  await expect(followNode(world.admin.ctx, { nodeName: "node-1", closed: "cordoned" })).rejects.toThrow(
+    "may not do this",
+  );
 });
 
 it("tells what a launcher finds of workspaces that nobody knows, and deletes none of it", async () => {

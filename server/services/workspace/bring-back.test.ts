@@ -57,5 +57,5 @@ it("leaves one alone that its owner has stopped meanwhile", async () => {
 
 it("is the broker's to do", async () => {
   const { row } = await running();
-  await expect(bringBack(world.admin.ctx, { row: await row(), reason })).rejects.toThrow("not allowed");
+  await expect(bringBack(world.admin.ctx, { row: await row(), reason })).rejects.toThrow("may not do this");
 });

@@ -76,5 +76,5 @@ it("does not move when the node stays, or when its owner was first", async () =>
 
 it("is the broker's to tell", async () => {
   const { row } = await running();
-  await expect(followPlace(world.admin.ctx, { row: await row(), news: silent })).rejects.toThrow("not allowed");
+  await expect(followPlace(world.admin.ctx, { row: await row(), news: silent })).rejects.toThrow("may not do this");
 });

@@ -86,5 +86,5 @@ it("tells nothing of what ended before the workspace ran, or of one that is no l
 it("is the broker's to tell", async () => {
   const { row } = await running();
   const restarted = outOfMemory("2026-11-24T10:00:00Z");
-  await expect(tellRestart(world.admin.ctx, { row: await row(), restarted })).rejects.toThrow("not allowed");
+  await expect(tellRestart(world.admin.ctx, { row: await row(), restarted })).rejects.toThrow("may not do this");
 });
