@@ -5,8 +5,8 @@
 
 Needs Python's standard library and what lies beside this file; frameworks are used where they are installed, and a
 part that cannot run says why. Every part is processes of its own with a time limit. Writes gpu-MODEL-DATE.json and a
-table of the same name. What is compared runs side by side, what is measured alone. Programs run twice natively and then through a gpud of their own by each way: a Unix socket, TCP
-with TLS, and TCP with TLS and 1 ms added to each round trip.
+table of the same name. What is compared runs side by side, what is measured alone. Programs run twice natively and then
+through a gpud of their own by each way: a Unix socket, TCP with TLS, and TCP with TLS and 1 ms added to each round trip.
 """
 
 import argparse

@@ -12,6 +12,7 @@ use crate::driver::capture;
 use crate::driver::context::current_context;
 use crate::error::{CudaError, CudaResult};
 use crate::process::{self, Process};
+use crate::runtime::context::initialised;
 use crate::session::Session;
 use sluice_api::libraries::{Function, Kind, Way, number_of};
 use sluice_protocol::cuda;
@@ -43,10 +44,7 @@ pub(super) fn begun(loaded: Loaded) -> Outcome<(Device, Arc<Session>)> {
 
 /// Starts CUDA and makes a context current, as the library itself would do it.
 fn begin() -> CudaResult<()> {
-    if driver::ready().is_err() {
-        // SAFETY: no pointers go in.
-        unsafe { driver::cuInit(0)? };
-    }
+    initialised()?;
     if current_context().is_err() {
         let mut context = 0;
         // SAFETY: a live local.
