@@ -1,5 +1,6 @@
 //! Launches: blocks in order of their numbers, spread over a pool of threads.
 
+use super::apart::Apart;
 use super::block::{Block, Turn};
 use super::builtin::{DEFAULT_PRINTED, Printed};
 use super::busy::{Busy, Working};
@@ -80,6 +81,7 @@ pub type Aside = Box<dyn Fn(&dyn Fn()) + Send + Sync>;
 pub struct Engine {
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
+    apart: Arc<Apart>,
     /// Milliseconds that one launch may take; zero: as long as it likes.
     limit: AtomicU64,
     /// Bytes that are kept of what a launch prints.
@@ -124,10 +126,11 @@ impl Engine {
     pub fn new(threads: usize) -> Engine {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
-        let mut handles = Vec::new();
+        let (mut handles, apart) = (Vec::new(), Arc::new(Apart::default()));
         for number in 0..threads.max(1) {
-            let queue = queue.clone();
+            let (queue, apart) = (queue.clone(), Arc::clone(&apart));
             let body = move || {
+                apart.join();
                 loop {
                     let job = queue.lock().unwrap_or_else(|e| e.into_inner()).recv();
                     match job {
@@ -145,7 +148,7 @@ impl Engine {
         let (paused, aside) = (AtomicBool::new(false), OnceLock::new());
         let (launches, account) = Default::default();
         let busy = Busy::new(threads);
-        Engine { jobs: Some(jobs), threads: handles, limit, printed, paused, aside, launches, busy, account }
+        Engine { jobs: Some(jobs), threads: handles, apart, limit, printed, paused, aside, launches, busy, account }
     }
 
     /// Ends launches that take longer with [`Fault::Timeout`], from now on.
@@ -315,6 +318,7 @@ impl Engine {
         // function closes the gate and waits for the running ones before it returns.
         let work_static: &'static (dyn Fn(u32) + Sync) = unsafe { std::mem::transmute(work) };
         let mut sent = 0;
+        let _launching = (workers > 1).then(|| self.apart.launch());
         for worker in 1..workers {
             let latch = latch.clone();
             let job: Job = Box::new(move || {

@@ -1,6 +1,7 @@
 //! Execution: warps of 32 lanes, blocks of warps, a pool of threads for blocks.
 
 mod alu;
+mod apart;
 mod block;
 mod builtin;
 mod busy;
