@@ -35,8 +35,10 @@ const STREAM: u64 = 1;
 /// Mark the ends of a program's steps, in turns.
 const EVENTS: [u64; 2] = [1, 2];
 const GRAPH_KERNELS: u32 = 8;
-const COPY_BYTES: u64 = 16 << 20;
-const MEMORY: u64 = 64 << 20;
+/// More than caches hold: alone a program would find its data there, and beside another one not, whoever shares the
+/// device.
+const COPY_BYTES: u64 = 64 << 20;
+const MEMORY: u64 = 256 << 20;
 const GRID: [u32; 3] = [4, 1, 1];
 const BLOCK: [u32; 3] = [64, 1, 1];
 /// A measurement is cut into parts of about this length, together and alone in turns: the shorter, the less the machine
@@ -49,6 +51,8 @@ const BEGIN: Duration = Duration::from_millis(100);
 
 /// Each program completes at least so often while it is counted, or the measurement fails.
 const COMPLETIONS: usize = 3;
+/// Fewer long waits than these are not turns but moments in which the machine did something else.
+const TURNS: usize = 4;
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
 type Outcome<T> = Result<T, String>;
@@ -183,18 +187,26 @@ impl Running {
 /// What a program has finished since counting began: when, and how many operations each time.
 type Tally = Vec<(Instant, u64)>;
 
-/// Operations a second of programs that worked at the same time.  All are counted over one span, from the first to the
-/// last completion of the one that completed least often: whole periods of the slowest, so that it makes no difference
-/// whose turn it was when the counting began or ended.
+/// Operations a second of programs that worked at the same time.  All are counted over one span of whole periods, so
+/// that it makes no difference whose turn it was when the counting began or ended.
 fn rates(tallies: &[Tally]) -> Vec<f64> {
     let slowest = tallies.iter().min_by_key(|tally| tally.len());
-    let Some((&(first, _), &(last, _))) = slowest.and_then(|tally| Some((tally.first()?, tally.last()?))) else {
-        return vec![0.0; tallies.len()];
-    };
+    let Some((first, last)) = slowest.and_then(|tally| periods(tally)) else { return vec![0.0; tallies.len()] };
     let seconds = (last - first).as_secs_f64();
     let counted = |tally: &Tally| tally.iter().filter(|(at, _)| *at > first && *at <= last).map(|(_, done)| done).sum();
     let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     tallies.iter().map(counted).map(rate).collect()
+}
+
+/// From the first to the last time that a program's turn began: that its first completion came after a long wait.  Of a
+/// program that always has its turn, or completes once in each, from its first to its last completion.
+fn periods(tally: &Tally) -> Option<(Instant, Instant)> {
+    let waits = || tally.windows(2).map(|pair| (pair[1].0, pair[1].0 - pair[0].0));
+    let longest = waits().map(|(_, wait)| wait).max().unwrap_or_default();
+    let begins: Vec<Instant> = waits().filter(|(_, wait)| *wait * 2 >= longest).map(|(at, _)| at).collect();
+    let all = || tally.iter().map(|(at, _)| *at).collect();
+    let ends: Vec<Instant> = if begins.len() >= TURNS { begins } else { all() };
+    Some((*ends.first()?, *ends.last()?))
 }
 
 /// Programs with a thread each, of which some work at a time.
@@ -439,6 +451,19 @@ mod tests {
             let got = rates(&[short, long]);
             let shares = [got[0] / 20_000.0, got[1] / 5.0];
             assert!(shares.iter().all(|share| (share - 0.5).abs() < 0.01), "{shares:?} from {offset}");
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_device_is_told_as_a_tenth_wherever_counting_begins() {
+        let start = Instant::now();
+        for offset in (0..40_000).step_by(2_500) {
+            let window = (offset, offset + 400_000);
+            let small = tally(start, 40_000, (0, 4_000), 1_000, window);
+            let large = tally(start, 40_000, (4_000, 40_000), 1_000, window);
+            let got = rates(&[small, large]);
+            let shares = [got[0] / 1_000.0, got[1] / 1_000.0];
+            assert!((shares[0] - 0.1).abs() < 0.002 && (shares[1] - 0.9).abs() < 0.01, "{shares:?} from {offset}");
         }
     }
 
