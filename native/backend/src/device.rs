@@ -231,6 +231,12 @@ pub trait Device: Send + Sync {
     /// asks it about all together ([`crate::cuda::Meter`]).
     fn sm_active(&self) -> Option<Duration>;
 
+    /// Bytes of the device behind what has been allocated, what was freed and is still in use among them.  Nothing where
+    /// all that a process takes of the device is what it allocates: there is nothing else to be measured.
+    fn backing(&self) -> Option<u64> {
+        None
+    }
+
     /// The kernel that has run longest, when that is a second and more; nothing where the device cannot tell.
     fn running(&self) -> Option<Running> {
         None

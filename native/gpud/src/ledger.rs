@@ -23,6 +23,10 @@ struct Slot {
     charged: AtomicU64,
     /// Bytes allocated.
     memory: AtomicU64,
+    /// Bytes of the device behind what is allocated, modules and heap among them.
+    backing: AtomicU64,
+    /// Bytes that driver and libraries take beyond it: the supervisor's word.
+    beyond: AtomicU64,
     parked: AtomicU64,
     gpu_time_ns: AtomicU64,
     sm_active_ns: AtomicU64,
@@ -47,6 +51,8 @@ pub struct Totals {
     pub charged: u64,
     /// Bytes allocated.
     pub memory: u64,
+    /// Bytes that driver and libraries take beyond what is allocated: contexts, code, work spaces.
+    pub beyond: u64,
     pub parked: u64,
     pub gpu_time_ns: u64,
     /// As far as the workers can tell: [`sluice_backend::Device::sm_active`].
@@ -151,7 +157,7 @@ impl Ledger {
     /// Charges `bytes` to a slot, or answers `false` and charges nothing when the lease's limit would be passed.
     pub fn charge(&self, slot: usize, bytes: u64) -> bool {
         self.locked(|page| {
-            let used: u64 = page.slots.iter().map(|slot| slot.charged.load(Ordering::Acquire)).sum();
+            let used: u64 = page.slots.iter().map(Slot::used).fold(0, u64::saturating_add);
             let fits = used.checked_add(bytes).is_some_and(|sum| sum <= page.limit.load(Ordering::Acquire));
             if fits && let Some(slot) = page.slots.get(slot) {
                 slot.charged.fetch_add(bytes, Ordering::AcqRel);
@@ -172,6 +178,27 @@ impl Ledger {
     pub fn set_memory(&self, slot: usize, bytes: u64) {
         if let Some(slot) = self.page().slots.get(slot) {
             slot.memory.store(bytes, Ordering::Release);
+        }
+    }
+
+    /// States how many bytes of the device lie behind a slot's allocations: before they are taken, and after they have
+    /// been given back.
+    pub fn set_backing(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.backing.store(bytes, Ordering::Release);
+        }
+    }
+
+    /// What was stated last.
+    pub fn backing(&self, slot: usize) -> u64 {
+        self.page().slots.get(slot).map_or(0, |slot| slot.backing.load(Ordering::Acquire))
+    }
+
+    /// Charges a slot with what driver and libraries take.  It is there already, so that it may pass the limit: then
+    /// nothing more is granted.
+    pub fn set_beyond(&self, slot: usize, bytes: u64) {
+        if let Some(slot) = self.page().slots.get(slot) {
+            slot.beyond.store(bytes, Ordering::Release);
         }
     }
 
@@ -248,6 +275,8 @@ impl Ledger {
             for field in [
                 &slot.charged,
                 &slot.memory,
+                &slot.backing,
+                &slot.beyond,
                 &slot.parked,
                 &slot.gpu_time_ns,
                 &slot.sm_active_ns,
@@ -263,10 +292,16 @@ impl Ledger {
 }
 
 impl Slot {
+    /// Bytes that count against the lease's limit.
+    fn used(&self) -> u64 {
+        self.charged.load(Ordering::Acquire).saturating_add(self.beyond.load(Ordering::Acquire))
+    }
+
     fn totals(&self) -> Totals {
         Totals {
             charged: self.charged.load(Ordering::Acquire),
             memory: self.memory.load(Ordering::Acquire),
+            beyond: self.beyond.load(Ordering::Acquire),
             parked: self.parked.load(Ordering::Acquire),
             gpu_time_ns: self.gpu_time_ns.load(Ordering::Relaxed),
             sm_active_ns: self.sm_active_ns.load(Ordering::Relaxed),
@@ -283,6 +318,7 @@ impl Totals {
         Totals {
             charged: self.charged + other.charged,
             memory: self.memory + other.memory,
+            beyond: self.beyond + other.beyond,
             parked: self.parked + other.parked,
             gpu_time_ns: self.gpu_time_ns + other.gpu_time_ns,
             sm_active_ns: self.sm_active_ns + other.sm_active_ns,
@@ -319,6 +355,19 @@ mod tests {
         assert_eq!(ledger.totals().charged, granted * 7);
         assert!(ledger.charge(0, 1_000 - granted * 7));
         assert!(!ledger.charge(0, 1));
+    }
+
+    #[test]
+    fn what_driver_and_libraries_take_counts_against_the_limit() {
+        let ledger = Ledger::create(1_000).expect("memfd");
+        ledger.set_beyond(0, 600);
+        assert!(!ledger.charge(1, 401) && ledger.charge(1, 400));
+        // It is taken, whether it fits or not.
+        ledger.set_beyond(0, 700);
+        assert!(!ledger.charge(1, 1));
+        assert_eq!((ledger.totals().charged, ledger.totals().beyond), (400, 700));
+        ledger.clear(0);
+        assert!(ledger.charge(1, 600) && ledger.totals().beyond == 0);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::loader::{Access, AllocationProperties, Driver, Handle, Location, Status};
 use crate::error::{CudaError, CudaResult, code};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most that one physical allocation backs: large allocations take few driver calls, and what a small neighbour
 /// keeps mapped stays bounded.
@@ -33,8 +35,10 @@ pub struct Memory {
     /// Freed while work may still use it: using the address again needs a fence.
     freed: Vec<(u64, u64)>,
     parked: Parked,
-    /// The program's own physical memory: the client's handle to the driver's.
-    physical: HashMap<u64, u64>,
+    /// The program's own physical memory: the client's handle to the driver's, and its bytes.
+    physical: HashMap<u64, (u64, u64)>,
+    /// Bytes of the device behind all of it.
+    backing: Arc<AtomicU64>,
 }
 
 // SAFETY: the raw pointer in `properties` is null; all else is plain data, and the driver's functions may be called from
@@ -56,7 +60,14 @@ fn reserve_at(driver: &Driver, base: u64, bytes: u64) -> CudaResult<()> {
 
 impl Memory {
     /// Reserves the range, or as large a part of its beginning as the driver has free.
-    pub fn reserve(driver: &'static Driver, device: i32, base: u64, bytes: u64) -> CudaResult<Memory> {
+    /// `backing` is told how many bytes of the device lie behind what is allocated: before they are taken, and after they
+    /// have been given back.
+    pub fn reserve(
+        driver: &'static Driver,
+        device: i32,
+        (base, bytes): (u64, u64),
+        backing: Arc<AtomicU64>,
+    ) -> CudaResult<Memory> {
         let properties = AllocationProperties {
             kind: 1,
             handle_types: 0,
@@ -89,6 +100,7 @@ impl Memory {
                     freed,
                     parked,
                     physical,
+                    backing,
                 });
             }
         }
@@ -152,6 +164,15 @@ impl Memory {
     }
 
     fn map(&mut self, at: u64, bytes: u64) -> CudaResult<()> {
+        self.backing.fetch_add(bytes, Ordering::AcqRel);
+        let mapped = self.map_backed(at, bytes);
+        if mapped.is_err() {
+            self.backing.fetch_sub(bytes, Ordering::AcqRel);
+        }
+        mapped
+    }
+
+    fn map_backed(&mut self, at: u64, bytes: u64) -> CudaResult<()> {
         let (driver, length) = (self.driver, bytes as usize);
         let mut handle = 0;
         // SAFETY: a live local, and properties that `reserve` filled in.
@@ -181,6 +202,7 @@ impl Memory {
                 (self.driver.memory_unmap)(at, piece.bytes as usize);
                 (self.driver.memory_release)(piece.handle);
             }
+            self.backing.fetch_sub(piece.bytes, Ordering::AcqRel);
         }
     }
 
@@ -216,24 +238,30 @@ impl Memory {
     /// Physical memory without an address, all zeros (as the driver makes it).
     pub fn create_physical(&mut self, handle: u64, bytes: u64) -> CudaResult<()> {
         let mut made = 0;
+        self.backing.fetch_add(bytes, Ordering::AcqRel);
         // SAFETY: a live local, and properties that `reserve` filled in.
-        self.driver.check(unsafe { (self.driver.memory_create)(&mut made, bytes as usize, &self.properties, 0) })?;
-        self.physical.insert(handle, made);
+        let status = unsafe { (self.driver.memory_create)(&mut made, bytes as usize, &self.properties, 0) };
+        self.driver.check(status).inspect_err(|_| {
+            self.backing.fetch_sub(bytes, Ordering::AcqRel);
+        })?;
+        self.physical.insert(handle, (made, bytes));
         Ok(())
     }
 
     /// Gives it back; the driver keeps what is still mapped.
     pub fn release_physical(&mut self, handle: u64) -> CudaResult<()> {
         let gone = self.physical.remove(&handle);
-        let gone = gone.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
+        let (gone, bytes) = gone.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
         // SAFETY: made above, and released once.
-        self.driver.check(unsafe { (self.driver.memory_release)(gone) })
+        let released = self.driver.check(unsafe { (self.driver.memory_release)(gone) });
+        self.backing.fetch_sub(bytes, Ordering::AcqRel);
+        released
     }
 
     /// Maps it inside the session's range.
     pub fn map_physical(&mut self, address: u64, bytes: u64, handle: u64) -> CudaResult<()> {
         let known = self.physical.get(&handle).copied();
-        let known = known.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
+        let (known, _) = known.ok_or_else(|| CudaError::new(code::INVALID_VALUE, "there is no such memory"))?;
         self.inside(address, bytes)?;
         // SAFETY: the range is reserved; the driver refuses what is mapped already.
         self.driver.check(unsafe { (self.driver.memory_map)(address, bytes as usize, 0, known, 0) })

@@ -1,8 +1,10 @@
-//! What NVIDIA's management library tells of a host's cards: for how much of the time their multiprocessors held warps.
+//! What NVIDIA's management library tells of a host's cards: for how much of the time their multiprocessors held warps,
+//! and how much memory each process has.
 //!
-//! The driver tells it of the card, not of a process.  Cards from Hopper on count it ("SM utilisation" of GPM); others
+//! Of the multiprocessors the driver tells it of the card, not of a process.  Cards from Hopper on count it ("SM utilisation" of GPM); others
 //! tell only for how much of the time any kernel ran, which is more than that, so it is marked as an estimate.
 
+use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
 use nvml_wrapper::{Device, Nvml};
@@ -28,6 +30,13 @@ pub struct Reading {
     pub uuid: String,
     /// Time in which they held warps, averaged over all of them; nothing when the card did not say.
     pub active: Option<(Duration, Source)>,
+}
+
+/// Memory that the processes of one card have, contexts and all: by the system's numbers, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weights {
+    pub uuid: String,
+    pub processes: Vec<(u32, u64)>,
 }
 
 /// Asks the cards of a host.
@@ -67,9 +76,23 @@ impl Meter {
         let Meter { nvml, cards } = self;
         cards.iter_mut().map(|card| Reading { uuid: card.uuid.clone(), active: card.read(nvml) }).collect()
     }
+
+    /// What memory the processes of each card have; cards that do not tell are left out.
+    pub fn weigh(&self) -> Vec<Weights> {
+        self.cards.iter().filter_map(Card::weigh).collect()
+    }
 }
 
 impl Card {
+    fn weigh(&self) -> Option<Weights> {
+        let processes = self.device.as_ref()?.running_compute_processes().ok()?;
+        let told = processes.into_iter().filter_map(|process| match process.used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => Some((process.pid, bytes)),
+            UsedGpuMemory::Unavailable => None,
+        });
+        Some(Weights { uuid: self.uuid.clone(), processes: told.collect() })
+    }
+
     fn read(&mut self, nvml: &'static Nvml) -> Option<(Duration, Source)> {
         let device = self.device.as_ref()?;
         let now = if self.counts { device.gpm_sample().ok() } else { None };

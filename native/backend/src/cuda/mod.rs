@@ -19,7 +19,7 @@ mod waiters;
 mod window;
 
 pub use describe::describe;
-pub use meter::{Meter, NVML, Reading, Source};
+pub use meter::{Meter, NVML, Reading, Source, Weights};
 
 /// Where the driver is on most hosts.
 pub const DRIVER: &str = "libcuda.so.1";
@@ -40,7 +40,7 @@ use printed::Printed;
 use staging::Staging;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use turn::Turn;
@@ -84,6 +84,8 @@ struct Shared {
     context: Shareable,
     device: i32,
     memory: Mutex<Option<Memory>>,
+    /// Bytes of the device behind what has been allocated.
+    backing: Arc<AtomicU64>,
     staging: Mutex<Staging>,
     outgoing: Outgoing,
     sticky: Mutex<Option<CudaError>>,
@@ -236,6 +238,7 @@ impl CudaDevice {
             context: Shareable(context),
             device,
             memory: Mutex::new(None),
+            backing: Arc::default(),
             staging: Mutex::new(Staging::new(driver)),
             outgoing: Outgoing::default(),
             sticky: Mutex::new(None),
@@ -436,7 +439,8 @@ impl Device for CudaDevice {
 
     fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
         let driver = self.shared.enter()?;
-        let memory = Memory::reserve(driver, self.shared.device, base, bytes)?;
+        let backing = Arc::clone(&self.shared.backing);
+        let memory = Memory::reserve(driver, self.shared.device, (base, bytes), backing)?;
         let bytes = memory.bytes();
         *lock(&self.shared.memory) = Some(memory);
         Ok(bytes)
@@ -905,6 +909,10 @@ impl Device for CudaDevice {
     /// The driver does not tell.
     fn sm_active(&self) -> Option<Duration> {
         None
+    }
+
+    fn backing(&self) -> Option<u64> {
+        Some(self.shared.backing.load(Ordering::Acquire))
     }
 
     fn park(&self) -> CudaResult<u64> {

@@ -81,6 +81,7 @@ pub struct LeaseUsage {
     pub lease_id: String,
     /// Connected client processes.
     pub sessions: u64,
+    /// What counts against its limit: what programs allocate, and what driver and libraries take for them.
     pub memory_bytes: u64,
     pub parked_bytes: u64,
     pub gpu_time_us: u64,

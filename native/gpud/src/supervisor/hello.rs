@@ -159,6 +159,9 @@ impl Supervisor {
             return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         }
         let memory_bytes = claims.lease.memory_bytes.min(device.memory_bytes);
+        if let Err(text) = pool.has_room(&claims.lease, memory_bytes) {
+            return Ok(Some((stream, (RefusedCode::Lease, text))));
+        }
         let (seat, ledger, arbiter) = match pool.take_seat(&claims.lease, &claims.sid, memory_bytes) {
             Ok((seat, lease)) => (seat, Arc::clone(&lease.ledger), Arc::clone(&lease.arbiter)),
             Err(text) => return Ok(Some((stream, (RefusedCode::Unavailable, text)))),
@@ -179,19 +182,8 @@ impl Supervisor {
             slot: seat.slot,
             memory_bytes,
         };
-        let worker = Worker {
-            channel: Arc::clone(&channel),
-            pid: fresh.child.id(),
-            key: claims.cnf.ed25519.clone(),
-            nonce,
-            device_uuid: device.uuid.clone(),
-            seat,
-            connected: false,
-            parked: false,
-            next_seat: None,
-            clean: false,
-            running: None,
-        };
+        let key = claims.cnf.ed25519.clone();
+        let worker = Worker::new(Arc::clone(&channel), fresh.child.id(), key, nonce, &device.uuid, seat);
         pool.workers.insert(id, worker);
         drop(pool);
         Arc::clone(self).attend(id, fresh.child, Arc::clone(&channel));

@@ -256,6 +256,7 @@ impl Supervisor {
                 }
                 self.check_lease(&pool, &claims)?;
                 let memory_bytes = claims.lease.memory_bytes;
+                pool.has_room(&claims.lease, memory_bytes)?;
                 let (seat, lease) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
                 let ledger = Arc::clone(&lease.ledger);
                 Ok((seat, ledger, memory_bytes))

@@ -1,34 +1,59 @@
-//! How busy real cards' multiprocessors are, and for which lease.
+//! How busy real cards' multiprocessors are, and for which lease; and how much memory driver and libraries take of it.
 //!
-//! The management library is asked by a process of its own, so that the supervisor holds no device.  It tells of a card
-//! as a whole; since one lease's work is on the device at a time while several want it, what a card did is split by the
+//! The management library is asked by a process of its own, so that the supervisor holds no device.  Of multiprocessors
+//! it tells of a card as a whole; since one lease's work is on the device at a time while several want it, what a card did is split by the
 //! GPU time that each lease had meanwhile.
+//!
+//! Of memory it tells what each process has.  What a worker has beyond the memory behind its allocations is what driver
+//! and libraries took for contexts, code and work spaces: it counts against the lease.  Reading and account are not of one
+//! moment, so that the middle one of three differences counts.
 
 use super::Supervisor;
 use super::pool::Pool;
 use crate::control::messages::SmActivity;
+use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
-use sluice_backend::cuda::{Meter, Reading, Source};
+use sluice_backend::cuda::{Meter, Reading, Source, Weights};
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often cards are asked.  Workers write their GPU time down more often.
-const READ_TIME: Duration = Duration::from_millis(500);
+/// How often cards are asked about memory.
+const WEIGH_TIME: Duration = Duration::from_millis(100);
+/// And after how many of those times about their multiprocessors.  Workers write their GPU time down more often.
+const WEIGHS_A_READING: u32 = 5;
 /// Until the meter is started again after it has ended.
 const RETRY_TIME: Duration = Duration::from_secs(60);
 /// Activity may be seen so much before the GPU time that it belongs to; more is somebody else's.
 const LEAD: Duration = Duration::from_secs(1);
 
-/// A line of the meter: a device, and what it did since the line before.
+/// A line of the meter.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Active(Active),
+    Memory(Held),
+}
+
+/// What a device did since the line before.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Line {
+struct Active {
     uuid: String,
     /// Nanoseconds; nothing when the device did not say.
     active_ns: Option<u64>,
     estimated: bool,
+}
+
+/// What memory the processes of a device have.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Held {
+    uuid: String,
+    /// The system's number of each, and bytes.
+    processes: Vec<(u32, u64)>,
 }
 
 /// What a device did that no lease had GPU time for yet, nanoseconds: workers are behind by a moment.
@@ -36,6 +61,25 @@ struct Line {
 pub struct Pending {
     active: u64,
     estimated: u64,
+}
+
+/// What a worker had beyond what lies behind its allocations, at the last three readings.
+#[derive(Clone, Debug, Default)]
+pub struct Beyond {
+    seen: VecDeque<u64>,
+}
+
+impl Beyond {
+    /// One more; answers the middle one, once there are three.
+    fn take(&mut self, bytes: u64) -> Option<u64> {
+        self.seen.push_back(bytes);
+        if self.seen.len() > 3 {
+            self.seen.pop_front();
+        }
+        let mut sorted: Vec<u64> = self.seen.iter().copied().collect();
+        sorted.sort_unstable();
+        (sorted.len() == 3).then(|| sorted[1])
+    }
 }
 
 /// What a device's multiprocessors did for one lease, nanoseconds.
@@ -75,7 +119,7 @@ impl Activity {
 impl Pool {
     /// Splits what a device did among the leases that had GPU time on it meanwhile.  Without a reading, what they had
     /// stays unknown.
-    fn metered(&mut self, line: &Line) {
+    fn metered(&mut self, line: &Active) {
         let Pool { leases, pending, .. } = self;
         let mut had: Vec<_> = leases
             .values_mut()
@@ -102,6 +146,46 @@ impl Pool {
         *pending = Pending::default();
         for (gpu_time, activity) in &mut had {
             activity.take(*gpu_time, *gpu_time as f64 / all as f64, whole);
+        }
+    }
+
+    /// Whether a lease with this limit has the memory free that driver and libraries take for another process at its
+    /// beginning, as far as that is known; or a sentence that says how much it is.
+    pub fn has_room(&self, claims: &LeaseClaims, limit: u64) -> Result<(), String> {
+        let used = self.leases.get(&claims.id).map(|lease| lease.totals()).unwrap_or_default();
+        let (free, needed) = (limit.saturating_sub(used.charged + used.beyond), self.beginning(&claims.device_uuid));
+        if needed <= free {
+            return Ok(());
+        }
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        Err(format!(
+            "a process takes {} MiB of this GPU's memory before it allocates any, and the lease has {} MiB of its {} free; \
+             end another process or attach with more memory",
+            mib(needed),
+            free >> 20,
+            mib(limit)
+        ))
+    }
+
+    /// What driver and libraries take for a process that begins on this device; nothing while that is not known.
+    pub fn beginning(&self, device: &str) -> u64 {
+        self.beginnings.get(device).copied().unwrap_or(0)
+    }
+
+    /// Charges leases with what driver and libraries have taken for their workers.
+    fn weighed(&mut self, line: &Held) {
+        let bytes: HashMap<u32, u64> = line.processes.iter().copied().collect();
+        for worker in self.workers.values_mut().filter(|worker| worker.device_uuid == line.uuid) {
+            let Some(lease) = self.leases.get(&worker.seat.lease_id) else { continue };
+            let Some(bytes) = bytes.get(&worker.pid) else { continue };
+            let beyond = bytes.saturating_sub(lease.ledger.backing(worker.seat.slot));
+            let begins = worker.beyond.seen.len() < 3;
+            let Some(beyond) = worker.beyond.take(beyond) else { continue };
+            lease.ledger.set_beyond(worker.seat.slot, beyond);
+            if begins && beyond > 0 {
+                let least = self.beginnings.entry(line.uuid.clone()).or_insert(beyond);
+                *least = beyond.min(*least);
+            }
         }
     }
 }
@@ -135,12 +219,15 @@ fn follow(supervisor: &Supervisor) -> io::Result<()> {
         .spawn()?;
     let followed = meter.stdout.take().map(|output| {
         BufReader::new(output).lines().try_for_each(|line| {
-            supervisor.pool().metered(&serde_json::from_str(&line?)?);
+            match serde_json::from_str(&line?)? {
+                Line::Active(line) => supervisor.pool().metered(&line),
+                Line::Memory(line) => supervisor.pool().weighed(&line),
+            }
             io::Result::Ok(())
         })
     });
     // What leases get from here on is not known until another meter has begun.
-    let none = |uuid: String| Line { uuid, active_ns: None, estimated: false };
+    let none = |uuid: String| Active { uuid, active_ns: None, estimated: false };
     uuids.into_iter().for_each(|uuid| supervisor.pool().metered(&none(uuid)));
     let _ = meter.kill();
     let ended = meter.wait_with_output()?;
@@ -155,23 +242,31 @@ pub fn tell(library: &str, uuids: &[String]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     // Leases that had GPU time before are looked at from now on.
     for uuid in uuids {
-        print(&mut output, Reading { uuid: uuid.clone(), active: None })?;
+        print(&mut output, &active(Reading { uuid: uuid.clone(), active: None }))?;
     }
     loop {
-        std::thread::sleep(READ_TIME);
+        for _ in 0..WEIGHS_A_READING {
+            std::thread::sleep(WEIGH_TIME);
+            for Weights { uuid, processes } in meter.weigh() {
+                print(&mut output, &Line::Memory(Held { uuid, processes }))?;
+            }
+        }
         for reading in meter.read() {
-            print(&mut output, reading)?;
+            print(&mut output, &active(reading))?;
         }
     }
 }
 
-fn print(output: &mut impl Write, reading: Reading) -> io::Result<()> {
-    let line = Line {
+fn active(reading: Reading) -> Line {
+    Line::Active(Active {
         uuid: reading.uuid,
         active_ns: reading.active.map(|(active, _)| active.as_nanos() as u64),
         estimated: reading.active.is_some_and(|(_, source)| source == Source::Estimated),
-    };
-    writeln!(output, "{}", serde_json::to_string(&line)?)?;
+    })
+}
+
+fn print(output: &mut impl Write, line: &Line) -> io::Result<()> {
+    writeln!(output, "{}", serde_json::to_string(line)?)?;
     output.flush()
 }
 
@@ -179,7 +274,8 @@ fn print(output: &mut impl Write, reading: Reading) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::arbiter::Arbiter;
-    use crate::token::{Keys, LeaseClaims};
+    use crate::supervisor::pool::{Seat, Worker};
+    use crate::token::Keys;
     use std::collections::HashMap;
 
     const SECOND: u64 = 1_000_000_000;
@@ -189,18 +285,21 @@ mod tests {
         let arbiters = HashMap::from([("GPU-1".to_owned(), Arbiter::start(true).expect("thread"))]);
         let mut pool = Pool::new(Vec::new(), arbiters, Keys::new(), false);
         for id in ["a", "b"] {
-            let claims = LeaseClaims {
-                id: id.to_owned(),
-                device_uuid: "GPU-1".to_owned(),
-                milli: 500,
-                memory_bytes: 1,
-                epoch: 1,
-                gpu_type: "h200".to_owned(),
-                expires_at: 0,
-            };
-            pool.take_seat(&claims, id, 1).expect("a seat");
+            pool.take_seat(&claims(id), id, 1).expect("a seat");
         }
         pool
+    }
+
+    fn claims(id: &str) -> LeaseClaims {
+        LeaseClaims {
+            id: id.to_owned(),
+            device_uuid: "GPU-1".to_owned(),
+            milli: 500,
+            memory_bytes: 1,
+            epoch: 1,
+            gpu_type: "h200".to_owned(),
+            expires_at: 0,
+        }
     }
 
     fn worked(pool: &Pool, lease: &str, nanoseconds: u64) {
@@ -208,7 +307,7 @@ mod tests {
     }
 
     fn read(pool: &mut Pool, active_ns: Option<u64>, estimated: bool) {
-        pool.metered(&Line { uuid: "GPU-1".to_owned(), active_ns, estimated });
+        pool.metered(&Active { uuid: "GPU-1".to_owned(), active_ns, estimated });
     }
 
     fn known(pool: &Pool, lease: &str) -> Option<(u64, u64, u64)> {
@@ -248,6 +347,49 @@ mod tests {
         worked(&pool, "a", 6 * SECOND);
         read(&mut pool, Some(0), false);
         assert_eq!(known(&pool, "a"), Some((1_000_000, 3_000_000, 0)));
+    }
+
+    /// A worker of the lease, with this number of the system's.
+    fn work_for(pool: &mut Pool, lease: &str, pid: u32) {
+        let (channel, _far) = crate::passing::Channel::pair().expect("a pair");
+        let seat = Seat { lease_id: lease.to_owned(), session_id: lease.to_owned(), slot: 0 };
+        let id = pool.new_worker_id();
+        pool.workers.insert(id, Worker::new(Arc::new(channel), pid, String::new(), [0; 32], "GPU-1", seat));
+    }
+
+    fn weigh(pool: &mut Pool, processes: &[(u32, u64)]) {
+        pool.weighed(&Held { uuid: "GPU-1".to_owned(), processes: processes.to_vec() });
+    }
+
+    #[test]
+    fn what_a_process_has_beyond_its_allocations_is_charged_and_kept_ready_for_the_next() {
+        const MIB: u64 = 1 << 20;
+        let mut pool = pool();
+        work_for(&mut pool, "a", 11);
+        let ledger = Arc::clone(&pool.leases["a"].ledger);
+        let beyond = || ledger.totals().beyond;
+        ledger.set_backing(0, 100 * MIB);
+        for _ in 0..2 {
+            weigh(&mut pool, &[(11, 600 * MIB), (99, 7 * MIB)]);
+            assert_eq!(beyond(), 0, "three readings tell");
+        }
+        weigh(&mut pool, &[(11, 600 * MIB)]);
+        assert_eq!(beyond(), 500 * MIB);
+        // Memory was read before the account, or after it.
+        weigh(&mut pool, &[(11, 9_000 * MIB)]);
+        assert_eq!(beyond(), 500 * MIB);
+        weigh(&mut pool, &[(11, 620 * MIB)]);
+        weigh(&mut pool, &[(11, 620 * MIB)]);
+        assert_eq!(beyond(), 520 * MIB, "a library has begun");
+        weigh(&mut pool, &[]);
+        assert_eq!(beyond(), 520 * MIB, "not told is not nothing");
+
+        let another = LeaseClaims { id: "a".to_owned(), ..claims("a") };
+        assert!(pool.has_room(&another, 1_020 * MIB).is_ok());
+        let refused = pool.has_room(&another, 1_000 * MIB).expect_err("too little");
+        assert!(refused.contains("500 MiB") && refused.contains("480 MiB"), "{refused}");
+        let (seat, lease) = pool.take_seat(&another, "second", 1).expect("a seat");
+        assert_eq!(lease.ledger.slot(seat.slot).beyond, 500 * MIB, "until it is measured");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::arbiter::Arbiter;
 use crate::control::messages::{DeviceReport, LeaseUsage, RunningKernel, SmActivity};
 use crate::ledger::{Ledger, SLOTS, Totals};
 use crate::passing::Channel;
-use crate::supervisor::metering::{Activity, Pending};
+use crate::supervisor::metering::{Activity, Beyond, Pending};
 use crate::token::{Keys, LeaseClaims};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub struct Worker {
     /// A new lease that the worker is about to take up.
     pub next_seat: Option<Seat>,
     pub clean: bool,
+    /// What driver and libraries have taken for it.
+    pub beyond: Beyond,
     /// The kernel that it runs, if that runs long.
     pub running: Option<RunningKernel>,
 }
@@ -85,6 +87,8 @@ pub struct Pool {
     pub workers_tell: bool,
     /// By the device's UUID: activity that belongs to no lease yet.
     pub pending: HashMap<String, Pending>,
+    /// By the device's UUID: the least that driver and libraries were seen to take for a process.
+    pub beginnings: HashMap<String, u64>,
     pub leases: BTreeMap<String, Lease>,
     pub workers: HashMap<WorkerId, Worker>,
     ended: VecDeque<(String, String)>,
@@ -101,10 +105,30 @@ impl Lease {
     /// Empties a slot; what it used stays counted, what it held is free.
     pub fn vacate(&mut self, slot: usize) {
         let gone = self.ledger.clear(slot);
-        let used = Totals { charged: 0, memory: 0, parked: 0, ..gone };
+        let used = Totals { charged: 0, memory: 0, beyond: 0, parked: 0, ..gone };
         self.retired = self.retired.plus(used);
         if let Some(taken) = self.slots.get_mut(slot) {
             *taken = false;
+        }
+    }
+}
+
+impl Worker {
+    /// A process that has just been made.
+    pub fn new(channel: Arc<Channel>, pid: u32, key: String, nonce: [u8; 32], device_uuid: &str, seat: Seat) -> Worker {
+        Worker {
+            channel,
+            pid,
+            key,
+            nonce,
+            device_uuid: device_uuid.to_owned(),
+            seat,
+            connected: false,
+            parked: false,
+            next_seat: None,
+            clean: false,
+            beyond: Beyond::default(),
+            running: None,
         }
     }
 }
@@ -153,10 +177,12 @@ impl Pool {
             };
             self.leases.insert(lease_id.to_owned(), lease);
         }
+        let beginning = self.beginning(&claims.device_uuid);
         let lease = self.leases.get_mut(lease_id).ok_or("the lease is gone")?;
         let slot = lease.slots.iter().position(|taken| !taken);
         let slot = slot.ok_or_else(|| format!("the lease has {SLOTS} client processes already"))?;
         lease.slots[slot] = true;
+        lease.ledger.set_beyond(slot, beginning);
         let seat = Seat { lease_id: lease_id.to_owned(), session_id: session_id.to_owned(), slot };
         Ok((seat, lease))
     }
@@ -208,7 +234,7 @@ impl Pool {
         LeaseUsage {
             lease_id: id.to_owned(),
             sessions: sessions as u64,
-            memory_bytes: totals.memory,
+            memory_bytes: totals.memory + totals.beyond,
             parked_bytes: totals.parked,
             gpu_time_us: totals.gpu_time_ns / 1000,
             sm_activity: if self.workers_tell { Some(told(&totals)) } else { lease.activity.report() },

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+/// What is allocated is backed by whole pieces of the device; it may begin and end inside one.
+const BACKING_BYTES: u64 = 2 << 20;
 /// How long running work may take before a lease that is to be parked is ended without keeping its memory.
 pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 /// A growth brings at least this much, and as much as there is already, so that the next allocations need not ask.
@@ -154,7 +156,8 @@ impl Session {
     /// Free and total bytes of the lease: idle credit counts as free, it can be recalled.
     pub fn memory(&self) -> (u64, u64) {
         let total = self.ledger.limit();
-        (total.saturating_sub(self.ledger.totals().memory), total)
+        let used = self.ledger.totals();
+        (total.saturating_sub(used.memory.saturating_add(used.beyond)), total)
     }
 
     /// Writes what was measured into the account.
@@ -164,6 +167,15 @@ impl Session {
         if let Some(active) = self.device.sm_active() {
             let active = active.saturating_sub(self.sm_active_before);
             self.ledger.set_sm_active(self.lease.slot, active.as_nanos() as u64);
+        }
+        self.settle_backing(0);
+    }
+
+    /// Writes down how many bytes of the device lie behind what the process holds, and so many that it is about to take.
+    fn settle_backing(&self, coming: u64) {
+        if let Some(backing) = self.device.backing() {
+            let bytes = backing + (self.held() - self.allocated) + coming;
+            self.ledger.set_backing(self.lease.slot, bytes);
         }
     }
 
@@ -194,7 +206,10 @@ impl Session {
         if bytes > self.idle_credit() {
             return Err(Failure::new(cuda::ERROR_OUT_OF_MEMORY, "the allocation is larger than this process's credit"));
         }
-        self.active()?.alloc(address, bytes).map_err(failure)?;
+        self.settle_backing(bytes + 2 * BACKING_BYTES);
+        let made = self.active()?.alloc(address, bytes).map_err(failure);
+        self.settle_backing(0);
+        made?;
         self.allocations.insert(address, bytes);
         self.set_allocated(self.allocated + bytes);
         Ok(())
@@ -218,7 +233,10 @@ impl Session {
         if self.physical.contains_key(&handle) {
             return Err(Failure::new(cuda::ERROR_INVALID_VALUE, "the memory's handle is already in use"));
         }
-        self.active()?.create_physical(handle, bytes).map_err(failure)?;
+        self.settle_backing(bytes);
+        let made = self.active()?.create_physical(handle, bytes).map_err(failure);
+        self.settle_backing(0);
+        made?;
         self.physical.insert(handle, bytes);
         self.set_allocated(self.allocated + bytes);
         Ok(())

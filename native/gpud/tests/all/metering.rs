@@ -28,10 +28,18 @@ fn a_card_that_counts_is_read_one_that_does_not_is_estimated_and_others_are_unkn
         .stdout(Stdio::piped())
         .spawn()
         .expect("starts");
-    let mut lines = BufReader::new(meter.stdout.take().expect("piped")).lines();
+    let lines = BufReader::new(meter.stdout.take().expect("piped")).lines();
+    let lines = lines.map(|line| serde_json::from_str::<Value>(&line.expect("a line")).expect("JSON"));
+    let weights = std::cell::RefCell::new(Vec::new());
+    let mut lines = lines.filter(|line| {
+        let memory = !line["processes"].is_null();
+        if memory {
+            weights.borrow_mut().push(line.clone());
+        }
+        !memory
+    });
     let mut round = || -> Vec<Value> {
-        let read = lines.by_ref().take(cards.len()).map(|line| line.expect("a line"));
-        let read: Vec<Value> = read.map(|line| serde_json::from_str(&line).expect("JSON")).collect();
+        let read: Vec<Value> = lines.by_ref().take(cards.len()).collect();
         assert!(read.iter().map(|line| line["uuid"].as_str()).eq(cards.map(Some)), "{read:?}");
         read
     };
@@ -50,6 +58,15 @@ fn a_card_that_counts_is_read_one_that_does_not_is_estimated_and_others_are_unkn
         let found = told as f64 / passed;
         assert!((found - part).abs() < 0.1 * part, "{found} of the time, not {part}");
     }
+    let weights = weights.into_inner();
+    let of = |card: &str| weights.iter().filter(|line| line["uuid"] == card).collect::<Vec<_>>();
+    let expected = serde_json::json!([[11, 600 << 20], [12, 1 << 30]]);
+    assert!(
+        of("GPU-counts").len() >= 10 && of("GPU-counts").iter().all(|line| line["processes"] == expected),
+        "{weights:?}"
+    );
+    assert!(of("GPU-rates").iter().all(|line| line["processes"] == serde_json::json!([])), "memory that is not told");
+    assert!(of("GPU-silent").is_empty() && of("GPU-elsewhere").is_empty());
     let _ = meter.kill();
     let _ = meter.wait();
     let _ = std::fs::remove_file(library);
