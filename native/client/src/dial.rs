@@ -7,7 +7,7 @@ use sluice_protocol::frame::Frame;
 use sluice_protocol::handshake::{
     AddressRange, Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode, Resume, Welcome,
 };
-use sluice_protocol::{SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{EXACT_BOUNDS, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,7 +113,9 @@ pub fn open(
     }
     let nonce = URL_SAFE_NO_PAD.decode(&challenge.nonce).map_err(io)?;
     let share = lane.is_some_and(|lane| lane.shared) && stream.is_unix();
-    let features = if share { vec![SHARED_LANES.to_owned()] } else { Vec::new() };
+    let exact = std::env::var("SLUICE_EXACT_BOUNDS").is_ok_and(|value| value == "1");
+    let features = [(share, SHARED_LANES), (exact, EXACT_BOUNDS)].into_iter().filter(|(wanted, _)| *wanted);
+    let features = features.map(|(_, name)| name.to_owned()).collect();
     let hello = Hello {
         version: [VERSION_MAJOR, VERSION_MINOR],
         features,

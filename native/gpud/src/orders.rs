@@ -42,6 +42,8 @@ pub enum Order {
         return_seconds: u64,
         /// The session's, base64url, for its welcome.
         nonce: String,
+        /// The client wants accesses checked to the byte where that can be done.
+        exact_bounds: bool,
     },
     /// The client is back, on the connection beside this; it has received frames up to this number.
     Connection { received: u64 },

@@ -36,6 +36,9 @@ pub const PTX_CHECK: &str = "ptx-check";
 pub const MODULE_STORE: &str = "module-store";
 /// gpud takes [`messages::PrintLimit`].
 pub const PRINT_LIMIT: &str = "print-limit";
+/// In a session's hello: accesses are to be checked against the bytes that were asked for, where the device can do that;
+/// else an allocation is accessible to the end of its granule, as on a card.
+pub const EXACT_BOUNDS: &str = "exact-bounds";
 /// In the hello of a lane on a Unix socket: its client can take memory to share. In the welcome of that lane: the memory
 /// comes next, and everything behind it goes the way of `sluice_transport::shared`.
 pub const SHARED_LANES: &str = "shared-lanes";

@@ -17,6 +17,7 @@ pub struct Memory {
     arena: Arena,
     /// See [`Memory::usable`].
     usable: u64,
+    exact: bool,
     state: Mutex<State>,
 }
 
@@ -37,8 +38,9 @@ struct State {
 }
 
 impl Memory {
-    /// Reserves a range.
-    pub fn reserve(base: u64, bytes: u64) -> CudaResult<Memory> {
+    /// Reserves a range.  In an `exact` one an allocation ends with its last byte; else its granule is accessible to the
+    /// end, as on a card, where programs that go a little too far run.
+    pub fn reserve(base: u64, bytes: u64, exact: bool) -> CudaResult<Memory> {
         if bytes < 2 * VARIABLE_BYTES {
             return Err(CudaError::new(code::INVALID_VALUE, "an address range of at least 2 GiB is needed"));
         }
@@ -49,6 +51,7 @@ impl Memory {
         Ok(Memory {
             arena,
             usable: bytes - variables,
+            exact,
             state: Mutex::new(State { allocations: BTreeMap::new(), freed: Vec::new(), next_variable }),
         })
     }
@@ -81,7 +84,8 @@ impl Memory {
         if !address.is_multiple_of(GRANULE) {
             return Err(CudaError::new(code::INVALID_VALUE, format!("allocations begin at multiples of {GRANULE}")));
         }
-        self.arena.allocate(address, bytes).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        let extent = self.extent(bytes);
+        self.arena.allocate(address, extent).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
         state.allocations.insert(address, bytes);
         Ok(state.freed.iter().any(|block| block.address < end && block.address + block.bytes > address))
     }
@@ -126,12 +130,17 @@ impl Memory {
         for page in shared.into_iter().filter(|page| (first..last).contains(page)) {
             let ranges: Vec<Range<u64>> = in_use
                 .iter()
-                .map(|(address, end)| *address..*end)
+                .map(|(address, end)| *address..*address + self.extent(end - address))
                 .filter(|r| r.start < page + PAGE && r.end > page)
                 .collect();
             self.arena.share(page, &ranges).map_err(|error| CudaError::new(code::UNKNOWN, error.to_string()))?;
         }
         Ok(block.bytes)
+    }
+
+    /// How many bytes from an allocation's beginning may be accessed.
+    fn extent(&self, bytes: u64) -> u64 {
+        if self.exact { bytes } else { bytes.next_multiple_of(GRANULE) }
     }
 
     /// Whether these bytes are the session's and nothing is allocated there.
@@ -162,7 +171,8 @@ impl Memory {
         if length > self.arena.base() + self.arena.len() - base {
             return Err(CudaError::new(code::OUT_OF_MEMORY, "no more room for modules' variables and the heap"));
         }
-        self.arena.allocate(base, bytes).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
+        let extent = self.extent(bytes);
+        self.arena.allocate(base, extent).map_err(|error| CudaError::new(code::OUT_OF_MEMORY, error.to_string()))?;
         state.next_variable = base + length;
         Ok(base)
     }
@@ -199,7 +209,7 @@ mod tests {
 
     #[test]
     fn neighbours_on_one_page_live_and_die_alone() {
-        let memory = Memory::reserve(BASE, 4 << 30).expect("range");
+        let memory = Memory::reserve(BASE, 4 << 30, true).expect("range");
         memory.alloc(BASE, 512).expect("first");
         memory.alloc(BASE + 512, 6000).expect("second");
         memory.arena().write(BASE + 512, &[7; 6000]).expect("written");
@@ -212,11 +222,24 @@ mod tests {
         assert!(memory.arena().is_empty());
     }
 
+    #[test]
+    fn an_allocation_reaches_to_the_end_of_its_granule_unless_exact_bounds_are_asked_for() {
+        let memory = Memory::reserve(BASE + (48 << 30), 4 << 30, false).expect("range");
+        memory.alloc(BASE + (48 << 30), 40).expect("allocated");
+        let (base, mut byte) = (memory.arena().base(), [0]);
+        memory.arena().read(base + 511, &mut byte).expect("as on a card");
+        assert!(memory.arena().read(base + 512, &mut byte).is_err());
+        memory.alloc(base + 512, 1000).expect("a neighbour");
+        assert_eq!(free(&memory, base), Ok(40));
+        assert!(memory.arena().read(base + 511, &mut byte).is_err());
+        memory.arena().read(base + 1535, &mut byte).expect("the neighbour's last granule");
+    }
+
     /// Random allocations and frees of small and large pieces, released late: exactly what is allocated, or freed and not
     /// released, may be used.
     #[test]
     fn exactly_what_is_allocated_may_be_used() {
-        let memory = Memory::reserve(BASE + (40 << 30), 4 << 30).expect("range");
+        let memory = Memory::reserve(BASE + (40 << 30), 4 << 30, true).expect("range");
         let (base, pages) = (memory.arena().base(), 24u64);
         let (mut live, mut freed, mut random) = (Vec::<Block>::new(), Vec::<Block>::new(), 7u64);
         let mut next = |below: u64| {
@@ -259,7 +282,7 @@ mod tests {
 
     #[test]
     fn freed_pages_come_back_as_zeros() {
-        let memory = Memory::reserve(BASE + (8 << 30), 4 << 30).expect("range");
+        let memory = Memory::reserve(BASE + (8 << 30), 4 << 30, true).expect("range");
         let at = memory.arena().base();
         memory.alloc(at, 4096).expect("first");
         memory.arena().write(at, &[9; 4096]).expect("written");
@@ -272,7 +295,7 @@ mod tests {
 
     #[test]
     fn an_address_used_again_before_its_pages_are_released_keeps_them() {
-        let memory = Memory::reserve(BASE + (24 << 30), 4 << 30).expect("range");
+        let memory = Memory::reserve(BASE + (24 << 30), 4 << 30, true).expect("range");
         let at = memory.arena().base();
         assert_eq!(memory.alloc(at, 3 * PAGE), Ok(false));
         let block = memory.free(at).expect("freed");
@@ -288,7 +311,7 @@ mod tests {
 
     #[test]
     fn pages_stay_for_a_block_that_was_freed_later() {
-        let memory = Memory::reserve(BASE + (32 << 30), 4 << 30).expect("range");
+        let memory = Memory::reserve(BASE + (32 << 30), 4 << 30, true).expect("range");
         let at = memory.arena().base();
         memory.alloc(at, 3000).expect("first");
         let first = memory.free(at).expect("freed");
@@ -312,7 +335,7 @@ mod tests {
 
     #[test]
     fn what_overlaps_or_leaves_the_range_is_refused() {
-        let memory = Memory::reserve(BASE + (16 << 30), 4 << 30).expect("range");
+        let memory = Memory::reserve(BASE + (16 << 30), 4 << 30, true).expect("range");
         let at = memory.arena().base();
         memory.alloc(at + 4096, 4096).expect("first");
         assert!(memory.alloc(at + 7680, 10).is_err() && memory.alloc(at + 9000, 10).is_err());

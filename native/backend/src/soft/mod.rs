@@ -56,6 +56,8 @@ pub struct SoftDevice {
 
 /// What queued work needs.
 struct Shared {
+    /// Whether an allocation ends with its last byte.
+    exact: bool,
     memory: OnceLock<Memory>,
     engine: Engine,
     cancel: AtomicBool,
@@ -144,11 +146,13 @@ fn bad_address(error: &std::io::Error) -> CudaError {
 }
 
 impl SoftDevice {
-    /// Opens a device with an engine of so many threads (0: one for each core).
-    pub fn open(threads: usize, observer: ErrorObserver) -> CudaResult<SoftDevice> {
+    /// Opens a device with an engine of so many threads (0: one for each core).  `exact` has every access checked against
+    /// the bytes that were asked for, which a card does not do.
+    pub fn open(threads: usize, exact: bool, observer: ErrorObserver) -> CudaResult<SoftDevice> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Shared {
             memory: OnceLock::new(),
+            exact,
             engine: Engine::new(if threads == 0 { cores } else { threads }),
             cancel: AtomicBool::new(false),
             printer: OnceLock::new(),
@@ -311,7 +315,7 @@ impl Shared {
 
 impl Device for SoftDevice {
     fn reserve(&self, base: u64, bytes: u64) -> CudaResult<u64> {
-        let memory = Memory::reserve(base, bytes)?;
+        let memory = Memory::reserve(base, bytes, self.shared.exact)?;
         let usable = memory.usable();
         let taken = self.shared.memory.set(memory);
         taken.map(|()| usable).map_err(|_| CudaError::new(code::INVALID_VALUE, "a range is already reserved"))

@@ -8,7 +8,7 @@ use crate::supervisor::pool::{Pool, Worker};
 use crate::token::{self, Claims, from_base64url, to_base64url};
 use ring::rand::{SecureRandom, SystemRandom};
 use sluice_protocol::handshake::{Challenge, HELLO_CONTEXT, Handshake, Hello, Refused, RefusedCode};
-use sluice_protocol::{SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
+use sluice_protocol::{EXACT_BOUNDS, SHARED_LANES, VERSION_MAJOR, VERSION_MINOR, opcode};
 use sluice_transport::{Stream, read_handshake, write_handshake};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -195,6 +195,7 @@ impl Supervisor {
             ranges: hello.ranges.clone(),
             return_seconds: self.config.return_time.as_secs(),
             nonce: to_base64url(&nonce),
+            exact_bounds: hello.features.iter().any(|feature| feature == EXACT_BOUNDS),
         };
         channel.send(&order, &[ledger.descriptor(), connection.as_fd(), arbiter.bell().descriptor()])?;
         Ok(None)

@@ -5,10 +5,15 @@ use crate::orders::BackendChoice;
 use sluice_backend::{CudaResult, Device, ErrorObserver};
 use std::sync::Arc;
 
-/// The device behind a report.
-pub fn open(backend: &BackendChoice, report: &DeviceReport, observer: ErrorObserver) -> CudaResult<Arc<dyn Device>> {
+/// The device behind a report; `exact` has the software GPU check accesses to the byte.
+pub fn open(
+    backend: &BackendChoice,
+    report: &DeviceReport,
+    exact: bool,
+    observer: ErrorObserver,
+) -> CudaResult<Arc<dyn Device>> {
     Ok(match backend {
-        BackendChoice::Soft { threads } => Arc::new(sluice_backend::soft::SoftDevice::open(*threads, observer)?),
+        BackendChoice::Soft { threads } => Arc::new(sluice_backend::soft::SoftDevice::open(*threads, exact, observer)?),
         BackendChoice::Null { recording } => {
             Arc::new(sluice_backend::null::NullDevice::open(recording.as_deref(), observer)?)
         }

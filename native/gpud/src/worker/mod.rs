@@ -73,7 +73,7 @@ pub fn main() -> io::Result<()> {
     // SAFETY: the supervisor puts the socket there before exec, and nothing else in this process owns it.
     let supervisor = Arc::new(unsafe { Channel::from_raw(SUPERVISOR_DESCRIPTOR) });
     let Some((order, descriptors)) = supervisor.receive::<Order>()? else { return Ok(()) };
-    let Order::Start { backend, device: report, lease, ranges, return_seconds, nonce } = order else {
+    let Order::Start { backend, device: report, lease, ranges, return_seconds, nonce, exact_bounds } = order else {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first order is not a start"));
     };
     let [account, connection, bell] = take(descriptors)?;
@@ -85,7 +85,7 @@ pub fn main() -> io::Result<()> {
             session::send_async_error(&outbox, 0, &Failure::new(error.code, error.text.clone()));
         }
     };
-    let opened = devices::open(&backend, &report, Box::new(observer)).map(|device| {
+    let opened = devices::open(&backend, &report, exact_bounds, Box::new(observer)).map(|device| {
         let range = ranges.iter().find_map(|range| {
             let bytes = device.reserve(range.base, range.bytes).ok()?;
             Some(AddressRange { base: range.base, bytes })

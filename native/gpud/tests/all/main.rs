@@ -1,5 +1,6 @@
 //! A real gpud, spoken to frame by frame. One program, because each takes seconds to build.
 
+mod bounds;
 mod contract;
 mod fuzz;
 mod hardening;

@@ -195,16 +195,17 @@ pub fn hello(
     ranges: Vec<AddressRange>,
     resume: Option<Resume>,
 ) -> Result<(Stream, Welcome), HelloError> {
-    hello_on(Stream::connect(address, None, PATIENCE)?, key, token, ranges, resume)
+    hello_on(Stream::connect(address, None, PATIENCE)?, key, token, ranges, resume, &[])
 }
 
-/// As [`hello`], on a connection that is open.
+/// As [`hello`], on a connection that is open, of a client with these features.
 pub fn hello_on(
     mut stream: Stream,
     key: &Ed25519KeyPair,
     token: &str,
     ranges: Vec<AddressRange>,
     resume: Option<Resume>,
+    features: &[&str],
 ) -> Result<(Stream, Welcome), HelloError> {
     stream.set_timeout(Some(PATIENCE))?;
     let frame = read_handshake(&mut stream)?;
@@ -213,8 +214,8 @@ pub fn hello_on(
     let signature = BASE64URL.encode(key.sign(&[HELLO_CONTEXT, &nonce].concat()).as_ref());
     let version = [sluice_protocol::VERSION_MAJOR, sluice_protocol::VERSION_MINOR];
     let token = token.to_owned();
-    let hello =
-        Hello { version, features: vec![], token, signature, ranges, resume, lane: None, pid: std::process::id() };
+    let features = features.iter().map(|name| (*name).to_owned()).collect();
+    let hello = Hello { version, features, token, signature, ranges, resume, lane: None, pid: std::process::id() };
     write_handshake(&mut stream, &hello)?;
     let frame = read_handshake(&mut stream)?;
     if frame.header.opcode == opcode::REFUSED {
@@ -236,7 +237,7 @@ impl Client {
     }
 
     pub fn connect_on(stream: Stream, key: Ed25519KeyPair, token: String) -> Result<Client, HelloError> {
-        let (stream, welcome) = hello_on(stream, &key, &token, vec![range()], None)?;
+        let (stream, welcome) = hello_on(stream, &key, &token, vec![range()], None, &[])?;
         Ok(Client::around(stream, welcome, key, token))
     }
 

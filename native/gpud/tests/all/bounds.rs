@@ -1,0 +1,37 @@
+//! Accesses behind the end of an allocation.
+
+use crate::support::{ADD_ONE, Client, Gpud, PATIENCE, hello_on, key, range, sign};
+use sluice_protocol::messages as m;
+use sluice_protocol::{EXACT_BOUNDS, Failure};
+use sluice_transport::Stream;
+
+const MIB: u64 = 1 << 20;
+/// `cudaErrorIllegalAddress`.
+const ILLEGAL_ADDRESS: u32 = 700;
+
+/// Adds one to each of 256 numbers, of which fewer are allocated, and waits for it.
+fn add_too_many(features: &[&str], numbers: u64) -> Result<(), Failure> {
+    let gpud = Gpud::start(&[]);
+    let token = sign(&gpud.claims(&key(1), "lea-1", 64 * MIB));
+    let stream = Stream::connect(&gpud.address, None, PATIENCE).expect("connected");
+    let (stream, welcome) = hello_on(stream, &key(1), &token, vec![range()], None, features).expect("welcome");
+    let mut client = Client::around(stream, welcome, key(1), token);
+    client.load(1, ADD_ONE).expect("loaded");
+    let data = client.alloc(numbers * 4)?;
+    client.launch(1, 1, 256, &data.to_le_bytes());
+    client.call(&m::ContextSynchronize).map(|_| ())
+}
+
+#[test]
+fn an_allocation_ends_with_its_granule_as_on_a_card() {
+    add_too_many(&[], 250).expect("1000 bytes lie in two granules");
+    assert_eq!(add_too_many(&[], 100).expect_err("400 bytes lie in one").code, ILLEGAL_ADDRESS);
+}
+
+#[test]
+fn exact_bounds_tell_of_the_first_element_too_far() {
+    add_too_many(&[EXACT_BOUNDS], 256).expect("what is allocated");
+    let failure = add_too_many(&[EXACT_BOUNDS], 255).expect_err("one too far");
+    assert_eq!(failure.code, ILLEGAL_ADDRESS);
+    assert!(failure.text.contains("0 bytes behind the allocation of 1020 bytes"), "{}", failure.text);
+}
