@@ -28,6 +28,12 @@ describe("conformance suites", () => {
     { test: "e", outcome: "xfailed", reason: "" },
   ];
 
+  it("hold at least sixty CUDA C++ programs for two targets each, and all passed", () => {
+    const { counts } = recordedOf("cuda");
+    expect(counts.collected).toBeGreaterThanOrEqual(120);
+    expect(counts.passed).toBe(counts.collected);
+  });
+
   it("count as not applicable only what the card itself excludes", () => {
     expect(count(outcomes, ["compute capability"])).toEqual({
       collected: 5,

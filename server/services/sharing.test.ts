@@ -79,6 +79,11 @@ it("a stop holds a person's requests back until it is lifted", async () => {
   expect(await held(request)).toBe("stopped");
   expect(await lift(world.admin.ctx, { id })).toEqual({ stops: [] });
   expect(await held(request)).toBe("granted");
+  const audited = await world.db.select().from(auditEvents).where(eq(auditEvents.subject, id)).orderBy(auditEvents.seq);
+  expect(audited.map(({ action, actorId }) => [action, actorId])).toEqual([
+    ["stop.set", world.admin.id],
+    ["stop.lift", world.admin.id],
+  ]);
   expect(await code(setStop(world.admin.ctx, { scope: "team", reason: "whom?" }))).toBe("invalid");
 });
 

@@ -149,6 +149,11 @@ impl Ledger {
         out
     }
 
+    /// Bytes that count against the limit: what is charged, and what driver and libraries take.
+    pub fn used(&self) -> u64 {
+        self.page().used()
+    }
+
     /// The lease's memory limit in bytes.
     pub fn limit(&self) -> u64 {
         self.page().limit.load(Ordering::Acquire)
@@ -157,7 +162,7 @@ impl Ledger {
     /// Charges `bytes` to a slot, or answers `false` and charges nothing when the lease's limit would be passed.
     pub fn charge(&self, slot: usize, bytes: u64) -> bool {
         self.locked(|page| {
-            let used: u64 = page.slots.iter().map(Slot::used).fold(0, u64::saturating_add);
+            let used = page.used();
             let fits = used.checked_add(bytes).is_some_and(|sum| sum <= page.limit.load(Ordering::Acquire));
             if fits && let Some(slot) = page.slots.get(slot) {
                 slot.charged.fetch_add(bytes, Ordering::AcqRel);
@@ -288,6 +293,12 @@ impl Ledger {
             }
             totals
         })
+    }
+}
+
+impl Page {
+    fn used(&self) -> u64 {
+        self.slots.iter().map(Slot::used).fold(0, u64::saturating_add)
     }
 }
 

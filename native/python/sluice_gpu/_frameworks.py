@@ -46,16 +46,17 @@ def variables(entries, facts, environ):
         name = entry["name"]
         if not all(holds(condition, facts) for condition in entry.get("when", ())):
             continue
+        # What needs a place that is not there is left out.
+        try:
+            text = entry.get("flag", entry.get("value")).format(**facts["places"])
+        except KeyError:
+            continue
         if "flag" in entry:
             flags = found.get(name, environ.get(name, ""))
-            if entry["flag"].partition("=")[0] not in flags:
-                found[name] = f"{flags} {entry['flag']}".strip()
+            if text.partition("=")[0] not in flags:
+                found[name] = f"{flags} {text}".strip()
         elif name not in environ:
-            # A value that needs a place that is not there is left out.
-            try:
-                found[name] = entry["value"].format(**facts["places"])
-            except KeyError:
-                pass
+            found[name] = text
     return found
 
 
@@ -90,7 +91,7 @@ def facts_here(libraries, profile, nvidia):
 
 
 def cuda_root(nvidia, tools):
-    """A folder that JAX takes for a CUDA installation: the installed libdevice, and our ptxas before the real one.
+    """A folder that JAX and TensorFlow take for a CUDA installation: the installed libdevice, and our ptxas before the real one.
     None where it cannot be made."""
     base = os.environ.get("SLUICE_RUNTIME_DIR") or os.path.join(os.path.expanduser("~"), ".cache", "sluice")
     root = os.path.join(base, "cuda-root")

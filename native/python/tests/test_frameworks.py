@@ -56,6 +56,19 @@ def test_jax_gets_only_the_flags_that_its_version_knows():
     assert old["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
 
 
+def test_tensorflow_finds_libdevice_on_a_software_gpu_and_times_nothing_by_mapped_memory():
+    entries = _frameworks.settings("tensorflow")
+    timed = "--xla_gpu_autotune_level=0 --xla_gpu_enable_command_buffer=FUSION"
+    assert _frameworks.variables(entries, facts(), {})["XLA_FLAGS"] == timed
+    soft = _frameworks.variables(entries, facts(software=True), {"XLA_FLAGS": "--xla_gpu_autotune_level=4"})
+    assert soft["XLA_FLAGS"].split() == [
+        "--xla_gpu_autotune_level=4",
+        "--xla_gpu_enable_command_buffer=FUSION",
+        "--xla_gpu_cuda_data_dir=/root",
+    ]
+    assert soft["TF_GPU_ALLOCATOR"] == "cuda_malloc_async"
+
+
 def test_what_the_user_has_set_stays_and_flags_are_added():
     entries = _frameworks.settings("jax")
     own = {"XLA_PYTHON_CLIENT_PREALLOCATE": "true", "TF_CPP_MIN_LOG_LEVEL": "0"}

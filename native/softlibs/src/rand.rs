@@ -73,29 +73,24 @@ impl Generator {
         Ok(())
     }
 
-    /// Four numbers of each group of four places.
-    fn groups(self, count: usize) -> impl Iterator<Item = [u32; 4]> {
-        // A call begins at a group of its own: which numbers it gives depends on the calls before, not on their kinds.
-        (0..count.div_ceil(4) as u64).map(move |group| philox(self.seed, self.next / 4 + group, 0))
+    /// The values of so many places, of which each group of four gives `N`; an offset may begin inside a group.  A call
+    /// begins at a group of its own: which numbers it gives depends on the calls before, not on their kinds.
+    fn values<T, const N: usize>(self, count: usize, of: impl Fn([u32; 4]) -> [T; N]) -> Vec<T> {
+        let skipped = (self.next % 4) as usize * N / 4;
+        let groups = (0..(skipped + count).div_ceil(N) as u64).map(|group| philox(self.seed, self.next / 4 + group, 0));
+        groups.flat_map(of).skip(skipped).take(count).collect()
     }
 
     fn words(self, count: usize) -> Vec<u32> {
-        let mut words: Vec<u32> = self.groups(count).flatten().collect();
-        words.truncate(count);
-        words
+        self.values(count, |group| group)
     }
 
     fn normals(self, count: usize, mean: f64, deviation: f64) -> Vec<f64> {
-        let mut values: Vec<f64> = self.groups(2 * count).flat_map(normals).map(|x| mean + deviation * x).collect();
-        values.truncate(count);
-        values
+        self.values(count, |group| normals(group).map(|x| mean + deviation * x))
     }
 
     fn doubles(self, count: usize) -> Vec<f64> {
-        let pairs = |[a, b, c, d]: [u32; 4]| [uniform64(a, b), uniform64(c, d)];
-        let mut values: Vec<f64> = self.groups(2 * count).flat_map(pairs).collect();
-        values.truncate(count);
-        values
+        self.values(count, |[a, b, c, d]| [uniform64(a, b), uniform64(c, d)])
     }
 
     /// Knuth's method; a large mean is the sum of smaller ones.
@@ -175,6 +170,20 @@ mod tests {
     #[test]
     fn philox_gives_its_known_answers() {
         assert_eq!(philox(0, 0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+    }
+
+    #[test]
+    fn an_offset_leaves_out_as_many_numbers() {
+        let at = |next| Generator { seed: 7, next };
+        let (words, doubles, normals) = (at(0).words(20), at(0).doubles(20), at(0).normals(20, 0.0, 1.0));
+        for offset in [1, 2, 3, 4, 7] {
+            assert_eq!(at(offset).words(9), words[offset as usize..][..9]);
+        }
+        // Two of the generator's numbers make one of these.
+        for offset in [2, 4, 6] {
+            assert_eq!(at(offset).doubles(9), doubles[offset as usize / 2..][..9]);
+            assert_eq!(at(offset).normals(9, 0.0, 1.0), normals[offset as usize / 2..][..9]);
+        }
     }
 
     #[test]

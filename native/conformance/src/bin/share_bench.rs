@@ -38,7 +38,8 @@ const GRAPH_KERNELS: u32 = 8;
 /// More than caches hold: alone a program would find its data there, and beside another one not, whoever shares the
 /// device.
 const COPY_BYTES: u64 = 64 << 20;
-const MEMORY: u64 = 256 << 20;
+/// A real driver takes some of it too.
+const MEMORY: u64 = 2 << 30;
 const GRID: [u32; 3] = [4, 1, 1];
 const BLOCK: [u32; 3] = [64, 1, 1];
 /// A measurement is cut into parts of about this length, together and alone in turns: the shorter, the less the machine
@@ -198,15 +199,17 @@ fn rates(tallies: &[Tally]) -> Vec<f64> {
     tallies.iter().map(counted).map(rate).collect()
 }
 
-/// From the first to the last time that a program's turn began: that its first completion came after a long wait.  Of a
-/// program that always has its turn, or completes once in each, from its first to its last completion.
+/// From the first to the last time that a program's turn began: that its first completion came after a long wait.  Where
+/// long waits are seldom or lie close together they were no turns, and it is from the first to the last completion.
 fn periods(tally: &Tally) -> Option<(Instant, Instant)> {
     let waits = || tally.windows(2).map(|pair| (pair[1].0, pair[1].0 - pair[0].0));
     let longest = waits().map(|(_, wait)| wait).max().unwrap_or_default();
     let begins: Vec<Instant> = waits().filter(|(_, wait)| *wait * 2 >= longest).map(|(at, _)| at).collect();
-    let all = || tally.iter().map(|(at, _)| *at).collect();
-    let ends: Vec<Instant> = if begins.len() >= TURNS { begins } else { all() };
-    Some((*ends.first()?, *ends.last()?))
+    let span = |ends: &[Instant]| Some((*ends.first()?, *ends.last()?));
+    let length = |span: Option<(Instant, Instant)>| span.map_or(Duration::ZERO, |(first, last)| last - first);
+    let all: Vec<Instant> = tally.iter().map(|(at, _)| *at).collect();
+    let turns = begins.len() >= TURNS && length(span(&begins)) * 2 >= length(span(&all));
+    span(if turns { &begins } else { &all })
 }
 
 /// Programs with a thread each, of which some work at a time.

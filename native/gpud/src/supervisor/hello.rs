@@ -117,8 +117,9 @@ impl Supervisor {
         if pool.stopping {
             return Ok(Some((stream, (RefusedCode::Unavailable, "the GPU server stops".to_owned()))));
         }
-        let known = pool.worker_of_session(&claims.sid).map(|(id, worker)| (id, worker.key.clone()));
-        if let Some((id, key)) = &known
+        let known = pool.worker_of_session(&claims.sid);
+        let known = known.map(|(id, worker)| (id, worker.key.clone(), worker.seat.clone()));
+        if let Some((id, key, _)) = &known
             && *key == claims.cnf.ed25519
         {
             if let Some(resume) = hello.resume.as_ref().filter(|resume| resume.session_id == claims.sid) {
@@ -159,7 +160,7 @@ impl Supervisor {
             return Ok(Some((stream, (RefusedCode::Unavailable, text))));
         }
         let memory_bytes = claims.lease.memory_bytes.min(device.memory_bytes);
-        if let Err(text) = pool.has_room(&claims.lease, memory_bytes) {
+        if let Err(text) = pool.has_room(&claims.lease, memory_bytes, known.as_ref().map(|(_, _, seat)| seat)) {
             return Ok(Some((stream, (RefusedCode::Lease, text))));
         }
         let (seat, ledger, arbiter) = match pool.take_seat(&claims.lease, &claims.sid, memory_bytes) {

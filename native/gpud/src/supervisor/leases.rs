@@ -3,6 +3,7 @@
 use crate::control::messages::{EndMode, GpudMessage};
 use crate::orders::{LeasePart, Order, Report};
 use crate::supervisor::Supervisor;
+use crate::supervisor::metering::Beyond;
 use crate::supervisor::pool::{LeaseState, Pool, WorkerId};
 use crate::token;
 use std::collections::{BTreeMap, HashSet};
@@ -30,6 +31,8 @@ impl Supervisor {
                 let mut pool = self.pool();
                 if let Some(worker) = pool.workers.get_mut(&id) {
                     worker.connected = true;
+                    // What was read while the driver began is not what a process takes.
+                    worker.beyond = Beyond::default();
                     let (lease_id, session_id) = (worker.seat.lease_id.clone(), worker.seat.session_id.clone());
                     drop(pool);
                     self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
@@ -256,8 +259,9 @@ impl Supervisor {
                 }
                 self.check_lease(&pool, &claims)?;
                 let memory_bytes = claims.lease.memory_bytes;
-                pool.has_room(&claims.lease, memory_bytes)?;
                 let (seat, lease) = pool.take_seat(&claims.lease, &claims.sid, memory_bytes)?;
+                // What driver and libraries hold for it is there already; it must not keep parked memory from its place.
+                lease.ledger.set_beyond(seat.slot, 0);
                 let ledger = Arc::clone(&lease.ledger);
                 Ok((seat, ledger, memory_bytes))
             });
@@ -290,6 +294,7 @@ impl Supervisor {
         let (lease_id, session_id) = (next.lease_id.clone(), next.session_id.clone());
         let old = std::mem::replace(&mut worker.seat, next);
         worker.parked = false;
+        worker.beyond = Beyond::default();
         pool.give_seat_up(&old);
         drop(pool);
         self.tell_broker(GpudMessage::SessionOpened { lease_id, session_id });
@@ -302,6 +307,8 @@ impl Supervisor {
         let (channel, seat) = (Arc::clone(&worker.channel), worker.seat.clone());
         let Some(lease) = pool.leases.get(&seat.lease_id) else { return };
         let ledger = Arc::clone(&lease.ledger);
+        // More than is wanted is missing where driver and libraries have passed the limit.
+        let missing = bytes.max(ledger.used().saturating_add(bytes).saturating_sub(ledger.limit()));
         let mut asked = false;
         for (other, sibling) in &pool.workers {
             let totals = ledger.slot(sibling.seat.slot);
@@ -310,7 +317,7 @@ impl Supervisor {
                 && !sibling.parked
                 && totals.charged > totals.memory
             {
-                asked |= sibling.channel.send(&Order::Recall { bytes }, &[]).is_ok();
+                asked |= sibling.channel.send(&Order::Recall { bytes: missing }, &[]).is_ok();
             }
         }
         drop(pool);
@@ -320,7 +327,7 @@ impl Supervisor {
         }
         let waited = std::thread::Builder::new().name("recall".to_owned()).spawn(move || {
             let deadline = Instant::now() + RECALL_TIME;
-            let fits = || ledger.totals().charged.saturating_add(bytes) <= ledger.limit();
+            let fits = || ledger.used().saturating_add(bytes) <= ledger.limit();
             while Instant::now() < deadline && !fits() {
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -9,8 +9,9 @@
 //! moment, so that the middle one of three differences counts.
 
 use super::Supervisor;
-use super::pool::Pool;
+use super::pool::{Pool, Seat};
 use crate::control::messages::SmActivity;
+use crate::ledger::Totals;
 use crate::token::LeaseClaims;
 use serde::{Deserialize, Serialize};
 use sluice_backend::cuda::{Meter, Reading, Source, Weights};
@@ -151,9 +152,17 @@ impl Pool {
 
     /// Whether a lease with this limit has the memory free that driver and libraries take for another process at its
     /// beginning, as far as that is known; or a sentence that says how much it is.
-    pub fn has_room(&self, claims: &LeaseClaims, limit: u64) -> Result<(), String> {
-        let used = self.leases.get(&claims.id).map(|lease| lease.totals()).unwrap_or_default();
-        let (free, needed) = (limit.saturating_sub(used.charged + used.beyond), self.beginning(&claims.device_uuid));
+    ///
+    /// Idle credit counts as free, as it is asked back when it is wanted; so does what the process has that this one
+    /// replaces.
+    pub fn has_room(&self, claims: &LeaseClaims, limit: u64, replaced: Option<&Seat>) -> Result<(), String> {
+        let lease = self.leases.get(&claims.id);
+        let of = |totals: Totals| totals.memory.saturating_add(totals.beyond);
+        let gone = replaced
+            .filter(|seat| seat.lease_id == claims.id)
+            .map_or(0, |seat| lease.map_or(0, |lease| of(lease.ledger.slot(seat.slot))));
+        let used = lease.map_or(0, |lease| of(lease.ledger.totals()).saturating_sub(gone));
+        let (free, needed) = (limit.saturating_sub(used), self.beginning(&claims.device_uuid));
         if needed <= free {
             return Ok(());
         }
@@ -178,7 +187,13 @@ impl Pool {
         for worker in self.workers.values_mut().filter(|worker| worker.device_uuid == line.uuid) {
             let Some(lease) = self.leases.get(&worker.seat.lease_id) else { continue };
             let Some(bytes) = bytes.get(&worker.pid) else { continue };
-            let beyond = bytes.saturating_sub(lease.ledger.backing(worker.seat.slot));
+            let (slot, backing) = (lease.ledger.slot(worker.seat.slot), lease.ledger.backing(worker.seat.slot));
+            // Memory that goes into the host or comes back is on its way; one account or the other is behind.
+            if worker.parked || worker.next_seat.is_some() || *bytes < backing {
+                continue;
+            }
+            // Of a piece of the device that is taken for an allocation, the rest is taken too.
+            let beyond = bytes - backing + backing.saturating_sub(slot.charged);
             let begins = worker.beyond.seen.len() < 3;
             let Some(beyond) = worker.beyond.take(beyond) else { continue };
             lease.ledger.set_beyond(worker.seat.slot, beyond);
@@ -274,7 +289,7 @@ fn print(output: &mut impl Write, line: &Line) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::arbiter::Arbiter;
-    use crate::supervisor::pool::{Seat, Worker};
+    use crate::supervisor::pool::Worker;
     use crate::token::Keys;
     use std::collections::HashMap;
 
@@ -285,7 +300,7 @@ mod tests {
         let arbiters = HashMap::from([("GPU-1".to_owned(), Arbiter::start(true).expect("thread"))]);
         let mut pool = Pool::new(Vec::new(), arbiters, Keys::new(), false);
         for id in ["a", "b"] {
-            pool.take_seat(&claims(id), id, 1).expect("a seat");
+            pool.take_seat(&claims(id), id, 1 << 40).expect("a seat");
         }
         pool
     }
@@ -368,6 +383,7 @@ mod tests {
         work_for(&mut pool, "a", 11);
         let ledger = Arc::clone(&pool.leases["a"].ledger);
         let beyond = || ledger.totals().beyond;
+        assert!(ledger.charge(0, 100 * MIB), "its allocations");
         ledger.set_backing(0, 100 * MIB);
         for _ in 0..2 {
             weigh(&mut pool, &[(11, 600 * MIB), (99, 7 * MIB)]);
@@ -383,12 +399,20 @@ mod tests {
         assert_eq!(beyond(), 520 * MIB, "a library has begun");
         weigh(&mut pool, &[]);
         assert_eq!(beyond(), 520 * MIB, "not told is not nothing");
+        ledger.set_backing(0, 700 * MIB);
+        for _ in 0..3 {
+            weigh(&mut pool, &[(11, 620 * MIB)]);
+        }
+        assert_eq!(beyond(), 520 * MIB, "one of the two is behind");
+        ledger.set_backing(0, 100 * MIB);
 
         let another = LeaseClaims { id: "a".to_owned(), ..claims("a") };
-        assert!(pool.has_room(&another, 1_020 * MIB).is_ok());
-        let refused = pool.has_room(&another, 1_000 * MIB).expect_err("too little");
+        assert!(pool.has_room(&another, 1_020 * MIB, None).is_ok());
+        let refused = pool.has_room(&another, 1_000 * MIB, None).expect_err("too little");
         assert!(refused.contains("500 MiB") && refused.contains("480 MiB"), "{refused}");
-        let (seat, lease) = pool.take_seat(&another, "second", 1).expect("a seat");
+        let replaced = Seat { lease_id: "a".to_owned(), session_id: "a".to_owned(), slot: 0 };
+        assert!(pool.has_room(&another, 1_000 * MIB, Some(&replaced)).is_ok(), "the client begins anew");
+        let (seat, lease) = pool.take_seat(&another, "second", 1 << 40).expect("a seat");
         assert_eq!(lease.ledger.slot(seat.slot).beyond, 500 * MIB, "until it is measured");
     }
 

@@ -511,6 +511,7 @@ impl Session {
         self.credit = self.allocated;
         self.phase = Phase::Active;
         self.ledger.set_memory(self.lease.slot, held);
+        self.settle_backing(0);
         self.report(&Report::Resumed { taken: true });
         reply.send(Ok(RebindReply {
             credit: 0,

@@ -33,5 +33,6 @@ fn exact_bounds_tell_of_the_first_element_too_far() {
     add_too_many(&[EXACT_BOUNDS], 256).expect("what is allocated");
     let failure = add_too_many(&[EXACT_BOUNDS], 255).expect_err("one too far");
     assert_eq!(failure.code, ILLEGAL_ADDRESS);
+    assert!(failure.text.contains("block (0,0,0), thread (255,0,0), PTX line "), "{}", failure.text);
     assert!(failure.text.contains("0 bytes behind the allocation of 1020 bytes"), "{}", failure.text);
 }

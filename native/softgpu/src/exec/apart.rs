@@ -2,9 +2,13 @@
 //!
 //! A launch wakes pool threads and begins to work itself.  Linux often wakes a thread on the processor of the one that
 //! wakes it, and moves it to an idle one only some ticks of its clock later: for that long the launch has one
-//! processor instead of two.  Among leases that take turns it happens at the beginning of every fifth turn.
+//! processor instead of two.  Among leases that take turns it happened at the beginning of every fifth turn, on a machine
+//! with two processors; where there are many, one thread less is little, and as many system calls are much.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Threads of larger pools go wherever the system puts them.
+const MOST_THREADS: usize = 8;
 
 /// See the module.
 #[derive(Default)]
@@ -37,8 +41,8 @@ impl Apart {
         let mut state = self.state();
         state.launches += 1;
         let here = if state.launches == 1 { processor() } else { None };
-        // The system calls are made when the launching thread has moved, which is seldom.
-        if state.avoided != here {
+        // The system calls are made when the launch comes from another processor than the last one.
+        if state.avoided != here && state.threads.len() <= MOST_THREADS {
             state.avoid(here);
         }
         Launching(self)

@@ -127,10 +127,12 @@ impl Engine {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
         let (mut handles, apart) = (Vec::new(), Arc::new(Apart::default()));
+        let (joined, all_joined) = mpsc::channel::<()>();
         for number in 0..threads.max(1) {
-            let (queue, apart) = (queue.clone(), Arc::clone(&apart));
+            let (queue, apart, joined) = (queue.clone(), Arc::clone(&apart), joined.clone());
             let body = move || {
                 apart.join();
+                drop(joined);
                 loop {
                     let job = queue.lock().unwrap_or_else(|e| e.into_inner()).recv();
                     match job {
@@ -144,6 +146,9 @@ impl Engine {
                 handles.push(handle);
             }
         }
+        // All of them are known before the first launch.
+        drop(joined);
+        let _ = all_joined.recv();
         let (limit, printed) = (AtomicU64::new(0), AtomicUsize::new(DEFAULT_PRINTED));
         let (paused, aside) = (AtomicBool::new(false), OnceLock::new());
         let (launches, account) = Default::default();
