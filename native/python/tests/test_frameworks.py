@@ -42,17 +42,18 @@ def test_triton_finds_our_driver_and_hands_ptx_to_a_software_gpu():
 def test_jax_gets_only_the_flags_that_its_version_knows():
     entries = _frameworks.settings("jax")
     soft = _frameworks.variables(entries, facts(software=True, **{"no-vmm": True, "no-cupti": True}), {})
-    graphs = "--xla_gpu_enable_command_buffer=FUSION"
+    graphs, timed = "--xla_gpu_enable_command_buffer=FUSION", "--xla_gpu_autotune_level=3"
     assert soft["XLA_FLAGS"].split() == [
         "--xla_gpu_experimental_vmm_disabled=true",
         graphs,
+        timed,
         "--xla_gpu_enable_libnvjitlink=false",
     ]
     assert soft["CUDA_ROOT"] == "/root"
     assert soft["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] == "1"
     assert soft["TF_CPP_MIN_LOG_LEVEL"] == "3"
     old = _frameworks.variables(entries, facts("0.10.2", **{"no-vmm": True}), {})
-    assert old["XLA_FLAGS"] == graphs
+    assert old["XLA_FLAGS"] == f"{graphs} {timed}"
     assert old["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
 
 
@@ -76,8 +77,8 @@ def test_what_the_user_has_set_stays_and_flags_are_added():
     own = {"XLA_PYTHON_CLIENT_PREALLOCATE": "true", "XLA_FLAGS": "--xla_gpu_enable_libnvjitlink=true --dump"}
     found = _frameworks.variables(entries, facts(software=True, **{"no-vmm": True}), own)
     assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in found
-    added = " --xla_gpu_experimental_vmm_disabled=true --xla_gpu_enable_command_buffer=FUSION"
-    assert found["XLA_FLAGS"] == own["XLA_FLAGS"] + added
+    added = ["--xla_gpu_experimental_vmm_disabled=true", "--xla_gpu_enable_command_buffer=FUSION"]
+    assert found["XLA_FLAGS"] == " ".join([own["XLA_FLAGS"], *added, "--xla_gpu_autotune_level=3"])
 
 
 def test_a_place_that_is_not_there_is_left_out():
