@@ -18,6 +18,10 @@ const SHOWN: Record<string, { name: string; requirement?: string; note?: string 
     note: "Managed memory, mapped host memory and memory shared between processes are refused.",
   },
   own: { name: "Numba", requirement: "numba-cuda[cu13]" },
+  tensorflow: {
+    ...{ name: "TensorFlow", requirement: "tensorflow" },
+    note: "Convolutions (cuDNN) are refused by name. Start the kernel again after its GPU was lost.",
+  },
   torch: {
     ...{ name: "PyTorch", requirement: "torch" },
     note: "Products of matrices and transforms work; its own kernels need a real GPU and say so.",

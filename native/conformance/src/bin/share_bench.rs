@@ -192,7 +192,7 @@ type Tally = Vec<(Instant, u64)>;
 /// that it makes no difference whose turn it was when the counting began or ended.
 fn rates(tallies: &[Tally]) -> Vec<f64> {
     let slowest = tallies.iter().min_by_key(|tally| tally.len());
-    let Some((first, last)) = slowest.and_then(|tally| periods(tally)) else { return vec![0.0; tallies.len()] };
+    let Some((first, last)) = slowest.and_then(periods) else { return vec![0.0; tallies.len()] };
     let seconds = (last - first).as_secs_f64();
     let counted = |tally: &Tally| tally.iter().filter(|(at, _)| *at > first && *at <= last).map(|(_, done)| done).sum();
     let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
