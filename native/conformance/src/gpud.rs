@@ -106,6 +106,17 @@ pub struct Gpud {
     state: PathBuf,
 }
 
+/// The command is ended when the thread that starts it is gone, however this program ends.
+pub fn ends_with_us(command: &mut Command) {
+    // SAFETY: prctl is allowed between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+}
+
 impl Gpud {
     /// Starts `gpud --backend BACKEND` on a free port, trusting this program's tokens.
     pub fn start(backend: &str, options: &[&str]) -> Result<Self, String> {
@@ -135,13 +146,7 @@ impl Gpud {
             return Err("gpud names no device".into());
         }
         let mut command = Command::new(&program);
-        // SAFETY: prctl is allowed between fork and exec. gpud ends with this program, however that ends.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-                Ok(())
-            });
-        }
+        ends_with_us(&mut command);
         let joined = broker.map(|url| ["join", url, "--token", "slj_conformance"]);
         let mut child = command
             .args(joined.into_iter().flatten())

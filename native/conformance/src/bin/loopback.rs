@@ -17,7 +17,7 @@
 use sluice_client::{process, request};
 use sluice_conformance::broker::Broker;
 use sluice_conformance::control::Control;
-use sluice_conformance::gpud::{Gpud, all_libraries, link_libraries};
+use sluice_conformance::gpud::{Gpud, all_libraries, ends_with_us, link_libraries};
 use sluice_conformance::proxy::Proxy;
 use std::fs::Permissions;
 use std::io;
@@ -115,6 +115,7 @@ fn run() -> Result<ExitCode, String> {
     }
     let mut child = Command::new(program);
     child.args(arguments);
+    ends_with_us(&mut child);
     if options.attach {
         let owner = serde_json::json!({ "kind": "process", "pid": std::process::id(), "startTime": 1 });
         let ready = request::answer(process::get(), &serde_json::json!({ "op": "init", "owner": owner }));

@@ -49,6 +49,24 @@ def test_the_device_is_there_before_a_gpu_is_attached_and_works_afterwards():
     assert "this notebook has no GPU. Run %gpu attach 0.5" in said + errors
 
 
+COMES_BACK = """
+import sluice_gpu, tensorflow as tf
+
+lease = sluice_gpu.attach("0.5")
+with tf.device("/GPU:0"):
+    kept = tf.range(1000, dtype=tf.float32) * 2
+lease.detach()
+sluice_gpu.attach("0.5")
+with tf.device("/GPU:0"):
+    assert float(tf.reduce_sum(kept)) == 999000
+    assert float(tf.reduce_sum(tf.ones((30, 30)) @ tf.ones((30, 30)))) == 27000
+"""
+
+
+def test_tensors_are_there_again_after_detach_and_attach():
+    fresh.run(COMES_BACK, "--joined")
+
+
 KILLED = """
 import random, time
 import fresh, sluice_gpu, tensorflow as tf
