@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { Mark } from "#components/shell/mark.tsx";
+import { Link } from "#components/ui/link.tsx";
 
 export const metadata = { title: "Nothing here" };
 

@@ -1,5 +1,4 @@
 import { cookies } from "next/headers";
-import Link from "next/link";
 import type { ReactNode } from "react";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { Me } from "#components/session/me.tsx";
@@ -15,6 +14,7 @@ import { SampleDataBanner } from "#components/shell/sample-data-banner.tsx";
 import { StopBanner } from "#components/shell/stop-banner.tsx";
 import { readTheme, themeCookie } from "#components/shell/theme.ts";
 import { treeFor } from "#components/shell/tree.ts";
+import { Link } from "#components/ui/link.tsx";
 import { env } from "#server/env.ts";
 import { list as listNotices } from "#server/services/notice/list.ts";
 import { me } from "#server/services/session/me.ts";

@@ -1,8 +1,8 @@
 "use client";
 
-import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { EditQuotaCalendar } from "./edit-calendar.tsx";
 import type { QuotaCalendarView } from "./quota-calendar.tsx";
 

@@ -1,6 +1,6 @@
-import Link from "next/link";
 import { cx } from "#components/format.ts";
 import { ButtonLink } from "#components/ui/button.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { shiftMonth } from "./asked-month.ts";
 
 export type CostBy = "team" | "person" | "workspace";

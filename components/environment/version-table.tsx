@@ -1,6 +1,5 @@
 "use client";
 
-import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
@@ -8,6 +7,7 @@ import { formatCount, plural } from "#components/format.ts";
 import { Button } from "#components/ui/button.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { State, type Tone } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { ImageVersionView } from "#server/contracts/image.ts";

@@ -1,8 +1,8 @@
 "use client";
 
-import Link from "next/link";
 import { formatAmount, formatBytes, formatCount, formatDuration } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import { Age, RelativeTime } from "#components/ui/time.tsx";
 import type { LeaseListItem } from "#server/contracts/gpu-server.ts";

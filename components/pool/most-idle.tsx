@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { formatGpuHours, formatShare } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import { usageHref } from "#components/utilisation/usage-question.ts";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 

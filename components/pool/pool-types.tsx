@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { formatAmount, plural } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import { Meter } from "#components/ui/meter.tsx";
 import type { PoolTotal } from "#server/contracts/gpu-server.ts";
 
@@ -24,7 +24,6 @@ export function PoolTypes({ totals }: { totals: PoolTotal[] }) {
           >
             <Link
               href={`/pool?search=${total.gpuType}`}
-              prefetch={false}
               className="justify-self-start font-medium underline-offset-4 hover:underline"
             >
               {total.gpuType}

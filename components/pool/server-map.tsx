@@ -1,8 +1,8 @@
 "use client";
 
-import Link from "next/link";
 import type { ReactNode } from "react";
 import { cx, formatAmount, plural } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import type { MapRecord } from "./map-record.ts";
 import { TeamBar } from "./team-bar.tsx";
 import type { TeamKey } from "./team-key.ts";
@@ -101,7 +101,6 @@ export function ServerMap({
             <Link
               href={address(server.id)}
               scroll={false}
-              prefetch={false}
               aria-expanded={detail !== undefined}
               className={cx(
                 "flex h-full flex-col gap-1.5 rounded-md border bg-surface px-2.5 py-2 hover:bg-hover",

@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import { Swatch } from "#components/ui/meter.tsx";
 import type { TeamHolds } from "#server/contracts/gpu-server.ts";
 import type { TeamKey } from "./team-key.ts";
@@ -18,7 +18,6 @@ export function TeamLegend({ teams, teamKey }: { teams: TeamHolds[]; teamKey: Te
           <Link
             href={`/pool?${new URLSearchParams({ search: teamName }).toString()}`}
             scroll={false}
-            prefetch={false}
             className="underline-offset-4 hover:underline"
           >
             {teamName}

@@ -1,7 +1,6 @@
 "use client";
 
 import { Bell as BellIcon } from "lucide-react";
-import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { Popover } from "radix-ui";
 import { useEffect, useRef, useState } from "react";
@@ -9,6 +8,7 @@ import { api } from "#components/api.ts";
 import { cx, plural } from "#components/format.ts";
 import { useNow } from "#components/live/now.ts";
 import { Button, IconButton } from "#components/ui/button.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import { useToast } from "#components/ui/toast.tsx";
 import type { NoticeList, NoticeView } from "#server/contracts/notice.ts";

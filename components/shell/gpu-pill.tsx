@@ -1,6 +1,6 @@
-import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
 import { EndsIn, takenBackAt } from "#components/lease/ends-in.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Remaining } from "#components/ui/time.tsx";
 
 /** Your GPU at a glance: the amount held and what is left of its time (until it is taken back, where it is), or your place in the queue. */

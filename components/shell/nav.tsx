@@ -1,8 +1,8 @@
 "use client";
 
-import Link from "next/link";
 import { usePathname } from "next/navigation";
 import { cx } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import type { Branch } from "./tree.ts";
 
 /** The tree of pages; the page one is on is marked. */

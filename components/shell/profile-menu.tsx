@@ -1,8 +1,8 @@
 "use client";
 
 import { CircleUser, LogOut, Settings } from "lucide-react";
-import Link from "next/link";
 import { signOut } from "#components/session/sign-out.ts";
+import { Link } from "#components/ui/link.tsx";
 import { Menu, MenuChoices, MenuItem, MenuLink, MenuRule } from "#components/ui/menu.tsx";
 import { THEMES, type Theme } from "./theme.ts";
 import { useTheme } from "./use-theme.ts";

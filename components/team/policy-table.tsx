@@ -1,7 +1,7 @@
 "use client";
 
-import Link from "next/link";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import type { TeamPolicyList, TeamPolicyView } from "#server/contracts/sharing.ts";
 import { EditPolicy } from "./edit-policy.tsx";
 import { type CoTenancy, type PolicyTime, timeThatCounts } from "./policy-fields.ts";

@@ -1,9 +1,9 @@
 "use client";
 
-import Link from "next/link";
 import { formatAmount, plural } from "#components/format.ts";
 import { formatGuaranteed } from "#components/lease/guaranteed.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import type { TeamList, TeamSummary } from "#server/contracts/team.ts";
 import { EditQuota } from "./edit-quota.tsx";
 import { QuotaBar } from "./quota-bar.tsx";

@@ -1,8 +1,8 @@
 "use client";
 
-import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import type { TeamSummary } from "#server/contracts/team.ts";
 import { QuotaBar } from "./quota-bar.tsx";
 

@@ -1,9 +1,9 @@
 "use client";
 
-import Link from "next/link";
 import type { ButtonHTMLAttributes, ComponentProps, ReactNode } from "react";
 import { cx } from "#components/format.ts";
 import { useHydrated } from "#components/live/hydrated.ts";
+import { Link } from "#components/ui/link.tsx";
 
 type Variant = "primary" | "secondary" | "ghost" | "danger";
 type Size = "sm" | "md";

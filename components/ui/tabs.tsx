@@ -1,7 +1,7 @@
 "use client";
 
-import Link from "next/link";
 import { cx } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 
 /** Parts of one page, each with an address of its own. */
 export function TabLinks({

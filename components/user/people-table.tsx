@@ -1,7 +1,7 @@
 "use client";
 
-import Link from "next/link";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Badge } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { UserView } from "#server/contracts/user.ts";

@@ -1,10 +1,10 @@
 "use client";
 
 import { X } from "lucide-react";
-import Link from "next/link";
 import { useState } from "react";
 import { Button } from "#components/ui/button.tsx";
 import { Field, Select } from "#components/ui/field.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { type UsageQuestion, usageHref } from "./usage-question.ts";
 
 /** Which time, which part of the pool, and by what. An ordinary form: the address holds the question. */

@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { cx } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import { LAST_HOURS, type UsageQuestion, usageHref } from "./usage-question.ts";
 
 const DAYS = [7, 30, 90, 365];
@@ -28,7 +28,6 @@ export function UsageSpans({ question, now }: { question: UsageQuestion; now: Da
           <Link
             key={label}
             href={usageHref(next)}
-            prefetch={false}
             aria-label={`${label}, ${words}`}
             aria-current={active ? "true" : undefined}
             className={cx("figures rounded-md px-2 py-1", active ? "bg-accent-soft font-medium" : "hover:bg-hover")}

@@ -1,8 +1,8 @@
 "use client";
 
-import Link from "next/link";
 import { formatCount, formatDuration, formatGpuHours, formatShare } from "#components/format.ts";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import type { UtilisationRow } from "#server/contracts/utilisation.ts";
 import { effectiveShare, effectiveWords } from "./effective.ts";
 import { narrowed, type UsageQuestion, usageHref } from "./usage-question.ts";

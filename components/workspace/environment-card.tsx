@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { cx, formatDuration, plural } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import { State } from "#components/ui/state.tsx";
 import { RelativeTime } from "#components/ui/time.tsx";
 import type { ImageView } from "#server/contracts/image.ts";

@@ -1,11 +1,11 @@
 "use client";
 
-import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { api } from "#components/api.ts";
 import { Button } from "#components/ui/button.tsx";
 import { Confirm } from "#components/ui/dialog.tsx";
+import { Link } from "#components/ui/link.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import { leaseLoss } from "./lease-loss.ts";
 

@@ -1,7 +1,7 @@
-import Link from "next/link";
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Bin, TimeChart } from "#components/chart/time-chart.tsx";
 import { cx, formatAmount, formatBytes, formatCores, formatMark } from "#components/format.ts";
+import { Link } from "#components/ui/link.tsx";
 import { Card, Section } from "#components/ui/page.tsx";
 import type { WorkspaceSamples } from "#server/contracts/workspace.ts";
 import { SampleTable } from "./sample-table.tsx";

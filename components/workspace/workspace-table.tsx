@@ -1,9 +1,9 @@
 "use client";
 
-import Link from "next/link";
 import { formatAmount, formatBytes, formatCores } from "#components/format.ts";
 import { endOf } from "#components/lease/ends-in.tsx";
 import { type Column, DataTable } from "#components/ui/data-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { RelativeTime, Remaining } from "#components/ui/time.tsx";
 import type { WorkspaceView } from "#server/contracts/workspace.ts";
 import { WorkspaceActions } from "./workspace-actions.tsx";

@@ -1,6 +1,6 @@
-import Link from "next/link";
 import { BootSteps } from "#components/setup/boot-steps.tsx";
 import { SetupForm } from "#components/setup/setup-form.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { status } from "#server/services/setup/status.ts";
 import { anyContext } from "../../page-context.ts";
 

@@ -1,4 +1,3 @@
-import Link from "next/link";
 import { askedMonth } from "#components/cost/asked-month.ts";
 import { COST_BY, COST_HEADERS, MonthNav, SplitBy } from "#components/cost/month-nav.tsx";
 import { WasteTable } from "#components/cost/waste-table.tsx";
@@ -6,6 +5,7 @@ import { formatGpuHours, formatMoney, formatShare } from "#components/format.ts"
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Figure, Figures, PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import type { Waste } from "#server/contracts/cost.ts";

@@ -1,4 +1,3 @@
-import Link from "next/link";
 import { cx, formatCount } from "#components/format.ts";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
@@ -13,6 +12,7 @@ import { type TeamKey, teamKey } from "#components/pool/team-key.ts";
 import { TeamLegend } from "#components/pool/team-legend.tsx";
 import { StopLeases } from "#components/stop/stop-leases.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { gpuServerId } from "#server/contracts/common.ts";

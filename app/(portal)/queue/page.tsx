@@ -1,9 +1,9 @@
-import Link from "next/link";
 import { cx, formatCount } from "#components/format.ts";
 import { QueueTable } from "#components/lease/queue-table.tsx";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Paging, SearchList } from "#components/ui/paging.tsx";
 import { gpuType as gpuTypeOf } from "#server/contracts/common.ts";

@@ -1,8 +1,8 @@
-import Link from "next/link";
 import { formatAmount } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { Tour } from "#components/tour/tour.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Meter } from "#components/ui/meter.tsx";
 import { Card, PageHeader } from "#components/ui/page.tsx";
 import type { LeaseBoard } from "#server/contracts/lease-board.ts";

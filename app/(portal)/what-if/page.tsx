@@ -1,10 +1,10 @@
-import Link from "next/link";
 import { BehindChart } from "#components/chart/behind.tsx";
 import { type Series, TimeChart } from "#components/chart/time-chart.tsx";
 import { formatGpuHours, formatMark, plural } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { DownloadCsv } from "#components/ui/download-csv.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { State } from "#components/ui/state.tsx";
 import { Elapsed, RelativeTime } from "#components/ui/time.tsx";

@@ -1,5 +1,4 @@
 import type { Metadata } from "next";
-import Link from "next/link";
 import { cache } from "react";
 import { ApproveEnvironment } from "#components/environment/approve-environment.tsx";
 import { checkSteps } from "#components/environment/check-steps.ts";
@@ -11,6 +10,7 @@ import { VersionState } from "#components/environment/version-state.tsx";
 import { plural } from "#components/format.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { PageHeader, Section } from "#components/ui/page.tsx";
 import { Steps } from "#components/ui/steps.tsx";
 import type { ImageVersionDetail } from "#server/contracts/image.ts";

@@ -1,5 +1,5 @@
-import Link from "next/link";
 import { RunTable } from "#components/conformance/run-table.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { list } from "#server/services/conformance/list.ts";
 import { load, pageContext } from "../../../page-context.ts";

@@ -1,5 +1,4 @@
 import type { Metadata } from "next";
-import Link from "next/link";
 import { notFound } from "next/navigation";
 import { cache } from "react";
 import { QuotaCalendar } from "#components/calendar/quota-calendar.tsx";
@@ -19,6 +18,7 @@ import { QuotaBar } from "#components/team/quota-bar.tsx";
 import { QuotaRequestTable } from "#components/team/quota-request-table.tsx";
 import { RequestMore } from "#components/team/request-more.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { Card, PageHeader, Section } from "#components/ui/page.tsx";
 import { InvitationTable } from "#components/user/invitation-table.tsx";
 import { InvitePerson } from "#components/user/invite-person.tsx";

@@ -1,6 +1,6 @@
-import Link from "next/link";
 import { cache, type ReactNode } from "react";
 import { LiveRefresh } from "#components/live/live.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { TabLinks } from "#components/ui/tabs.tsx";
 import { UpdateOffer } from "#components/workspace/update-offer.tsx";

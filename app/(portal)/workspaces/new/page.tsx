@@ -1,7 +1,7 @@
-import Link from "next/link";
 import { choicesFor, type DatasetChoice } from "#components/dataset/dataset-choice.ts";
 import { LiveRefresh } from "#components/live/live.tsx";
 import { EmptyState } from "#components/ui/empty-state.tsx";
+import { Link } from "#components/ui/link.tsx";
 import { PageHeader } from "#components/ui/page.tsx";
 import { LaunchAgainCard } from "#components/workspace/launch-again.tsx";
 import { LaunchForm, type LaunchTeam, type LaunchValues } from "#components/workspace/launch-form.tsx";
