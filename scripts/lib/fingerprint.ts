@@ -1,6 +1,6 @@
 /** Content fingerprints that say whether a build is stale. */
 import { createHash } from "node:crypto";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 const SKIPPED = new Set(["node_modules", "target", ".next", ".git", "__pycache__", "dist"]);
@@ -42,6 +42,9 @@ export async function unlessFresh(
   const before = await readFile(stampFile, "utf8").catch(() => "");
   if (before === current) return "fresh";
   await build();
-  await writeFile(stampFile, current);
+  // Put in its place: the file before may be a hard link, in another state folder as well.
+  const unfinished = `${stampFile}.${process.pid}`;
+  await writeFile(unfinished, current);
+  await rename(unfinished, stampFile);
   return "built";
 }
