@@ -218,7 +218,8 @@ test("a workspace is duplicated, the arrows go from row to row, and the duplicat
   await expect(page.getByRole("heading", { level: 1, name: `copy ${run}` })).toBeVisible();
   const copy = page.url();
   await page.goto("/workspaces");
-  const names = page.getByRole("table", { name: "Workspaces", exact: true }).locator("td:first-child a");
+  const own = page.getByRole("table", { name: "Workspaces", exact: true });
+  const names = own.locator("td:first-child a");
   await keys.reach(names.nth(0));
   await page.keyboard.press("ArrowDown");
   await expect(names.nth(1)).toBeFocused();
@@ -226,7 +227,8 @@ test("a workspace is duplicated, the arrows go from row to row, and the duplicat
   await expect(names.nth(0)).toBeFocused();
   await page.keyboard.press("ArrowUp");
   await expect(names.nth(0)).toBeFocused();
-  await expectMenusToKeepArrows(button(/^More for /), page.getByRole("button", { name: /^More for / }).last());
+  const menus = own.getByRole("button", { name: /^More for / });
+  await expectMenusToKeepArrows(menus.first(), menus.last());
   await page.goto(copy);
   await keys.pick(button(`More for copy ${run}`), item("Remove"));
   await expect(page.getByRole("dialog")).toContainText("All of its files and installed packages are deleted");
