@@ -137,6 +137,11 @@ pub fn relu(a: u16, exponent: u16) -> u16 {
     }
 }
 
+/// `.ftz` on a 16-bit float with these exponent bits: without an exponent its sign alone is left.
+pub fn flush(a: u16, exponent: u16) -> u16 {
+    if a & exponent == 0 { a & 0x8000 } else { a }
+}
+
 /// How a value in single precision becomes one with 10 bits of fraction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tf32 {

@@ -100,6 +100,10 @@ macro_rules! with_alu_table {
                 Tf32Zero: u32 => u32 = |a| crate::half::to_tf32(a, crate::half::Tf32::Cut);
                 FiniteTf32: u32 => u32 = |a| crate::half::finite_tf32(a);
                 ReluF32: u32 => u32 = |a| crate::half::relu32(a);
+                FlushF16: u16 => u16 = |a| crate::half::flush(a, 0x7c00);
+                FlushF16x2: u32 => u32 = |a| crate::bits::each16(a, 0, |x, _| crate::half::flush(x, 0x7c00));
+                FlushBf16: u16 => u16 = |a| crate::half::flush(a, 0x7f80);
+                FlushBf16x2: u32 => u32 = |a| crate::bits::each16(a, 0, |x, _| crate::half::flush(x, 0x7f80));
                 ReluS16x2: u32 => u32 = |a| crate::bits::each16(a, 0, |x, _| (x as i16).max(0) as u16);
                 ReluS32: i32 => i32 = |a| a.max(0);
                 E4m3x2F16x2: u32 => u16 = |a| crate::fp8::e4m3x2_of_halves(a);
@@ -300,7 +304,7 @@ macro_rules! define_op {
             $($u,)* $($b,)* $($t,)*
             // The same kind, but always compiled: see `exec::jit::recipe`.
             Mov32, Mov64, Neg16, Neg32, Neg64, Abs32, Not16, Not32, Not64, NegF32, NegF64, AbsF32,
-            AbsF64, SatF32, SatF64, SqrtF32, SqrtF64, RcpF32, RcpF64, RsqrtF32, RsqrtF64, S64S32,
+            AbsF64, SatF32, SatF64, FlushF32, FlushF32x2, FlushF64, SqrtF32, SqrtF64, RcpF32, RcpF64, RsqrtF32, RsqrtF64, S64S32,
             U64U32, U32U64, U16U32, S32S16, F64F32, F32F64, F32S32, F32U32, F64S32, F64U32, S32F32,
             Add16, Add32, Add64, Sub16, Sub32, Sub64, MulLo16, MulLo32, MulLo64, MulHiU32, MulHiS32,
             MulWideU16, MulWideS16, MulWideU32, MulWideS32, MinU16, MinU32, MinS32, MinU64, MinS64,

@@ -74,7 +74,7 @@
 //!
 //! # What differs from a GPU
 //!
-//! - Floating point: `.ftz` does not flush subnormals, `.approx` instructions are as accurate as the host's functions.
+//! - Floating point: `.approx` instructions are as accurate as the host's functions; `.ftz` looks at the rounded result.
 //! - Directed rounding and results that are no numbers are exact: a NaN of single precision is `0x7fffffff`, one of
 //!   half precision `0x7fff`, as cards have them.
 //! - The stack of a thread ends at 512 KiB of local memory; registers, local and shared memory of the threads that run

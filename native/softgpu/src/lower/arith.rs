@@ -167,6 +167,42 @@ impl Builder {
             self.alu(Op::PredMov, kept, &[guard]);
             (self.guard, self.negate) = (kept, negate);
         }
+        if mods.contains(&"ftz") { self.flushing(opcode, mods, ops) } else { self.dispatch(opcode, mods, ops) }
+    }
+
+    /// An instruction with `.ftz`: a subnormal number that it takes or makes counts as the zero of its sign.
+    fn flushing(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
+        let kinds: Vec<&str> = mods.iter().copied().filter(|m| *m == "f32x2" || Type::parse(m).is_some()).collect();
+        if kinds.len() > 1 && !matches!(opcode, "cvt" | "set" | "slct") {
+            return Err(self.unsupported(Builder::full(opcode, mods)));
+        }
+        // `cvt` speaks of single precision alone.
+        let flush = |kind: Option<&&str>| {
+            let (op, ty) = flush_of(kind?)?;
+            (opcode != "cvt" || ty == Type::F32).then_some((op, ty))
+        };
+        let (taken, made) = match opcode {
+            "setp" | "set" => (1..3, None),
+            "slct" => (3..4, None),
+            _ => (1..ops.len(), flush(kinds.first())),
+        };
+        let mut flushed = ops.to_vec();
+        if let Some((op, ty)) = flush(kinds.last()) {
+            for operand in flushed.get_mut(taken).into_iter().flatten() {
+                let (from, to) = (self.source(operand, ty)?, self.fresh(ty));
+                self.alu(op, to, &[from]);
+                *operand = Operand::Register(to, ty);
+            }
+        }
+        self.dispatch(opcode, mods, &flushed)?;
+        if let (Some((op, ty)), Some(operand)) = (made, ops.first()) {
+            let d = self.target_or_sink(operand, ty)?;
+            self.alu(op, d, &[d]);
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         match opcode {
             "ld" | "ldu" => self.load(opcode, mods, ops),
             "st" => self.store(opcode, mods, ops),
@@ -1314,6 +1350,20 @@ impl Builder {
         }
         Ok(outs)
     }
+}
+
+/// What makes zeros of a type's subnormal numbers, and the type of the register.
+fn flush_of(kind: &str) -> Option<(Op, Type)> {
+    Some(match kind {
+        "f16" => (Op::FlushF16, Type::F16),
+        "f16x2" => (Op::FlushF16x2, Type::F16x2),
+        "bf16" => (Op::FlushBf16, Type::Bf16),
+        "bf16x2" => (Op::FlushBf16x2, Type::Bf16x2),
+        "f32" => (Op::FlushF32, Type::F32),
+        "f32x2" => (Op::FlushF32x2, Type::B64),
+        "f64" => (Op::FlushF64, Type::F64),
+        _ => return None,
+    })
 }
 
 /// What a register of two halves holds.

@@ -141,6 +141,22 @@ const FAMILIES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("halves that saturate", &["add.rn.sat", "sub.rn.sat", "mul.rn.sat", "fma.rn.sat"], &["f16", "f16x2"]),
     ("halves, compared", &["setp.lt", "setp.geu", "setp.nan", "set.eq"], &HALVES),
+    (
+        "no subnormal numbers",
+        &[
+            "add.rn.ftz",
+            "sub.rz.ftz",
+            "mul.rn.ftz.sat",
+            "fma.rp.ftz",
+            "div.rn.ftz",
+            "neg.ftz",
+            "min.ftz",
+            "setp.lt.ftz",
+        ],
+        &["f32"],
+    ),
+    ("no subnormal halves", &["add.rn.ftz", "fma.rn.ftz.relu", "max.ftz.NaN", "setp.geu.ftz"], &["f16", "f16x2"]),
+    ("conversions without subnormal numbers", &["cvt.rn.ftz", "cvt.rz.ftz"], &["f32.f64", "f16.f32"]),
     ("halves among single precision", &["add.rz", "sub.rn.sat", "fma.rp"], &["f32.f16", "f32.bf16"]),
     (
         "directed rounding",

@@ -463,25 +463,44 @@ fn a_warp_finds_its_smallest_number() {
     check(&out("redux.sync.max.NaN.f32 %v0, %f, -1;"), &with, |_| 0x7fff_ffff);
 }
 
-/// What docs/conformance.md says of `.ftz`: numbers that are almost zero stay what they are.
+/// With `.ftz` numbers that are almost zero are taken and given as zeros of their signs; without it they stay.
 #[test]
-fn subnormal_numbers_are_kept_whatever_ftz_says() {
-    let (small, least) = (0x0040_0000u64, 0x0080_0000u64);
-    for (body, lane, want) in [
-        ("add.ftz.f32 %v0, %f, %g;", [small, 1, 0], small + 1),
-        ("sub.ftz.f32 %v0, %f, %g;", [least, 1, 0], least - 1),
-        ("mul.ftz.f32 %v0, %f, %g;", [least, single(0.5), 0], small),
-        ("mul.ftz.f32 %v0, %f, %g;", [small, single(-1.0), 0], small | 1 << 31),
-        ("fma.rn.ftz.f32 %v0, %f, %g, %h;", [small, single(1.0), 3], small + 3),
-        ("div.rn.ftz.f32 %v0, %f, %g;", [least, single(2.0), 0], small),
-        ("min.ftz.f32 %v0, %f, %g;", [small, single(1.0), 0], small),
-        ("abs.ftz.f32 %v0, %f;", [small | 1 << 31, 0, 0], small),
-        ("cvt.rn.ftz.f32.f64 %v0, %d;", [f64::from(f32::from_bits(5)).to_bits(), 0, 0], 5),
-        ("setp.gt.ftz.f32 %p0, %f, 0f00000000; selp.u32 %r0, 1, 0, %p0;", [1, 0, 0], 1),
-        ("add.ftz.f16 %s0, %i, %j;", [1, 2, 0], 3),
+fn subnormal_numbers_are_zeros_where_ftz_says_so() {
+    let (small, least, minus) = (0x0040_0000u64, 0x0080_0000u64, 1 << 31);
+    let double = |bits: u32| f64::from(f32::from_bits(bits)).to_bits();
+    for (body, lane, flushed, kept) in [
+        ("add.ftz.f32 %v0, %f, %g;", [small, 1, 0], 0, small + 1),
+        ("sub.ftz.f32 %v0, %f, %g;", [least, 1, 0], least, least - 1),
+        ("mul.ftz.f32 %v0, %f, %g;", [least, single(0.5), 0], 0, small),
+        ("mul.ftz.f32 %v0, %f, %g;", [small, single(-1.0), 0], minus, small | minus),
+        ("mul.rz.ftz.sat.f32 %v0, %f, %g;", [least, single(0.5), 0], 0, small),
+        ("fma.rn.ftz.f32 %v0, %f, %g, %h;", [small, single(1.0), 3], 0, small + 3),
+        ("div.rn.ftz.f32 %v0, %f, %g;", [least, single(2.0), 0], 0, small),
+        (
+            "div.rn.ftz.f32 %v0, %f, %g;",
+            [single(1.0), 1 | minus, 0],
+            single(f32::NEG_INFINITY),
+            single(f32::NEG_INFINITY),
+        ),
+        ("rcp.rn.ftz.f32 %v0, %f;", [small, 0, 0], single(f32::INFINITY), single(2f32.powi(127))),
+        ("min.ftz.f32 %v0, %f, %g;", [small, single(1.0), 0], 0, small),
+        ("abs.ftz.f32 %v0, %f;", [small | minus, 0, 0], 0, small),
+        ("neg.ftz.f32 %v0, %f;", [small, 0, 0], minus, small | minus),
+        ("cvt.rn.ftz.f32.f64 %v0, %d;", [double(5), 0, 0], 0, 5),
+        ("cvt.rpi.ftz.s32.f32 %r0, %f;", [1, 0, 0], 0, 1),
+        ("setp.gt.ftz.f32 %p0, %f, 0f00000000; selp.u32 %r0, 1, 0, %p0;", [1, 0, 0], 0, 1),
+        ("set.ne.ftz.u32.f32 %r0, %f, %g;", [1, 2, 0], 0, 0xffff_ffff),
+        ("slct.ftz.f32.f32 %v0, %f, %g, %h;", [small, 0, 1 | minus], small, 0),
+        ("setp.ne.u32 %p0, %a, %a; mov.b32 %v0, %f; @%p0 add.ftz.f32 %v0, %f, %g;", [small, 1, 0], small, small),
+        ("add.ftz.f32 %v0, %f, 0f00000001;", [small, 0, 0], 0, small + 1),
+        ("add.ftz.f16 %s0, %i, %j;", [1, 2, 0], 0, 3),
+        ("add.ftz.f16x2 %r0, %a, %b;", [0x0001_3c00, 0x8002_0003, 0], 0x0000_3c00, 0x8001_3c00),
     ] {
-        check(&out(body), &[lane], |_| want);
+        check(&out(body), &[lane], |_| flushed);
+        check(&out(&body.replace(".ftz", "")), &[lane], |_| kept);
     }
+    let two = 2 | 1 << 32 | 1 << 63;
+    check("mul.ftz.f32x2 %o, %x, %y;", &[[two, single(1.0) << 32 | single(1.0), 0]], |_| 1 << 63);
 }
 
 #[test]

@@ -180,6 +180,19 @@ fn saturate(b: &mut B, v: Value) -> Value {
     cast(b, float, out)
 }
 
+/// Of lanes without an exponent the sign alone.
+fn flush(b: &mut B, v: Value, [sign, exponent, zero]: [Value; 3]) -> Value {
+    let signed = b.ins().band(v, sign);
+    let exponent = b.ins().band(v, exponent);
+    let none = b.ins().icmp(IntCC::Equal, exponent, zero);
+    b.ins().bitselect(none, signed, v)
+}
+
+fn flush32(b: &mut B, v: Value) -> Value {
+    let parts = [1 << 31, 0x7f80_0000, 0].map(|bits| splat32(b, bits));
+    flush(b, v, parts)
+}
+
 /// The product of 32-bit lanes in 64 bits.
 fn product(b: &mut B, x: Value, y: Value, signed: bool) -> Pair {
     if signed {
@@ -264,6 +277,16 @@ pub fn recipe(i: &Ins, constants: &Constants, native_fma: bool) -> Option<Recipe
         }),
         Op::SatF32 => Float1(saturate),
         Op::SatF64 => Double1(saturate),
+        Op::FlushF32 => Int1(flush32, 32),
+        Op::FlushF32x2 => Long1(|b, v| {
+            let words = cast(b, I32X4, v);
+            let flushed = flush32(b, words);
+            cast(b, I64X2, flushed)
+        }),
+        Op::FlushF64 => Long1(|b, v| {
+            let parts = [1 << 63, 0x7ff << 52, 0].map(|bits| splat64(b, bits));
+            flush(b, v, parts)
+        }),
         Op::SqrtF32 => Float1(|b, a| b.ins().sqrt(a)),
         Op::SqrtF64 => Double1(|b, a| b.ins().sqrt(a)),
         Op::RcpF32 => Float1(|b, a| {

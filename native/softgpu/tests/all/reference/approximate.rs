@@ -41,7 +41,7 @@ fn near_quotient(x: f64, y: f64) -> f64 {
     if y.abs() > power(126) { x * 0.0 } else { x / y }
 }
 
-const FUNCTIONS: [Function; 20] = [
+const FUNCTIONS: [Function; 26] = [
     ("rcp.approx.f32", F, 1, |x, _| 1.0 / x, power(-23), LITTLE),
     ("sqrt.approx.f32", F, 1, |x, _| x.sqrt(), power(-23), LITTLE),
     ("rsqrt.approx.f32", F, 1, |x, _| 1.0 / x.sqrt(), power(-22), LITTLE),
@@ -52,6 +52,12 @@ const FUNCTIONS: [Function; 20] = [
     ("tanh.approx.f32", F, 1, |x, _| x.tanh(), power(-11), LITTLE),
     ("sin.approx.f32", F, 1, |x, _| x.sin(), 0.0, power(-20)),
     ("cos.approx.f32", F, 1, |x, _| x.cos(), 0.0, power(-20)),
+    ("rcp.approx.ftz.f32", F, 1, |x, _| 1.0 / x, power(-23), LITTLE),
+    ("sqrt.approx.ftz.f32", F, 1, |x, _| x.sqrt(), power(-23), LITTLE),
+    ("rsqrt.approx.ftz.f32", F, 1, |x, _| 1.0 / x.sqrt(), power(-22), LITTLE),
+    ("div.full.ftz.f32", F, 2, |x, y| x / y, power(-22), LITTLE),
+    ("ex2.approx.ftz.f32", F, 1, |x, _| x.exp2(), power(-22), LITTLE),
+    ("lg2.approx.ftz.f32", F, 1, |x, _| x.log2(), power(-22), power(-22)),
     ("rcp.approx.ftz.f64", E, 1, |x, _| 1.0 / x, power(-20), power(-1022)),
     ("rsqrt.approx.ftz.f64", E, 1, |x, _| 1.0 / x.sqrt(), power(-20), power(-1022)),
     ("rsqrt.approx.f64", E, 1, |x, _| 1.0 / x.sqrt(), power(-20), power(-1022)),
@@ -103,7 +109,12 @@ impl Statement for Approximate {
             _ if operation.contains("bf16") => BF16,
             _ => F16,
         };
-        let wide = |bits: u64| f64::from_bits(F64.encode(&format.decode(bits), Way::Nearest));
+        let flushes = operation.contains(".ftz.");
+        let wide = |bits: u64| {
+            let some = bits & ((1 << (format.bits - 1)) - 1);
+            let number = format.decode(if flushes && some < 1 << format.fraction { bits ^ some } else { bits });
+            f64::from_bits(F64.encode(&number, Way::Nearest))
+        };
         for at in active {
             let lane = &mut block.lanes[*at];
             let [x, y] = sources.map(|n| wide(lane.get(kind, n) >> if kind == R { 16 } else { 0 }));
