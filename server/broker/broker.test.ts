@@ -101,6 +101,7 @@ type Ask = {
   priority?: "low" | "normal" | "high";
   pinnedGpuId?: string;
   maxDevices?: number;
+  forSeconds?: number;
   pid?: number;
 };
 async function ask(who: TestWorkspace, options: Ask = {}): Promise<LeaseRequestAnswer> {
@@ -488,6 +489,31 @@ describe("gpud", () => {
     });
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(await leaseRow(lease.id)).toMatchObject({ state: "active", endReason: null });
+  });
+
+  test("ends a lease after the longest time of its team, however long it was asked for, and extends it to that alone", async () => {
+    await database.db.insert(teamPolicies).values({ teamId: team, maxLeaseSeconds: 3600 });
+    const ada = await makeWorkspace(database.db, team, "Ada");
+    const lasts = (lease: { grantedAt: Date; expiresAt: Date }) =>
+      (lease.expiresAt.getTime() - lease.grantedAt.getTime()) / 1000;
+    const long = await granted(ada, { forSeconds: 7200 });
+    expect(lasts(await leaseRow(long.id))).toBe(3600);
+    const extend = (id: string, forSeconds: number) =>
+      call<{ error: { message: string } }>(ada, "POST", `/v1/leases/${id}/extend`, { forSeconds });
+    const refused = await extend(long.id, 60);
+    expect(refused).toMatchObject({ status: 422 });
+    expect(refused.body.error.message).toMatch(
+      /^A lease of your team lasts at most 1 h; this one can be extended by 0 min/,
+    );
+    const short = await granted(ada, { forSeconds: 600 });
+    expect(await extend(short.id, 3001)).toMatchObject({ status: 422 });
+    expect(await extend(short.id, 3000)).toMatchObject({ status: 200 });
+    expect(lasts(await leaseRow(short.id))).toBe(3600);
+    await claim(long.id);
+    await database.db.update(leases).set({ expiresAt: new Date() }).where(eq(leases.id, long.id));
+    await vi.waitFor(async () => expect((await leaseRow(long.id)).state).toBe("ended"), { timeout: 10_000 });
+    expect(await leaseRow(long.id)).toMatchObject({ endReason: "time up", endMode: "park" });
+    expect(await leaseRow(short.id)).toMatchObject({ state: "granted" });
   });
 
   test("says in its hello who has come and gone while nobody listened", async () => {
