@@ -185,7 +185,6 @@ function PoolServers({ pool, teamKey, search, first, shows, details }: PoolServe
               key={each}
               href={`/pool?${new URLSearchParams({ ...withSearch, show: each }).toString()}`}
               scroll={false}
-              prefetch={false}
               aria-current={each === shows ? "true" : undefined}
               className={cx("rounded-md px-2 py-1", each === shows ? "bg-accent-soft font-medium" : "hover:bg-hover")}
             >

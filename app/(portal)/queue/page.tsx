@@ -44,7 +44,6 @@ export default async function QueuePage({ searchParams }: Props) {
             <Link
               key={type ?? ""}
               href={href(type)}
-              prefetch={false}
               aria-current={type === gpuType ? "true" : undefined}
               className={cx("rounded-md px-2 py-1", type === gpuType ? "bg-accent-soft font-medium" : "hover:bg-hover")}
             >
