@@ -36,6 +36,7 @@ describe(`in ${numRuns} random histories of seed ${seed}`, () => {
       fc.assert(
         fc.property(histories, (history) => {
           const machine = play(history, evaluate);
+          machine.freeze();
           machine.excused.clear();
           machine.change({
             holdings: machine.world.holdings.map((one) => ({ ...one, expiresAt: Number.MAX_SAFE_INTEGER })),

@@ -1,8 +1,12 @@
-/** Random histories of a pool: people ask and leave, things crash, quotas are edited, servers go and come, clocks jump. */
+/**
+ * Random histories of a pool: people ask and leave, things crash, quotas are edited and differ by the time, budgets are
+ * used up, servers go and come, clocks jump.
+ */
 import fc from "fast-check";
+import { type KindWindow, kindsAt, minuteOfWeek, quotaAt } from "../calendar.ts";
 import { leasesOf } from "../share.ts";
 import { device, quota, waiting, world } from "../testing.ts";
-import type { Device, Quota, Reservation, World } from "../types.ts";
+import type { Device, Kind, Quota, Reservation, World } from "../types.ts";
 import { type Evaluate, Machine } from "./machine.ts";
 
 const GIB = 1024 ** 3;
@@ -21,6 +25,7 @@ export type Event =
       guaranteedOnly: boolean;
       rank: number;
       minutes: number;
+      kind?: Kind;
     }
   | { do: "end"; which: number }
   | { do: "crash"; person: number }
@@ -34,7 +39,8 @@ export type Event =
   | { do: "wait"; minutes: number }
   | { do: "jump"; minutes: number };
 
-export type Setup = { devices: Device[]; quotas: Quota[] };
+/** `kinds`: when the pool takes one kind of work alone. */
+export type Setup = { devices: Device[]; quotas: Quota[]; kinds?: KindWindow[] };
 
 const amount = fc.oneof(
   { weight: 5, arbitrary: fc.constantFrom(250, 500, 500, 750, 1000, 1000) },
@@ -60,6 +66,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
       ),
       rank: fc.constantFrom(0, 0, 0, 1, -1),
       minutes: fc.constantFrom(5, 60, 600, 600),
+      kind: fc.constantFrom(...(["interactive", "interactive", "batch"] as const)),
     }),
   },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("end" as const), which: fc.nat(20) }) },
@@ -96,6 +103,22 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete-team" as const), team: fc.nat(TEAMS.length - 1) }) },
 );
 
+/** Histories begin at 0, and most are over within the hour. */
+const BEGIN = minuteOfWeek(0);
+const stretch = { start: fc.nat(40), minutes: fc.integer({ min: 1, max: 40 }) };
+/** For one part of those who could have it. */
+const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight, arbitrary });
+
+const byTheTime = fc.record({
+  window: fc.record({
+    ...stretch,
+    part: fc.constantFrom(0, 0.5, 1),
+    limitMilli: fc.constantFrom(500, 1000, 4000),
+  }),
+  addition: some(5, fc.record({ ...stretch, limitMilli: fc.constantFrom(500, 1000) })),
+});
+
 const setup: fc.Arbitrary<Setup> = fc
   .record({
     devices: fc.array(fc.record({ server: fc.nat(1), memoryBytes: fc.constantFrom(8 * GIB, 8 * GIB, 16 * GIB) }), {
@@ -115,11 +138,17 @@ const setup: fc.Arbitrary<Setup> = fc
           ),
           // Never longer than the pool's, which bound how long a claimant waits.
           times: fc.constantFrom({}, {}, {}, { minRunMs: 0, noticeMs: MINUTE }, { minRunMs: MINUTE }),
+          changes: some(1, byTheTime),
+          budget: some(
+            1,
+            fc.record({ milliHours: fc.constantFrom(20, 100, 500), minutes: fc.constantFrom(10, 30, 600) }),
+          ),
         }),
       ),
     ),
+    kinds: some(1, fc.record({ ...stretch, kind: fc.constantFrom(...(["interactive", "batch"] as const)) })),
   })
-  .map(({ devices, quotas }) => {
+  .map(({ devices, quotas, kinds }) => {
     const capacity = devices.length * 1000;
     const shares = Math.max(
       1,
@@ -129,13 +158,55 @@ const setup: fc.Arbitrary<Setup> = fc
       devices: devices.map(({ server, memoryBytes }, index) =>
         device(String(index), { serverId: `s${server}`, serverName: `gpu-${server}`, memoryBytes }),
       ),
+      kinds: kinds === undefined ? [] : [{ ...inTheWeek(kinds), kind: kinds.kind }],
       // Multiples of a quarter, that together never exceed the pool.
-      quotas: quotas.map(({ share, limitMilli, ...rest }, index) => {
+      quotas: quotas.map(({ share, limitMilli, changes, budget, ...rest }, index) => {
         const guaranteedMilli = Math.floor((capacity * share) / shares / 250) * 250;
-        return quota(TEAMS[index] ?? "", guaranteedMilli, Math.max(limitMilli, guaranteedMilli), rest);
+        const plain = { guaranteedMilli, limitMilli: Math.max(limitMilli, guaranteedMilli) };
+        return quota(TEAMS[index] ?? "", plain.guaranteedMilli, plain.limitMilli, {
+          ...rest,
+          ...(changes && { calendar: calendarOf(plain, changes) }),
+          ...(budget && {
+            budget: { milliHours: budget.milliHours, usedMilliHours: 0, endsAt: budget.minutes * MINUTE },
+          }),
+        });
       }),
     };
   });
+
+function inTheWeek({ start, minutes }: { start: number; minutes: number }): { from: number; to: number } {
+  return { from: BEGIN + start, to: BEGIN + start + minutes };
+}
+
+type ByTheTime = typeof byTheTime extends fc.Arbitrary<infer T> ? T : never;
+
+/** Never more guaranteed than without it: what is guaranteed at any time fits the pool. */
+function calendarOf(plain: Pick<Quota, "guaranteedMilli" | "limitMilli">, { window, addition }: ByTheTime) {
+  const guaranteedMilli = Math.floor((plain.guaranteedMilli * window.part) / 250) * 250;
+  const limitMilli = Math.max(window.limitMilli, guaranteedMilli);
+  const added = addition && {
+    ...{ guaranteedMilli: 0, limitMilli: addition.limitMilli },
+    ...{ from: addition.start * MINUTE, to: (addition.start + addition.minutes) * MINUTE },
+  };
+  const windows = [{ ...inTheWeek(window), guaranteedMilli, limitMilli }];
+  return { plain, windows, additions: added === undefined ? [] : [added] };
+}
+
+/** What the calendars of the teams and of the pool say of this time. */
+function inForce(before: World, kinds: readonly KindWindow[]): World {
+  const { now } = before;
+  const quotas = [...before.quotas].map(([teamId, one]) => {
+    if (one.calendar === undefined) return [teamId, one] as const;
+    const { plain, windows, additions } = one.calendar;
+    return [teamId, { ...one, ...quotaAt(plain, windows, additions, now) }] as const;
+  });
+  return { ...before, quotas: new Map(quotas), open: kindsAt(kinds, now) };
+}
+
+/** The most that is guaranteed at any time. */
+function mostGuaranteed({ calendar, guaranteedMilli }: Quota): number {
+  return calendar?.plain.guaranteedMilli ?? guaranteedMilli;
+}
 
 /** A pool, and what happens to it. */
 export const histories: fc.Arbitrary<{ setup: Setup; events: Event[] }> = fc.record({
@@ -146,7 +217,8 @@ export const histories: fc.Arbitrary<{ setup: Setup; events: Event[] }> = fc.rec
 /** Plays a history through; what happened is in the machine. */
 export function play(history: { setup: Setup; events: Event[] }, evaluate: Evaluate): Machine {
   const start = world({ devices: history.setup.devices, quotas: history.setup.quotas, policy: POLICY });
-  const machine = new Machine(start, evaluate);
+  const { kinds = [] } = history.setup;
+  const machine = new Machine(start, evaluate, (before) => inForce(before, kinds));
   history.events.forEach((one, index) => {
     apply(machine, one, index);
     machine.round();
@@ -163,7 +235,7 @@ function apply(machine: Machine, event: Event, index: number): void {
     case "ask": {
       const { team, person, minutes, ...rest } = event;
       const milli = rest.memoryBytes > 0 ? 1 : rest.milli;
-      const { guaranteedOnly, rank, memoryBytes } = rest;
+      const { guaranteedOnly, rank, memoryBytes, kind } = rest;
       const who = { teamId: TEAMS[team] ?? "", userId: `${TEAMS[team]}-${PEOPLE[person]}` };
       const times = { createdAt: now, lengthMs: minutes * MINUTE };
       const asked = waiting(`r${String(index).padStart(2, "0")}`, milli, {
@@ -172,6 +244,7 @@ function apply(machine: Machine, event: Event, index: number): void {
         rank,
         memoryBytes,
         ...times,
+        ...(kind && { kind }),
         maxDevices: 8,
       });
       machine.change({ queue: [...queue, asked] });
@@ -231,8 +304,7 @@ function reserved(
   const teamId = TEAMS[event.team] ?? "";
   const milli = 500 * event.units;
   const sum = (amounts: number[]) => amounts.reduce((total, one) => total + one, 0);
-  const promised =
-    sum([...quotas.values()].map((one) => one.guaranteedMilli)) + sum(reservations.map((one) => one.milli));
+  const promised = sum([...quotas.values()].map(mostGuaranteed)) + sum(reservations.map((one) => one.milli));
   if (!quotas.has(teamId) || promised + milli > devices.length * 1000) return undefined;
   const from = now + event.inMinutes * MINUTE;
   const to = from + event.minutes * MINUTE;
@@ -251,7 +323,7 @@ function edited(
     return next;
   }
   const others = [...next.values()].filter((one) => one.teamId !== teamId);
-  const promised = [...others.map((one) => one.guaranteedMilli), ...reservations.map((one) => one.milli)];
+  const promised = [...others.map(mostGuaranteed), ...reservations.map((one) => one.milli)];
   const left = Math.max(0, devices.length * 1000 - promised.reduce((sum, one) => sum + one, 0));
   // What exceeds the pool is refused at the edit.
   const guaranteedMilli = Math.min(event.guaranteedMilli, left);
@@ -261,6 +333,7 @@ function edited(
     guaranteedMilli,
     limitMilli,
     personMilli: event.personMilli,
+    calendar: undefined,
   });
   return next;
 }

@@ -2,6 +2,7 @@
  * The shell around the scheduler in virtual time, without a database: it applies rounds as the broker does. For
  * histories in tests; the decisions are the production scheduler's, or those of a deliberately broken one.
  */
+import { isSpent, milliHours } from "../budget.ts";
 import { activeReservations, groupOf, leasesOf } from "../share.ts";
 import type { Holding, Placement, Round, Waiting, World } from "../types.ts";
 
@@ -23,17 +24,29 @@ export class Machine {
   world: World;
   readonly happened: Happened[] = [];
   readonly #evaluate: Evaluate;
+  /** Puts what differs by the time into a world. */
+  #inForce: (world: World) => World;
   granted = 0;
   ended = 0;
   /** Requests whose plan was overtaken by a change from outside. */
   readonly excused = new Set<string>();
   #cleared: string[] = [];
   #grants = 0;
-  #active = "";
+  #promised: string | undefined;
 
-  constructor(world: World, evaluate: Evaluate) {
+  constructor(world: World, evaluate: Evaluate, inForce: (world: World) => World = (same) => same) {
     this.world = world;
     this.#evaluate = evaluate;
+    this.#inForce = inForce;
+  }
+
+  /** From now on nothing differs by the time, and no budget is used up. */
+  freeze(): void {
+    this.#inForce = (same) => same;
+    const quotas = [...this.world.quotas].map(
+      ([teamId, { budget: _, calendar: __, ...rest }]) => [teamId, rest] as const,
+    );
+    this.change({ quotas: new Map(quotas) });
   }
 
   change(part: Partial<World>): void {
@@ -42,11 +55,12 @@ export class Machine {
 
   /** One round, applied as the shell does. */
   round(): Happened {
-    const before = this.world;
-    const active = activeReservations(before).map(({ id }) => id);
-    // What is promised has changed: room that was being made for somebody may be another's now.
-    if (active.join() !== this.#active) for (const { requestId } of before.queue) this.excused.add(requestId);
-    this.#active = active.join();
+    const before = this.#inForce(this.world);
+    const promised = promisedIn(before);
+    // It has changed: room that was being made for somebody may be another's now.
+    if (promised !== (this.#promised ?? promised))
+      for (const { requestId } of before.queue) this.excused.add(requestId);
+    this.#promised = promised;
     const round = this.#evaluate(before);
     const left = new Set<string>();
     const holdings = [...before.holdings];
@@ -115,7 +129,7 @@ export class Machine {
       const due = this.world.holdings.map((one) => Math.min(one.notice?.releaseAt ?? one.expiresAt, one.expiresAt));
       const next = Math.min(...due, Number.POSITIVE_INFINITY);
       if (next > to) break;
-      this.change({ now: Math.max(this.world.now, next) });
+      this.#pass(next);
       const over = leasesOf(this.world.holdings).filter(
         ({ first }) => Math.min(first.notice?.releaseAt ?? first.expiresAt, first.expiresAt) <= this.world.now,
       );
@@ -125,7 +139,28 @@ export class Machine {
       }
       this.round();
     }
-    this.change({ now: Math.max(this.world.now, to) });
+    this.#pass(to);
     this.round();
   }
+
+  /** Time passes, and budgets are used. */
+  #pass(to: number): void {
+    const { now, holdings, quotas } = this.world;
+    if (to <= now) return;
+    const used = [...quotas].map(([teamId, quota]) => {
+      if (quota.budget === undefined) return [teamId, quota] as const;
+      const held = holdings.reduce((sum, one) => sum + (one.teamId === teamId ? one.milli : 0), 0);
+      const usedMilliHours = quota.budget.usedMilliHours + milliHours(held, to - now);
+      return [teamId, { ...quota, budget: { ...quota.budget, usedMilliHours } }] as const;
+    });
+    this.change({ now: to, quotas: new Map(used) });
+  }
+}
+
+/** All that decides about who may have what, beside who has it. */
+function promisedIn(world: World): string {
+  const quotas = [...world.quotas.values()].map(
+    ({ guaranteedMilli, limitMilli, budget }) => `${guaranteedMilli}/${limitMilli}/${isSpent(budget, world.now)}`,
+  );
+  return [...activeReservations(world).map(({ id }) => id), ...quotas, ...(world.open?.kinds ?? [])].join();
 }

@@ -82,6 +82,11 @@ export const mutants: Record<string, Evaluate> = {
       ...world,
       policy: { noticeMs: 10 * (world.policy?.noticeMs ?? 0), minRunMs: world.policy?.minRunMs ?? 0 },
     }),
+  "keeps to the plain quota whatever the calendar says": (world) =>
+    evaluate(quotas(world, ({ calendar }) => calendar?.plain ?? {})),
+  "does not see what the calendar brings": (world) => evaluate(quotas(world, () => ({ calendar: undefined }))),
+  "takes any kind of work at any time": (world) => evaluate({ ...world, open: { kinds: ["interactive", "batch"] } }),
+  "forgets the budget of a team": (world) => evaluate(quotas(world, () => ({ budget: undefined }))),
   "charges less than the memory takes": (world) =>
     grants(
       evaluate(world),

@@ -1,5 +1,6 @@
 /** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
 import { chargeOn, WHOLE } from "../amount.ts";
+import { quotaAt } from "../calendar.ts";
 import { DEFAULT_POLICY, timesOf } from "../notice.ts";
 import { devicesOf } from "../placement.ts";
 import { allOf, reservationIdOf } from "../reservation.ts";
@@ -109,6 +110,7 @@ const firstComeFirstServed: Check = ({ before, round }) => {
     a.milli === b.milli &&
     a.memoryBytes === b.memoryBytes &&
     a.guaranteedOnly === b.guaranteedOnly &&
+    a.kind === b.kind &&
     (a.rank ?? 0) === (b.rank ?? 0) &&
     !a.keptGpuIds?.length &&
     !b.keptGpuIds?.length;
@@ -260,6 +262,44 @@ const noReclaimLeavesTheClaimantWaiting: Check = ({ cleared, before, after }) =>
   return undefined;
 };
 
+const noBudgetIsOverdrawn: Check = (happened) => {
+  const { now, quotas } = happened.before;
+  for (const { request } of grantsOf(happened)) {
+    const budget = quotas.get(request.teamId)?.budget;
+    if (budget !== undefined && now < budget.endsAt && budget.usedMilliHours >= budget.milliHours)
+      return `${request.requestId} is granted on a budget that is used up`;
+  }
+  return undefined;
+};
+
+const onlyOpenWorkIsTaken: Check = (happened) => {
+  const kinds = happened.before.open?.kinds ?? ["interactive", "batch"];
+  for (const { request } of grantsOf(happened)) {
+    const kind = request.kind ?? "interactive";
+    if (!kinds.includes(kind)) return `${request.requestId} is ${kind} and granted at the time of ${kinds.join()}`;
+  }
+  return undefined;
+};
+
+/** Nobody is refused for a bound that their team's calendar raises far enough within a day: they may wait for it. */
+const whoMayWaitForMoreIsNotRefused: Check = ({ before, round }) => {
+  for (const verdict of round.verdicts) {
+    if (verdict.state !== "refused") continue;
+    if (verdict.obstacle.rule !== "team-limit" && verdict.obstacle.rule !== "guaranteed") continue;
+    const request = find(before.queue, verdict.requestId);
+    const { calendar, coTenancy } = before.quotas.get(request?.teamId ?? "") ?? {};
+    if (request === undefined || calendar === undefined || request.memoryBytes > 0 || coTenancy === "whole-cards")
+      continue;
+    for (let minute = 1; minute < 24 * 60; minute++) {
+      const at = before.now + minute * 60_000;
+      const then = quotaAt(calendar.plain, calendar.windows, calendar.additions, at);
+      if (request.milli <= (request.guaranteedOnly ? then.guaranteedMilli : then.limitMilli))
+        return `${request.requestId} is refused, and could have its GPU in ${minute} minutes`;
+    }
+  }
+  return undefined;
+};
+
 const everythingAddsUp: Check = ({ after, granted, ended }) =>
   granted - ended === sum(after.holdings)
     ? undefined
@@ -278,6 +318,9 @@ export const checks: Record<string, Check> = {
   "a guarantee that reclaiming can serve is served": guaranteesAreReached,
   "room is made within the notice and the minimum run time": roomIsMadeInTime,
   "no reclaim leaves the claimant waiting": noReclaimLeavesTheClaimantWaiting,
+  "nothing is granted on a budget that is used up": noBudgetIsOverdrawn,
+  "what the pool does not take now waits": onlyOpenWorkIsTaken,
+  "who may wait for more is not refused": whoMayWaitForMoreIsNotRefused,
   "everything released adds up": everythingAddsUp,
 };
 
