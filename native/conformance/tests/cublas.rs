@@ -132,6 +132,11 @@ impl Triangle {
     }
 }
 
+/// Device memory with the addresses of a batch's parts.
+fn addresses(first: usize, bytes: usize, batch: usize) -> usize {
+    upload(&(0..batch).flat_map(|index| (first + index * bytes).to_le_bytes()).collect::<Vec<u8>>()) as usize
+}
+
 impl Blas {
     fn run(&self, name: &str, slots: &[usize]) {
         let symbol = format!("cublas{}{name}", self.letter.0);
@@ -557,10 +562,7 @@ impl Blas {
             &[0, 0, n, n, n, at(&one), da, n, step, db, n, step, at(&zero), dc, n, step, batch],
         );
         self.close("gemmStridedBatched", &self.get(dc, wanted.len()), &wanted);
-        let pointers = |first: usize| {
-            let list = (0..batch).flat_map(|i| (first + i * step * self.letter.bytes()).to_le_bytes());
-            upload(&list.collect::<Vec<u8>>()) as usize
-        };
+        let pointers = |first: usize| addresses(first, step * self.letter.bytes(), batch);
         let dc = self.put(&vec![Number::default(); n * n * batch]);
         let [pa, pb, pc] = [da, db, dc].map(pointers);
         self.run("gemmBatched", &[0, 0, n, n, n, at(&one), pa, n, pb, n, at(&zero), pc, n, batch]);
@@ -590,6 +592,109 @@ impl Blas {
         let unit: Vec<Number> =
             (0..n * n * batch).map(|i| Number(f64::from(i % (n * n) % (n + 1) == 0), 0.0)).collect();
         assert_close("getri", &self.get(dc, unit.len()), &unit, loose);
+    }
+
+    /// Inverses, solutions and decompositions of batches.
+    fn batches_of_factors(&self) {
+        let (m, n, batch) = (6, 4, 3);
+        let element = self.letter.bytes();
+        let loose = self.letter.tolerance() * 100.0;
+        let one = self.host(Number(1.0, 0.0));
+        let matrices = |data: &[Number], length: usize| {
+            let first = self.put(data);
+            (first, addresses(first, length * element, batch))
+        };
+        // Of a matrix of n rows, taller than it: at its place and the sum of a row by a column.
+        let product =
+            |a: &[Number], lead: usize, x: &[Number], count: usize, row: usize, column: usize, lead_x: usize| {
+                sum((0..count).map(|i| a[i * lead + row] * x[column * lead_x + i]))
+            };
+
+        let a = self.letter.random(40, n * n * batch);
+        let (first, pa) = matrices(&a, n * n);
+        let (inverse, pi) = matrices(&vec![Number::default(); n * n * batch], n * n);
+        let infos = upload(&vec![9; 4 * batch]) as usize;
+        self.run("matinvBatched", &[n, pa, n, pi, n, infos, batch]);
+        assert_eq!(download(infos as u64, 4 * batch), vec![0; 4 * batch]);
+        self.close("matinv leaves a", &self.get(first, a.len()), &a);
+        let inverse = self.get(inverse, a.len());
+        for (a, inverse) in a.chunks(n * n).zip(inverse.chunks(n * n)) {
+            let got: Vec<Number> = pairs(n, n).map(|(row, column)| product(a, n, inverse, n, row, column, n)).collect();
+            let unit: Vec<Number> = pairs(n, n).map(|(row, column)| Number(f64::from(row == column), 0.0)).collect();
+            assert_close("matinv", &got, &unit, loose);
+        }
+
+        // Each as one alone.
+        let b = self.letter.random(41, n * m * batch);
+        for [uplo, trans, unit] in [[0, 0, 0], [1, 1, 0], [1, 2, 1], [0, 2, 0]] {
+            let (alone, _) = matrices(&b, n * m);
+            let (together, pb) = matrices(&b, n * m);
+            self.run("trsmBatched", &[0, uplo, trans, unit, n, m, at(&one), pa, n, pb, n, batch]);
+            for index in 0..batch {
+                let (a, b) = (first + index * n * n * element, alone + index * n * m * element);
+                self.run("trsm_v2", &[0, uplo, trans, unit, n, m, at(&one), a, n, b, n]);
+            }
+            assert_eq!(self.get(together, b.len()), self.get(alone, b.len()), "trsmBatched {uplo} {trans} {unit}");
+        }
+
+        // Reflections of the triangle give the matrix again.
+        let a = self.letter.random(42, m * n * batch);
+        let (decomposed, pa) = matrices(&a, m * n);
+        let (taus, pt) = matrices(&vec![Number::default(); n * batch], n);
+        let mut info = [9u8; 4];
+        self.run("geqrfBatched", &[m, n, pa, m, pt, info.as_mut_ptr() as usize, batch]);
+        assert_eq!(info, [0; 4]);
+        let (decomposed, taus) = (self.get(decomposed, a.len()), self.get(taus, n * batch));
+        for ((a, qr), taus) in a.chunks(m * n).zip(decomposed.chunks(m * n)).zip(taus.chunks(n)) {
+            let mut got: Vec<Number> = pairs(m, n)
+                .map(|(row, column)| if row <= column { qr[column * m + row] } else { Number::default() })
+                .collect();
+            for (at, tau) in taus.iter().enumerate().rev() {
+                let v: Vec<Number> = (0..m)
+                    .map(|row| match row.cmp(&at) {
+                        std::cmp::Ordering::Less => Number::default(),
+                        std::cmp::Ordering::Equal => Number(1.0, 0.0),
+                        std::cmp::Ordering::Greater => qr[at * m + row],
+                    })
+                    .collect();
+                for column in got.chunks_mut(m) {
+                    let along = *tau * sum(v.iter().zip(column.iter()).map(|(v, x)| v.conj() * *x));
+                    column.iter_mut().zip(&v).for_each(|(x, v)| *x = *x - *v * along);
+                }
+            }
+            assert_close("geqrf", &got, a, loose);
+        }
+
+        // What is left over stands on all columns.
+        let (columns, c) = (2, self.letter.random(43, m * 2 * batch));
+        let (_, pa) = matrices(&a, m * n);
+        let (solved, pc) = matrices(&c, m * columns);
+        let infos = upload(&vec![9; 4 * batch]) as usize;
+        self.run("gelsBatched", &[0, m, n, columns, pa, m, pc, m, info.as_mut_ptr() as usize, infos, batch]);
+        assert_eq!((info, download(infos as u64, 4 * batch)), ([0; 4], vec![0; 4 * batch]));
+        let solved = self.get(solved, c.len());
+        for ((a, c), x) in a.chunks(m * n).zip(c.chunks(m * columns)).zip(solved.chunks(m * columns)) {
+            let over: Vec<Number> = pairs(m, columns)
+                .map(|(row, column)| product(a, m, x, n, row, column, m) - c[column * m + row])
+                .collect();
+            let got: Vec<Number> = pairs(n, columns)
+                .map(|(row, column)| sum((0..m).map(|i| a[row * m + i].conj() * over[column * m + i])))
+                .collect();
+            assert_close("gels", &got, &vec![Number::default(); n * columns], loose);
+        }
+        let wide = [0, n, m, columns, pa, n, pc, m, info.as_mut_ptr() as usize, infos, batch];
+        let symbol = format!("cublas{}gelsBatched", self.letter.0);
+        assert_eq!(self.library.call(&symbol, &[&[self.handle], &wide[..]].concat()), 15, "more columns than rows");
+
+        if self.letter.is_complex() {
+            let (da, db) = (self.put(&a), self.put(&b));
+            let products = ["gemm_v2", "gemm3m"].map(|name| {
+                let dc = self.put(&vec![Number(1.0, 1.0); m * m]);
+                self.run(name, &[0, 0, m, m, n, at(&one), da, m, db, n, at(&one), dc, m]);
+                self.get(dc, m * m)
+            });
+            self.close("gemm3m", &products[1], &products[0]);
+        }
     }
 
     /// Symmetric and Hermitian products and updates, on each side and of each triangle and operation.
@@ -742,39 +847,153 @@ impl Blas {
     }
 }
 
+/// Whole numbers in one of the types, by its number.
+fn typed(kind: usize, data: &[f32]) -> Vec<u8> {
+    use sluice_softgpu::half::{to_bf16, to_f16};
+    match kind {
+        0 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        1 => data.iter().flat_map(|x| f64::from(*x).to_le_bytes()).collect(),
+        2 => data.iter().flat_map(|x| to_f16(f64::from(*x)).to_le_bytes()).collect(),
+        3 => data.iter().map(|x| *x as i8 as u8).collect(),
+        4 => data.iter().flat_map(|x| [x.to_le_bytes(), (2.0 * x).to_le_bytes()].concat()).collect(),
+        10 => data.iter().flat_map(|x| (*x as i32).to_le_bytes()).collect(),
+        14 => data.iter().flat_map(|x| to_bf16(f64::from(*x)).to_le_bytes()).collect(),
+        other => panic!("type {other}"),
+    }
+}
+
+/// Products of half precision, and batches of products whose types are arguments.
+fn typed_products(blas: &Blas) {
+    let (n, batch) = (8, 3);
+    let length = n * n;
+    let whole = |by: usize| (0..length * batch).map(|i| (i * by % 7) as f32 - 3.0).collect::<Vec<f32>>();
+    let (a, b) = (whole(5), whole(3));
+    let exact: Vec<f32> = (0..length * batch)
+        .map(|i| {
+            let (matrix, at) = (i / length * length, i % length);
+            (0..n).map(|k| a[matrix + k * n + at % n] * b[matrix + at / n * n + k]).sum()
+        })
+        .collect();
+    let run = |symbol: &str, slots: &[usize]| blas.library.run(symbol, &[&[blas.handle], slots].concat());
+    // (a and b, c, the factors, compute)
+    for (input, output, factors, compute) in
+        [(2, 2, 2, 64), (2, 2, 0, 68), (14, 0, 0, 68), (3, 10, 10, 72), (0, 0, 0, 68)]
+    {
+        let size = |kind: usize| typed(kind, &[0.0]).len();
+        let (one, zero) = (typed(factors, &[1.0]), typed(factors, &[0.0]));
+        let (da, db) = (upload(&typed(input, &a)) as usize, upload(&typed(input, &b)) as usize);
+        let lists = [(da, input), (db, input)].map(|(first, kind)| addresses(first, length * size(kind), batch));
+        let wanted = typed(output, &exact);
+        let expect = |symbol: &str, batch: usize, call: &dyn Fn(usize)| {
+            let dc = upload(&typed(output, &vec![1.0; length * batch])) as usize;
+            call(dc);
+            let bytes = length * batch * size(output);
+            assert_eq!(download(dc as u64, bytes), wanted[..bytes], "{symbol}, types {input} {output}");
+        };
+        let (shape, last) = ([0, 0, n, n, n, at(&one)], -1i32 as usize);
+        expect("cublasGemmStridedBatchedEx", batch, &|dc| {
+            let [a, b] = [da, db].map(|first| [first, input, n, length]);
+            let c = [at(&zero), dc, output, n, length, batch, compute, last];
+            run("cublasGemmStridedBatchedEx", &[&shape[..], &a, &b, &c].concat());
+        });
+        expect("cublasGemmBatchedEx", batch, &|dc| {
+            let [a, b] = lists.map(|list| [list, input, n]);
+            let pc = addresses(dc, length * size(output), batch);
+            run(
+                "cublasGemmBatchedEx",
+                &[&shape[..], &a, &b, &[at(&zero), pc, output, n, batch, compute, last]].concat(),
+            );
+        });
+        if (input, compute) == (2, 64) {
+            expect("cublasHgemm", 1, &|dc| {
+                run("cublasHgemm", &[&shape[..], &[da, n, db, n, at(&zero), dc, n]].concat());
+            });
+            expect("cublasHgemmStridedBatched", batch, &|dc| {
+                let rest = [da, n, length, db, n, length, at(&zero), dc, n, length, batch];
+                run("cublasHgemmStridedBatched", &[&shape[..], &rest].concat());
+            });
+            expect("cublasHgemmBatched", batch, &|dc| {
+                let pc = addresses(dc, 2 * length, batch);
+                let rest = [lists[0], n, lists[1], n, at(&zero), pc, n, batch];
+                run("cublasHgemmBatched", &[&shape[..], &rest].concat());
+            });
+        }
+        if factors == 0 {
+            expect("cublasSgemmEx", 1, &|dc| {
+                let rest = [da, input, n, db, input, n, at(&zero), dc, output, n];
+                run("cublasSgemmEx", &[&shape[..], &rest].concat());
+            });
+        }
+    }
+    // Each number is x + 2xi: a product of two is (1 + 2i)² = -3 + 4i times that of the parts.
+    let (da, db) = (upload(&typed(4, &a)) as usize, upload(&typed(4, &b)) as usize);
+    let dc = upload(&typed(4, &vec![1.0; length])) as usize;
+    let (one, zero) = (Letter('C').encode(&[Number(1.0, 0.0)]), Letter('C').encode(&[Number::default()]));
+    run("cublasCgemmEx", &[0, 0, n, n, n, at(&one), da, 4, n, db, 4, n, at(&zero), dc, 4, n]);
+    let wanted: Vec<Number> =
+        exact[..length].iter().map(|x| Number(-3.0 * f64::from(*x), 4.0 * f64::from(*x))).collect();
+    assert_eq!(Letter('C').decode(&download(dc as u64, 8 * length)), wanted);
+}
+
+/// Functions of vectors whose types are arguments.
+fn typed_vectors(blas: &Blas) {
+    let (x, y): (Vec<f32>, Vec<f32>) =
+        ((1..=9).map(|i| i as f32).collect(), (1..=9).map(|i| (10 - i) as f32).collect());
+    let (n, run) =
+        (x.len(), |symbol: &str, slots: &[usize]| blas.library.run(symbol, &[&[blas.handle], slots].concat()));
+    let dot: f32 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
+    for kind in [0, 1, 2, 14] {
+        // The sums of halves are made in single precision.
+        let wide = if kind == 1 { 1 } else { 0 };
+        let three = typed(wide, &[3.0]);
+        let (dx, dy) = (upload(&typed(kind, &x)) as usize, upload(&typed(kind, &y)) as usize);
+        let mut result = typed(kind, &[0.0]);
+        for symbol in ["cublasDotEx", "cublasDotcEx"] {
+            result.fill(9);
+            run(symbol, &[n, dx, kind, 1, dy, kind, 1, result.as_mut_ptr() as usize, kind, wide]);
+            assert_eq!(result, typed(kind, &[dot]), "{symbol} of type {kind}");
+        }
+        run("cublasNrm2Ex", &[2, dx + 2 * result.len(), kind, 1, result.as_mut_ptr() as usize, kind, wide]);
+        assert_eq!(result, typed(kind, &[5.0]), "the length of 3 and 4 of type {kind}");
+        run("cublasAxpyEx", &[n, at(&three), wide, dx, kind, 1, dy, kind, -1i32 as usize, wide]);
+        let sums: Vec<f32> = y.iter().enumerate().map(|(at, y)| y + 3.0 * x[n - 1 - at]).collect();
+        assert_eq!(download(dy as u64, n * result.len()), typed(kind, &sums), "axpy of type {kind}");
+        run("cublasScalEx", &[n / 2 + 1, at(&three), wide, dx, kind, 2, wide]);
+        let scaled: Vec<f32> = x.iter().enumerate().map(|(at, x)| if at % 2 == 0 { 3.0 * x } else { *x }).collect();
+        assert_eq!(download(dx as u64, n * result.len()), typed(kind, &scaled), "scal of type {kind}");
+    }
+    // Of x + 2xi with itself: 5x² where one is conjugated, and (-3 + 4i)x² where none is.
+    let squares: f64 = x.iter().map(|x| f64::from(x * x)).sum();
+    let dx = upload(&typed(4, &x)) as usize;
+    let mut result = Letter('C').encode(&[Number::default()]);
+    for (symbol, factor) in [("cublasDotEx", Number(-3.0, 4.0)), ("cublasDotcEx", Number(5.0, 0.0))] {
+        run(symbol, &[n, dx, 4, 1, dx, 4, 1, result.as_mut_ptr() as usize, 4, 4]);
+        assert_eq!(result, Letter('C').encode(&[Number(squares, 0.0) * factor]), "{symbol}");
+    }
+}
+
 /// Products whose types are arguments.
 fn gemm_ex(blas: &Blas) {
-    use sluice_softgpu::half::{to_bf16, to_f16};
     let n = 16;
     let whole = |i: usize, by: usize| (i * by % 13) as f32 - 6.0;
     let (a, b): (Vec<f32>, Vec<f32>) = (0..n * n).map(|i| (whole(i, 7), whole(i, 5))).unzip();
     let exact: Vec<f32> =
         (0..n * n).map(|i| (0..n).map(|k| a[k * n + i % n] * b[i / n * n + k]).sum::<f32>()).collect();
-    let bytes = |kind: usize, data: &[f32]| -> Vec<u8> {
-        match kind {
-            0 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            2 => data.iter().flat_map(|x| to_f16(f64::from(*x)).to_le_bytes()).collect(),
-            3 => data.iter().map(|x| *x as i8 as u8).collect(),
-            10 => data.iter().flat_map(|x| (*x as i32).to_le_bytes()).collect(),
-            14 => data.iter().flat_map(|x| to_bf16(f64::from(*x)).to_le_bytes()).collect(),
-            other => panic!("type {other}"),
-        }
-    };
     // (a and b, c, compute): half with single sums, pure half, bfloat, single, TF32, whole numbers
     for (input, output, compute) in
         [(2, 2, 68), (2, 2, 64), (14, 14, 68), (2, 0, 68), (0, 0, 68), (0, 0, 77), (3, 10, 72)]
     {
-        let (da, db) = (upload(&bytes(input, &a)) as usize, upload(&bytes(input, &b)) as usize);
-        let dc = upload(&bytes(output, &vec![0.0; n * n])) as usize;
+        let (da, db) = (upload(&typed(input, &a)) as usize, upload(&typed(input, &b)) as usize);
+        let dc = upload(&typed(output, &vec![0.0; n * n])) as usize;
         let (one, zero) = match compute {
-            64 => (bytes(2, &[1.0]), bytes(2, &[0.0])),
-            72 => (bytes(10, &[1.0]), bytes(10, &[0.0])),
-            _ => (bytes(0, &[1.0]), bytes(0, &[0.0])),
+            64 => (typed(2, &[1.0]), typed(2, &[0.0])),
+            72 => (typed(10, &[1.0]), typed(10, &[0.0])),
+            _ => (typed(0, &[1.0]), typed(0, &[0.0])),
         };
         let slots =
             [0, 0, n, n, n, at(&one), da, input, n, db, input, n, at(&zero), dc, output, n, compute, -1i32 as usize];
         blas.library.run("cublasGemmEx", &[&[blas.handle], &slots[..]].concat());
-        let wanted = bytes(output, &exact);
+        let wanted = typed(output, &exact);
         assert_eq!(download(dc as u64, wanted.len()), wanted, "types {input} {output} {compute}");
     }
     // What is not served is refused at the call, in cuBLAS's words.
@@ -836,10 +1055,13 @@ fn cublas_computes_what_it_should() {
         blas.symmetric();
         blas.sided_triangles();
         blas.batches();
+        blas.batches_of_factors();
         blas.device_pointers();
     }
     let blas = Blas { library, handle, letter: Letter('S') };
     gemm_ex(&blas);
+    typed_products(&blas);
+    typed_vectors(&blas);
     modes_and_errors(&blas);
 
     // A new lease: the same handle works there, with its modes; memory of the old one is refused.
