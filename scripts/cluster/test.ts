@@ -4,7 +4,7 @@ import path from "node:path";
 import type { Images } from "#scripts/cluster/images.ts";
 import type { Cluster } from "#scripts/cluster/place.ts";
 import { run } from "#scripts/lib/processes.ts";
-import { vitestCounts, vitestWords } from "#scripts/test/vitest.ts";
+import { vitestCounts, vitestFailures, vitestWords } from "#scripts/test/vitest.ts";
 
 /** What the tests are told about the cluster, as environment variables. */
 export const CLUSTER_VARIABLES = {
@@ -37,10 +37,10 @@ export function clusterVariables(cluster: Cluster, images: Images, helm: string)
 /** `files`: parts of the names of those to run; none means all. */
 type Setting = { root: string; out: string; images: Images; helm: string; files: readonly string[] };
 
-export async function runClusterTests(
-  cluster: Cluster,
-  { root, out, images, helm, files }: Setting,
-): Promise<{ passed: number; failed: number }> {
+/** `again`: the files in which something failed, and how many of their tests passed all the same. */
+type Counts = { passed: number; failed: number; again: { files: string[]; passed: number } };
+
+export async function runClusterTests(cluster: Cluster, { root, out, images, helm, files }: Setting): Promise<Counts> {
   await mkdir(out, { recursive: true });
   const file = path.join(out, "cluster.json");
   const words = vitestWords(file, "--config", "vitest.cluster.config.ts", "--reporter=verbose", ...files);
@@ -57,5 +57,5 @@ export async function runClusterTests(
   );
   const counts = vitestCounts(file, problem !== undefined);
   if (counts === undefined) throw problem ?? new Error("The cluster tests left no report.");
-  return counts;
+  return { ...counts, again: vitestFailures(file) };
 }

@@ -231,6 +231,10 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof ApiException && error.code === 404;
 }
 
+export function isForbidden(error: unknown): boolean {
+  return error instanceof ApiException && error.code === 403;
+}
+
 /** Nobody answered, or the API server cannot just now: to ask again may help. */
 export function isUnreachable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

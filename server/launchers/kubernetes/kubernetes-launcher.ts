@@ -17,7 +17,15 @@ import type {
 } from "#server/launchers/launcher.ts";
 import { unmountable } from "#server/launchers/mountable.ts";
 import { type Logger, logger } from "#server/log.ts";
-import { ClusterClient, isNotFound, isUnreachable, loadConfig, refusal, type Watched } from "./cluster-client.ts";
+import {
+  ClusterClient,
+  isForbidden,
+  isNotFound,
+  isUnreachable,
+  loadConfig,
+  refusal,
+  type Watched,
+} from "./cluster-client.ts";
 import {
   datasetObjectName,
   datasetObjects,
@@ -77,6 +85,8 @@ const TEAM_MS = 10 * 60_000;
 
 /** So often a start asks a cluster again that does not answer. */
 const ASK_AGAIN_MS = 1_000;
+/** For so long what somebody deleted is made again. */
+const REPAIR_MS = 10_000;
 
 type Watches = {
   pods: Watched<V1Pod>;
@@ -416,16 +426,20 @@ export class KubernetesLauncher implements Launcher {
     await this.#repair(networkPolicy(this.#settings, teamId));
   }
 
+  /** Again for a while where it is refused: the address of a service may not be free yet at the moment of its deletion. */
   async #repair<T extends V1Service | V1NetworkPolicy>(object: T): Promise<T | undefined> {
     const where = { kind: object.kind, namespace: object.metadata?.namespace, name: object.metadata?.name };
-    try {
-      const made = await this.#client.apply(object);
-      this.#log.warn(where, "an object that somebody deleted was made again");
-      return made;
-    } catch (error) {
-      // A namespace that is being deleted takes nothing new, and needs nothing.
-      this.#log.warn({ err: error, ...where }, "a deleted object could not be made again");
-      return undefined;
+    for (const until = Date.now() + REPAIR_MS; ; await sleep(ASK_AGAIN_MS / 4)) {
+      try {
+        const made = await this.#client.apply(object);
+        this.#log.warn(where, "an object that somebody deleted was made again");
+        return made;
+      } catch (error) {
+        // A namespace that is being deleted takes nothing new, and needs nothing.
+        if (!isForbidden(error) && !isNotFound(error) && !this.#closed && Date.now() < until) continue;
+        this.#log.warn({ err: error, ...where }, "a deleted object could not be made again");
+        return undefined;
+      }
     }
   }
 
