@@ -173,7 +173,8 @@ impl Builder {
     /// An instruction with `.ftz`: a subnormal number that it takes or makes counts as the zero of its sign.
     fn flushing(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         let kinds: Vec<&str> = mods.iter().copied().filter(|m| *m == "f32x2" || Type::parse(m).is_some()).collect();
-        if kinds.len() > 1 && !matches!(opcode, "cvt" | "set" | "slct") {
+        let pair = kinds.first().is_some_and(|kind| kind.ends_with("x2"));
+        if kinds.len() > 1 && !(matches!(opcode, "set" | "slct") || opcode == "cvt" && !pair) {
             return Err(self.unsupported(Builder::full(opcode, mods)));
         }
         // `cvt` speaks of single precision alone.

@@ -512,6 +512,8 @@ fn unknown_modifiers_are_refused() {
         "add.u32.u32 %r1, %r1, %r1;",
         "mul.lo.sat.s32 %r1, %r1, %r1;",
         "add.rz.f16 %h1, %h1, %h1;",
+        "add.ftz.f32.f16 %r1, %h1, %r1;",
+        "cvt.rn.ftz.f16x2.f32 %r1, %r1, %r1;",
         "min.NaN.s32 %r1, %r1, %r1;",
         "setp.lt.sync.u32 %p1, %r1, %r1;",
         "redux.sync.add.f32 %r1, %r1, -1;",

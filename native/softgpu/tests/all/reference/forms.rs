@@ -101,7 +101,7 @@ fn flushing(form: &Form) -> Option<Form> {
         }
         "setp" | "set" => (0..2, None),
         "slct" => (2..3, None),
-        "cvt" if types.len() == 2 && !words.contains(&"satfinite") => (0..1, flushed(made)),
+        "cvt" if types.len() == 2 && !made.ends_with("x2") && !words.contains(&"satfinite") => (0..1, flushed(made)),
         _ => return None,
     };
     let source = flushed(taken);
