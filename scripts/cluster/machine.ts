@@ -1,6 +1,7 @@
 /** Whether this machine can run a kubelet, and what it needs from the distribution for that. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { run } from "#scripts/lib/processes.ts";
 
 const PACKAGES = [
@@ -32,6 +33,19 @@ export function whyNot(): string | undefined {
   const [major = 0, minor = 0] = (/go(\d+)\.(\d+)/.exec(go.stdout ?? "") ?? []).slice(1).map(Number);
   if (major < 1 || (major === 1 && minor < 21)) return "Kubernetes is built with Go 1.21 or newer, which is missing";
   return undefined;
+}
+
+const GIB = 2 ** 30;
+/** Images, volumes and logs take about 6 GiB, and a kubelet whose disk is nearly full deletes the images that it needs. */
+const FREE_BYTES = 9 * GIB;
+
+/** Fails where the disk of this folder has too little room for a cluster. */
+export async function checkDisk(folder: string): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const free = bavail * bsize;
+  if (free >= FREE_BYTES) return;
+  const [has, needs] = [free, FREE_BYTES].map((bytes) => (bytes / GIB).toFixed(1));
+  throw new Error(`${folder} has ${has} GiB free, and a cluster for the tests needs ${needs}. Make room there.`);
 }
 
 /** Installs what is missing from the distribution. */

@@ -12,7 +12,7 @@ import { buildKubernetes } from "#scripts/cluster/build.ts";
 import { bringDown, bringUp, isUp } from "#scripts/cluster/cluster.ts";
 import { buildHelm } from "#scripts/cluster/helm.ts";
 import { loadImages } from "#scripts/cluster/images.ts";
-import { installPackages, whyNot } from "#scripts/cluster/machine.ts";
+import { checkDisk, installPackages, whyNot } from "#scripts/cluster/machine.ts";
 import { type Cluster, clusterAt } from "#scripts/cluster/place.ts";
 import { runClusterTests } from "#scripts/cluster/test.ts";
 import { installChromium } from "#scripts/lib/chromium.ts";
@@ -95,6 +95,7 @@ async function up(wanted: Cluster): Promise<void> {
   await buildKubernetes(say);
   // What a run that was killed left behind.
   await bringDown(wanted);
+  await checkDisk(path.dirname(wanted.dir));
   await bringUp(wanted, say);
   say("The node is ready");
 }
