@@ -34,6 +34,16 @@ export async function run(command: string, args: readonly string[], options: Run
   if (code !== 0) throw new Error(`${command} ended with ${code}:\n${tail.join("\n")}`);
 }
 
+/** Why something failed, in the words of its error; undefined when it did not. */
+export async function attempt(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 export type Service = {
   name: string;
   /** Asks it to end, waits, and ends it for good when it does not. */

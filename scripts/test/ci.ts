@@ -1,7 +1,7 @@
 /** What `.ci/run` runs: the fast checks, then `npm test`, then the slow checks beside the tests on a cluster. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
-import { run } from "#scripts/lib/processes.ts";
+import { attempt, run } from "#scripts/lib/processes.ts";
 import { CLUSTER_RESULT_FILE, RESULT_FILE } from "#scripts/test/result.ts";
 
 type Check = { name: string; command: [string, ...string[]]; cwd?: string };
@@ -53,14 +53,11 @@ async function checkInTurn(checks: Check[]): Promise<string[]> {
     const lines: string[] = [];
     const [program, ...args] = command;
     const options = { cwd: cwd ?? ".", background: true, onLine: (line: string) => lines.push(line) };
-    const problem = await run(program, args, options).then(
-      () => undefined,
-      (error: unknown) => String(error).split("\n", 1),
-    );
+    const problem = await attempt(() => run(program, args, options));
     if (problem !== undefined) failed.push(name);
     const seconds = ((Date.now() - started) / 1000).toFixed(0);
     const outcome = `${problem === undefined ? "ok" : "FAILED"}  ${name}  ${seconds} s`;
-    console.log(["", `== ${name} ==`, ...lines, ...(problem ?? []), outcome].join("\n"));
+    console.log(["", `== ${name} ==`, ...lines, ...(problem?.split("\n", 1) ?? []), outcome].join("\n"));
   }
   return failed;
 }

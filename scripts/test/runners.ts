@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { installChromium } from "#scripts/lib/chromium.ts";
-import { run } from "#scripts/lib/processes.ts";
+import { attempt, run } from "#scripts/lib/processes.ts";
 import { buildPortal } from "#scripts/start/builds.ts";
 import { buildEnvironment } from "#scripts/test/environment.ts";
 import type { Result } from "#scripts/test/result.ts";
@@ -21,16 +21,6 @@ export type Runner = {
 };
 
 const print = (line: string) => console.log(line);
-
-/** Runs a program whose failure is told by its report; a crash without a report is one failure. */
-async function attempt(work: () => Promise<void>): Promise<string | undefined> {
-  try {
-    await work();
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
 
 export const vitest: Runner = {
   name: "vitest",
