@@ -111,8 +111,7 @@ impl Statement for Approximate {
         };
         let flushes = operation.contains(".ftz.");
         let wide = |bits: u64| {
-            let some = bits & ((1 << (format.bits - 1)) - 1);
-            let number = format.decode(if flushes && some < 1 << format.fraction { bits ^ some } else { bits });
+            let number = format.decode(if flushes { format.flushed(bits) } else { bits });
             f64::from_bits(F64.encode(&number, Way::Nearest))
         };
         for at in active {

@@ -57,6 +57,12 @@ pub enum Number {
 use Number::*;
 
 impl Format {
+    /// The same bits, or the zero of their sign where they are a subnormal number.
+    pub fn flushed(&self, bits: u64) -> u64 {
+        let sign = 1 << (self.bits - 1);
+        if bits & !sign < 1 << self.fraction { bits & sign } else { bits }
+    }
+
     fn infinity(&self) -> u64 {
         ((1 << (self.bits - 1 - self.fraction)) - 1) << self.fraction
     }

@@ -40,9 +40,7 @@ impl Float {
 
     /// Subnormal numbers become the zeros of their signs.
     pub fn flushed(self, x: u64) -> u64 {
-        let Format { bits, fraction, .. } = self.format;
-        let sign = 1 << (bits - 1);
-        self.each(&[x], |x| if x[0] & !sign < 1 << fraction { x[0] & sign } else { x[0] })
+        self.each(&[x], |x| self.format.flushed(x[0]))
     }
 
     /// A function of numbers, rounded, for each part of the registers.
