@@ -1,7 +1,8 @@
 /**
  * How fast the software GPU runs kernels, without client and gpud around it, against what the same machine does
  * otherwise: NumPy, the same kernels by Numba for the CPU, and Numba's CUDA simulator. And, as `gpud_mb`, the most memory
- * in MB that a gpud with such a GPU held beyond what it lends while a program ran.
+ * in MB that a gpud with such a GPU held beyond what it lends while a program ran. `machine_scaling_2` is what two
+ * threads of plain arithmetic gain over one in the same run: `scaling_2` cannot be more on processors that share a core.
  */
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,6 +42,7 @@ export async function run(): Promise<{ metrics: Record<string, number> }> {
       vs_simulator: faster.reduce((product, one) => product * one, 1) ** (1 / faster.length),
       jit_ms: ours.jit_ms ?? Number.NaN,
       scaling_2: ours.scaling_2 ?? Number.NaN,
+      machine_scaling_2: ours.machine_scaling_2 ?? Number.NaN,
       gpud_mb: memory.gpud_mb ?? Number.NaN,
     },
   };
