@@ -53,8 +53,23 @@ impl Extent {
         self.width.checked_mul(self.height)?.checked_mul(self.depth)
     }
 
-    /// Where each row begins on a side, and where in rows laid end to end.
-    pub fn rows(self, side: Planes) -> impl Iterator<Item = (u64, u64)> {
+    /// Whether the rows and planes of a side lie one behind the other, below the end of all addresses.
+    pub fn lies_in(self, side: Planes) -> bool {
+        if self.bytes() == Some(0) {
+            return true;
+        }
+        let plane = (self.height - 1).checked_mul(side.pitch).and_then(|last| last.checked_add(self.width));
+        let whole = plane.and_then(|plane| (self.depth - 1).checked_mul(side.slice)?.checked_add(plane));
+        (self.height == 1 || side.pitch >= self.width)
+            && (self.depth == 1 || plane.is_some_and(|plane| side.slice >= plane))
+            && whole.is_some_and(|whole| side.address.checked_add(whole).is_some())
+    }
+
+    /// Where each row begins on a side, and where in rows laid end to end; no rows of no bytes.
+    pub fn rows(mut self, side: Planes) -> impl Iterator<Item = (u64, u64)> {
+        if self.width == 0 {
+            self.depth = 0;
+        }
         let places = (0..self.depth).flat_map(move |plane| (0..self.height).map(move |row| (plane, row)));
         places.map(move |(plane, row)| {
             let address = side.address.wrapping_add(plane.wrapping_mul(side.slice)).wrapping_add(row * side.pitch);
@@ -170,6 +185,13 @@ mod tests {
         let rows: Vec<_> = extent.rows(Planes { address: 100, pitch: 10, slice: 50 }).collect();
         assert_eq!(rows, [(100, 0), (110, 4), (150, 8), (160, 12)]);
         assert_eq!(extent.bytes(), Some(16));
+        let most = 1 << 63;
+        for nothing in [[0, most, most], [most, 0, 2], [2, most, 0]] {
+            let [width, height, depth] = nothing;
+            let nothing = Extent { width, height, depth };
+            assert_eq!(nothing.rows(Planes { address: 0, pitch: 0, slice: 0 }).count(), 0);
+            assert!(nothing.bytes().is_none_or(|bytes| bytes == 0));
+        }
         assert_eq!(Extent { width: u64::MAX, height: 2, depth: 1 }.bytes(), None);
     }
 }

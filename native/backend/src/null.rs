@@ -241,12 +241,17 @@ impl Device for NullDevice {
     }
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
-        self.record("copy", stream, copy.width * copy.height, false);
+        self.record("copy", stream, copy.width.saturating_mul(copy.height), false);
         self.timeline.submit_light(stream, Box::new(|| Ok(())))
     }
 
     fn fill(&self, stream: StreamId, fill: Fill) -> CudaResult<()> {
-        self.record("fill", stream, fill.width * fill.height * u64::from(fill.element), false);
+        self.record(
+            "fill",
+            stream,
+            fill.width.saturating_mul(fill.height).saturating_mul(u64::from(fill.element)),
+            false,
+        );
         self.timeline.submit_light(stream, Box::new(|| Ok(())))
     }
 

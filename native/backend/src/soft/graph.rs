@@ -1,6 +1,6 @@
 //! Graphs on the software GPU: each launch queues the nodes as steps of the timeline.
 
-use super::{LIGHT_BYTES, SoftDevice, bad_address};
+use super::{Job, LIGHT_BYTES, SoftDevice, bad_address};
 use crate::error::{CudaError, CudaResult, code};
 use crate::graph::{Executable, Extent, GraphId, NodeWork, Planes, sized};
 use crate::timeline::{Step, StepWork};
@@ -15,8 +15,11 @@ fn unknown() -> CudaError {
     CudaError::new(code::INVALID_HANDLE, "there is no such graph")
 }
 
-fn length(extent: Extent) -> CudaResult<u64> {
-    extent.bytes().ok_or_else(|| CudaError::new(code::INVALID_VALUE, "the copy is longer than memory"))
+/// How many bytes a copy has, whose rows must lie one behind the other on each side.
+pub(super) fn length(extent: Extent, sides: &[Planes]) -> CudaResult<u64> {
+    let lies = sides.iter().all(|side| extent.lies_in(*side));
+    let text = "rows that overlap, or more of them than memory has";
+    extent.bytes().filter(|_| lies).ok_or_else(|| CudaError::new(code::INVALID_VALUE, text))
 }
 
 impl SoftDevice {
@@ -84,7 +87,13 @@ impl SoftDevice {
     }
 
     fn copy_step(&self, target: Planes, source: Planes, extent: Extent) -> CudaResult<StepWork> {
-        let (light, shared) = (length(extent)? <= LIGHT_BYTES, Arc::clone(&self.shared));
+        let (light, job) = self.copy_job(target, source, extent)?;
+        Ok(sized(light, job))
+    }
+
+    /// A copy inside the device, and whether it takes microseconds.
+    pub(super) fn copy_job(&self, target: Planes, source: Planes, extent: Extent) -> CudaResult<(bool, Job)> {
+        let (bytes, shared) = (length(extent, &[target, source])?, Arc::clone(&self.shared));
         let job = Box::new(move || {
             let arena = shared.memory()?.arena();
             for ((to, _), (from, _)) in extent.rows(target).zip(extent.rows(source)) {
@@ -92,11 +101,12 @@ impl SoftDevice {
             }
             Ok(())
         });
-        Ok(sized(light, job))
+        Ok((bytes <= LIGHT_BYTES, job))
     }
 
     fn copy_in_step(&self, executable: &Executable, target: Planes, extent: Extent, copy: u64) -> CudaResult<StepWork> {
-        let (bytes, shared, host) = (length(extent)?, Arc::clone(&self.shared), Arc::clone(&executable.host));
+        let (bytes, shared, host) =
+            (length(extent, &[target])?, Arc::clone(&self.shared), Arc::clone(&executable.host));
         Ok(StepWork::Later(Box::new(move |done| {
             let write = move |data: Vec<u8>| {
                 let arena = shared.memory()?.arena();
@@ -118,7 +128,8 @@ impl SoftDevice {
         extent: Extent,
         copy: u64,
     ) -> CudaResult<StepWork> {
-        let (bytes, shared, host) = (length(extent)?, Arc::clone(&self.shared), Arc::clone(&executable.host));
+        let (bytes, shared, host) =
+            (length(extent, &[source])?, Arc::clone(&self.shared), Arc::clone(&executable.host));
         let job = Box::new(move || {
             let arena = shared.memory()?.arena();
             let fault = |row: u64| bad_address(&std::io::Error::other(format!("{row:#x}, {} bytes", extent.width)));

@@ -12,7 +12,7 @@ use crate::attributes;
 use crate::device::{Device, Done, ErrorObserver, HostWork, Printer};
 use crate::error::{CudaError, CudaResult, code};
 use crate::gate::Gate;
-use crate::graph::{Executable, GraphId, HostSide, MemoryOperation, Node, NodeWork, RecordingId};
+use crate::graph::{Executable, Extent, GraphId, HostSide, MemoryOperation, Node, NodeWork, Planes, RecordingId};
 use crate::timeline::{Job, Timeline};
 use crate::types::{
     Copy2D, DeviceDescription, EventId, Fill, FunctionInfo, FunctionRef, GlobalInfo, LaunchAttribute, LaunchConfig,
@@ -190,15 +190,16 @@ impl SoftDevice {
             return Err(CudaError::new(code::INVALID_VALUE, "an element of 1, 2 or 4 bytes, aligned to its size"));
         }
         let shared = Arc::clone(&self.shared);
-        let light = fill.width.saturating_mul(fill.height) <= LIGHT_BYTES / 4;
+        let width = fill.width.saturating_mul(u64::from(fill.element));
+        let extent = Extent { width, height: fill.height, depth: 1 };
+        let rows = Planes { address: fill.dst, pitch: fill.pitch, slice: 0 };
+        let light = graph::length(extent, &[rows])? <= LIGHT_BYTES;
         let job = Box::new(move || {
             let arena = shared.memory()?.arena();
             let value = fill.value.to_le_bytes();
             let pattern = value.get(..fill.element as usize).unwrap_or(&value);
-            for row in 0..fill.height {
-                arena
-                    .fill(fill.dst + row * fill.pitch, pattern, fill.width as usize)
-                    .map_err(|error| bad_address(&error))?;
+            for (row, _) in extent.rows(rows) {
+                arena.fill(row, pattern, fill.width as usize).map_err(|error| bad_address(&error))?;
             }
             Ok(())
         });
@@ -424,16 +425,10 @@ impl Device for SoftDevice {
     }
 
     fn copy_2d(&self, stream: StreamId, copy: Copy2D) -> CudaResult<()> {
-        let shared = Arc::clone(&self.shared);
-        let light = copy.width.saturating_mul(copy.height) <= LIGHT_BYTES;
-        let job = Box::new(move || {
-            let arena = shared.memory()?.arena();
-            for row in 0..copy.height {
-                let (to, from) = (copy.dst + row * copy.dst_pitch, copy.src + row * copy.src_pitch);
-                arena.copy(to, from, copy.width as usize).map_err(|error| bad_address(&error))?;
-            }
-            Ok(())
-        });
+        let extent = Extent { width: copy.width, height: copy.height, depth: 1 };
+        let [target, source] = [(copy.dst, copy.dst_pitch), (copy.src, copy.src_pitch)]
+            .map(|(address, pitch)| Planes { address, pitch, slice: 0 });
+        let (light, job) = self.copy_job(target, source, extent)?;
         if light { self.timeline.submit_light(stream, job) } else { self.timeline.submit(stream, job) }
     }
 
