@@ -435,6 +435,8 @@ pub struct Memory {
     pub size: u32,
     /// Sign-extend what was loaded.
     pub signed: bool,
+    /// Volatile or ordered: never made one with another.
+    pub strong: bool,
     /// Destination or source rows, one an element ([`NONE`]: the sink), and whether each is 64 bits wide.
     pub values: Vec<(u32, Width)>,
     pub address: Address,

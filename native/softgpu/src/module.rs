@@ -279,7 +279,9 @@ impl Module {
                     .collect(),
                 param_bytes: last.map_or(0, |p| p.offset + p.size),
                 shared_bytes: self.shared_layout(&reachable).bytes,
-                local_bytes: reachable.iter().map(|f| self.functions[*f as usize].depot_bytes).sum(),
+                local_bytes: reachable
+                    .iter()
+                    .fold(0, |bytes: u32, f| bytes.saturating_add(self.functions[*f as usize].depot_bytes)),
                 registers: registers(function),
                 const_bytes: constants as u32,
                 max_threads: function.max_threads,

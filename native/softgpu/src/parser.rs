@@ -12,6 +12,8 @@ use std::collections::HashMap;
 const MOST_BYTES: u64 = 1 << 40;
 /// Most bytes that the ends of arrays add to the initial values of a module.
 const MOST_PADDED: u64 = 1 << 26;
+/// Most instructions that aliases repeat in all.
+const MOST_OF_ALIASES: usize = 1 << 20;
 /// Most `{` inside each other in a function.
 const MOST_BLOCKS: usize = 256;
 /// Most variables of one `name<n>`.
@@ -88,6 +90,8 @@ struct Declared {
     many: Option<u32>,
     /// A parameter or result that is a register.
     register: bool,
+    /// What its declaration says of the variables behind it in a list: type, alignment, elements of a vector.
+    kind: (Type, u32, u32),
 }
 
 impl Declared {
@@ -196,11 +200,16 @@ impl<'t, 'a> Parser<'t, 'a> {
 
     /// Gives each alias the body of the function that it stands for.
     fn follow_aliases(&mut self) -> Result<(), PtxError> {
+        let mut instructions = 0;
         for (token, name, function) in std::mem::take(&mut self.aliases) {
             let functions = &mut self.module.functions;
             if functions[name as usize].defined || !functions[function as usize].defined {
                 let message = "an alias stands for a function with a body, and has none itself";
                 return Err(PtxError::syntax(token.line, token.column, message));
+            }
+            instructions += functions[function as usize].code.len();
+            if instructions > MOST_OF_ALIASES {
+                return Err(PtxError::syntax(token.line, token.column, "aliases of more functions than fit"));
             }
             let name_of_alias = std::mem::take(&mut functions[name as usize].name);
             functions[name as usize] = Function { name: name_of_alias, ..functions[function as usize].clone() };
@@ -335,16 +344,20 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     fn declaration(&mut self, external: bool) -> Result<(), PtxError> {
-        let token = self.next();
+        let (mut token, mut external) = (self.next(), external);
+        while token.kind == Kind::Dot && matches!(token.text, "visible" | "weak" | "common" | "extern") {
+            external |= token.text == "extern";
+            token = self.next();
+        }
         match (token.kind, token.text) {
-            (Kind::Dot, "visible" | "weak" | "common") => self.declaration(external),
-            (Kind::Dot, "extern") => self.declaration(true),
             (Kind::Dot, "func") => self.function(false),
             (Kind::Dot, "entry") => self.function(true),
             (Kind::Dot, "global" | "const") if self.handle().is_some() => self.handles(),
             (Kind::Dot, space @ ("global" | "const")) => {
+                let mut kind = None;
                 loop {
-                    let declared = self.declared(None)?;
+                    let declared = self.declared(kind)?;
+                    kind = Some(declared.kind);
                     self.global(declared, space == "const", external)?;
                     if !self.eat(b',') {
                         break;
@@ -353,9 +366,16 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.expect(b';')
             }
             (Kind::Dot, "shared") => {
-                let declared = self.declared(None)?;
-                let variable = self.shared(declared, external)?;
-                self.names.insert(variable.0, variable.1);
+                let mut kind = None;
+                loop {
+                    let declared = self.declared(kind)?;
+                    kind = Some(declared.kind);
+                    let variable = self.shared(declared, external)?;
+                    self.names.insert(variable.0, variable.1);
+                    if !self.eat(b',') {
+                        break;
+                    }
+                }
                 self.expect(b';')
             }
             _ => Err(PtxError::unsupported(token.line, token.column, format!(".{}", token.text))),
@@ -445,7 +465,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         if !align.is_power_of_two() || align > 4096 {
             return Err(self.error("an alignment that is no power of two"));
         }
-        Ok(Declared { name, align, element, size, parts, many, register: false })
+        Ok(Declared { name, align, element, size, parts, many, register: false, kind: (element, align, vector) })
     }
 
     fn shared(&mut self, declared: Declared, external: bool) -> Result<(String, Variable), PtxError> {
@@ -763,8 +783,10 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.expect(b';')?;
             }
             "local" | "param" => {
+                let mut kind = None;
                 loop {
-                    let declared = self.declared(None)?;
+                    let declared = self.declared(kind)?;
+                    kind = Some(declared.kind);
                     let copies = declared.many;
                     let local = token.text == "local";
                     for i in 0..copies.unwrap_or(1) {
@@ -779,18 +801,24 @@ impl<'t, 'a> Parser<'t, 'a> {
                 }
                 self.expect(b';')?;
             }
-            "shared" => {
-                let declared = self.declared(None)?;
-                let (name, variable) = self.shared(declared, false)?;
-                builder.declare(&name, variable);
-                self.expect(b';')?;
-            }
-            "global" | "const" => {
-                let declared = self.declared(None)?;
-                let name = declared.name.clone();
-                self.global(declared, token.text == "const", false)?;
-                if let Some(variable) = self.names.get(&name) {
-                    builder.declare(&name, variable.clone());
+            space @ ("shared" | "global" | "const") => {
+                let mut kind = None;
+                loop {
+                    let declared = self.declared(kind)?;
+                    kind = Some(declared.kind);
+                    if space == "shared" {
+                        let (name, variable) = self.shared(declared, false)?;
+                        builder.declare(&name, variable);
+                    } else {
+                        let name = declared.name.clone();
+                        self.global(declared, space == "const", false)?;
+                        if let Some(variable) = self.names.get(&name) {
+                            builder.declare(&name, variable.clone());
+                        }
+                    }
+                    if !self.eat(b',') {
+                        break;
+                    }
                 }
                 self.expect(b';')?;
             }

@@ -186,6 +186,10 @@ fn read_text(c: &Context, w: &mut Warp, by: By, address: u64) -> Result<String, 
     Ok(String::from_utf8_lossy(&read_bytes(c, w, by, address)?).into_owned())
 }
 
+/// Arguments that a call prints; the conversions of further ones stay as they are (CUDA C++ Programming Guide, "Formatted
+/// Output").
+const MOST_ARGUMENTS: u64 = 32;
+
 /// What CUDA's `printf` returns without a format: -1.
 const NO_FORMAT: u64 = u64::MAX;
 
@@ -205,6 +209,10 @@ fn format_one(c: &Context, w: &mut Warp, by: By, format: u64, arguments: u64) ->
         if let Some(tail) = rest.strip_prefix('%') {
             out.push(b'%');
             rest = tail;
+            continue;
+        }
+        if count >= MOST_ARGUMENTS {
+            out.push(b'%');
             continue;
         }
         let end = rest.find(|ch: char| ch.is_ascii_alphabetic() && !matches!(ch, 'l' | 'h' | 'z' | 'j' | 't' | 'L'));

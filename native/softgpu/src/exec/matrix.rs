@@ -71,17 +71,23 @@ unsafe fn write(f: Frame, row: u32, ty: Type, values: &[u64; 32], mask: u32) {
     }
 }
 
-/// d = a b + c, each in rows.  `differ`: of single bits, the number of those that differ takes the product's place.
-fn multiply(a: &Dense, b: &Dense, c: &Dense, rows: usize, (integer, saturate, differ): (bool, bool, bool)) -> Dense {
+/// d = a b + c, each in rows, for sums of type `ty`.  `differ`: of single bits, the number of those that differ takes the
+/// product's place.
+fn multiply(a: &Dense, b: &Dense, c: &Dense, rows: usize, (ty, saturate, differ): (Type, bool, bool)) -> Dense {
     let (inner, columns) = (a.columns, b.columns);
     let mut d = Dense::new(rows, columns);
     for i in 0..rows {
         for j in 0..columns {
             let pairs = (0..inner).map(|k| (a.values[i * inner + k], b.values[k * columns + j]));
+            if ty == Type::F64 {
+                // One fused operation after the other.
+                *d.at(i, j) = pairs.fold(c.values[i * columns + j], |sum, (x, y)| x.mul_add(y, sum));
+                continue;
+            }
             let sum: f64 =
                 if differ { pairs.map(|(x, y)| (x - y).abs()).sum() } else { pairs.map(|(x, y)| x * y).sum() };
             let mut v = c.values[i * columns + j] + sum;
-            if integer {
+            if ty == Type::S32 {
                 // Exact in double precision: at most 2^31 + 32 * 2^16.
                 v = if saturate {
                     v.clamp(f64::from(i32::MIN), f64::from(i32::MAX))
@@ -140,7 +146,7 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                         }
                     }
                 }
-                let mut product = multiply(&x, &y, &z, rows, (td == Type::S32, *saturate, *differ));
+                let mut product = multiply(&x, &y, &z, rows, (td, *saturate, *differ));
                 for (r, row) in d.iter().enumerate() {
                     let mut out = [0u64; 32];
                     for (l, out) in out.iter_mut().enumerate() {
@@ -209,7 +215,7 @@ pub unsafe fn execute(c: &Context, w: &mut Warp, f: Frame, m: &Matrix, mask: u32
                 let x = gather(a, ta, rows, inner);
                 let y = gather(b, tb, inner, columns);
                 let z = gather(accumulator, tc, rows, columns);
-                let product = multiply(&x, &y, &z, rows, (td == Type::S32, *saturate, *differ));
+                let product = multiply(&x, &y, &z, rows, (td, *saturate, *differ));
                 let count = rows * columns / 32;
                 for (r, row) in d.iter().enumerate() {
                     let mut out = [0u64; 32];
@@ -271,7 +277,7 @@ unsafe fn quads(
                     *z.at(i, j) = value(&c, tc, lane, e);
                 }
             }
-            let mut product = multiply(&x, &y, &z, 8, (false, false, false));
+            let mut product = multiply(&x, &y, &z, 8, (td, false, false));
             for lane in lanes() {
                 for e in 0..8 {
                     let (i, j) = in_quads(td, lane, e);

@@ -106,12 +106,21 @@ pub fn resolve(
     Ok(Host { granule: host & !7, within: host & 7, step: 8 })
 }
 
+/// Where the processor does not keep accesses in order by itself, volatile and ordered ones are kept.
+#[inline(always)]
+pub fn in_order(m: &Memory) {
+    if m.strong && !cfg!(target_arch = "x86_64") {
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
 /// `st`: all lanes are looked at before the first one is stored.
 ///
 /// # Safety
 /// The access was decoded for the frame's function.
 #[inline(never)]
 pub unsafe fn store(c: &Context, w: &mut Warp, f: Frame, m: &Memory, mask: u32) -> Result<(), Bad> {
+    in_order(m);
     let whole = m.size * m.values.len() as u32;
     // SAFETY (all of the function): the caller's for the registers; `resolve` gave mapped and aligned memory, for
     // which plain stores are what the GPU's memory model promises too.
@@ -150,6 +159,14 @@ pub unsafe fn copy(c: &Context, w: &mut Warp, f: Frame, copy: &Copy, mask: u32) 
         let (given, length) = (read(copy.given, copy.size), read(copy.length, copy.size));
         let (bytes, skipped) = (read(copy.bytes, u32::MAX), copy.skipped.map(|row| read(row, 0)));
         for l in lanes_of(mask) {
+            // One side of a copy in bulk is shared memory, whatever of it is left out.
+            if copy.length != NONE && length[l] > c.shared_len {
+                return Err(if copy.spaces.0 == Space::Shared {
+                    Bad::Illegal(to[l].wrapping_add(u64::from(length[l]) - 1), Space::Shared, l)
+                } else {
+                    Bad::Illegal(from[l].wrapping_add(u64::from(length[l]) - 1), Space::Shared, l)
+                });
+            }
             if length[l] % copy.size != 0 {
                 return Err(Bad::Misaligned(u64::from(length[l]), copy.size, l));
             }

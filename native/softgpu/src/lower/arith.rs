@@ -887,6 +887,20 @@ impl Builder {
         Ok(())
     }
 
+    /// `mov` of bytes into a register of 16 or 32 bits; each lies in a register of 16.
+    fn pack_bytes(&mut self, d: &Operand, ty: Type, parts: &[Operand]) -> Result<(), PtxError> {
+        let mut whole = self.constant(Constant::Bits(0), false);
+        for (k, part) in parts.iter().enumerate() {
+            let (part, next) = (self.source(part, Type::B16)?, self.fresh(Type::B32));
+            let [place, bits] = [8 * k as u64, 8].map(|bits| self.constant(Constant::Bits(bits), false));
+            self.emit(Op::Bfi32, next, part, whole, place, bits, 0);
+            whole = next;
+        }
+        let d = self.target_or_sink(d, ty)?;
+        self.alu(Op::Mov32, d, &[whole]);
+        Ok(())
+    }
+
     fn mov(&mut self, opcode: &str, mods: &[&str], ops: &[Operand]) -> Result<(), PtxError> {
         if mods == ["b128"] {
             return self.mov_long(ops);
@@ -920,6 +934,7 @@ impl Builder {
             (_, Operand::Vector(parts)) => {
                 let mut rows = Vec::new();
                 let each = match (ty.size(), parts.len()) {
+                    (2, 2) | (4, 4) => return self.pack_bytes(d, ty, parts),
                     (4, 2) | (8, 4) => Type::B16,
                     (8, 2) => Type::B32,
                     _ => return Err(self.unsupported(Builder::full(opcode, mods))),

@@ -114,6 +114,7 @@ impl Builder {
             space: Space::Local,
             size: ty.size(),
             signed: false,
+            strong: false,
             values: vec![(row, super::width_of(ty))],
             address: Address { row: NONE, wide: true, offset: i64::from(at), frame: true },
         });

@@ -59,7 +59,9 @@ impl Builder {
                 use Type::*;
                 matches!(t, F16 | Bf16 | Tf32 | S8 | U8 | S4 | U4 | B1 | F64)
             });
-            let sums = [td, tc].iter().all(|t| matches!(t, Type::F16 | Type::F32 | Type::S32 | Type::F64));
+            // Sums of doubles are rounded to the nearest alone.
+            let directed = ["rz", "rm", "rp"].into_iter().any(has);
+            let sums = !directed && [td, tc].iter().all(|t| matches!(t, Type::F16 | Type::F32 | Type::S32 | Type::F64));
             let [d, a, b, c, ..] = ops else { return Err(self.error("expected four matrices")) };
             let (d, a) = (self.registers(d, td, true)?, self.registers(a, ta, false)?);
             let (b, c) = (self.registers(b, tb, false)?, self.registers(c, tc, false)?);

@@ -85,7 +85,7 @@ impl Builder {
                 let (word, shifted, parity) = (self.fresh(Type::B64), self.fresh(Type::B64), self.fresh(Type::B32));
                 let index = self.f.memories.len() as u32;
                 let values = vec![(word, Width::W64)];
-                self.f.memories.push(Memory { space, size: 8, signed: false, values, address });
+                self.f.memories.push(Memory { space, size: 8, signed: false, strong: true, values, address });
                 self.emit(Op::Load, NONE, NONE, NONE, NONE, index, 0);
                 let other = if rest.contains(&"parity") {
                     self.source(phase, Type::U32)?
@@ -135,7 +135,11 @@ impl Builder {
         let ["async", "bulk", way @ ..] = mods else { return Err(self.unsupported(Builder::full("cp", mods))) };
         let (into, out_of) = ((Space::Shared, Space::Global), (Space::Global, Space::Shared));
         let (spaces, tells, rest) = match way {
-            ["commit_group"] | ["wait_group"] | ["wait_group", "read"] | ["prefetch", "L2", "global"] => return Ok(()),
+            ["commit_group"]
+            | ["wait_group"]
+            | ["wait_group", "read" | "sync_restrict::proxy::async"]
+            | ["prefetch", "L2", "global"]
+            | ["prefetch", "L2", "global", "L2::cache_hint"] => return Ok(()),
             ["shared::cta" | "shared::cluster", "global", "mbarrier::complete_tx::bytes", rest @ ..] => {
                 (into, true, rest)
             }

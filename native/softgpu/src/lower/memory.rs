@@ -9,6 +9,7 @@ struct Access {
     space: Space,
     ty: Type,
     count: usize,
+    strong: bool,
     /// A vector that others may not see half of: tiles of scans with look-back are told so.
     whole: bool,
 }
@@ -27,8 +28,8 @@ pub(super) fn space_of(name: &str) -> Option<Space> {
 
 impl Builder {
     fn access(&self, name: &str, mods: &[&str]) -> Result<Access, PtxError> {
-        let mut access = Access { space: Space::Generic, ty: Type::B32, count: 1, whole: false };
-        let (mut typed, mut strong) = (false, false);
+        let mut access = Access { space: Space::Generic, ty: Type::B32, count: 1, strong: false, whole: false };
+        let mut typed = false;
         for m in mods {
             if let Some(space) = space_of(m) {
                 access.space = space;
@@ -42,7 +43,7 @@ impl Builder {
                     "v8" => access.count = 8,
                     // Two halves.
                     "b128" => (access.ty, access.count, typed) = (Type::B64, 2, true),
-                    "volatile" | "relaxed" | "acquire" | "release" | "mmio" => strong = true,
+                    "volatile" | "relaxed" | "acquire" | "release" | "mmio" => access.strong = true,
                     // Every access goes to memory at once, so that these ask for nothing more.
                     "weak" | "cta" | "gpu" | "sys" | "cluster" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt"
                     | "nc" => {}
@@ -54,7 +55,7 @@ impl Builder {
         if !typed || access.ty == Type::Pred {
             return Err(self.error("a memory access without a type"));
         }
-        access.whole = strong && access.count > 1;
+        access.whole = access.strong && access.count > 1;
         if access.count as u32 * access.ty.size() > 32 || (access.count == 8 && access.ty.size() != 4) {
             return Err(self.unsupported(Builder::full(name, mods)));
         }
@@ -103,7 +104,7 @@ impl Builder {
             }
             let address = Address { row: NONE, wide: true, offset, frame: false };
             let index = self.f.memories.len() as u32;
-            self.f.memories.push(Memory { space: Space::Param, size, signed, values, address });
+            self.f.memories.push(Memory { space: Space::Param, size, signed, strong: false, values, address });
             self.emit(Op::LoadParam, NONE, NONE, NONE, NONE, index, 0);
             return Ok(());
         }
@@ -129,8 +130,8 @@ impl Builder {
             space => space,
         };
         let index = self.f.memories.len() as u32;
-        let (size, signed) = (access.ty.size(), access.ty.signed());
-        self.f.memories.push(Memory { space, size, signed, values, address });
+        let (size, signed, strong) = (access.ty.size(), access.ty.signed(), access.strong);
+        self.f.memories.push(Memory { space, size, signed, strong, values, address });
         self.emit(op, NONE, NONE, NONE, NONE, index, 0);
         Ok(())
     }

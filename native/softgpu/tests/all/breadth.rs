@@ -301,3 +301,45 @@ fn a_kernel_for_clusters_of_several_blocks_is_refused_and_no_other_one() {
     let [("two", error)] = refused.as_slice() else { panic!("{refused:?}") };
     assert_eq!((error.line, error.unsupported.as_deref()), (8, Some(".reqnctapercluster of 2 blocks")));
 }
+
+#[test]
+fn bytes_are_packed_into_a_register() {
+    let bytes = "cvt.u16.u32 %h0, %r1; add.u16 %h1, %h0, 256; mov.b16 %h2, 0x1ff; mov.b16 %h3, 7;\n";
+    check(&format!("{bytes}mov.b32 %r0, {{%h0, %h1, %h2, %h3}};"), |t| 0x07ff_0000 | t << 8 | t);
+    check(&format!("{bytes}mov.b16 %h4, {{%h2, %h0}}; cvt.u32.u16 %r0, %h4;"), |t| t << 8 | 0xff);
+}
+
+#[test]
+fn variables_are_declared_in_lists() {
+    let text = ".version 9.0\n.target sm_75\n.address_size 64\n.shared .b32 first, second[2];\n\
+        .visible .entry k(.param .u64 out)\n{\n.shared .b32 third, fourth;\n.global .b32 fifth = 5, sixth = 6;\n\
+        .reg .b32 %r<4>; .reg .b64 %d;\nld.param.u64 %d, [out]; st.shared.u32 [second+4], 2; st.shared.u32 [fourth], 4;\n\
+        ld.shared.u32 %r0, [second+4]; ld.shared.u32 %r1, [fourth]; ld.global.u32 %r2, [sixth];\n\
+        st.global.u32 [%d], %r0; st.global.u32 [%d+4], %r1; st.global.u32 [%d+8], %r2;\nret;\n}\n";
+    let d = Device::new(1);
+    let (m, out) = (d.load(text), d.alloc(12));
+    d.launch(&m, "k", [1; 3], [1; 3], &Params::new().u64(out)).unwrap();
+    assert_eq!(d.download::<u32>(out, 3), [2, 4, 6]);
+}
+
+/// A block counts in a word as long as another has not seen it change between two loads that stand side by side.
+#[test]
+fn volatile_loads_are_each_made() {
+    for way in ["volatile.global", "relaxed.gpu.global", "acquire.gpu.global"] {
+        let text = format!(
+            ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 words)\n{{\n\
+             .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %d;\nld.param.u64 %d, [words]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, 0;\n\
+             setp.ne.u32 %p0, %r0, 0; @%p0 bra count;\n\
+             look: add.u32 %r1, %r1, 1;\n\
+             ld.{way}.u32 %r2, [%d]; xor.b32 %r4, %r1, %r2; mul.lo.u32 %r4, %r4, %r4; ld.{way}.u32 %r3, [%d];\n\
+             setp.ne.u32 %p1, %r2, %r3; setp.gt.u32 %p2, %r1, 200000000; or.pred %p1, %p1, %p2; @!%p1 bra look;\n\
+             st.volatile.global.u32 [%d+4], 1; @%p2 ret; st.global.u32 [%d+8], 1; ret;\n\
+             count: add.u32 %r1, %r1, 1; st.volatile.global.u32 [%d], %r1; ld.volatile.global.u32 %r2, [%d+4];\n\
+             setp.eq.u32 %p1, %r2, 0; @%p1 bra count;\nret;\n}}\n"
+        );
+        let d = Device::new(2);
+        let (m, words) = (d.load(&text), d.upload(&[0u32; 3]));
+        d.launch(&m, "k", [2, 1, 1], [1; 3], &Params::new().u64(words)).unwrap();
+        assert_eq!(d.download::<u32>(words, 3)[2], 1, "{way}: never saw it change");
+    }
+}

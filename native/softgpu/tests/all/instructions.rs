@@ -1042,3 +1042,28 @@ fn a_near_quotient_by_more_than_2_to_126_is_zero() {
     let full = |l: Lane| bits(values(l).0 / values(l).1);
     check(&[(&single("div.full.f32 %v0, %f, %g;"), &full)], &lanes);
 }
+
+#[test]
+fn products_of_doubles_are_fused() {
+    // 8 x 4 by 4 x 8: a and b have one element a lane, c and d two.
+    let (mut r, mut input) = (Random::new(41), Vec::new());
+    let mut some = |n: usize| (0..n).map(|_| r.unit() - 0.5).collect::<Vec<f64>>();
+    let (a, b, c) = (some(32), some(32), some(64));
+    for value in a.iter().chain(&b).chain(&c) {
+        input.extend([0, 16, 32, 48].map(|shift| (value.to_bits() >> shift) as u16));
+    }
+    // Lane l has row l/4 and column l%4 of a, row l%4 and column l/4 of b, row l/4 and columns 2(l%4) and one more of c.
+    let body = "mul.wide.u32 %i2, %t0, 8; add.u64 %i3, %i0, %i2; ld.global.f64 %a, [%i3];\n\
+        and.b32 %t1, %t0, 3; shr.u32 %t2, %t0, 2; mad.lo.u32 %t3, %t1, 8, %t2; mul.wide.u32 %i4, %t3, 8;\n\
+        add.u64 %i4, %i4, %i0; ld.global.f64 %b, [%i4+256]; mul.wide.u32 %i5, %t0, 16; add.u64 %i6, %i0, %i5;\n\
+        ld.global.v2.f64 {%c0, %c1}, [%i6+512];\n\
+        mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%c0, %c1}, {%a}, {%b}, {%c0, %c1};\n\
+        add.u64 %i7, %i1, %i5; st.global.v2.f64 [%i7], {%c0, %c1};";
+    let got = warp(".reg .f64 %a, %b, %c<2>;", body, &input, 128);
+    for (at, pair) in got.chunks(2).enumerate() {
+        let (i, j) = (at / 8, at % 8);
+        let want = (0..4).fold(c[at], |sum, k| a[i * 4 + k].mul_add(b[k * 8 + j], sum));
+        let bits = u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32;
+        assert_eq!(f64::from_bits(bits), want, "row {i}, column {j}");
+    }
+}

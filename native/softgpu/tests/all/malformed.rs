@@ -320,6 +320,15 @@ fn numbers_that_are_too_large() {
         let error = refused.unwrap_or_else(Some);
         assert!(error.is_some_and(|error| error.line > 6), "{}", &text[..200.min(text.len())]);
     }
+    // Aliases that would repeat more than fits, and words without an end.
+    let large = format!(".func f()\n{{\n.reg .b32 %r<2>;\n{}ret;\n}}\n", many(1000, "add.u32 %r1, %r1, 1;\n"));
+    let aliases: String = (0..5000).map(|k| format!(".func a{k}();\n.alias a{k}, f;\n")).collect();
+    for text in [large + &aliases, many(400_000, ".visible ")] {
+        let text = format!(".version 7.5\n.target sm_75\n.address_size 64\n{text}");
+        let own = text.clone();
+        let read = within(Duration::from_secs(20), &text.as_bytes()[..200], move || Module::parse(own.as_bytes()));
+        assert!(read.is_err(), "{}", &text[..200]);
+    }
     // What is large and right is read.
     let functions: String = (0..3000)
         .map(|k| format!(".func f{k}() {{ call f{}; ret; }}\n.entry k{k}() {{ call f{k}; ret; }}\n", (k + 1) % 3000))

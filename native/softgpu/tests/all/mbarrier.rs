@@ -85,6 +85,11 @@ fn copies_and_barriers_are_checked_too() {
         ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%d0], 1024, [%r2];", 700),
         ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%d0], 24, [%r2];", 716),
         ("cp.async.bulk.global.shared::cta.bulk_group [%d0+8], [%r1], 16;", 716),
+        // Of which nothing would be copied: no reason to look at each of its pieces.
+        (
+            ".reg .b16 %h; mov.b16 %h, 0; cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%d0], [%r1], 4294967280, %h;",
+            700,
+        ),
     ] {
         assert_eq!(run(body).unwrap_err().cuda_code(), code, "{body}");
     }

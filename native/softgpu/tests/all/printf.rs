@@ -141,3 +141,24 @@ fn a_call_without_a_format_is_answered_with_minus_one() {
     let stats = d.launch(&d.load(text), "k", [1; 3], [1; 3], &Params::new().u64(out)).unwrap();
     assert_eq!((d.download::<i32>(out, 1), stats.printed.as_str()), (vec![-1], ""));
 }
+
+#[test]
+fn a_call_prints_thirty_two_arguments_and_leaves_further_conversions_as_they_are() {
+    let format = format!("{}%d%% %s", "%d".repeat(32));
+    let bytes: Vec<String> = format.bytes().chain([b'\n', 0]).map(|b| b.to_string()).collect();
+    let text = format!(
+        ".version 8.0\n.target sm_75\n.address_size 64\n\
+         .extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.global .b8 f[{}] = {{{}}};\n\
+         .visible .entry k(.param .u64 out)\n{{\n.local .align 8 .b8 buffer[136];\n.reg .b32 %r<2>; .reg .b64 %d<3>;\n\
+         ld.param.u64 %d2, [out]; mov.u64 %d0, f; mov.u64 %d1, buffer; cvta.local.u64 %d1, %d1;\n\
+         {{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %d0; st.param.b64 [b], %d1;\n\
+         call.uni (r), vprintf, (a, b); ld.param.b32 %r0, [r]; }}\nst.global.u32 [%d2], %r0;\nret;\n}}\n",
+        bytes.len(),
+        bytes.join(", ")
+    );
+    let d = Device::new(1);
+    let (m, out) = (d.load(&text), d.alloc(4));
+    let printed = d.launch(&m, "k", [1; 3], [1; 3], &Params::new().u64(out)).unwrap().printed;
+    assert_eq!(printed, format!("{}%d% %s\n", "0".repeat(32)));
+    assert_eq!(d.download::<u32>(out, 1), [32]);
+}

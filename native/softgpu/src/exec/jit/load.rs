@@ -141,6 +141,7 @@ impl<'a> Emitter<'a, '_> {
     /// `ld`, for all groups of the body.
     pub fn load(&mut self, body: &mut Body, i: &'a Ins, rest: &'a [Ins]) {
         let m = &self.o.function.memories[i.e as usize];
+        self.in_order(m);
         let quick = body.active.is_none();
         let mut lanes = Vec::new();
         for group in 0..body.groups {
@@ -159,6 +160,18 @@ impl<'a> Emitter<'a, '_> {
         }
         if !lanes.is_empty() {
             self.window(body, i, m, &lanes, rest);
+        }
+        self.in_order(m);
+    }
+
+    /// Keeps a volatile or ordered access in its place: what was loaded before does not stand for it, since others may
+    /// have written in between.
+    pub fn in_order(&mut self, m: &Memory) {
+        if m.strong && cfg!(target_arch = "x86_64") {
+            // The processor keeps the order, and the compiler does around an atomic load of anything.
+            self.b.ins().atomic_load(I64, flags(), self.frame);
+        } else if m.strong {
+            self.b.ins().fence();
         }
     }
 

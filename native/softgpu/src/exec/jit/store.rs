@@ -18,6 +18,7 @@ impl Emitter<'_, '_> {
     pub fn store(&mut self, number: usize) {
         let i = &self.o.function.code[number];
         let m = &self.o.function.memories[i.e as usize];
+        self.in_order(m);
         let site = self.site(i, 4 * GROUPS as u32 * m.size);
         let [wide, narrow, header, other, quick, next, learn, slow, done] = [(); 9].map(|()| self.b.create_block());
         for block in [narrow, other, learn, slow] {
