@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use sluice_client::connection::Notices;
+use sluice_client::generated::sluice_cuMemcpyDtoH_v2;
 use sluice_client::process;
 use sluice_conformance::broker::Broker;
 use sluice_conformance::calls::{ask, attach, start};
@@ -1028,6 +1029,54 @@ fn modes_and_errors(blas: &Blas) {
     assert_eq!(back, wanted);
 }
 
+/// What cuBLAS asks of a call's numbers is refused at the call, also where calls with the same operations have been
+/// accepted and are posted since; the GPU goes on.
+fn refused_at_the_call(blas: &Blas) {
+    let (library, handle) = (blas.library, blas.handle);
+    let one = 1f32.to_le_bytes();
+    let data = upload(&[0; 400]) as usize;
+    let gemm = |alpha: usize, lda: usize, a: usize| {
+        library.call("cublasSgemm_v2", &[handle, 0, 0, 5, 5, 5, alpha, a, lda, data, 5, at(&one), data, 5])
+    };
+    let gemv = |step: usize| {
+        library.call("cublasSgemv_v2", &[handle, 0, 5, 5, at(&one), data, 5, data, step, at(&one), data, 1])
+    };
+    for _ in 0..2 {
+        assert_eq!((gemm(at(&one), 5, data), gemv(1)), (0, 0));
+        assert_eq!((gemm(at(&one), 4, data), gemm(0, 5, data), gemv(0)), (7, 7, 7));
+    }
+    let ex = |a: usize, b: usize| {
+        let numbers = [handle, 0, 0, 5, 5, 5, at(&one), data, a, 5, data, b, 5, at(&one), data, 0, 5, 68, 0];
+        library.call("cublasGemmEx", &numbers)
+    };
+    assert_eq!((ex(2, 2), ex(2, 3)), (0, 15));
+    // Level 1 takes step 0, and sums of nothing are zero.
+    assert_eq!(library.call("cublasSaxpy_v2", &[handle, 5, at(&one), data, 0, data, 1]), 0);
+    for symbol in ["cublasSnrm2_v2", "cublasSasum_v2"] {
+        let mut sum = 1f32;
+        library.run(symbol, &[handle, 0, data, 1, &raw mut sum as usize]);
+        assert_eq!(sum.to_bits(), 0, "{symbol}");
+    }
+    assert_eq!(download(data as u64, 400), [0; 400]);
+}
+
+/// A call that is refused after it was posted fails the next one that waits: what it should have computed is not handed
+/// out.
+fn failed_afterwards(library: Library) {
+    let mut handle = 0usize;
+    library.run("cublasCreate_v2", &[&raw mut handle as usize]);
+    let data = upload(&[0; 64]);
+    let inverse = |n: usize| {
+        let address = data as usize;
+        library.call("cublasSmatinvBatched", &[handle, n, address, 64, address, 64, address, 0])
+    };
+    assert_eq!((inverse(1), inverse(33)), (0, 0), "the second one is posted");
+    let mut out = [1u8; 64];
+    // SAFETY: a live local.
+    let copied = unsafe { sluice_cuMemcpyDtoH_v2(out.as_mut_ptr().cast(), data, out.len()) };
+    assert_eq!(copied, 719);
+}
+
 #[test]
 fn cublas_computes_what_it_should() {
     let gpud = Gpud::start("soft", &[]).expect("gpud");
@@ -1063,6 +1112,7 @@ fn cublas_computes_what_it_should() {
     typed_products(&blas);
     typed_vectors(&blas);
     modes_and_errors(&blas);
+    refused_at_the_call(&blas);
 
     // A new lease: the same handle works there, with its modes; memory of the old one is refused.
     let old = blas.put(&[Number(1.0, 0.0)]);
@@ -1075,5 +1125,6 @@ fn cublas_computes_what_it_should() {
     assert_eq!(library.call("cublasSscal_v2", &[handle, 1, at(&one), old, 1]), 7);
     library.run("cublasDestroy_v2", &[handle]);
     assert_eq!(library.call("cublasSscal_v2", &[handle, 1, at(&one), old, 1]), 1);
+    failed_afterwards(library);
     process::get().device(0).any_session().expect("attached").close();
 }

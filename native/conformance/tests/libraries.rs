@@ -408,6 +408,16 @@ fn fourier() {
     assert_close("a layout", &C.decode(&download(to as u64, 256)), &wanted, 1e-5);
     let mut plan = 0u32;
     assert_eq!(fft.call("cufftPlan1d", &[out(&mut plan), 8, 0x11, 1]), 4, "there is no such type");
+    assert_eq!(fft.call("cufftPlan1d", &[out(&mut plan), 0, 0x29, 1]), 8, "nothing has no transform");
+    fft.run("cufftPlan1d", &[out(&mut plan), 8, 0x29, 1]);
+    let forward = -1i32 as usize;
+    let run = |symbol: &str, source: usize, direction: usize| fft.call(symbol, &[plan as usize, source, to, direction]);
+    for _ in 0..2 {
+        assert_eq!(run("cufftExecC2C", to, forward), 0);
+        let wrong = [("cufftExecC2C", to, 5), ("cufftExecC2C", 0, forward), ("cufftExecZ2Z", to, forward)];
+        assert!(wrong.into_iter().all(|(symbol, source, direction)| run(symbol, source, direction) == 4));
+    }
+    assert_eq!(fft.call("cufftExecC2C", &[plan as usize + 1000, to, to, forward]), 1, "there is no such plan");
 }
 
 fn random() {
@@ -433,6 +443,9 @@ fn random() {
     let mean = normal.iter().sum::<f64>() / count as f64;
     let deviation = (normal.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count as f64).sqrt();
     assert!((mean - 2.0).abs() < 0.1 && (deviation - 3.0).abs() < 0.1, "{mean} {deviation}");
+    let odd = library.call("curandGenerateNormal", &[generator, place, 7, bits(0.0), bits(1.0)]);
+    let wide = library.call("curandGenerateLongLong", &[generator, place, 8]);
+    assert_eq!((odd, wide), (105, 103), "normal numbers come in pairs, and these are of 32 bits");
     library.run("curandDestroyGenerator", &[generator]);
     let mut other = 0usize;
     assert_eq!(library.call("curandCreateGenerator", &[out(&mut other), 201]), 103, "Sobol is not served");

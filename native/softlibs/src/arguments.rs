@@ -225,6 +225,12 @@ impl<'a> Call<'a> {
 
     /// A scalar, wherever it lies.
     pub fn scalar(&self, name: &str) -> Result<Scalar, Problem> {
+        let scalar = self.scalar_or_none(name)?;
+        if matches!(scalar.source, Source::Null) { Err(invalid(format!("{name} is null"))) } else { Ok(scalar) }
+    }
+
+    /// As [`Call::scalar`], zero where there is none.
+    pub fn scalar_or_none(&self, name: &str) -> Result<Scalar, Problem> {
         let source = match self.argument(name)? {
             Argument::In(data) | Argument::InOut(data) => Source::Host(data.to_vec()),
             Argument::Word(0) => Source::Null,
@@ -252,10 +258,13 @@ impl<'a> Call<'a> {
 
     /// The vector `name` with its step `inc{name}`, `count` long.
     pub fn vector(&self, name: &str, count: usize) -> Result<Vector, Problem> {
+        let vector = self.stepped(name, count)?;
+        if vector.step == 0 { Err(invalid(format!("inc{name} is 0"))) } else { Ok(vector) }
+    }
+
+    /// As [`Call::vector`]; with step 0 it is one number again and again, which level 1 allows.
+    pub fn stepped(&self, name: &str, count: usize) -> Result<Vector, Problem> {
         let step = self.int(&format!("inc{name}"))?;
-        if step == 0 {
-            return Err(invalid(format!("inc{name} is 0")));
-        }
         Ok(Vector { address: self.device(name)?, count, step, single: self.single() })
     }
 

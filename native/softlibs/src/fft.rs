@@ -39,6 +39,9 @@ pub struct Plan {
     output: Layout,
 }
 
+/// `CUFFT_INVALID_SIZE`.
+const INVALID_SIZE: u32 = 8;
+
 /// What a plan may be at most, so that a mistake asks for no endless work.
 const MOST_ELEMENTS: usize = 1 << 34;
 
@@ -47,7 +50,8 @@ impl Plan {
     pub fn of(call: &Call) -> Result<Plan, Problem> {
         let size = |name: &str| {
             let value = call.int(name)?;
-            usize::try_from(value).ok().filter(|value| *value > 0).ok_or_else(|| invalid(name))
+            let size = usize::try_from(value).ok().filter(|value| *value > 0);
+            size.ok_or_else(|| Problem::Own(INVALID_SIZE, format!("{name} is {value}")))
         };
         let sizes: Vec<usize> = if call.has("rank") {
             let rank = size("rank")?;
@@ -98,7 +102,7 @@ impl Plan {
         let elements = plan.sizes.iter().try_fold(batch, |all, size| all.checked_mul(*size));
         let spans = [&plan.input, &plan.output].map(|layout| plan.span(layout, &layout.embed).unwrap_or(usize::MAX));
         if elements.is_none_or(|all| all > MOST_ELEMENTS) || spans.iter().any(|span| *span > MOST_ELEMENTS) {
-            return Err(invalid("the size of the transform"));
+            return Err(Problem::Own(INVALID_SIZE, "the transform is too large".to_owned()));
         }
         Ok(plan)
     }
@@ -112,6 +116,9 @@ impl Plan {
     /// Runs the plan on these addresses; the direction is 1 for an inverse.
     pub fn run(&self, call: &Call) -> Result<Job, Problem> {
         let (source, target) = (call.device("source")?, call.device("target")?);
+        if source == 0 || target == 0 {
+            return Err(invalid("an address that is null"));
+        }
         let symbol = call.function.symbol.as_str();
         let wanted = match symbol {
             "cufftXtExec" => (self.form, self.double),
@@ -128,7 +135,11 @@ impl Plan {
         let inverse = match self.form {
             Form::FromReal => false,
             Form::ToReal => true,
-            Form::Complex => call.int("direction")? == 1,
+            Form::Complex => match call.int("direction")? as i32 {
+                1 => true,
+                -1 => false,
+                other => return Err(invalid(format!("direction {other}, which is neither -1 nor 1"))),
+            },
         };
         let mut plan = self.clone();
         if source == target {

@@ -40,6 +40,8 @@ pub(crate) enum Problem {
     Invalid(String),
     /// The combination is not served here.
     Unsupported(String),
+    /// What the library has a status of its own for.
+    Own(u32, String),
 }
 
 impl Problem {
@@ -47,6 +49,7 @@ impl Problem {
         match self {
             Problem::Invalid(text) => Refused { status: status.invalid_value, text },
             Problem::Unsupported(text) => Refused { status: status.not_supported, text },
+            Problem::Own(status, text) => Refused { status, text },
         }
     }
 }

@@ -418,7 +418,7 @@ fn matmul(call: &Call, known: &Descriptions) -> Result<Job, Problem> {
     if matmul.bias.is_some_and(|bias| bias.address == 0) || matmul.auxiliary.is_some_and(|aux| aux.address == 0) {
         return Err(invalid("an epilogue without its buffer"));
     }
-    let scalars = [call.scalar("alpha")?, call.scalar("beta")?];
+    let scalars = [call.scalar("alpha")?, call.scalar_or_none("beta")?];
     in_wide!(matmul.wide, queue(matmul, scalars))
 }
 

@@ -27,7 +27,8 @@ pub fn load<T: Pod>(memory: &dyn Memory, address: u64, count: usize) -> Result<V
     // A range that is not there is seen before memory for it is taken.
     if count > 0 {
         let mut last = [0; 1];
-        memory.read(address + (count * size_of::<T>()) as u64 - 1, &mut last)?;
+        let bytes = (count * size_of::<T>()) as u64;
+        memory.read(address.wrapping_add(bytes - 1), &mut last).map_err(|_| Fault { address, bytes })?;
     }
     let mut out = vec![T::zeroed(); count];
     if count > 0 {
@@ -68,6 +69,9 @@ pub fn bytes_of<T: Field>(single: bool) -> usize {
     if single { size_of::<T::Single>() } else { size_of::<T>() }
 }
 
+/// Steps from which a vector is read number by number: a row of a large matrix is not worth the whole of it.
+const FAR: u64 = 16;
+
 /// Where a BLAS vector lies.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector {
@@ -91,6 +95,10 @@ impl Vector {
 
     /// Its elements.
     pub fn load<T: Field>(&self, memory: &dyn Memory) -> Result<Vec<T>, Fault> {
+        if self.step.unsigned_abs() > FAR {
+            let at = |index| self.address + (self.place(index) * bytes_of::<T>(self.single)) as u64;
+            return (0..self.count).map(|index| Ok(load_numbers(memory, at(index), 1, self.single)?[0])).collect();
+        }
         let all: Vec<T> = load_numbers(memory, self.address, self.span(), self.single)?;
         if self.step == 1 {
             return Ok(all);
@@ -130,12 +138,14 @@ impl Place {
         if rows == 0 || columns == 0 {
             return Ok(Matrix { rows, columns, data: Vec::new() });
         }
-        let mut data: Vec<T> = load_numbers(memory, self.address, self.lead * (columns - 1) + rows, self.single)?;
-        if self.lead != rows {
-            for column in 1..columns {
-                data.copy_within(column * self.lead..column * self.lead + rows, column * rows);
-            }
-            data.truncate(rows * columns);
+        if self.lead == rows {
+            let data = load_numbers(memory, self.address, rows * columns, self.single)?;
+            return Ok(Matrix { rows, columns, data });
+        }
+        let mut data = Vec::new();
+        for column in 0..columns {
+            let address = self.address + (column * self.lead * bytes_of::<T>(self.single)) as u64;
+            data.extend(load_numbers::<T>(memory, address, rows, self.single)?);
         }
         Ok(Matrix { rows, columns, data })
     }

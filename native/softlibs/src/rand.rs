@@ -7,6 +7,9 @@ use crate::memory::store;
 use crate::objects::{Job, job};
 use crate::{Problem, invalid, unsupported};
 
+/// `CURAND_STATUS_LENGTH_NOT_MULTIPLE`.
+const LENGTH_NOT_MULTIPLE: u32 = 105;
+
 /// A generator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Generator {
@@ -125,13 +128,19 @@ impl Generator {
             return Err(invalid("count"));
         }
         let symbol = call.function.symbol.as_str();
+        if symbol == "curandGenerateLongLong" {
+            return Err(unsupported("a number of 64 bits from a generator of 32"));
+        }
+        if symbol.contains("Normal") && !count.is_multiple_of(2) {
+            let text = format!("normal numbers are made in pairs, and {count} is odd");
+            return Err(Problem::Own(LENGTH_NOT_MULTIPLE, text));
+        }
         let single = matches!(symbol, "curandGenerate" | "curandGenerateUniform");
         self.next += (count as u64 * if single { 1 } else { 2 }).next_multiple_of(4);
         let float = |name: &str| if call.has(name) { call.float(name) } else { Ok(0.0) };
         let (mean, deviation, lambda) = (float("mean")?, float("deviation")?, float("lambda")?);
         match symbol {
             "curandGenerate" => job(move |memory, _| store(memory, target, &generator.words(count))),
-            "curandGenerateLongLong" => job(move |memory, _| store(memory, target, &generator.words(2 * count))),
             "curandGenerateUniform" => job(move |memory, _| {
                 let values: Vec<f32> = generator.words(count).into_iter().map(uniform32).collect();
                 store(memory, target, &values)

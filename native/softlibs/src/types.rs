@@ -187,12 +187,13 @@ pub fn load_matrix<T: Field>(memory: &dyn Memory, kind: Kind, place: Place) -> R
     if rows == 0 || columns == 0 {
         return Ok(Matrix { rows, columns, data: Vec::new() });
     }
-    let mut data: Vec<T> = load_as(memory, kind, place.address, place.lead * (columns - 1) + rows)?;
-    if place.lead != rows {
-        for column in 1..columns {
-            data.copy_within(column * place.lead..column * place.lead + rows, column * rows);
-        }
-        data.truncate(rows * columns);
+    if place.lead == rows {
+        return Ok(Matrix { rows, columns, data: load_as(memory, kind, place.address, rows * columns)? });
+    }
+    let mut data = Vec::new();
+    for column in 0..columns {
+        let address = place.address + (column * place.lead * kind.bytes()) as u64;
+        data.extend(load_as::<T>(memory, kind, address, rows)?);
     }
     Ok(Matrix { rows, columns, data })
 }

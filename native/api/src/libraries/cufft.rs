@@ -10,7 +10,7 @@ pub const SOURCE: Source = Source {
         Shim { soname: "libcufft.so.11", version: 11_400, node: "libcufft.so.11" },
         Shim { soname: "libcufft.so.12", version: 12_500, node: "libcufft.so.12" },
     ],
-    status: Status { not_initialized: 7, alloc_failed: 2, invalid_value: 4, execution_failed: 6, not_supported: 16 },
+    status: Status { not_initialized: 1, alloc_failed: 2, invalid_value: 4, execution_failed: 6, not_supported: 16 },
     small_handles: true,
     in_place: false,
     probed: false,
@@ -46,13 +46,13 @@ ask cufftEstimate2d(i32 nx, i32 ny, enum type, out:8 bytes)
 ask cufftEstimate3d(i32 nx, i32 ny, i32 nz, enum type, out:8 bytes)
 ask cufftEstimateMany(i32 rank, in:4*rank n, in:4*rank inembed, i32 istride, i32 idist, in:4*rank onembed, i32 ostride, i32 odist, enum type, i32 batch, out:8 bytes)
 
-run cufftExecC2C(object plan, device source, device target, enum direction)
-run cufftExecR2C(object plan, device source, device target)
-run cufftExecC2R(object plan, device source, device target)
-run cufftExecZ2Z(object plan, device source, device target, enum direction)
-run cufftExecD2Z(object plan, device source, device target)
-run cufftExecZ2D(object plan, device source, device target)
-run cufftXtExec(object plan, device source, device target, enum direction)
+run cufftExecC2C(which plan, device source, device target, enum direction)
+run cufftExecR2C(which plan, device source, device target)
+run cufftExecC2R(which plan, device source, device target)
+run cufftExecZ2Z(which plan, device source, device target, enum direction)
+run cufftExecD2Z(which plan, device source, device target)
+run cufftExecZ2D(which plan, device source, device target)
+run cufftXtExec(which plan, device source, device target, enum direction)
 
 refused plans over several GPUs are not served: each device of a lease has a worker of its own:
 cufftXtExecDescriptor{,C2C,R2C,C2R,Z2Z,D2Z,Z2D} cufftXtMemcpy cufftXtSetGPUs cufftXtSetWorkArea cufftXtSetWorkAreaPolicy

@@ -146,10 +146,9 @@ pub(super) unsafe fn get_from_device(
         // SAFETY: the caller's memory, room for `bytes`, until this returns.
         && let Some(outcome) = unsafe { session.connection.copy_out(source, stream, target.cast(), bytes) }
     {
-        if outcome.is_ok() {
-            copied(BULK_OUT_FRAMES, before);
-        }
-        return outcome;
+        outcome?;
+        copied(BULK_OUT_FRAMES, before);
+        return session.check_sticky();
     }
     let mut under_way: VecDeque<(usize, usize, Pending)> = VecDeque::new();
     let mut next = 0;
@@ -168,7 +167,8 @@ pub(super) unsafe fn get_from_device(
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target.cast::<u8>().add(offset), length) };
     }
     copied(bytes.div_ceil(CHUNK_BYTES) as u64, before);
-    Ok(())
+    // What was posted before may have failed, and the data with it.
+    session.check_sticky()
 }
 
 pub(super) fn on_device(device: Device, target: u64, source: u64, bytes: usize, on: usize) -> CudaResult {

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::driver::stream;
 use crate::process::Process;
 use crate::session::Session;
-use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, data_bytes, nccl_bytes};
+use sluice_api::libraries::{Attribute, Element, Function, Kind, Length, Parameter, data_bytes, nccl_bytes};
 use sluice_protocol::Wire;
 use sluice_protocol::library::{Argument, HOST_BYTES, HOST_RECORD, MOST_OUTPUT, words};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -166,7 +166,9 @@ impl Encoder<'_> {
         (self.loaded.id, self.function.number).hash(&mut choices);
         // Where descriptions say what is to be done, they and the algorithm decide whether it is accepted.
         let described = self.function.parameters.iter().any(|parameter| parameter.kind == Kind::Value);
-        let mut devices = 0;
+        // Where nothing is described, a call is accepted with what a library asks of its numbers: leading dimensions that
+        // hold the rows, steps that are not zero, addresses that are there.
+        let (mut devices, mut dims) = (0, Vec::new());
         for (at, parameter) in self.function.parameters.iter().enumerate().skip(first) {
             let slot = self.slots[at];
             let bytes = &mut out.arguments;
@@ -244,6 +246,8 @@ impl Encoder<'_> {
                     if described {
                         out.operands.alignments[devices] = Operands::alignment(slot as u64);
                         devices += 1;
+                    } else {
+                        (at, slot == 0).hash(&mut choices);
                     }
                     Argument::Word(slot as u64).put(bytes);
                 }
@@ -258,15 +262,25 @@ impl Encoder<'_> {
                             out.attribute = number as u64;
                         }
                     }
+                    if !described {
+                        number_class(parameter, number, &mut dims, &mut choices);
+                    }
                     if described && parameter.name == "workspace_bytes" {
                         out.operands.workspace = number as u64;
                     }
                     Argument::Word(number as u64).put(bytes);
                 }
-                Kind::F32 => Argument::F32(slot as u32).put(bytes),
-                Kind::F64 | Kind::Complex => Argument::F64(slot as u64).put(bytes),
+                Kind::F32 => {
+                    (at, f32::from_bits(slot as u32) > 0.0).hash(&mut choices);
+                    Argument::F32(slot as u32).put(bytes);
+                }
+                Kind::F64 | Kind::Complex => {
+                    (at, f64::from_bits(slot as u64) > 0.0).hash(&mut choices);
+                    Argument::F64(slot as u64).put(bytes);
+                }
                 Kind::Scalar(_) | Kind::Result(_) | Kind::Both(_) if slot == 0 => {
                     if matches!(parameter.kind, Kind::Scalar(_)) {
+                        (at, slot).hash(&mut choices);
                         Argument::Word(0).put(bytes);
                     } else {
                         return Err(self.invalid(&parameter.name));
@@ -443,5 +457,17 @@ impl Encoder<'_> {
             Some(error) => Err(Refusal::from_cuda(self.loaded.status(), error)),
             None => Ok(()),
         }
+    }
+}
+
+/// What of a number decides whether a library takes the call: how a leading dimension compares with the sizes before it,
+/// whether a step is zero, whether a count is even (cuRAND makes normal numbers in pairs).
+fn number_class(parameter: &Parameter, number: i64, dims: &mut Vec<i64>, choices: &mut impl Hasher) {
+    match parameter.name.as_str() {
+        _ if matches!(parameter.kind, Kind::Dim | Kind::Dim64) => dims.push(number),
+        name if name.starts_with("ld") => dims.iter().for_each(|dim| (number >= *dim).hash(choices)),
+        name if name.starts_with("inc") => (number == 0).hash(choices),
+        "count" => (number % 2 == 0).hash(choices),
+        _ => {}
     }
 }

@@ -14,14 +14,15 @@ pub fn dot_of<T: Field>(x: &[T], y: &[T], conjugate: bool) -> T {
     let piece = |(x, y): (&[T], &[T])| -> T {
         x.iter().zip(y).map(|(a, b)| if conjugate { a.conj() * *b } else { *a * *b }).sum()
     };
-    x.chunks(CHUNK).zip(y.chunks(CHUNK)).map(piece).sum()
+    // Of nothing it is zero, which a sum of floats begins below.
+    T::zero() + x.chunks(CHUNK).zip(y.chunks(CHUNK)).map(piece).sum::<T>()
 }
 
 /// The Euclidean norm, without overflow.
 pub fn norm_of<T: Field>(x: &[T]) -> T::Real {
     let largest = x.iter().fold(T::Real::zero(), |most, value| most.max(value.re().abs()).max(value.im().abs()));
     if largest.is_zero() || !largest.is_finite() {
-        return x.iter().map(|value| value.modulus()).sum();
+        return T::Real::zero() + x.iter().map(|value| value.modulus()).sum::<T::Real>();
     }
     let scaled = |piece: &[T]| -> T::Real {
         piece.iter().map(|value| (value.re() / largest).powi(2) + (value.im() / largest).powi(2)).sum()
@@ -34,9 +35,9 @@ fn size1<T: Field>(value: T) -> T::Real {
 }
 
 fn extreme<T: Field>(call: &Call, better: fn(T::Real, T::Real) -> bool) -> Result<Job, Problem> {
-    let x = call.vector("x", call.size("n")?)?;
+    let x = call.stepped("x", call.size("n")?)?;
     let result = call.target("result")?;
-    let empty = x.count == 0 || x.step < 0;
+    let empty = x.count == 0 || x.step <= 0;
     job(move |memory, outputs| {
         let mut found = 0i32;
         if !empty {
@@ -63,24 +64,24 @@ pub fn amin<T: Field>(call: &Call) -> Result<Job, Problem> {
 }
 
 pub fn asum<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let x = call.vector("x", call.size("n")?)?;
+    let x = call.stepped("x", call.size("n")?)?;
     let result = call.target("result")?;
     job(move |memory, outputs| {
-        let x: Vec<T> = x.load(memory)?;
-        let sum: T::Real = x.chunks(CHUNK).map(|piece| piece.iter().map(|value| size1(*value)).sum()).sum();
-        result.store(memory, outputs, &[sum])
+        let x: Vec<T> = if x.step > 0 { x.load(memory)? } else { Vec::new() };
+        let sum: T::Real = x.chunks(CHUNK).map(|piece| piece.iter().map(|value| size1(*value)).sum::<T::Real>()).sum();
+        result.store(memory, outputs, &[T::Real::zero() + sum])
     })
 }
 
 pub fn nrm2<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let x = call.vector("x", call.size("n")?)?;
+    let x = call.stepped("x", call.size("n")?)?;
     let result = call.target("result")?;
     job(move |memory, outputs| result.store(memory, outputs, &[norm_of(&x.load::<T>(memory)?)]))
 }
 
 pub fn axpy<T: Field>(call: &Call) -> Result<Job, Problem> {
     let n = call.size("n")?;
-    let (x, y, alpha) = (call.vector("x", n)?, call.vector("y", n)?, call.scalar("alpha")?);
+    let (x, y, alpha) = (call.stepped("x", n)?, call.stepped("y", n)?, call.scalar("alpha")?);
     job(move |memory, _| {
         let alpha: T = alpha.one(memory)?;
         let (x, mut out) = (x.load::<T>(memory)?, y.load::<T>(memory)?);
@@ -91,13 +92,13 @@ pub fn axpy<T: Field>(call: &Call) -> Result<Job, Problem> {
 
 pub fn copy<T: Field>(call: &Call) -> Result<Job, Problem> {
     let n = call.size("n")?;
-    let (x, y) = (call.vector("x", n)?, call.vector("y", n)?);
+    let (x, y) = (call.stepped("x", n)?, call.stepped("y", n)?);
     job(move |memory, _| y.store(memory, &x.load::<T>(memory)?))
 }
 
 pub fn swap<T: Field>(call: &Call) -> Result<Job, Problem> {
     let n = call.size("n")?;
-    let (x, y) = (call.vector("x", n)?, call.vector("y", n)?);
+    let (x, y) = (call.stepped("x", n)?, call.stepped("y", n)?);
     job(move |memory, _| {
         let (first, second) = (x.load::<T>(memory)?, y.load::<T>(memory)?);
         x.store(memory, &second)?;
@@ -107,7 +108,7 @@ pub fn swap<T: Field>(call: &Call) -> Result<Job, Problem> {
 
 fn product<T: Field>(call: &Call, conjugate: bool) -> Result<Job, Problem> {
     let n = call.size("n")?;
-    let (x, y, result) = (call.vector("x", n)?, call.vector("y", n)?, call.target("result")?);
+    let (x, y, result) = (call.stepped("x", n)?, call.stepped("y", n)?, call.target("result")?);
     job(move |memory, outputs| {
         let sum = dot_of(&x.load::<T>(memory)?, &y.load::<T>(memory)?, conjugate);
         result.store(memory, outputs, &[sum])
@@ -123,7 +124,7 @@ pub fn dotc<T: Field>(call: &Call) -> Result<Job, Problem> {
 }
 
 pub fn scal<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (x, alpha) = (call.vector("x", call.size("n")?)?, call.scalar("alpha")?);
+    let (x, alpha) = (call.stepped("x", call.size("n")?)?, call.scalar("alpha")?);
     job(move |memory, _| {
         let alpha: T = alpha.one(memory)?;
         let mut out = x.load::<T>(memory)?;
@@ -134,7 +135,7 @@ pub fn scal<T: Field>(call: &Call) -> Result<Job, Problem> {
 
 /// A complex vector times a real number.
 pub fn scal_real<T: Field>(call: &Call) -> Result<Job, Problem> {
-    let (x, alpha) = (call.vector("x", call.size("n")?)?, call.scalar("alpha")?);
+    let (x, alpha) = (call.stepped("x", call.size("n")?)?, call.scalar("alpha")?);
     job(move |memory, _| {
         let alpha = T::from_real(alpha.one(memory)?);
         let mut out = x.load::<T>(memory)?;
@@ -145,7 +146,7 @@ pub fn scal_real<T: Field>(call: &Call) -> Result<Job, Problem> {
 
 fn rotate<T: Field>(call: &Call, real_sine: bool) -> Result<Job, Problem> {
     let n = call.size("n")?;
-    let (x, y) = (call.vector("x", n)?, call.vector("y", n)?);
+    let (x, y) = (call.stepped("x", n)?, call.stepped("y", n)?);
     let (cosine, sine) = (call.scalar("c")?, call.scalar("s")?);
     job(move |memory, _| {
         let c = T::from_real(cosine.one(memory)?);
@@ -211,7 +212,7 @@ pub fn rotg<T: Field>(call: &Call) -> Result<Job, Problem> {
 
 pub fn rotm<T: Field + Float>(call: &Call) -> Result<Job, Problem> {
     let n = call.size("n")?;
-    let (x, y, param) = (call.vector("x", n)?, call.vector("y", n)?, call.scalar("param")?);
+    let (x, y, param) = (call.stepped("x", n)?, call.stepped("y", n)?, call.scalar("param")?);
     job(move |memory, _| {
         let param = param.load::<T>(memory, 5)?;
         let (one, flag) = (<T as One>::one(), param[0]);

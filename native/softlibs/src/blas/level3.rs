@@ -1,7 +1,8 @@
 //! Level 3: matrices.
 
+use super::tiles;
 use crate::arguments::{Call, mirrored, triangle};
-use crate::memory::{Fault, Matrix, Memory, Place, load};
+use crate::memory::{Fault, Matrix, Memory, Place, bytes_of, load};
 use crate::number::{Field, Op, applied, gemm as multiply};
 use crate::objects::{Job, job};
 use crate::{Problem, invalid};
@@ -28,14 +29,9 @@ impl Product {
     }
 
     fn run<T: Field>(&self, memory: &dyn Memory, alpha: T, beta: T) -> Result<(), Fault> {
-        let (rows, columns) = (self.c.rows, self.c.columns);
-        let mut c = if beta == T::zero() { Matrix::zero(rows, columns) } else { self.c.load(memory)? };
-        if alpha == T::zero() {
-            c.data.iter_mut().for_each(|value| *value *= beta);
-        } else {
-            multiply(alpha, &self.a.load(memory)?, self.ops[0], &self.b.load(memory)?, self.ops[1], beta, &mut c);
-        }
-        self.c.store(memory, &c)
+        let bytes = [bytes_of::<T>(self.c.single); 3];
+        let product = tiles::Product { ops: self.ops, a: self.a, b: self.b, c: self.c, bytes };
+        product.run([alpha, beta], |_, place| place.load(memory), |place, tile| place.store(memory, tile))
     }
 
     fn moved(&self, a: u64, b: u64, c: u64) -> Self {

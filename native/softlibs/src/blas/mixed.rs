@@ -1,12 +1,13 @@
 //! Functions whose types are arguments.
 
 use super::level1::{dot_of, norm_of};
+use super::tiles;
 use crate::arguments::{Call, Host, Scalar, Source};
-use crate::memory::{Fault, Matrix, Memory, Place, load};
-use crate::number::{Field, Op, gemm as multiply};
+use crate::memory::{Fault, Memory, Place, load};
+use crate::number::{Field, Op};
 use crate::objects::{Job, job};
 use crate::types::{Kind, Wide, bytes_as, load_as, load_matrix, load_vector, store_matrix, store_vector};
-use crate::{Problem, in_double, in_wide};
+use crate::{Problem, in_double, in_wide, unsupported};
 
 /// A scalar of a kind, wherever it lies.
 pub fn scalar<T: Field>(scalar: &Scalar, kind: Kind, memory: &dyn Memory) -> Result<T, Fault> {
@@ -36,6 +37,9 @@ impl Product {
     fn of(call: &Call) -> Result<Self, Problem> {
         let kind = |name: &str| if call.has(name) { Kind::of(call.int(name)?) } else { Ok(Kind::F16) };
         let kinds = [kind("atype")?, kind("btype")?, kind("ctype")?];
+        if kinds[0] != kinds[1] {
+            return Err(unsupported("a product of matrices of two types"));
+        }
         let symbol = call.function.symbol.as_str();
         let scale = match symbol {
             "cublasSgemmEx" => Kind::F32,
@@ -55,12 +59,10 @@ impl Product {
     }
 
     fn run<T: Field>(&self, memory: &dyn Memory, alpha: T, beta: T) -> Result<(), Fault> {
-        let [ka, kb, kc] = self.kinds;
-        let (rows, columns) = (self.c.rows, self.c.columns);
-        let mut c = if beta == T::zero() { Matrix::zero(rows, columns) } else { load_matrix::<T>(memory, kc, self.c)? };
-        let (a, b) = (load_matrix(memory, ka, self.a)?, load_matrix(memory, kb, self.b)?);
-        multiply(alpha, &a, self.ops[0], &b, self.ops[1], beta, &mut c);
-        store_matrix(memory, kc, self.c, &c)
+        let bytes = self.kinds.map(Kind::bytes);
+        let product = tiles::Product { ops: self.ops, a: self.a, b: self.b, c: self.c, bytes };
+        let load = |operand: usize, place| load_matrix::<T>(memory, self.kinds[operand], place);
+        product.run([alpha, beta], load, |place, tile| store_matrix(memory, self.kinds[2], place, tile))
     }
 }
 

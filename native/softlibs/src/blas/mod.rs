@@ -5,6 +5,7 @@ pub(crate) mod level1;
 mod level2;
 pub(crate) mod level3;
 pub(crate) mod mixed;
+mod tiles;
 
 use crate::objects::Handler;
 use num_complex::{Complex32, Complex64};
