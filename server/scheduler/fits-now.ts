@@ -1,7 +1,8 @@
 /** What a team could get now, and at most ever. */
 import { coTenancyIn, mayJoin, meets } from "./allowed.ts";
-import { chargeOn, WHOLE } from "./amount.ts";
+import { WHOLE } from "./amount.ts";
 import { isSpent } from "./budget.ts";
+import { leastChargeOn } from "./never.ts";
 import { devicesOf } from "./placement.ts";
 import { evaluateQueue } from "./queue.ts";
 import { roomOf } from "./room.ts";
@@ -107,7 +108,6 @@ function memoryInThousandths(room: { freeBytes: number; device: { memoryBytes: n
 }
 
 /** What the request would be charged at least, for people. */
-export function leastCharge(amount: { milli: number; memoryBytes: number }, world: World): number {
-  const charges = present(world).map((device) => chargeOn(amount, device.memoryBytes));
-  return charges.length > 0 && devicesOf(amount) === 1 ? Math.min(...charges) : amount.milli;
+export function leastCharge(amount: Pick<Waiting, "milli" | "memoryBytes" | "needs">, world: World): number {
+  return devicesOf(amount) === 1 ? leastChargeOn(amount, world.devices) : amount.milli;
 }

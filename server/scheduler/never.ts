@@ -6,9 +6,9 @@ import { aboveQuota, isSoon, moreLater } from "./later.ts";
 import { devicesOf } from "./placement.ts";
 import type { Device, Obstacle, Quota, Waiting, World } from "./types.ts";
 
-/** The least that any device would charge for this request, thousandths. */
+/** The least that any device on which it may lie would charge for this request, thousandths. */
 export function leastChargeOn(
-  request: Pick<Waiting, "milli" | "memoryBytes" | "pinnedGpuId">,
+  request: Pick<Waiting, "milli" | "memoryBytes" | "pinnedGpuId" | "needs">,
   devices: readonly Device[],
 ): number {
   if (request.memoryBytes === 0) return request.milli;
@@ -16,6 +16,7 @@ export function leastChargeOn(
   for (const device of devices) {
     if (device.state === "gone" && device.id !== request.pinnedGpuId) continue;
     if (request.pinnedGpuId !== undefined && device.id !== request.pinnedGpuId) continue;
+    if (!meets(request.needs, device)) continue;
     least = Math.min(least, chargeOn(request, device.memoryBytes));
   }
   return least === Number.POSITIVE_INFINITY ? request.milli : least;

@@ -329,7 +329,8 @@ export class Pass {
 
   #leastCharge(request: Waiting): number {
     if (request.memoryBytes === 0) return request.milli;
-    const key = `${request.milli}/${request.memoryBytes}/${request.pinnedGpuId ?? ""}`;
+    const { milli, memoryBytes, pinnedGpuId, needs } = request;
+    const key = JSON.stringify([milli, memoryBytes, pinnedGpuId, needs]);
     const known = this.#least.get(key);
     if (known !== undefined) return known;
     const least = leastChargeOn(request, this.#world.devices);

@@ -91,6 +91,12 @@ describe("quota", () => {
     expect(refused(decide(waiting("r", 2000), rich))).toEqual({ rule: "amount", why: "several-gpus" });
     const memory = waiting("r", 1, { memoryBytes: 9 * GIB });
     expect(refused(decide(memory, rich))).toEqual({ rule: "amount", why: "more-memory-than-a-device" });
+    // The larger device is elsewhere.
+    const apart = [device("0", { zone: "a" }), device("1", { zone: "b", memoryBytes: 80 * GIB })];
+    const here = waiting("r", 1, { memoryBytes: 20 * GIB, needs: { zone: "a" } });
+    const there = { ...here, needs: { zone: "b" } };
+    expect(refused(decide(here, { ...rich, devices: apart }))).toMatchObject({ why: "more-memory-than-a-device" });
+    expect(decide(there, { ...rich, devices: apart }).state).toBe("granted");
     expect(refused(decide(waiting("r", 500, { teamId: "other" }), rich))).toEqual({ rule: "team-limit", ever: true });
     expect(refused(decide(waiting("r", 500, { teamId: "other" }), world({ devices: [] })))).toEqual({
       rule: "gpu-type",

@@ -18,6 +18,7 @@ import { ledgers } from "#server/services/gpu-server/ledger.ts";
 import { recordStates } from "#server/services/gpu-server/record-states.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
+import { extend } from "#server/services/lease/extend.ts";
 import { settleUsage } from "#server/services/lease/settle-usage.ts";
 import { withTypeLock } from "#server/services/lease/with-type-lock.ts";
 import { loadWorld } from "#server/services/lease/world.ts";
@@ -97,6 +98,32 @@ it("a stop is told with its reason to those whom it stops and to admins, and to 
   expect(await told(world.member)).toEqual(["a leak", "maintenance"]);
   expect(await told(world.colleague)).toEqual(["maintenance"]);
   expect(await told(world.outsider)).toEqual(["an audit", "maintenance"]);
+});
+
+it("no lease is extended under a stop, or when the team's budget is used up", async () => {
+  const requestId = await waits();
+  const now = new Date();
+  const leaseId = newId("lea");
+  const [request] = await world.db.select().from(leaseRequests).where(eq(leaseRequests.id, requestId));
+  await world.db.insert(leases).values({
+    ...{ id: leaseId, requestId, workspaceId: request?.workspaceId ?? "", teamId: world.team, userId: world.member.id },
+    ...{ gpuId: world.gpuIds[0], serverId: world.serverId, gpuType: "soft", milli: 250, memoryBytes: 1 },
+    ...{ owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "active" as const, epoch: 1 },
+    ...{ grantedAt: now, ownerSeenAt: now, expiresAt: now },
+  });
+  const longer = () =>
+    extend(world.member.ctx, { leaseId, forSeconds: 60 }).then(
+      () => "extended",
+      (error: Error) => error.message,
+    );
+  expect(await longer()).toBe("extended");
+  const { id } = await setStop(world.admin.ctx, { scope: "team", subjectId: world.team, reason: "an audit" });
+  expect(await longer()).toMatch(/^New leases are stopped \(an audit\)/);
+  await lift(world.admin.ctx, { id });
+  await setStop(world.admin.ctx, { scope: "team", subjectId: world.otherTeam, reason: "an audit" });
+  expect(await longer()).toBe("extended");
+  await world.db.update(quotas).set({ budgetMilliHours: 0 }).where(eq(quotas.teamId, world.team));
+  expect(await longer()).toMatch(/has used its budget of GPU-hours of soft/);
 });
 
 it("a stop of a person can end all that the person holds", async () => {

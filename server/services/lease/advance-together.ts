@@ -105,7 +105,7 @@ async function lockWorkspaces(db: Transaction, asks: readonly Ask[]): Promise<vo
 }
 
 function arrive(one: Ask, world: World, rows: Map<Ask, RequestRow>, told: Map<Ask, Outcome<Told>>): void {
-  const charge = chargeFor(one.amount, world);
+  const charge = chargeFor(one, world);
   if (charge.ok) rows.set(one, requestRow(one, world.gpuType, charge));
   else {
     const { requestId } = one.input;

@@ -37,13 +37,14 @@ export type Ask = {
 type Charge = { ok: true; milli: number; memoryBytes: number } | { ok: false; reason: LeaseReason };
 
 /** Compute in thousandths; a memory amount is charged as the part of a device that it takes. */
-export function chargeFor(amount: Amount, world: World): Charge {
+export function chargeFor({ amount, needs }: Pick<Ask, "amount" | "needs">, world: World): Charge {
   if (amount.kind === "compute") return { ok: true, milli: amount.milli, memoryBytes: 0 };
   if (world.devices.every((device) => device.state === "gone")) {
     const message = `No GPU server with ${world.gpuType} has joined yet, so memory cannot be counted in parts of a GPU.`;
     return { ok: false, reason: { rule: "no-server", message, hint: "%gpu attach 0.5 waits for one" } };
   }
-  const wanted = { milli: amount.kind === "both" ? amount.milli : 1, memoryBytes: amount.bytes };
+  const milli = amount.kind === "both" ? amount.milli : 1;
+  const wanted = { milli, memoryBytes: amount.bytes, ...(needs !== null && { needs }) };
   return { ok: true, milli: leastCharge(wanted, world), memoryBytes: amount.bytes };
 }
 

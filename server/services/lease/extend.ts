@@ -6,9 +6,12 @@ import { leases } from "#server/db/schema/index.ts";
 import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
+import { isSpent } from "#server/scheduler/budget.ts";
+import { stopFor } from "#server/scheduler/stops.ts";
 import { endSentence } from "./ending.ts";
 import { longestLeaseSeconds } from "./lease-length.ts";
 import { findPlacedLease } from "./view.ts";
+import { loadRules } from "./world.ts";
 
 const extendInput = extendLeaseInput.extend({ leaseId: z.string().max(64) });
 export type ExtendInput = z.infer<typeof extendInput>;
@@ -53,9 +56,27 @@ export async function extend(ctx: Context, raw: ExtendInput): Promise<ExtendLeas
         { latest: new Date(last).toISOString() },
       );
     }
+    const held = await whyNoLonger(tx, lease);
+    if (held !== undefined) throw new SluiceError("refused", held);
     await tx.db.update(leases).set({ expiresAt }).where(eq(leases.requestId, requestId));
     await audit(tx, { action: "lease.extend", subject: lease.id, teamId, detail: { forSeconds: input.forSeconds } });
     for (const part of parts) await notify(tx.db, "lease", part.id);
     return { leaseId: lease.id, expiresAt: expiresAt.toISOString() };
   });
+}
+
+/** Why a lease may not be longer though it is its owner's and short enough: what would hold back a new one. */
+async function whyNoLonger(
+  { db, now }: Parameters<typeof longestLeaseSeconds>[0] & Pick<Context, "now">,
+  { teamId, userId, gpuType }: typeof leases.$inferSelect,
+): Promise<string | undefined> {
+  const rules = await loadRules(db, gpuType, now());
+  const stop = stopFor({ teamId, userId }, rules.stops);
+  if (stop !== undefined) {
+    const why = stop.scope === "user" ? "" : ` (${stop.reason})`;
+    return `New leases are stopped${why}, and none is extended until then. This one lasts to its end.`;
+  }
+  const quota = rules.quotas.get(teamId);
+  if (quota === undefined || !isSpent(quota.budget, rules.now)) return undefined;
+  return `Team ${quota.teamName} has used its budget of GPU-hours of ${gpuType}. This lease lasts to its end; ask your team lead or an admin for a larger budget.`;
 }

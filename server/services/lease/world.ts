@@ -33,9 +33,14 @@ export async function loadWorld(db: Database | Transaction, gpuType: string, now
   return worldFrom(await readWorldRows(db, gpuType, now), gpuType, now);
 }
 
-/** What is promised to teams of one GPU type now, read without those who hold something and those who wait. */
+/** The rules of one GPU type (quotas, budgets, stops, calendars): a world without those who hold something or wait. */
+export async function loadRules(db: Database | Transaction, gpuType: string, now: Date): Promise<World> {
+  return worldFrom(await readRowsOfNobody(db, gpuType, now), gpuType, now);
+}
+
+/** What is promised to teams of one GPU type now. */
 export async function loadPromises(db: Database | Transaction, gpuType: string, now: Date): Promise<Promises> {
-  return promisesNow(worldFrom(await readRowsOfNobody(db, gpuType, now), gpuType, now));
+  return promisesNow(await loadRules(db, gpuType, now));
 }
 
 /** The world, where `known` are requests that were read before. */
