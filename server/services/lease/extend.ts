@@ -67,7 +67,7 @@ export async function extend(ctx: Context, raw: ExtendInput): Promise<ExtendLeas
 
 /** Why a lease may not be longer though it is its owner's and short enough: what would hold back a new one. */
 async function whyNoLonger(
-  { db, now }: Parameters<typeof longestLeaseSeconds>[0] & Pick<Context, "now">,
+  { db, now }: Context,
   { teamId, userId, gpuType }: typeof leases.$inferSelect,
 ): Promise<string | undefined> {
   const rules = await loadRules(db, gpuType, now());
