@@ -301,7 +301,7 @@ describe("the rules besides", () => {
     const from = now + 3_600_000;
     const reserved = { id: "v", teamId: "vision", milli: 1000, unitMilli: 1000, from, to: from + 3_600_000 };
     expect(decide(large, at(undefined, { policy, reservations: [reserved] }))).toMatchObject({
-      ...{ state: "queued", obstacle: { more: { at: from - 60_000, milli: 2000 } } },
+      ...{ state: "queued", obstacle: { more: { at: from, milli: 2000 } } },
     });
     expect(decide(large, at(undefined, { policy, reservations: [{ ...reserved, userId: "lin" }] }))).toMatchObject({
       state: "refused",
@@ -370,14 +370,108 @@ describe("the rules besides", () => {
     expect(granted(world({ devices, reservations, quotas: ceiling, queue: queue.slice(4) }))).toEqual(["ada1"]);
   });
 
+  describe("one reservation after another", () => {
+    const [hour, notice] = [3_600_000, 120_000];
+    const policy = { minRunMs: 0, noticeMs: notice };
+    const devices = [device("0"), device("1"), device("2")];
+    const first = { id: "one", teamId: "nlp", milli: 1000, unitMilli: 1000, from: 0, to: hour };
+    const second = { id: "two", teamId: "vision", milli: 1000, unitMilli: 1000, from: hour, to: 2 * hour };
+    const reservations = [first, second];
+    // With both of them more would be promised than there is.
+    const quotas = [quota("vision", 0, 1000), quota("nlp", 0, 1000), quota("bio", 2000, 2000)];
+    const own = ["1", "2"].map((gpuId) => holding(`own${gpuId}`, gpuId, 1000, { teamId: "bio", userId: "cyd" }));
+    const expiresAt = 3 * hour;
+    const ofFirst = holding("first", "0", 1000, { teamId: "nlp", userId: "lin", expiresAt });
+    const at = (now: number, options: Partial<World> = {}) =>
+      world({ devices, policy, reservations, holdings: [...own, ofFirst], now, ...options, quotas });
+
+    test("takes from nobody before the other is over, and then from who has it no longer", () => {
+      expect(evaluate(at(hour - notice - 1)).notices).toEqual([]);
+      const soon = evaluate(at(hour - notice));
+      const told = { requestId: "two/0", at: hour - notice, releaseAt: hour };
+      expect(soon.notices).toEqual([{ leaseId: "first", notice: told }]);
+      const holdings = [...own, { ...ofFirst, notice: told }];
+      // Told once; and a team that has longer notice is told so early that it is over in time.
+      expect(evaluate(at(hour - 1, { holdings }))).toMatchObject({ notices: [], withdrawn: [] });
+      const claim = waiting("claim", 1000);
+      expect(evaluate(at(hour, { holdings, queue: [claim] }))).toMatchObject({
+        verdicts: [{ state: "queued", obstacle: { rule: "reclaim", releaseAt: hour } }],
+        notices: [{ leaseId: "first", notice: { releaseAt: hour } }],
+        withdrawn: [],
+      });
+      expect(evaluate(at(hour, { holdings: own, queue: [claim] })).verdicts[0]?.state).toBe("granted");
+      // It is nobody's before it begins.
+      expect(evaluate(at(hour - 1, { holdings: own, queue: [claim] })).verdicts[0]?.state).toBe("queued");
+    });
+
+    test("has what is kept for the other, and takes it from nobody a second time", () => {
+      const lent = holding("lent", "1", 1000, { teamId: "bio", userId: "cyd", borrowed: true, expiresAt });
+      const lending = [quota("vision", 0, 1000), quota("nlp", 0, 1000), quota("bio", 0, 2000)];
+      const alone = { ...at(hour - notice, { holdings: [lent] }), devices: devices.slice(0, 2) };
+      const world = { ...alone, quotas: new Map(lending.map((one) => [one.teamId, one])) };
+      expect(evaluate(world).notices).toEqual([]);
+      // Of what is larger the rest is made.
+      const larger = { ...second, milli: 2000, unitMilli: 1000 };
+      expect(evaluate({ ...world, reservations: [first, larger] }).notices).toHaveLength(1);
+    });
+  });
+
+  test("nobody is taken back for a reservation of which nobody could be granted a part", () => {
+    const devices = [device("0"), device("1")];
+    const class10 = { id: "rsv", teamId: "vision", milli: 2000, unitMilli: 1000, from: 0, to: 3_600_000 };
+    const holdings = [holding("lent", "0", 1000, { teamId: "nlp", userId: "lin", borrowed: true })];
+    const queue = [waiting("more", 1000, { teamId: "nlp", userId: "lin" })];
+    const under = (options: Partial<Quota> = {}, stops: World["stops"] = []) =>
+      evaluate(
+        world({
+          ...{ devices, holdings, queue, stops, reservations: [class10] },
+          quotas: [quota("vision", 0, 0, options), quota("nlp", 0, 4000)],
+        }),
+      );
+    expect(under().notices).toHaveLength(1);
+    const spent = { milliHours: 10, usedMilliHours: 10, endsAt: 7_200_000 };
+    const without = [
+      under({ budget: spent }),
+      under({ personMilli: 500 }),
+      under({}, [{ scope: "team", subjectId: "vision", reason: "audit" }]),
+    ];
+    for (const round of without) {
+      // What is free is kept for it all the same.
+      expect(round).toMatchObject({ notices: [], verdicts: [{ state: "queued", obstacle: { rule: "free-device" } }] });
+    }
+    expect(under({ budget: { ...spent, endsAt: 0 } }).notices).toHaveLength(1);
+  });
+
+  test("who waits for one device while room is made there is not overtaken by their own team", () => {
+    const devices = [device("0"), device("1")];
+    const quotas = [quota("vision", 2000, 2000, { personMilli: 1000 }), quota("nlp", 0, 1000)];
+    const holdings = [holding("lent", "0", 250, { teamId: "nlp", userId: "lin", borrowed: true })];
+    const queue = [
+      waiting("pinned", 1000, { pinnedGpuId: "0", createdAt: 1 }),
+      waiting("other", 250, { createdAt: 2 }),
+      waiting("colleague", 1000, { userId: "max", createdAt: 3 }),
+    ];
+    const round = evaluate(world({ devices, quotas, holdings, queue }));
+    expect(round.notices).toHaveLength(1);
+    expect(states(world({ devices, quotas, holdings, queue }))).toEqual(
+      new Map([
+        ["pinned", "queued"],
+        ["other", "queued"],
+        ["colleague", "granted"],
+      ]),
+    );
+  });
+
   test("who waits because of a reservation reads for whom it is, as far as they may see that", () => {
     const reservations = [
       { id: "rsv", teamId: "vision", userId: "ada", who: "Ada", milli: 500, unitMilli: 500, from: 0, to: 3_600_000 },
     ];
     const quotas = [quota("vision", 0, 500), quota("nlp", 0, 1000)];
     const holdings = [holding("m", "0", 500, { userId: "max", who: "Max" })];
-    const why = (request: Waiting) => {
-      const asked = world({ reservations, quotas, holdings, queue: [request] });
+    const why = (request: Waiting, from = 0) => {
+      const policy = { minRunMs: 0, noticeMs: 120_000 };
+      const there = reservations.map((one) => ({ ...one, from }));
+      const asked = world({ reservations: there, policy, quotas, holdings, queue: [request] });
       const reader = { userId: request.userId, teamIds: [request.teamId], seesAll: false };
       return explainRules(request.requestId, seenBy(reader, asked), evaluateQueue(asked)).reason?.message;
     };
@@ -387,6 +481,9 @@ describe("the rules besides", () => {
     expect(why(waiting("lin", 500, { teamId: "nlp", userId: "lin" }))).toBe(
       "0.5 of soft-0 on gpu-1 is free and kept for others. " +
         "0.5 soft for team vision is reserved until 1970-01-01 01:00 UTC.",
+    );
+    expect(why(waiting("lin", 500, { teamId: "nlp", userId: "lin" }), 60_000)).toContain(
+      "0.5 soft for team vision is reserved from 1970-01-01 00:01 UTC until 1970-01-01 01:00 UTC.",
     );
   });
 

@@ -3,7 +3,6 @@
  * reservation. Who asks for that much waits for it, and holds up nobody meanwhile.
  */
 import { breakpoints, nextAtMinute, quotaAt } from "./calendar.ts";
-import { longestNotice } from "./notice.ts";
 import type { More, Quota, Waiting, World } from "./types.ts";
 
 /** Nobody waits longer than a day (`waitSeconds` of a request). */
@@ -55,10 +54,9 @@ function stepsOf(teamId: string, userId: string, world: World): Step[] {
   const quota = world.quotas.get(teamId);
   if (quota === undefined) return [];
   const { plain = quota, windows = [], additions = [] } = quota.calendar ?? {};
-  const lead = longestNotice(world);
   const reserved = reservations.flatMap((one) =>
     one.teamId === teamId && (one.userId === undefined || one.userId === userId)
-      ? [{ guaranteedMilli: one.milli, limitMilli: one.milli, from: one.from - lead, to: one.to }]
+      ? [{ guaranteedMilli: one.milli, limitMilli: one.milli, from: one.from, to: one.to }]
       : [],
   );
   const stretches = [...additions, ...reserved];

@@ -11,7 +11,7 @@ import { aboveQuota, moreLater } from "./later.ts";
 import { leastChargeOn, neverFits } from "./never.ts";
 import { type Asker, pieceOn } from "./placement.ts";
 import { Pool, type Revision, sameIds } from "./pool.ts";
-import { unitsLeft } from "./reservation.ts";
+import { type Unit, unitsLeft } from "./reservation.ts";
 import type { Room } from "./room.ts";
 import { promisesNow } from "./share.ts";
 import { heldBack } from "./stops.ts";
@@ -62,7 +62,7 @@ export class Pass {
     if (this.#revised.size > 0) return { revised: new Map([...this.#revisions, ...this.#revised]) };
     const moved = [...this.#grantsThatMove(), ...this.#grantsThatOvertake()];
     if (moved.length > 0) return { revised: this.#withPlaced(moved) };
-    const units = unitsLeft(this.#world, this.#teams);
+    const units = unitsLeft(this.#world, this.#teams, () => this.#pool.held());
     for (const unit of units) this.#pool.keepUnit(unit);
     yield* this.#judgeSurplus();
     const first = [...this.#grantsThatMove(), ...this.#grantsThatOvertake(), ...this.#grantsOfReserved(units)];
@@ -228,8 +228,8 @@ export class Pass {
    * Who was granted more than its guarantee leaves may have used up what is reserved for its team, and what was kept of
    * that on another device is for others.
    */
-  #grantsOfReserved(units: readonly Waiting[]): Granted[] {
-    const teams = new Set(units.map(({ teamId }) => teamId));
+  #grantsOfReserved(units: readonly Unit[]): Granted[] {
+    const teams = new Set(units.map(({ request }) => request.teamId));
     if (teams.size === 0) return [];
     const asked = new Set(this.#surplus.filter(({ teamId }) => teams.has(teamId)).map(({ requestId }) => requestId));
     return this.#grantsOfThisPass().filter(({ requestId }) => asked.has(requestId));
@@ -385,17 +385,17 @@ export class Pass {
     const first = team.first === undefined;
     const claim = team.isClaim(request, least);
     const own = team.isOwn(request, least);
-    if (claim || first) this.#setFirst(request, team, least, claim);
+    // Who waits for one device only holds up nobody, until room is made there.
+    if ((claim || first) && request.pinnedGpuId === undefined) this.#setFirst(request, team, least, claim);
     const likelyAt = first || own || request.pinnedGpuId !== undefined ? this.#pool.keepSoonest(asker) : undefined;
     return this.#deviceObstacle(request, this.#pool.heldFor(placing(asker, team, "all")), likelyAt);
   }
 
-  /** Those of its team leave to it what it will take; who waits for one device only holds up nobody. */
-  #setFirst(request: Waiting, team: TeamState, charge: number, claim: boolean): void {
-    if (request.pinnedGpuId !== undefined) return;
-    if (claim) team.firstClaim ??= request.requestId;
-    team.reserve(request, charge);
-    team.first ??= request.requestId;
+  /** Those of its team leave to it what it will take. */
+  #setFirst({ requestId, userId }: Waiting, team: TeamState, charge: number, claim: boolean): void {
+    if (claim) team.firstClaim ??= requestId;
+    team.reserve({ requestId, userId }, charge);
+    team.first ??= requestId;
   }
 
   #deviceObstacle(request: Waiting, blocked: string | undefined, likelyAt: number | undefined): Obstacle {

@@ -6,9 +6,10 @@ import { type CoTenancyOf, coTenancyIn } from "./allowed.ts";
 import { byDevice, keep, keepSoonest, likelyEnd } from "./hold.ts";
 import { timesOf } from "./notice.ts";
 import { type Asker, devicesOf, fits, mayLie, pieceOn, place } from "./placement.ts";
-import { noticeFor, type Plan, planReclaim, type Reclaimable, releaseOf } from "./reclaim.ts";
-import { type End, type Room, roomOf, take } from "./room.ts";
-import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises } from "./share.ts";
+import { noticeFor, type Plan, planReclaim, type Reclaimable, type Releases, releaseOf } from "./reclaim.ts";
+import type { Unit } from "./reservation.ts";
+import { type End, give, type Room, roomOf, take } from "./room.ts";
+import { groupOf, type Lease, leasesOf, outsideGuarantee, type Promises, promisesAt } from "./share.ts";
 import type { Holding, Piece, Quota, Round, Waiting, World } from "./types.ts";
 
 /**
@@ -25,17 +26,23 @@ export class Pool {
   readonly #rooms: Room[];
   readonly #roomById: Map<string, Room>;
   readonly policyOf: CoTenancyOf | undefined;
-  readonly #timesOf: Reclaimable["timesOf"];
+  readonly #releases: Releases;
   readonly #byDevice: Map<string, Holding[]>;
   readonly #held: readonly Lease[];
   /** Granted in this pass. */
   readonly #laid: Holding[] = [];
   /** Lease → the request it is taken for, in this pass or in a round before. */
   readonly #taken = new Map<string, string>();
-  readonly #plans = new Map<string, Plan>();
+  /** With when the room is due. */
+  readonly #plans = new Map<string, Plan & { at: number }>();
   /** Parts of reservations for which room is made. */
   readonly #units = new Set<string>();
-  #outside: ReadonlyMap<string, Lease> | undefined;
+  /** What is kept for parts of reservations, and until when. */
+  readonly #keptForUnits: KeptForUnit[] = [];
+  /** Time → leases outside their team's guarantee then. */
+  #outside = new Map<number, ReadonlyMap<string, Lease>>();
+  /** Leases that are taken back for a reservation, and lie inside their team's guarantee until it begins. */
+  readonly #insideUntil = new Map<string, number>();
   /** Rooms in the order in which the first lease on each ends, while nothing about that changes. */
   #byFirstEnd: readonly Room[] | undefined;
   /** Requests that have a device kept for them. */
@@ -54,7 +61,8 @@ export class Pool {
     this.#quotas = quotas;
     this.#promises = promises;
     this.policyOf = coTenancyIn(quotas);
-    this.#timesOf = timesOf(world);
+    const notBefore = (leaseId: string) => this.#insideUntil.get(leaseId) ?? world.now;
+    this.#releases = { now: world.now, timesOf: timesOf(world), notBefore };
     this.#roomById = roomOf(world.devices, world.holdings);
     this.#rooms = [...this.#roomById.values()].sort(byName);
     this.#byDevice = byDevice(world.holdings);
@@ -68,6 +76,11 @@ export class Pool {
   /** Whether a device is kept for it. */
   keeps(requestId: string): boolean {
     return this.#keeps.has(requestId);
+  }
+
+  /** What is held, with what was granted in this pass. */
+  held(): Holding[] {
+    return [...this.#world.holdings, ...this.#laid];
   }
 
   planOf(requestId: string): Plan | undefined {
@@ -146,11 +159,21 @@ export class Pool {
   }
 
   /** Takes room for nobody yet: a part of a reservation, made where it is missing. */
-  keepUnit(unit: Waiting): void {
-    const asker: Asker = { request: unit, headroomMilli: Number.POSITIVE_INFINITY, policyOf: this.policyOf };
-    const rooms = place(asker, this.#rooms);
-    if (rooms) for (const room of rooms) take(room, { ...pieceOn(unit, room), teamId: unit.teamId });
-    else if (!this.#keepBeside(asker) && this.plan(asker, unit.requestId)) this.#units.add(unit.requestId);
+  keepUnit({ request, at, until, grantable }: Unit): void {
+    const asker: Asker = { request, headroomMilli: Number.POSITIVE_INFINITY, policyOf: this.policyOf };
+    // What is kept for reservations that will be over by then is kept for this one, too.
+    const over = this.#keptForUnits.filter((one) => one.until <= at);
+    for (const one of over) give(one.room, one);
+    const rooms = place(asker, [...new Set(over.map(({ room }) => room))]) ?? place(asker, this.#rooms);
+    for (const room of rooms ?? []) {
+      const piece = { ...pieceOn(request, room), room, teamId: request.teamId, until };
+      take(room, piece);
+      share(piece, over);
+      this.#keptForUnits.push(piece);
+    }
+    if (rooms === undefined && !this.#keepBeside(asker) && grantable && this.plan(asker, request.requestId, at))
+      this.#units.add(request.requestId);
+    for (const one of over) take(one.room, one);
   }
 
   /** Whether there is place for one more where room is made for others like it: nobody else is taken back then. */
@@ -178,21 +201,27 @@ export class Pool {
     else there.push(holding);
   }
 
-  /** Makes room for a claim: others are told, and the devices are kept. Nothing when that would not help. */
-  plan(asker: Asker, shape: string): Plan | undefined {
+  /**
+   * Makes room for a claim: others are told, and the devices are kept. Nothing when that would not help. For what is
+   * due later, those are taken back who lie outside their guarantee then.
+   */
+  plan(asker: Asker, shape: string, at: number = this.#world.now): Plan | undefined {
     const { requestId } = asker.request;
     if (this.#withoutPlan.has(shape)) return undefined;
-    const plan = planReclaim(asker, this.#rooms, this.#reclaimable());
+    const plan = planReclaim(asker, this.#rooms, this.#reclaimable(at));
     if (plan === undefined) {
       this.#withoutPlan.add(shape);
       return undefined;
     }
     this.release(asker.request);
     for (const { room, leaving } of plan.pieces) keep(asker.request, room, leaving, this.policyOf);
-    for (const leaseId of plan.leaseIds) this.#taken.set(leaseId, requestId);
+    for (const leaseId of plan.leaseIds) {
+      this.#taken.set(leaseId, requestId);
+      this.#insideUntil.set(leaseId, this.#outsideFrom(leaseId, at));
+    }
     this.#forgetEnds();
     this.#keeps.add(requestId);
-    this.#plans.set(requestId, plan);
+    this.#plans.set(requestId, { ...plan, at });
     return plan;
   }
 
@@ -201,24 +230,38 @@ export class Pool {
    * may let another lease of the team in (`takenInside`: one that is to be taken back may not be any more).
    */
   moved(): { pushedOut: boolean; takenInside: boolean } {
-    if (this.#laid.length === 0 || this.#outside === undefined) return { pushedOut: false, takenInside: false };
+    if (this.#laid.length === 0) return { pushedOut: false, takenInside: false };
     const before = this.#outside;
-    this.#outside = undefined;
-    const { outside } = this.#reclaimable();
+    this.#outside = new Map();
     return {
-      pushedOut: [...outside.keys()].some((id) => !before.has(id)),
-      takenInside: [...this.#plans.values()].some(({ leaseIds }) => leaseIds.some((id) => !outside.has(id))),
+      pushedOut: [...before].some(([at, known]) => [...this.#outsideAt(at).keys()].some((id) => !known.has(id))),
+      takenInside: [...this.#plans.values()].some(({ leaseIds, at }) =>
+        leaseIds.some((id) => !this.#outsideAt(at).has(id)),
+      ),
     };
   }
 
-  #reclaimable(): Reclaimable {
-    if (this.#outside === undefined) {
-      const leases = this.#laid.length === 0 ? this.#held : [...this.#held, ...leasesOf(this.#laid)];
-      const ids = outsideGuarantee(leases, this.#promises);
-      this.#outside = new Map(this.#held.filter((lease) => ids.has(lease.id)).map((lease) => [lease.id, lease]));
-    }
+  /** Leases outside their team's guarantee at a time, with those that were granted in this pass. */
+  #outsideAt(at: number): ReadonlyMap<string, Lease> {
+    const known = this.#outside.get(at);
+    if (known !== undefined) return known;
+    const leases = this.#laid.length === 0 ? this.#held : [...this.#held, ...leasesOf(this.#laid)];
+    const ids = outsideGuarantee(leases, at === this.#world.now ? this.#promises : promisesAt(this.#world, at));
+    const outside = new Map(this.#held.filter((lease) => ids.has(lease.id)).map((lease) => [lease.id, lease]));
+    this.#outside.set(at, outside);
+    return outside;
+  }
+
+  /** From when on a lease that is outside at a time is so. */
+  #outsideFrom(leaseId: string, at: number): number {
     const { now } = this.#world;
-    return { leases: this.#byDevice, outside: this.#outside, takenFor: this.#taken, timesOf: this.#timesOf, now };
+    return at === now || this.#outsideAt(now).has(leaseId) ? now : at;
+  }
+
+  #reclaimable(at: number): Reclaimable {
+    const outside = this.#outsideAt(at);
+    const notBefore = (leaseId: string) => this.#outsideFrom(leaseId, at);
+    return { ...this.#releases, leases: this.#byDevice, outside, takenFor: this.#taken, notBefore };
   }
 
   /** Keeps the devices on which it will fit first; when that is. */
@@ -256,7 +299,7 @@ export class Pool {
     const { now } = this.#world;
     const end = likelyEnd(holding, this.#quotas.get(holding.teamId)?.idleMs, now);
     if (!this.#taken.has(groupOf(holding))) return end;
-    return Math.min(end, releaseOf(holding, { now, timesOf: this.#timesOf }));
+    return Math.min(end, releaseOf(holding, this.#releases));
   }
 
   /** What was kept for it, and those who were told for its sake, are free for others. */
@@ -285,7 +328,6 @@ export class Pool {
     const planned = new Map(
       [...this.#plans].flatMap(([requestId, plan]) => plan.leaseIds.map((id) => [id, requestId])),
     );
-    const from = { now: this.#world.now, timesOf: this.#timesOf };
     const notices: Round["notices"] = [];
     const withdrawn: string[] = [];
     for (const lease of this.#held) {
@@ -294,11 +336,27 @@ export class Pool {
       if (ending) continue;
       if (requestId === undefined && notice !== undefined) withdrawn.push(lease.id);
       if (requestId === undefined) continue;
-      const told = noticeFor(lease.first, requestId, from);
+      const told = noticeFor(lease.first, requestId, this.#releases);
       if (told.requestId !== notice?.requestId || told.at !== notice.at)
         notices.push({ leaseId: lease.id, notice: told });
     }
     return { notices, withdrawn, kept: keptChanges(waiting, this.#plans) };
+  }
+}
+
+/** What is kept on a device for a part of a reservation. */
+type KeptForUnit = { room: Room; milli: number; memoryBytes: number; teamId: string; until: number };
+
+/** What is kept for one now is not kept for those that are over when it is due. */
+function share(one: KeptForUnit, over: readonly KeptForUnit[]): void {
+  let { milli, memoryBytes } = one;
+  for (const other of over) {
+    if (other.room !== one.room) continue;
+    const [theirs, bytes] = [Math.min(other.milli, milli), Math.min(other.memoryBytes, memoryBytes)];
+    other.milli -= theirs;
+    other.memoryBytes -= bytes;
+    milli -= theirs;
+    memoryBytes -= bytes;
   }
 }
 

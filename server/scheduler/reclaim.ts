@@ -18,9 +18,15 @@ export type Reclaimable = {
   outside: ReadonlyMap<string, Lease>;
   /** Lease → the request it is taken for already, in this round or in one before. */
   takenFor: ReadonlyMap<string, string>;
+} & Releases;
+
+/** What decides when a lease that is taken back is released. */
+export type Releases = {
+  now: number;
   /** The times that hold for a team's leases. */
   timesOf: (teamId: string) => Policy;
-  now: number;
+  /** It lies inside its team's guarantee until then. */
+  notBefore: (leaseId: string) => number;
 };
 
 /** Devices, who leaves each of them, and when the last has left. */
@@ -65,20 +71,23 @@ function choose(parts: Part[], count: number): Part[] | undefined {
 }
 
 /**
- * Released when the notice is over, and not before the lease has had its minimum run time. What was told before holds,
- * unless the clock has jumped back since: nobody is told twice, and nobody waits for a time that is far ahead.
+ * Released when the notice is over, and not before the lease has had its minimum run time and lies outside its team's
+ * guarantee. What was told before holds, unless the clock has jumped back since: nobody is told twice, and nobody waits
+ * for a time that is far ahead.
  */
-export function noticeFor(holding: Holding, requestId: string, from: Pick<Reclaimable, "now" | "timesOf">): Notice {
+export function noticeFor(holding: Holding, requestId: string, from: Releases): Notice {
   const { now } = from;
   const { notice, grantedAt } = holding;
   const { noticeMs, minRunMs } = from.timesOf(holding.teamId);
-  const releaseAt = Math.max(now + noticeMs, Math.min(grantedAt, now) + minRunMs);
-  const stale = notice === undefined || notice.at > now || notice.releaseAt > now + Math.max(noticeMs, minRunMs);
-  return stale ? { requestId, at: now, releaseAt } : { ...notice, requestId };
+  const notBefore = from.notBefore(groupOf(holding));
+  const releaseAt = Math.max(now + noticeMs, Math.min(grantedAt, now) + minRunMs, notBefore);
+  const latest = Math.max(now + Math.max(noticeMs, minRunMs), notBefore);
+  const holds = notice !== undefined && notice.at <= now && notice.releaseAt >= notBefore && notice.releaseAt <= latest;
+  return holds ? { ...notice, requestId } : { requestId, at: now, releaseAt };
 }
 
 /** When it would be released. */
-export function releaseOf(holding: Holding, from: Pick<Reclaimable, "now" | "timesOf">): number {
+export function releaseOf(holding: Holding, from: Releases): number {
   return noticeFor(holding, "", from).releaseAt;
 }
 

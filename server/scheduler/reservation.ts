@@ -1,25 +1,48 @@
 /** Reservations: a part of the pool that a team has for a time, ready when the time begins. */
 import { underPolicy } from "./allowed.ts";
-import { activeReservations } from "./share.ts";
-import type { TeamState } from "./team-state.ts";
-import type { Reservation, Waiting, World } from "./types.ts";
+import { isSpent } from "./budget.ts";
+import { keptReservations, promisesAt, reservationsAt } from "./share.ts";
+import { stopFor } from "./stops.ts";
+import { type TeamState, teamsOf } from "./team-state.ts";
+import type { Holding, Reservation, Waiting, World } from "./types.ts";
+
+/** A part of a reservation that nobody has leased yet. */
+export type Unit = {
+  /** As if somebody asked for it. */
+  request: Waiting;
+  /** When it is due: now, or when the reservation begins. */
+  at: number;
+  /** From then on what is kept for it is others'. */
+  until: number;
+  /** Whether who asked for it would be granted it. What is free is kept for it all the same, but nobody is taken back. */
+  grantable: boolean;
+};
 
 /**
- * What of the active reservations nobody has leased yet, as requests of their unit's size; of that, when servers are
- * away, what is still guaranteed.
+ * What of the reservations for which room is kept nobody has leased yet, in parts of their unit's size; of that, when
+ * servers are away, what is still guaranteed. Who holds what when one begins is taken from who holds it now (`held`).
  */
-export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>): Waiting[] {
+export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>, held: () => readonly Holding[]): Unit[] {
+  const times = new Set(keptReservations(world).map(({ from }) => Math.max(from, world.now)));
+  return [...times]
+    .sort((a, b) => a - b)
+    .flatMap((at) => unitsAt(at, world, at === world.now ? teams : teamsOf(held(), promisesAt(world, at))));
+}
+
+/** Those that are due at a time; those of reservations that hold before and go on then are due already. */
+function unitsAt(at: number, world: World, teams: ReadonlyMap<string, TeamState>): Unit[] {
+  const there = reservationsAt(world, at);
   // What a team, or a person, has taken counts once, however many reservations they have.
   const taken = new Map<string, number>();
   const kept = new Map<string, number>();
-  return activeReservations(world).flatMap((reservation) => {
-    const { teamId, userId, milli } = reservation;
+  return there.flatMap((reservation) => {
+    const { teamId, userId, milli, from } = reservation;
     const team = teams.get(teamId);
     if (team === undefined) return [];
     const unitMilli = underPolicy(reservation.unitMilli, team.quota.coTenancy ?? "any");
     const whose = `${teamId}/${userId ?? ""}`;
-    const guaranteedMilli = world.quotas.get(teamId)?.guaranteedMilli ?? 0;
-    const ofTeam = Math.max(0, team.takenInCommon() - guaranteedMilli);
+    const reserved = there.reduce((sum, one) => sum + (one.teamId === teamId ? one.milli : 0), 0);
+    const ofTeam = Math.max(0, team.takenInCommon() - (team.quota.guaranteedMilli - reserved));
     const known = taken.get(whose) ?? (userId === undefined ? ofTeam : team.heldOrAskedBy(userId));
     const here = Math.min(known, milli);
     taken.set(whose, known - here);
@@ -27,8 +50,19 @@ export function unitsLeft(world: World, teams: ReadonlyMap<string, TeamState>): 
     const before = kept.get(whose) ?? 0;
     const count = Math.max(0, Math.floor(Math.min(milli - here, inside - before) / unitMilli));
     kept.set(whose, before + count * unitMilli);
-    return Array.from({ length: count }, (_, index) => unitOf({ ...reservation, unitMilli }, index));
+    if (from < at && at > world.now) return [];
+    return Array.from({ length: count }, (_, index): Unit => {
+      const request = unitOf({ ...reservation, unitMilli }, index);
+      const personal = userId === undefined ? 0 : team.heldOrAskedBy(userId) + before + index * unitMilli;
+      return { request, at, until: reservation.to, grantable: isGrantable(request, team, world, at, personal) };
+    });
   });
+}
+
+/** Whether somebody of the team could have it then; `personal` is what its person has already. */
+function isGrantable(unit: Waiting, { quota }: TeamState, { stops }: World, at: number, personal: number): boolean {
+  const { personMilli = Number.POSITIVE_INFINITY, budget } = quota;
+  return stopFor(unit, stops) === undefined && !isSpent(budget, at) && personal + unit.milli <= personMilli;
 }
 
 /** All of a reservation as requests of its unit's size: its team takes it at once. */

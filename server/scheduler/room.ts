@@ -64,6 +64,20 @@ export function take(
   }
 }
 
+/** Puts back what was taken for good. */
+export function give(room: Room, amount: { milli: number; memoryBytes: number; teamId: string }): void {
+  room.freeMilli += amount.milli;
+  room.freeBytes += amount.memoryBytes;
+  room.leases -= 1;
+  const count = (room.teams.get(amount.teamId) ?? 0) - 1;
+  if (count > 0) room.teams.set(amount.teamId, count);
+  else room.teams.delete(amount.teamId);
+  if (room.hold) {
+    room.hold.spareMilli += amount.milli;
+    room.hold.spareBytes += amount.memoryBytes;
+  }
+}
+
 /** What this request may take here: all that is free, or what the holder does not need. */
 export function spareFor(requestId: string, room: Room): { milli: number; bytes: number } {
   const { hold } = room;

@@ -1,5 +1,6 @@
 /** Who has what of a type, what is guaranteed now, and who needs more. */
 import { WHOLE } from "./amount.ts";
+import { quotaAt } from "./calendar.ts";
 import { longestNotice } from "./notice.ts";
 import type { Holding, Quota, Reservation, World } from "./types.ts";
 
@@ -19,26 +20,45 @@ export type Promises = {
 };
 
 /** Reservations for which room is kept now: from one notice before they begin, so that it is there in time. */
-export function activeReservations(world: Pick<World, "now" | "reservations" | "policy" | "quotas">): Reservation[] {
+export function keptReservations(world: Pick<World, "now" | "reservations" | "policy" | "quotas">): Reservation[] {
   const { reservations = [], now } = world;
   if (reservations.length === 0) return [];
   const lead = longestNotice(world);
   return reservations.filter(({ from, to }) => now >= from - lead && now < to);
 }
 
+/** Reservations that hold at a time. */
+export function reservationsAt({ reservations = [] }: Pick<World, "reservations">, at: number): Reservation[] {
+  return reservations.filter(({ from, to }) => at >= from && at < to);
+}
+
 const known = new WeakMap<World, Promises>();
 
 /** What holds now. Found out once for each world, which nobody changes: every sentence about a long queue asks for it. */
 export function promisesNow(world: World): Promises {
-  const found = known.get(world) ?? promisesIn(world);
+  const found = known.get(world) ?? promisesOf(world, world.quotas, reservationsAt(world, world.now));
   known.set(world, found);
   return found;
 }
 
-function promisesIn(world: World): Promises {
-  const active = activeReservations(world);
-  const quotas = new Map(world.quotas);
-  for (const { teamId, milli } of active) {
+/** What holds at a later time, with the devices that are there now. */
+export function promisesAt(world: World, at: number): Promises {
+  if (at === world.now) return promisesNow(world);
+  const then = [...world.quotas].map(([teamId, quota]): [string, Quota] => {
+    const { calendar } = quota;
+    if (calendar === undefined) return [teamId, quota];
+    return [teamId, { ...quota, ...quotaAt(calendar.plain, calendar.windows, calendar.additions, at) }];
+  });
+  return promisesOf(world, new Map(then), reservationsAt(world, at));
+}
+
+function promisesOf(
+  world: Pick<World, "devices">,
+  plain: ReadonlyMap<string, Quota>,
+  reservations: readonly Reservation[],
+): Promises {
+  const quotas = new Map(plain);
+  for (const { teamId, milli } of reservations) {
     const quota = quotas.get(teamId);
     if (quota === undefined) continue;
     const guaranteedMilli = quota.guaranteedMilli + milli;
@@ -46,7 +66,7 @@ function promisesIn(world: World): Promises {
   }
   const scale = scaling(world, quotas);
   const own = new Map<string, Map<string, number>>();
-  for (const { teamId, userId, milli } of active) {
+  for (const { teamId, userId, milli } of reservations) {
     if (userId === undefined || !quotas.has(teamId)) continue;
     const ofTeam = own.get(teamId) ?? new Map<string, number>();
     own.set(teamId, ofTeam.set(userId, (ofTeam.get(userId) ?? 0) + scale(milli)));

@@ -1,7 +1,7 @@
 /** Sentences for what is reserved for others. */
 import { formatQuota } from "./amount.ts";
 import { inUtc } from "./calendar.ts";
-import { activeReservations } from "./share.ts";
+import { keptReservations, reservationsAt } from "./share.ts";
 import type { Reservation, Waiting, World } from "./types.ts";
 
 type Asking = Pick<Waiting, "teamId" | "userId">;
@@ -14,21 +14,21 @@ export function reservedFor({ teamId, who }: Reservation, world: Pick<World, "qu
 
 /** What of the request's own team is reserved for others of it; nothing when nothing is. */
 export function reservedInTeam({ teamId, userId }: Asking, world: World): string | undefined {
-  const others = activeReservations(world).filter(
+  const others = reservationsAt(world, world.now).filter(
     (one) => one.teamId === teamId && one.userId !== undefined && one.userId !== userId,
   );
   return others.length === 0
     ? undefined
-    : `Of that ${listed(others, (one) => one.who ?? "one person", world)} until ${untilWords(others)}.`;
+    : `Of that ${listed(others, (one) => one.who ?? "one person", world)} ${whenWords(others, world)}.`;
 }
 
-/** What of the devices is reserved for those to whom the request does not belong; nothing when nothing is. */
+/** What of the devices is kept for those to whom the request does not belong, or for later; nothing when nothing is. */
 export function reservedForOthers({ teamId, userId }: Asking, world: World): string | undefined {
-  const others = activeReservations(world).filter(
-    (one) => one.teamId !== teamId || (one.userId !== undefined && one.userId !== userId),
+  const others = keptReservations(world).filter(
+    (one) => one.teamId !== teamId || (one.userId !== undefined && one.userId !== userId) || one.from > world.now,
   );
   if (others.length === 0) return undefined;
-  return `${listed(others, (one) => reservedFor(one, world), world)} until ${untilWords(others)}.`;
+  return `${listed(others, (one) => reservedFor(one, world), world)} ${whenWords(others, world)}.`;
 }
 
 /** So many are told one by one. */
@@ -43,6 +43,8 @@ function listed(reservations: Reservation[], forWhom: (one: Reservation) => stri
   return `${parts.join(", ")} ${reservations.length === 1 ? "is" : "are"} reserved`;
 }
 
-function untilWords(reservations: Reservation[]): string {
-  return inUtc(Math.max(...reservations.map(({ to }) => to)));
+function whenWords(reservations: Reservation[], { now }: Pick<World, "now">): string {
+  const from = Math.min(...reservations.map((one) => one.from));
+  const until = `until ${inUtc(Math.max(...reservations.map(({ to }) => to)))}`;
+  return from > now ? `from ${inUtc(from)} ${until}` : until;
 }

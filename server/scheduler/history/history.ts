@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { type KindWindow, kindsAt, minuteOfWeek, quotaAt } from "../calendar.ts";
 import { leasesOf } from "../share.ts";
 import { device, quota, waiting, world } from "../testing.ts";
-import type { Device, Kind, Quota, Reservation, World } from "../types.ts";
+import type { Device, Kind, Quota, Reservation, Stop, World } from "../types.ts";
 import { type Evaluate, Machine } from "./machine.ts";
 
 const GIB = 1024 ** 3;
@@ -26,6 +26,9 @@ export type Event =
       rank: number;
       minutes: number;
       kind?: Kind;
+      /** A device, or a server, of those that there are. */
+      pinned?: number;
+      zone?: number;
     }
   | { do: "end"; which: number }
   | { do: "crash"; person: number }
@@ -35,7 +38,17 @@ export type Event =
   | { do: "lose"; server: number }
   | { do: "drain"; server: number }
   | { do: "back"; server: number }
-  | { do: "reserve"; team: number; person: number | undefined; units: number; inMinutes: number; minutes: number }
+  /** `inMinutes`: from now on, or from the end of the one that was made last. */
+  | {
+      do: "reserve";
+      team: number;
+      person: number | undefined;
+      units: number;
+      inMinutes: number | "after-the-last";
+      minutes: number;
+    }
+  | { do: "stop"; scope: Stop["scope"]; team: number; person: number }
+  | { do: "lift"; which: number }
   | { do: "wait"; minutes: number }
   | { do: "jump"; minutes: number };
 
@@ -47,6 +60,10 @@ const amount = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 1000 }) },
   { weight: 1, arbitrary: fc.constantFrom(2000, 3000) },
 );
+
+/** For a few of those who could have it. */
+const few = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: 15, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 
 const event: fc.Arbitrary<Event> = fc.oneof(
   {
@@ -67,6 +84,8 @@ const event: fc.Arbitrary<Event> = fc.oneof(
       rank: fc.constantFrom(0, 0, 0, 1, -1),
       minutes: fc.constantFrom(5, 60, 600, 600),
       kind: fc.constantFrom(...(["interactive", "interactive", "batch"] as const)),
+      pinned: few(fc.nat(3)),
+      zone: few(fc.nat(1)),
     }),
   },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("end" as const), which: fc.nat(20) }) },
@@ -90,16 +109,26 @@ const event: fc.Arbitrary<Event> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("jump" as const), minutes: fc.integer({ min: -600, max: 600 }) }),
   },
   {
-    weight: 1,
+    weight: 2,
     arbitrary: fc.record({
       do: fc.constant("reserve" as const),
       team: fc.nat(TEAMS.length - 1),
       person: fc.constantFrom(undefined, 0, 0, 1),
       units: fc.constantFrom(1, 1, 2),
-      inMinutes: fc.constantFrom(0, 0, 5),
+      inMinutes: fc.constantFrom(0, 0, 5, "after-the-last" as const, "after-the-last" as const),
       minutes: fc.constantFrom(5, 10, 30),
     }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("stop" as const),
+      scope: fc.constantFrom(...(["all", "team", "user"] as const)),
+      team: fc.nat(TEAMS.length - 1),
+      person: fc.nat(PEOPLE.length - 1),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("lift" as const), which: fc.nat(2) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete-team" as const), team: fc.nat(TEAMS.length - 1) }) },
 );
 
@@ -146,17 +175,19 @@ const setup: fc.Arbitrary<Setup> = fc
         }),
       ),
     ),
+    // What is not guaranteed may be reserved.
+    guaranteed: fc.constantFrom(1, 1, 0.5),
     kinds: some(1, fc.record({ ...stretch, kind: fc.constantFrom(...(["interactive", "batch"] as const)) })),
   })
-  .map(({ devices, quotas, kinds }) => {
-    const capacity = devices.length * 1000;
+  .map(({ devices, quotas, kinds, guaranteed }) => {
+    const capacity = devices.length * 1000 * guaranteed;
     const shares = Math.max(
       1,
       quotas.reduce((sum, one) => sum + one.share, 0),
     );
     return {
       devices: devices.map(({ server, memoryBytes }, index) =>
-        device(String(index), { serverId: `s${server}`, serverName: `gpu-${server}`, memoryBytes }),
+        device(String(index), { serverId: `s${server}`, serverName: `gpu-${server}`, zone: `z${server}`, memoryBytes }),
       ),
       kinds: kinds === undefined ? [] : [{ ...inTheWeek(kinds), kind: kinds.kind }],
       // Multiples of a quarter, that together never exceed the pool.
@@ -233,7 +264,8 @@ function apply(machine: Machine, event: Event, index: number): void {
   };
   switch (event.do) {
     case "ask": {
-      const { team, person, minutes, ...rest } = event;
+      const { team, person, minutes, pinned, zone, ...rest } = event;
+      const at = pinned === undefined ? undefined : devices[pinned % devices.length]?.id;
       const milli = rest.memoryBytes > 0 ? 1 : rest.milli;
       const { guaranteedOnly, rank, memoryBytes, kind } = rest;
       const who = { teamId: TEAMS[team] ?? "", userId: `${TEAMS[team]}-${PEOPLE[person]}` };
@@ -245,6 +277,8 @@ function apply(machine: Machine, event: Event, index: number): void {
         memoryBytes,
         ...times,
         ...(kind && { kind }),
+        ...(at !== undefined && rest.milli <= 1000 && { pinnedGpuId: at }),
+        ...(zone !== undefined && { needs: { zone: `z${zone}` } }),
         maxDevices: 8,
       });
       machine.change({ queue: [...queue, asked] });
@@ -286,6 +320,11 @@ function apply(machine: Machine, event: Event, index: number): void {
       if (made !== undefined) machine.change({ reservations: [...(machine.world.reservations ?? []), made] });
       return;
     }
+    case "stop":
+    case "lift":
+      disturb();
+      machine.change({ stops: stopped(machine.world, event) });
+      return;
     case "wait":
       machine.advance(now + event.minutes * MINUTE);
       return;
@@ -295,7 +334,7 @@ function apply(machine: Machine, event: Event, index: number): void {
   }
 }
 
-/** A reservation in halves; nothing when the guarantees and what is reserved leave no room for it. */
+/** A reservation in halves; nothing when the guarantees and what is reserved at that time leave no room for it. */
 function reserved(
   { now, devices, quotas, reservations = [] }: World,
   event: Extract<Event, { do: "reserve" }>,
@@ -303,13 +342,32 @@ function reserved(
 ): Reservation | undefined {
   const teamId = TEAMS[event.team] ?? "";
   const milli = 500 * event.units;
-  const sum = (amounts: number[]) => amounts.reduce((total, one) => total + one, 0);
-  const promised = sum([...quotas.values()].map(mostGuaranteed)) + sum(reservations.map((one) => one.milli));
-  if (!quotas.has(teamId) || promised + milli > devices.length * 1000) return undefined;
-  const from = now + event.inMinutes * MINUTE;
+  const { inMinutes } = event;
+  const from =
+    inMinutes === "after-the-last" ? Math.max(now, reservations.at(-1)?.to ?? now) : now + inMinutes * MINUTE;
   const to = from + event.minutes * MINUTE;
+  const promised = sum([...quotas.values()].map(mostGuaranteed)) + mostReserved(reservations, from, to);
+  if (!quotas.has(teamId) || promised + milli > devices.length * 1000) return undefined;
   const whose = event.person === undefined ? {} : { userId: `${teamId}-${PEOPLE[event.person]}` };
   return { id, teamId, milli, unitMilli: 500, from, to, ...whose };
+}
+
+const sum = (amounts: readonly number[]) => amounts.reduce((total, one) => total + one, 0);
+
+/** The most that is reserved at any time of a stretch. */
+function mostReserved(reservations: readonly Reservation[], from: number, to: number): number {
+  const at = (time: number) => reservations.filter((one) => one.from <= time && time < one.to);
+  const times = [from, ...reservations.map((one) => one.from).filter((time) => time > from && time < to)];
+  return Math.max(...times.map((time) => sum(at(time).map(({ milli }) => milli))));
+}
+
+/** The stops after one is made or lifted. */
+function stopped({ stops = [] }: World, event: Extract<Event, { do: "stop" | "lift" }>): Stop[] {
+  if (event.do === "lift") return stops.filter((_, index) => index !== event.which % Math.max(1, stops.length));
+  const { scope } = event;
+  const team = TEAMS[event.team] ?? "";
+  const subjectId = { all: undefined, team, user: `${team}-${PEOPLE[event.person]}` }[scope];
+  return [...stops, { scope, reason: "maintenance", ...(subjectId !== undefined && { subjectId }) }];
 }
 
 function edited(
@@ -323,8 +381,8 @@ function edited(
     return next;
   }
   const others = [...next.values()].filter((one) => one.teamId !== teamId);
-  const promised = [...others.map(mostGuaranteed), ...reservations.map((one) => one.milli)];
-  const left = Math.max(0, devices.length * 1000 - promised.reduce((sum, one) => sum + one, 0));
+  const promised = sum([...others.map(mostGuaranteed), mostReserved(reservations, 0, Number.MAX_SAFE_INTEGER)]);
+  const left = Math.max(0, devices.length * 1000 - promised);
   // What exceeds the pool is refused at the edit.
   const guaranteedMilli = Math.min(event.guaranteedMilli, left);
   const limitMilli = Math.max(event.limitMilli, guaranteedMilli);

@@ -3,7 +3,8 @@
  * histories in tests; the decisions are the production scheduler's, or those of a deliberately broken one.
  */
 import { isSpent, milliHours } from "../budget.ts";
-import { activeReservations, groupOf, leasesOf } from "../share.ts";
+import { longestNotice } from "../notice.ts";
+import { groupOf, keptReservations, leasesOf, reservationsAt } from "../share.ts";
 import type { Holding, Placement, Round, Waiting, World } from "../types.ts";
 
 export type Evaluate = (world: World) => Round;
@@ -123,11 +124,11 @@ export class Machine {
     }
   }
 
-  /** Moves time on, stopping wherever a notice or a lease is over. Returns who was taken back. */
+  /** Moves time on, stopping wherever a notice or a lease is over, and where a reservation begins. Tells who was taken back. */
   advance(to: number, onTaken: (lease: Holding) => void = () => undefined): void {
     for (;;) {
       const due = this.world.holdings.map((one) => Math.min(one.notice?.releaseAt ?? one.expiresAt, one.expiresAt));
-      const next = Math.min(...due, Number.POSITIVE_INFINITY);
+      const next = Math.min(...due, ...this.#beginnings(), Number.POSITIVE_INFINITY);
       if (next > to) break;
       this.#pass(next);
       const over = leasesOf(this.world.holdings).filter(
@@ -141,6 +142,13 @@ export class Machine {
     }
     this.#pass(to);
     this.round();
+  }
+
+  /** When room begins to be kept for reservations, and when they begin, of what is ahead. */
+  #beginnings(): number[] {
+    const { reservations = [], now } = this.world;
+    const lead = longestNotice(this.world);
+    return reservations.flatMap(({ from }) => [from - lead, from]).filter((at) => at > now);
   }
 
   /** Time passes, and budgets are used. */
@@ -162,5 +170,9 @@ function promisedIn(world: World): string {
   const quotas = [...world.quotas.values()].map(
     ({ guaranteedMilli, limitMilli, budget }) => `${guaranteedMilli}/${limitMilli}/${isSpent(budget, world.now)}`,
   );
-  return [...activeReservations(world).map(({ id }) => id), ...quotas, ...(world.open?.kinds ?? [])].join();
+  const reserved = [keptReservations(world), reservationsAt(world, world.now)].map((there) =>
+    there.map(({ id }) => id).join("+"),
+  );
+  const stops = (world.stops ?? []).map(({ scope, subjectId }) => `${scope}/${subjectId}`);
+  return [...reserved, ...quotas, ...stops, ...(world.open?.kinds ?? [])].join();
 }

@@ -86,6 +86,9 @@ export const mutants: Record<string, Evaluate> = {
     evaluate(quotas(world, ({ calendar }) => calendar?.plain ?? {})),
   "does not see what the calendar brings": (world) => evaluate(quotas(world, () => ({ calendar: undefined }))),
   "takes any kind of work at any time": (world) => evaluate({ ...world, open: { kinds: ["interactive", "batch"] } }),
+  "does not see the stops": (world) => evaluate({ ...world, stops: [] }),
+  "places wherever there is room": (world) =>
+    evaluate({ ...world, queue: world.queue.map(({ needs: _, pinnedGpuId: __, ...rest }) => rest) }),
   "forgets the budget of a team": (world) => evaluate(quotas(world, () => ({ budget: undefined }))),
   "charges less than the memory takes": (world) =>
     grants(

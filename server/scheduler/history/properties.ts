@@ -1,10 +1,14 @@
 /** What holds after every round of every history. Each check returns what is broken, in words, or nothing. */
+
+import { meets } from "../allowed.ts";
 import { chargeOn, WHOLE } from "../amount.ts";
+import { isSpent } from "../budget.ts";
 import { quotaAt } from "../calendar.ts";
 import { DEFAULT_POLICY, timesOf } from "../notice.ts";
 import { devicesOf } from "../placement.ts";
 import { allOf, reservationIdOf } from "../reservation.ts";
-import { activeReservations, leasesOf, outsideGuarantee, type Promises, promisesNow } from "../share.ts";
+import { keptReservations, leasesOf, outsideGuarantee, type Promises, promisesAt, promisesNow } from "../share.ts";
+import { stopFor } from "../stops.ts";
 import { teamsOf } from "../team-state.ts";
 import type { Holding, Waiting, World } from "../types.ts";
 import type { Happened } from "./machine.ts";
@@ -70,6 +74,9 @@ const chargedAsTheRulesSay: Check = (happened) => {
       return `${request.requestId} got a device twice`;
     for (const piece of placement.pieces) {
       const device = happened.before.devices.find((one) => one.id === piece.gpuId);
+      const { pinnedGpuId = piece.gpuId, needs } = request;
+      if (device && (device.id !== pinnedGpuId || !meets(needs, device)))
+        return `${request.requestId} was placed where it may not lie`;
       if (device?.state !== "open") return `${request.requestId} was placed on a device that takes no leases`;
       const milli = whole ? WHOLE : Math.min(WHOLE, request.milli);
       if (piece.milli !== chargeOn({ milli, memoryBytes: request.memoryBytes }, device.memoryBytes)) {
@@ -112,6 +119,8 @@ const firstComeFirstServed: Check = ({ before, round }) => {
     a.guaranteedOnly === b.guaranteedOnly &&
     a.kind === b.kind &&
     (a.rank ?? 0) === (b.rank ?? 0) &&
+    a.pinnedGpuId === b.pinnedGpuId &&
+    a.needs?.zone === b.needs?.zone &&
     !a.keptGpuIds?.length &&
     !b.keptGpuIds?.length;
   for (const [index, older] of before.queue.entries()) {
@@ -125,19 +134,31 @@ const firstComeFirstServed: Check = ({ before, round }) => {
   return undefined;
 };
 
-/** Only from other teams, only from outside their guarantee, never what was asked for with --guaranteed. */
+/**
+ * Only from other teams, only from outside their guarantee, never what was asked for with --guaranteed, and only for
+ * who would be granted it.
+ */
 const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
   // With what this round has granted: who comes inside a guarantee pushes out what the team itself borrowed before.
   const leases = leasesOf(after.holdings);
-  const promises = promisesNow(before);
-  const outside = outsideGuarantee(leases, promises);
+  const outsideNow = outsideGuarantee(leases, promisesNow(before));
   for (const { leaseId, notice } of round.notices) {
     const lease = leases.find((one) => one.id === leaseId);
-    const claimant = find(before.queue, notice.requestId) ?? unitOf(notice.requestId, before);
+    const unit = unitOf(notice.requestId, before);
+    const claimant = unit?.request ?? find(before.queue, notice.requestId);
     if (lease === undefined || claimant === undefined) return `${leaseId} is taken for nobody`;
+    // What is reserved for later is taken from those who are outside then.
+    const at = unit?.at ?? before.now;
+    const promises = promisesAt(before, at);
+    const outside = outsideGuarantee(leases, promises);
     if (lease.first.guaranteedOnly) return `${leaseId} was never to be taken back`;
     if (!outside.has(leaseId)) return `${leaseId} lies inside its team's guarantee`;
+    if (!outsideNow.has(leaseId) && notice.releaseAt < at) return `${leaseId} is taken while it is guaranteed`;
     if (lease.first.teamId === claimant.teamId) return `${leaseId} is the claimant's own team's`;
+    if (stopFor(claimant, before.stops)) return `${leaseId} is taken for one who is stopped`;
+    const { personMilli = Number.POSITIVE_INFINITY, budget } = before.quotas.get(claimant.teamId) ?? {};
+    if (isSpent(budget, at)) return `${leaseId} is taken for a team without budget`;
+    if (leastCharge(claimant, before) > personMilli) return `${leaseId} is taken for more than a person may have`;
     // What was told before holds for the next claimant too, though the team's times have changed since.
     const told = leasesOf(before.holdings).find((one) => one.id === leaseId)?.first.notice;
     if (told?.at === notice.at && told.releaseAt === notice.releaseAt) continue;
@@ -152,10 +173,11 @@ const onlyTheReclaimableIsTaken: Check = ({ before, after, round }) => {
   return undefined;
 };
 
-/** A part of a reservation for which room is made before anybody asks for it. */
-function unitOf(requestId: string, world: World): Waiting | undefined {
-  const made = activeReservations(world).find((one) => one.id === reservationIdOf(requestId));
-  return made && allOf(made).find((unit) => unit.requestId === requestId);
+/** A part of a reservation for which room is made before anybody asks for it, and when it is due. */
+function unitOf(requestId: string, world: World): { request: Waiting; at: number } | undefined {
+  const made = keptReservations(world).find((one) => one.id === reservationIdOf(requestId));
+  const request = made && allOf(made).find((unit) => unit.requestId === requestId);
+  return made && request && { request, at: Math.max(world.now, made.from) };
 }
 
 /** What this request may still take of its team's guarantee, as things stand. */
@@ -190,7 +212,8 @@ const nobodyIsTakenForNothing: Check = ({ before, after, round }) => {
 
 function fitsOn(request: Waiting, gpuId: string, world: World, gone: (holding: Holding) => boolean): boolean {
   const device = world.devices.find((one) => one.id === gpuId);
-  if (device?.state !== "open") return false;
+  if (device?.state !== "open" || (request.pinnedGpuId ?? gpuId) !== gpuId || !meets(request.needs, device))
+    return false;
   const there = world.holdings.filter((one) => one.gpuId === gpuId && !gone(one) && !one.ending);
   const policy = world.quotas.get(request.teamId)?.coTenancy ?? "any";
   const milli = policy === "whole-cards" ? WHOLE : Math.min(WHOLE, request.milli);
@@ -220,15 +243,23 @@ const guaranteesAreReached: Check = ({ before, after, round }) => {
   for (const verdict of round.verdicts) {
     if (verdict.state !== "queued" || verdict.obstacle.rule !== "free-device") continue;
     const request = find(after.queue, verdict.requestId);
-    if (request === undefined || request.milli > WHOLE || request.memoryBytes > 0 || request.guaranteedOnly) continue;
+    if (request === undefined || request.milli > WHOLE || request.guaranteedOnly) continue;
     // Of each team the first in line: others come after it.
     const behind = after.queue.some((one) => one !== request && one.teamId === request.teamId);
     const whole = after.quotas.get(request.teamId)?.coTenancy === "whole-cards";
-    if (behind || (whole ? WHOLE : request.milli) > leftInside(request, after, promises)) continue;
+    const { personMilli = Number.POSITIVE_INFINITY } = after.quotas.get(request.teamId) ?? {};
+    const theirs = sum(after.holdings.filter((one) => one.teamId === request.teamId && one.userId === request.userId));
+    const left = Math.min(leftInside(request, after, promises), personMilli - theirs);
+    // Memory is charged by device: more than the guarantee leaves is no claim there.
+    const isClaim = ({ memoryBytes }: World["devices"][number]) =>
+      chargeOn({ ...request, milli: whole ? WHOLE : request.milli }, memoryBytes) <= left;
+    if (behind) continue;
     const removable = (one: Holding) =>
       isOutside(one.groupId ?? one.leaseId) && one.teamId !== request.teamId && one.notice === undefined;
     const kept = new Set(after.queue.flatMap((one) => (one === request ? [] : (one.keptGpuIds ?? []))));
-    const possible = after.devices.filter((one) => !kept.has(one.id) && fitsOn(request, one.id, after, removable));
+    const possible = after.devices.filter(
+      (one) => isClaim(one) && !kept.has(one.id) && fitsOn(request, one.id, after, removable),
+    );
     // Those before it that wait for a device have as many kept for them in this round; what is kept for longer is known.
     const ahead = round.verdicts.slice(0, round.verdicts.indexOf(verdict)).reduce((count, one) => {
       if (one.state !== "queued" || !FOR_A_DEVICE.has(one.obstacle.rule)) return count;
@@ -270,6 +301,11 @@ const noBudgetIsOverdrawn: Check = (happened) => {
       return `${request.requestId} is granted on a budget that is used up`;
   }
   return undefined;
+};
+
+const nothingIsGrantedUnderAStop: Check = (happened) => {
+  const stopped = grantsOf(happened).find(({ request }) => stopFor(request, happened.before.stops));
+  return stopped && `${stopped.request.requestId} is granted under a stop`;
 };
 
 const onlyOpenWorkIsTaken: Check = (happened) => {
@@ -320,6 +356,7 @@ export const checks: Record<string, Check> = {
   "no reclaim leaves the claimant waiting": noReclaimLeavesTheClaimantWaiting,
   "nothing is granted on a budget that is used up": noBudgetIsOverdrawn,
   "what the pool does not take now waits": onlyOpenWorkIsTaken,
+  "nothing is granted under a stop": nothingIsGrantedUnderAStop,
   "who may wait for more is not refused": whoMayWaitForMoreIsNotRefused,
   "everything released adds up": everythingAddsUp,
 };
