@@ -3,6 +3,7 @@ import { afterAll, beforeEach, expect, it } from "vitest";
 import {
   auditEvents,
   gpuServers,
+  kindWindows,
   leaseIntervals,
   leaseRequests,
   leases,
@@ -100,7 +101,7 @@ it("a stop is told with its reason to those whom it stops and to admins, and to 
   expect(await told(world.outsider)).toEqual(["an audit", "maintenance"]);
 });
 
-it("no lease is extended under a stop, or when the team's budget is used up", async () => {
+it("no lease is extended under a stop, while its type takes other work, or when the team's budget is used up", async () => {
   const requestId = await waits();
   const now = new Date();
   const leaseId = newId("lea");
@@ -121,6 +122,11 @@ it("no lease is extended under a stop, or when the team's budget is used up", as
   expect(await longer()).toMatch(/^New leases are stopped \(an audit\)/);
   await lift(world.admin.ctx, { id });
   await setStop(world.admin.ctx, { scope: "team", subjectId: world.otherTeam, reason: "an audit" });
+  expect(await longer()).toBe("extended");
+  const always = { gpuType: "soft", fromMinute: 0, toMinute: 0 };
+  await world.db.insert(kindWindows).values({ ...always, id: newId("win"), kind: "batch" });
+  expect(await longer()).toMatch(/^soft takes no interactive work/);
+  await world.db.update(kindWindows).set({ kind: "interactive" });
   expect(await longer()).toBe("extended");
   await world.db.update(quotas).set({ budgetMilliHours: 0 }).where(eq(quotas.teamId, world.team));
   expect(await longer()).toMatch(/has used its budget of GPU-hours of soft/);

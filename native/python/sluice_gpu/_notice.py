@@ -5,6 +5,7 @@ One thread asks the broker, which answers when there is something to tell; it en
 
 import datetime
 import json
+import math
 import os
 import sys
 import threading
@@ -62,21 +63,43 @@ def forget():
 def _run(lease_id):
     time.sleep(FIRST_SECONDS)
     told = {"mark": "", "notice": None, "idleEndsAt": None}
+    finishing = None
     while _watched == lease_id:
         try:
-            answer = _ask(lease_id, told["mark"])
+            answer = _ask(lease_id, told["mark"], _patience(told["notice"], finishing))
         except Exception:  # noqa: BLE001 - a broker that is away is asked again; the lease's end is told elsewhere
             time.sleep(AGAIN_SECONDS)
             continue
         if _watched != lease_id or not answer["held"]:
             return
         tell(told, answer)
+        if answer["notice"] != finishing and _until_finish(answer["notice"]) <= 0:
+            finishing = answer["notice"]
+            # A notice that is all for finishing has just been told.
+            if finishing["finishAt"] != finishing["at"]:
+                _say(_text.finish_now(answer, _now()))
         told = answer
+
+
+def _until_finish(notice):
+    """Seconds until what runs should come to its end."""
+    if notice is None:
+        return math.inf
+    return (_text.instant(notice["finishAt"]) - _now()).total_seconds()
+
+
+def _patience(notice, finishing):
+    """How long to wait for news."""
+    return WAIT_SECONDS if notice == finishing else max(0, min(WAIT_SECONDS, _until_finish(notice)))
+
+
+def _now():
+    return datetime.datetime.now(datetime.timezone.utc)
 
 
 def tell(before, answer):
     """Say what is new since `before`, under the running cell or on the terminal."""
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = _now()
     notice = answer["notice"]
     if notice is not None and notice != before["notice"]:
         _say(_text.taken_back_soon(answer, now))
@@ -98,14 +121,14 @@ def _say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def _ask(lease_id, known):
+def _ask(lease_id, known, wait):
     # Imported late: only who holds a lease pays for it.
     import urllib.parse
     import urllib.request
 
     with open(os.environ["SLUICE_CREDENTIAL_FILE"], encoding="utf-8") as file:
         credential = file.read().strip()
-    query = urllib.parse.urlencode({"wait": WAIT_SECONDS, "known": known})
+    query = urllib.parse.urlencode({"wait": f"{wait:.3f}", "known": known})
     url = f"{os.environ['SLUICE_BROKER_URL'].rstrip('/')}/v1/leases/{lease_id}/notice?{query}"
     call = urllib.request.Request(url, headers={"Authorization": f"Bearer {credential}"})
     # The broker is asked directly, as by the native client.

@@ -333,6 +333,12 @@ def taken_back_soon(answer, now):
     return f"GPU: taken back in {duration(left)}: {whose}. The notebook lives on.{kept}"
 
 
+def finish_now(answer, now):
+    """The line when the rest of a notice is for finishing; see `taken_back_soon`."""
+    left = max(0, (instant(answer["notice"]["releaseAt"]) - now).total_seconds())
+    return f"GPU: taken back in {duration(left)}. Let what runs come to its end, and start nothing long."
+
+
 def may_stay():
     """The line when a lease is not taken back after all."""
     return "GPU: it stays yours, nobody needs it back any more."

@@ -86,6 +86,17 @@ def test_a_reclaim_is_told_once_calls_what_was_registered_and_may_be_withdrawn(b
     assert {credential for _, credential in asked} == {"Bearer slw_secret"}
 
 
+def test_towards_its_end_a_notice_asks_once_to_finish(broker, capfd):
+    answers, asked = broker
+    begun = {**NOTICE, "at": "2026-11-26T00:00:00.000Z"}
+    finishing = {**begun, "finishAt": "2026-11-26T00:01:30.000Z"}
+    told = {**QUIET, "mark": "n", "notice": finishing, "forTeam": "nlp"}
+    answers += [{**told, "notice": begun}, told, told, {**QUIET, "mark": "m", "notice": {**finishing, "at": finishing["finishAt"]}}]
+    _notice.watch("lea-1")
+    settled(asked, 5)
+    assert capfd.readouterr().err.count("start nothing long") == 1
+
+
 def test_idle_time_is_told_once_a_stretch(broker, capfd):
     answers, asked = broker
     idle = {**QUIET, "mark": "i", "idleEndsAt": "2099-01-01T00:00:00Z"}

@@ -16,6 +16,7 @@ import { leastCharge } from "#server/scheduler/fits-now.ts";
 import type { World } from "#server/scheduler/types.ts";
 import type { RequestRow } from "./answer.ts";
 import { beginEnds } from "./ending.ts";
+import { kindOfWork } from "./owners.ts";
 import { DEFAULT_LEASE_SECONDS } from "./policy.ts";
 
 const RANKS = { low: -1, normal: 0, high: 1 } as const;
@@ -75,7 +76,7 @@ export function requestRow(
     waitUntil: new Date(now.getTime() + input.waitSeconds * 1000),
     forSeconds: Math.min(input.forSeconds ?? DEFAULT_LEASE_SECONDS, longestSeconds),
     rank: RANKS[input.priority],
-    kind: input.owner.kind === "process" ? "batch" : "interactive",
+    kind: kindOfWork(input.owner),
     maxDevices: input.maxDevices,
     needs: bothNeeds(needs, input.needs),
     keptGpuIds: null,

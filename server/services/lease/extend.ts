@@ -7,9 +7,11 @@ import { SluiceError } from "#server/errors.ts";
 import { notify } from "#server/live.ts";
 import { parse } from "#server/parse.ts";
 import { isSpent } from "#server/scheduler/budget.ts";
+import { inUtc } from "#server/scheduler/calendar.ts";
 import { stopFor } from "#server/scheduler/stops.ts";
 import { endSentence } from "./ending.ts";
 import { longestLeaseSeconds } from "./lease-length.ts";
+import { kindOfWork } from "./owners.ts";
 import { findPlacedLease } from "./view.ts";
 import { loadRules } from "./world.ts";
 
@@ -68,13 +70,19 @@ export async function extend(ctx: Context, raw: ExtendInput): Promise<ExtendLeas
 /** Why a lease may not be longer though it is its owner's and short enough: what would hold back a new one. */
 async function whyNoLonger(
   { db, now }: Context,
-  { teamId, userId, gpuType }: typeof leases.$inferSelect,
+  { teamId, userId, gpuType, owner }: typeof leases.$inferSelect,
 ): Promise<string | undefined> {
   const rules = await loadRules(db, gpuType, now());
   const stop = stopFor({ teamId, userId }, rules.stops);
   if (stop !== undefined) {
     const why = stop.scope === "user" ? "" : ` (${stop.reason})`;
     return `New leases are stopped${why}, and none is extended until then. This one lasts to its end.`;
+  }
+  const { open } = rules;
+  const kind = kindOfWork(owner);
+  if (open !== undefined && !open.kinds.includes(kind)) {
+    const until = open.nextAt === undefined ? "" : ` until ${inUtc(open.nextAt)}`;
+    return `${gpuType} takes no ${kind} work${until}. This lease lasts to its end.`;
   }
   const quota = rules.quotas.get(teamId);
   if (quota === undefined || !isSpent(quota.budget, rules.now)) return undefined;

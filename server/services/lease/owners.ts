@@ -1,9 +1,15 @@
 /** Owners of leases: process starts, so that a reused pid or a restarted kernel is somebody else. */
 import type { LeaseOwner } from "#server/contracts/lease.ts";
+import type { Kind } from "#server/scheduler/types.ts";
 
 /** Whether two records speak of the same process start. */
 export function sameOwner(a: LeaseOwner, b: LeaseOwner): boolean {
   return a.pid === b.pid && a.startTime === b.startTime;
+}
+
+/** A running notebook is interactive; a program of its own is batch. */
+export function kindOfWork({ kind }: LeaseOwner): Kind {
+  return kind === "process" ? "batch" : "interactive";
 }
 
 /** Those who were in the report before and are not in this one: they have died in between. */
