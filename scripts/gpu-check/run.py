@@ -50,6 +50,8 @@ REACH = {
     "gpt2_1x128": {"unix": 1.15, "tls": 1.15},
     "resnet50_64": {"unix": 1.03, "tls": 1.03},
 }
+# Of the shares of a card: percentage points that one is off at most, and what is left of all at least.
+SHARES = {"max_deviation_pp": 3.0, "total_vs_solo": 0.97, "idle_neighbour": 0.98}
 
 
 class Problem(Exception):
@@ -294,7 +296,13 @@ def share(bench):
     options = [f"--driver={bench.driver}", *(f"--worker-env={name}" for name in bench.options.worker_env)]
     figures = bench.lines(bench.native([program, f"{seconds:.2f}", "cuda", *options], 150))[-1]
     figures["seconds"] = round(seconds, 2)
-    figures["ok"] = "error" not in figures
+    figures["reach"] = SHARES
+    # Without the arbiter they must not hold, or nothing was measured.
+    figures["ok"] = (
+        "error" not in figures
+        and figures["max_deviation_pp"] <= SHARES["max_deviation_pp"] < figures["off_max_deviation_pp"]
+        and all(figures[name] >= SHARES[name] for name in ("total_vs_solo", "idle_neighbour"))
+    )
     return figures
 
 
