@@ -39,6 +39,7 @@ export function DeviceCard({ device, teamKey, mayChange }: Props) {
         <div className="figures flex flex-wrap items-center gap-x-4 text-sm text-ink-2">
           <State tone={state.tone}>{state.word}</State>
           <span>{KINDS[device.kind].word}</span>
+          {device.linkGroup !== null && <span>NVLink group {device.linkGroup}</span>}
           <span>
             {formatAmount(device.leasedMilli)} of 1.0 {device.gpuType} leased
           </span>

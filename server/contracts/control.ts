@@ -38,6 +38,8 @@ export const deviceReport = z.strictObject({
   model: z.string(),
   /** Memory that leases may use, bytes. */
   memoryBytes: z.int(),
+  /** Devices of one server with the same one reach each other over NVLink; a gpud of before does not say. */
+  linkGroup: z.string().min(1).max(40).optional(),
   profile: deviceProfile,
 });
 export type DeviceReport = z.infer<typeof deviceReport>;

@@ -195,6 +195,8 @@ export const poolDevice = z.strictObject({
   gpuType: z.string(),
   model: z.string(),
   computeCapability: z.string(),
+  /** Devices of one server with the same one reach each other over NVLink; null: none that is known. */
+  linkGroup: z.string().nullable(),
   kind: gpuKind,
   serverId: z.string(),
   serverName: z.string(),

@@ -1,6 +1,7 @@
 /* A stand-in for libnvidia-ml.so.1 with three cards: GPU-counts counts its multiprocessors' activity as Hopper does and
  * tells of two processes, GPU-rates tells only whether kernels ran and of one process without its memory, GPU-silent tells
- * nothing. A sample of GPM is the time at which it was taken. */
+ * nothing. GPU-counts reaches both others over NVLink, and GPU-rates reaches it. A sample of GPM is the time at which it
+ * was taken. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 enum { OK = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
 enum { COUNTS = 1, RATES = 2, SILENT = 3 };
 enum { SM_UTIL = 2 };
+enum { P2P_OVER_NVLINK = 2, P2P_OK = 0, P2P_NOT_SUPPORTED = 5 };
 
 typedef struct device *device_t;
 typedef struct sample {
@@ -54,6 +56,15 @@ int nvmlDeviceGetUtilizationRates(device_t device, unsigned *rates) {
         return NOT_SUPPORTED;
     rates[0] = 80;
     rates[1] = 10;
+    return OK;
+}
+
+int nvmlDeviceGetP2PStatus(device_t from, device_t to, int capability, int *status) {
+    if (capability != P2P_OVER_NVLINK || from == to)
+        return INVALID_ARGUMENT;
+    if (is(from, SILENT))
+        return NOT_SUPPORTED;
+    *status = is(from, COUNTS) || is(to, COUNTS) ? P2P_OK : P2P_NOT_SUPPORTED;
     return OK;
 }
 

@@ -19,6 +19,11 @@ pub enum Invocation {
     Probe {
         driver: String,
     },
+    /// Inside: tell which of these devices reach each other over NVLink, by the management library in this file.
+    Links {
+        library: String,
+        uuids: Vec<String>,
+    },
     /// Inside: tell what the multiprocessors of these devices do, by the management library in this file.
     Meter {
         library: String,
@@ -52,8 +57,8 @@ Lends the GPUs of this host.
   --advertise HOST:PORT  how clients reach this host, when it is not the address above
   --backend NAME         auto, cuda, soft or null (default: auto: cuda if its driver reports a device, else soft)
   --driver LIBRARY       the CUDA driver's library, by name or path (default: libcuda.so.1)
-  --nvml LIBRARY         NVIDIA's management library, which tells how busy a card's multiprocessors are
-                         (default: libnvidia-ml.so.1; without it that is not known)
+  --nvml LIBRARY         NVIDIA's management library, which tells how busy a card's multiprocessors are and which cards
+                         NVLink joins (default: libnvidia-ml.so.1; without it that is not known)
   --worker-env NAME      a variable of gpud's environment that the driver and its libraries read in workers; they see
                          LD_LIBRARY_PATH, CUDA_VISIBLE_DEVICES and nothing else (repeatable)
   --name NAME            how the pool page calls this server (default: the host's name)
@@ -79,6 +84,11 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, 
         Some("probe") => {
             arguments.next();
             return Ok(Invocation::Probe { driver: arguments.next().unwrap_or_else(|| DRIVER.to_owned()) });
+        }
+        Some("links") => {
+            arguments.next();
+            let library = arguments.next().unwrap_or_else(|| NVML.to_owned());
+            return Ok(Invocation::Links { library, uuids: arguments.collect() });
         }
         Some("meter") => {
             arguments.next();
@@ -244,6 +254,8 @@ mod tests {
         assert_eq!(config.worker_env, ["NCCL_DEBUG"]);
         assert!(matches!(parsed("meter a.so GPU-1 GPU-2"), Ok(Invocation::Meter { library, uuids })
             if library == "a.so" && uuids == ["GPU-1", "GPU-2"]));
+        assert!(matches!(parsed("links a.so GPU-1"), Ok(Invocation::Links { library, uuids })
+            if library == "a.so" && uuids == ["GPU-1"]));
         assert!(matches!(parsed("probe"), Ok(Invocation::Probe { driver }) if driver == "libcuda.so.1"));
     }
 

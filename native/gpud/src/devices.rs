@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::control::messages::{DeviceProfile, DeviceReport};
+use crate::links;
 use crate::orders::BackendChoice;
 use sluice_backend::DeviceDescription;
 use std::io;
@@ -18,10 +19,13 @@ pub struct Offer {
 pub fn offered(config: &Config) -> io::Result<Offer> {
     let backend = match &config.backend {
         Some(BackendChoice::Cuda { driver }) => {
-            return Ok(Offer { devices: real(driver)?, backend: BackendChoice::Cuda { driver: driver.clone() } });
+            return Ok(Offer {
+                devices: real(driver, &config.nvml)?,
+                backend: BackendChoice::Cuda { driver: driver.clone() },
+            });
         }
         Some(backend) => backend.clone(),
-        None => match real(&config.driver) {
+        None => match real(&config.driver, &config.nvml) {
             Ok(devices) => {
                 return Ok(Offer { backend: BackendChoice::Cuda { driver: config.driver.clone() }, devices });
             }
@@ -40,18 +44,19 @@ pub fn offered(config: &Config) -> io::Result<Offer> {
 }
 
 /// The driver's devices, at least one.  The driver is asked by a process of its own, so that the supervisor never
-/// holds a context.
-fn real(driver: &str) -> io::Result<Vec<DeviceReport>> {
+/// holds a context; the management library tells how they are linked.
+fn real(driver: &str, nvml: &str) -> io::Result<Vec<DeviceReport>> {
     let output = Command::new("/proc/self/exe").args(["probe", driver]).output()?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr);
         let reason = reason.trim().trim_start_matches("gpud: ");
         return Err(io::Error::other(format!("no usable CUDA driver on this host ({reason})")));
     }
-    let devices: Vec<DeviceReport> = serde_json::from_slice(&output.stdout)?;
+    let mut devices: Vec<DeviceReport> = serde_json::from_slice(&output.stdout)?;
     if devices.is_empty() {
         Err(io::Error::other("the CUDA driver of this host reports no device"))
     } else {
+        links::find(&mut devices, nvml);
         Ok(devices)
     }
 }
@@ -84,6 +89,7 @@ fn report(device: DeviceDescription) -> DeviceReport {
         gpu_type: device.gpu_type,
         model: device.model,
         memory_bytes: device.memory_bytes,
+        link_group: None,
         profile: DeviceProfile {
             name: device.profile.name,
             compute_capability_major: device.profile.compute_capability.0,

@@ -11,6 +11,7 @@ pub mod devices;
 pub mod identity;
 pub mod images;
 pub mod ledger;
+pub mod links;
 pub mod listening;
 pub mod orders;
 pub mod passing;

@@ -6,7 +6,7 @@ use sluice_gpud::control::channel::run as run_channel;
 use sluice_gpud::control::join::{join, stay};
 use sluice_gpud::identity::Identity;
 use sluice_gpud::supervisor::{Supervisor, accept, metering};
-use sluice_gpud::{devices, listening, worker};
+use sluice_gpud::{devices, links, listening, worker};
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::Worker) => worker::main(),
         Ok(Invocation::Probe { driver }) => devices::probe(&driver),
+        Ok(Invocation::Links { library, uuids }) => links::tell(&library, &uuids),
         Ok(Invocation::Meter { library, uuids }) => metering::tell(&library, &uuids),
         Ok(Invocation::Devices { config }) => devices::print(&config),
         Ok(Invocation::Run { config, token }) => run(*config, token),

@@ -62,6 +62,7 @@ async function keepDevices(
       model: report.model,
       computeCapability: `${report.profile.computeCapabilityMajor}.${report.profile.computeCapabilityMinor}`,
       memoryBytes: report.memoryBytes,
+      linkGroup: report.linkGroup ?? null,
       profile: report.profile,
     };
     if (known === undefined) {

@@ -33,7 +33,7 @@ export async function readDevices(ctx: Context, sees: PoolSight, serverIds?: rea
       .select({
         ...{ id: gpus.id, uuid: gpus.uuid, name: gpus.name, gpuType: gpus.gpuType, model: gpus.model },
         ...{ computeCapability: gpus.computeCapability, memoryBytes: gpus.memoryBytes, kind: gpus.kind },
-        ...{ state: gpus.state, drainedAt: gpus.drainedAt },
+        ...{ linkGroup: gpus.linkGroup, state: gpus.state, drainedAt: gpus.drainedAt },
         ...{ serverId: gpuServers.id, serverName: gpuServers.name, serverState: gpuServers.state },
       })
       .from(gpus)

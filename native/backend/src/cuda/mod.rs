@@ -7,6 +7,7 @@
 mod describe;
 mod graph;
 mod libraries;
+mod links;
 mod loader;
 mod memory;
 mod meter;
@@ -19,6 +20,7 @@ mod waiters;
 mod window;
 
 pub use describe::describe;
+pub use links::linked;
 pub use meter::{Meter, NVML, Reading, Source, Weights};
 
 /// Where the driver is on most hosts.

@@ -48,6 +48,9 @@ pub struct DeviceReport {
     pub model: String,
     /// Memory that leases may use, bytes.
     pub memory_bytes: u64,
+    /// Devices of this host with the same one reach each other over NVLink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_group: Option<String>,
     pub profile: DeviceProfile,
 }
 

@@ -7,6 +7,7 @@ mod hardening;
 mod hello;
 mod joining;
 mod leases;
+mod links;
 mod memory;
 mod metering;
 mod modules;

@@ -1,25 +1,14 @@
 //! How busy real cards' multiprocessors are, read from a stand-in for NVIDIA's library.
 
-use crate::support::unique;
+use crate::support::nvml_stand_in;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// `libnvidia-ml.so.1` of three cards (conformance/standins/nvml.c).
-fn stand_in() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/standins/nvml.c");
-    let library = std::env::temp_dir().join(format!("nvml-{}-{}.so", std::process::id(), unique()));
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source);
-    assert!(compiler.status().expect("cc").success());
-    library
-}
-
 #[test]
 fn a_card_that_counts_is_read_one_that_does_not_is_estimated_and_others_are_unknown() {
-    let library = stand_in();
+    let library = nvml_stand_in();
     let cards = ["GPU-counts", "GPU-rates", "GPU-silent", "GPU-elsewhere"];
     let mut meter = Command::new(env!("CARGO_BIN_EXE_gpud"))
         .arg("meter")

@@ -17,7 +17,7 @@ use sluice_transport::{Address, Stream, read_handshake, write_handshake};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -41,6 +41,16 @@ const SIGNER: u8 = 1;
 
 pub fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("clock").as_secs() as i64
+}
+
+/// `libnvidia-ml.so.1` of three cards (conformance/standins/nvml.c).
+pub fn nvml_stand_in() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/standins/nvml.c");
+    let library = std::env::temp_dir().join(format!("nvml-{}-{}.so", std::process::id(), unique()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source);
+    assert!(compiler.status().expect("cc").success());
+    library
 }
 
 /// A gpud process; ended and removed with the value.
