@@ -2,7 +2,6 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeEach, expect, it } from "vitest";
 import {
   auditEvents,
-  gpuServers,
   kindWindows,
   leaseIntervals,
   leaseRequests,
@@ -15,8 +14,6 @@ import { createTestDatabase, type TestDatabase } from "#server/db/testing.ts";
 import { newId } from "#server/ids.ts";
 import { evaluateQueue } from "#server/scheduler/queue.ts";
 import { list as listAudit } from "#server/services/audit/list.ts";
-import { ledgers } from "#server/services/gpu-server/ledger.ts";
-import { recordStates } from "#server/services/gpu-server/record-states.ts";
 import { advanceQueue } from "#server/services/lease/advance.ts";
 import { advanceOverdue } from "#server/services/lease/advance-overdue.ts";
 import { extend } from "#server/services/lease/extend.ts";
@@ -339,28 +336,6 @@ it("a team's policy is part of what the scheduler decides on", async () => {
     ...{ minRunSeconds: 0, noticeSeconds: 15 },
   });
   expect((await loaded()).quotas.get(world.team)?.times).toEqual({ minRunMs: 0, noticeMs: 15_000 });
-});
-
-it("the ledger of a device sums to wall time, from the rows", async () => {
-  const [gpuId] = world.gpuIds;
-  const at = (ms: number) => ({ ...world.system, now: () => new Date(1e12 + ms) });
-  await recordStates(at(0));
-  const requestId = await waits();
-  const id = newId("lea");
-  const shared = { teamId: world.team, userId: world.member.id, gpuType: "soft", milli: 250 };
-  await world.db.insert(leases).values({
-    ...{ ...shared, id, requestId, workspaceId: "ws", gpuId, serverId: world.serverId, memoryBytes: 1 },
-    ...{ owner: { kind: "kernel", pid: 1, startTime: 1 }, state: "active" as const, epoch: 1, gpuTimeUs: 2_000_000 },
-    ...{ grantedAt: new Date(1e12), ownerSeenAt: new Date(1e12), expiresAt: new Date(1e12) },
-  });
-  await world.db.insert(leaseIntervals).values({ ...shared, leaseId: id, gpuId, startedAt: new Date(1e12 + 1_000) });
-  await world.db.update(gpuServers).set({ state: "lost" });
-  await recordStates(at(6_000));
-  await recordStates(at(7_000));
-  const found = (await ledgers(world.system, new Date(1e12), new Date(1e12 + 10_000))).get(gpuId);
-  expect(found).toEqual({
-    ...{ wall: 10_000_000, used: 500_000, heldIdle: 1_750_000, idle: 4_750_000, draining: 0, lost: 3_000_000 },
-  });
 });
 
 it("what a team borrows counts against it in the surplus, and decays", async () => {
