@@ -251,10 +251,12 @@ export class Pass {
     );
   }
 
-  /** What was granted stays, and for whom room is made is found anew beside it. */
+  /** What was granted stays, with all that was granted before it, and for whom room is made is found anew beside it. */
   #withPlaced(grants: readonly Granted[]): ReadonlyMap<string, Revision> {
     const before = [...this.#revisions].filter(([, revision]) => "placed" in revision);
-    const placed = grants.map(({ requestId, placement }): [string, Revision] => {
+    const open = this.#grantsOfThisPass();
+    const last = open.findLastIndex((one) => grants.includes(one));
+    const placed = open.slice(0, last + 1).map(({ requestId, placement }): [string, Revision] => {
       return [requestId, { placed: placement.pieces.map((piece) => piece.gpuId) }];
     });
     return new Map([...before, ...placed]);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { evaluate } from "../queue.ts";
 import { device, quota } from "../testing.ts";
-import type { Quota } from "../types.ts";
+import type { Device, Quota } from "../types.ts";
 import { type Event, play } from "./history.ts";
 import { broken } from "./properties.ts";
 
@@ -69,5 +69,24 @@ describe("a round leaves nothing to grant for the next one where", () => {
     ];
     const { round } = play({ setup, events }, evaluate).round();
     expect(round.verdicts.filter((verdict) => verdict.state !== "queued")).toEqual([]);
+  });
+
+  test("one granted more than is reserved for its team comes after one of it for whom room was made", () => {
+    const own: Event = { do: "reserve", team: NLP, person: 0, units: 1, inMinutes: 0, minutes: 5 };
+    const [one, other] = devices(2) as [Device, Device];
+    const setup = {
+      devices: [{ ...one, serverId: "s1", serverName: "gpu-1", memoryBytes: 16 * GIB }, other],
+      quotas: teams([0, 1000], [0, 1000], [0, 1000]),
+    };
+    const events = [
+      ...[{ ...reserve(NLP), units: 2 } as Event, ask(VISION, 1000, { minutes: 600 })],
+      ...[ask(NLP, 250, { person: 1, memoryBytes: 9 * GIB, guaranteedOnly: true }), own],
+      ask(NLP, 438, { person: 1 }),
+    ];
+    const machine = play({ setup, events }, evaluate);
+    // Nothing changes from outside any more.
+    machine.excused.clear();
+    machine.advance(3 * 60_000);
+    expect(broken(machine.happened)).toBeUndefined();
   });
 });
